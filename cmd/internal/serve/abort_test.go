@@ -51,7 +51,7 @@ func TestAClientThatHangsUp(t *testing.T) {
 			server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 			require.NoError(t, err)
 			defer server.stop()
-			server.base.Done() // makes the channel, which must not belong to the bubble
+			server.life.base.Done() // makes the channel, which must not belong to the bubble
 			synctest.Test(t, func(t *testing.T) {
 				let := make(chan struct{})
 				transports.by(unheeding(let))
@@ -104,7 +104,7 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: transports.of})
 	require.NoError(t, err)
 	defer server.stop()
-	server.base.Done() // makes the channel, which must not belong to the bubble
+	server.life.base.Done() // makes the channel, which must not belong to the bubble
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		transports.by(roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -19,7 +19,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 	case want == nil:
 		return nil, false, nil
 	case had != nil && had.Keys == want.Keys && had.Pprof == want.Pprof && slices.Equal(had.Hosts, want.Hosts):
-		return s.admin.Load(), false, nil
+		return s.page.admin.Load(), false, nil
 	}
 	a, err = admin.New(admin.Config{
 		Rules:   func() []admin.Rule { return s.current.Load().shown },
@@ -28,7 +28,7 @@ func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, f
 		Hosts:   want.Hosts,
 		Ready:   s.ready,
 		Version: s.config.Version,
-		Reloads: func() admin.Reload { return *s.reloaded.Load() },
+		Reloads: func() admin.Reload { return *s.page.reloaded.Load() },
 
 		Requests:   s.requestsForPage,
 		Upstreams:  s.shownUpstreams,
@@ -102,5 +102,5 @@ func (s *Server) note(err error) {
 		r.Error, result = err.Error(), "failed"
 	}
 	s.traffic.reloads.WithLabelValues(result).Inc()
-	s.reloaded.Store(r)
+	s.page.reloaded.Store(r)
 }

@@ -20,12 +20,10 @@ import (
 // after all. On an error everything is as before.
 func (s *Server) build(file *config.File, before *generation, changes *config.Changes,
 	a *admin.Admin) (_ *generation, err error) {
-	g := &generation{
-		file:     file,
-		limiters: map[string]*live.Limiter{},
-		counted:  map[string]*config.Rule{},
-		stored:   map[string]*refcount.Value[*redislimit.Limiter]{},
-	}
+	g := &generation{file: file, held: held{
+		limiters: map[string]*live.Limiter{}, counted: map[string]*config.Rule{},
+		stored: map[string]*refcount.Value[*redislimit.Limiter]{},
+	}}
 	if before.handler != nil {
 		g.number = before.number + 1
 	}

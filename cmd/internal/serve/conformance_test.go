@@ -84,7 +84,7 @@ func (s *conforming) start(c conformance.Config) error {
 		behind.Close()
 		return err
 	}
-	s.base.Done() // makes the channel, which must not belong to the bubble
+	s.life.base.Done() // makes the channel, which must not belong to the bubble
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -9,5 +9,6 @@
 // reload (reload.go) builds the next generation and then replaces the present one. Limiters and connections that both
 // use are counted (packages live and refcount).
 //
-// Other proxies ask for decisions only (decide.go). The administrator's endpoint is in admin.go.
+// How far a server is between its start and its end is in life.go; handover.go and stop.go are its two ends. Other
+// proxies ask for decisions only (decide.go). The administrator's endpoint is in page.go and admin.go.
 package serve

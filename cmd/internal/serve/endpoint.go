@@ -92,11 +92,7 @@ func (s *Server) handler(r listen.Role) http.Handler {
 	case decisions:
 		return http.HandlerFunc(s.decide)
 	case administrators:
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if a := s.admin.Load(); a != nil { // nil: a reload has just removed it
-				a.Handler().ServeHTTP(w, r)
-			}
-		})
+		return &s.page
 	}
 	panic("serve: no such role: " + string(r))
 }

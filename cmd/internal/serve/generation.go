@@ -20,26 +20,36 @@ import (
 // A generation is what was made of one rule file. It lives until the last request that it got has
 // been answered.
 type generation struct {
-	file       *config.File
-	number     uint64 // from 0
-	ip         *httplimit.ClientIP
-	rules      []*rules.Rule
+	file   *config.File
+	number uint64 // from 0
+	held
+	front
+	redis *respdoor.Settings // nil where no client of Redis is served
+	shown []admin.Rule       // to the administrator
+
+	users atomic.Int64 // requests under way, and one for being the present generation
+	ended func()
+}
+
+// held is what a generation may share with those beside it.
+type held struct {
 	limiters   map[string]*live.Limiter                        // by the name of the rule
 	counted    map[string]*config.Rule                         // of limiters: the rule when it last counted requests
 	store      *refcount.Value[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcount.Value[*redislimit.Limiter] // those that are, by the name of the rule
 	redisTable *live.Limiter                                   // nil where no client of Redis is served
-	redis      *respdoor.Settings                              // the same
-	upstreams  *proxy.Set
-	read       fieldsRead
-	limits     *httplimit.Middleware
-	requests   *requestLog
-	cors       *cors        // nil for none
-	handler    http.Handler // the limits, and the routes behind them
-	shown      []admin.Rule // to the administrator
+	upstreams  *proxy.Set                                      // nil before there are any
+}
 
-	users atomic.Int64 // requests under way, and one for being the present generation
-	ended func()
+// A front is what a request passes, from its client to the handler behind the limits.
+type front struct {
+	ip       *httplimit.ClientIP
+	rules    []*rules.Rule
+	read     fieldsRead
+	limits   *httplimit.Middleware
+	requests *requestLog
+	cors     *cors        // nil for none
+	handler  http.Handler // the limits, and the routes behind them
 }
 
 // enter returns the present generation, which the caller leaves; nil when the server has ended.
@@ -69,23 +79,27 @@ func (g *generation) leave() {
 }
 
 func (g *generation) close() {
-	for _, l := range g.limiters {
-		l.Release()
-	}
-	for _, l := range g.stored {
-		l.Release()
-	}
-	if g.redisTable != nil {
-		g.redisTable.Release()
-	}
-	if g.store != nil { // after its limiters
-		g.store.Release()
-	}
-	if g.upstreams != nil {
-		g.upstreams.Close()
-	}
+	g.held.close()
 	if g.ended != nil {
 		g.ended()
+	}
+}
+
+func (h *held) close() {
+	for _, l := range h.limiters {
+		l.Release()
+	}
+	for _, l := range h.stored {
+		l.Release()
+	}
+	if h.redisTable != nil {
+		h.redisTable.Release()
+	}
+	if h.store != nil { // after its limiters
+		h.store.Release()
+	}
+	if h.upstreams != nil {
+		h.upstreams.Close()
 	}
 }
 

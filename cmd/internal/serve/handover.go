@@ -17,12 +17,12 @@ import (
 // goroutine, and waits.
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
-	if !s.handing.CompareAndSwap(false, true) {
+	if !s.life.upgrade.begun.CompareAndSwap(false, true) {
 		log.Error("upgrade refused: another one is under way")
 		return errors.New("another upgrade is under way")
 	}
 	if err := s.handOver(ctx); err != nil {
-		s.handing.Store(false)
+		s.life.upgrade.begun.Store(false)
 		log.Error("upgrade failed: this process goes on as before", "err", err)
 		return err
 	}
@@ -31,11 +31,11 @@ func (s *Server) HandOver(ctx context.Context) error {
 
 // yield leaves the sockets, and the files of Unix sockets, to another process, and lets [Server.Run] end.
 func (s *Server) yield() {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	s.stopped = true // a reload would bind what is the other process's now
+	s.life.changing.Lock()
+	defer s.life.changing.Unlock()
+	s.life.stopped = true // a reload would bind what is the other process's now
 	s.sockets.Yield()
-	close(s.handedOver)
+	close(s.life.upgrade.done)
 }
 
 func (s *Server) handOver(ctx context.Context) error {
@@ -45,8 +45,11 @@ func (s *Server) handOver(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errStopped
 	}
-	s.turn <- struct{}{} // no reload changes the sockets or the limits meanwhile
-	defer func() { <-s.turn }()
+	done, ok := s.life.takeTurn() // no reload changes the sockets or the limits meanwhile
+	if !ok {
+		return errStopped
+	}
+	defer done()
 	handed, err := s.handed()
 	if err != nil {
 		return err
@@ -57,8 +60,8 @@ func (s *Server) handOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.successor.Store(next.Process)
-	defer s.successor.Store(nil)
+	s.life.upgrade.successor.Store(next.Process)
+	defer s.life.upgrade.successor.Store(nil)
 	s.config.Log.Info("upgrade: another process starts", "pid", next.Pid)
 	outcome, err := next.Outcome()
 	switch outcome {
@@ -77,9 +80,9 @@ func (s *Server) handOver(ctx context.Context) error {
 
 // handed returns the sockets for the next process. The caller closes what it returns.
 func (s *Server) handed() (*listen.Handed, error) {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	if s.stopped {
+	s.life.changing.Lock()
+	defer s.life.changing.Unlock()
+	if s.life.stopped {
 		return nil, errStopped
 	}
 	return s.sockets.HandOver()

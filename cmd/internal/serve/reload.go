@@ -16,12 +16,11 @@ func (s *Server) Reload() error {
 		log.Warn("nothing to reload: the limits are the command line's; write a rule file to change them under way")
 		return nil
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-s.ending: // an upgrade that has the turn may wait for long
+	done, ok := s.life.takeTurn()
+	if !ok {
 		return errStopped
 	}
+	defer done()
 	file, err := s.config.Load()
 	if err == nil {
 		var changes *config.Changes
@@ -54,9 +53,9 @@ var errStopped = errors.New("the server is stopping")
 
 // replace puts the generation of a file in place of the present one.
 func (s *Server) replace(file *config.File) (*config.Changes, error) {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	if s.stopped {
+	s.life.changing.Lock()
+	defer s.life.changing.Unlock()
+	if s.life.stopped {
 		return nil, errStopped
 	}
 	before := s.current.Load()
@@ -82,9 +81,7 @@ func (s *Server) replace(file *config.File) (*config.Changes, error) {
 	if s.config.SetLog != nil {
 		s.config.SetLog(file.Log)
 	}
-	if last := s.admin.Swap(observer); last != nil && last != observer {
-		_ = last.Close() // its event streams end, so that its connections do
-	}
+	s.page.replace(observer)
 	s.bound(file)
 	sockets.Apply(file.Server.ShutdownTimeout)
 	if before.users.Load() > 0 { // 0 is where the first one came from: nothing

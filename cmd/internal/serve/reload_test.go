@@ -234,7 +234,7 @@ func TestARequestAfterTheEndIsAborted(t *testing.T) {
 // TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for it does not hold up the end.
 func TestAServerEndsWhileAnUpgradeIsUnderWay(t *testing.T) {
 	s := start(t, one)
-	s.turn <- struct{}{} // as an upgrade does
+	s.life.turn <- struct{}{} // as an upgrade does
 	reloaded := make(chan error, 1)
 	go func() { reloaded <- s.Reload() }()
 	s.stop()

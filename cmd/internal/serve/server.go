@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,29 +45,14 @@ type Config struct {
 type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
+	generations sync.WaitGroup // those with requests under way
 	traffic     *traffic
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
 	redis       respdoor.Counters
-	loaded      sum // of the first file
-
-	admin    atomic.Pointer[admin.Admin]
-	reloaded atomic.Pointer[admin.Reload] // the last one
-	handing  atomic.Bool                  // an upgrade is under way, or has taken place
-
-	successor  atomic.Pointer[os.Process] // that of an upgrade, until it serves
-	handedOver chan struct{}              // closed when another process serves
-	ending     chan struct{}              // closed when Run ends
-
-	turn        chan struct{} // of reloads and upgrades, so that the last one to read the file is the last to replace
-	reloading   sync.Mutex    // guards sockets and what follows
-	stopped     bool
-	generations sync.WaitGroup // those with requests under way
-
-	base   context.Context // of all requests
-	cut    context.CancelFunc
-	failed chan error // what broke a listener
+	page        page
+	life        life
 }
 
 // Start binds the ports and serves. After an error nothing is left open.
@@ -79,25 +63,23 @@ func Start(c Config) (*Server, error) {
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, traffic: newTraffic(),
-		failed: make(chan error, 1), handedOver: make(chan struct{}), ending: make(chan struct{}),
-		turn: make(chan struct{}, 1)}
-	s.base, s.cut = context.WithCancel(context.Background())
+	s := &Server{config: c, traffic: newTraffic()}
+	s.life.begin()
 	s.connections = s.newConnLimits()
 	s.upstreams = proxy.New(proxy.Config{
-		Base: s.base, Now: c.Clock, Buckets: durations, Log: c.Log, Transport: c.Transport,
+		Base: s.life.base, Now: c.Clock, Buckets: durations, Log: c.Log, Transport: c.Transport,
 	})
 	s.sockets = listen.New(listen.Config{
-		Base: s.base, Inherited: c.Inherited, Limits: s.connections, Trusts: s.trustsPeer, Protocol: s.protocol,
-		Failed: s.fail, Log: c.Log,
+		Base: s.life.base, Inherited: c.Inherited, Limits: s.connections, Trusts: s.trustsPeer, Protocol: s.protocol,
+		Failed: s.life.fail, Log: c.Log,
 	})
 	s.current.Store(&generation{file: &config.File{}})
-	s.reloaded.Store(&admin.Reload{})
+	s.page.reloaded.Store(&admin.Reload{})
 	if c.Load != nil {
-		s.loaded = fingerprint(filesOf(c.File))
+		s.life.loaded = fingerprint(filesOf(c.File))
 	}
 	if _, err := s.replace(c.File); err != nil {
-		s.cut()
+		s.life.cut()
 		return nil, err
 	}
 	s.logUnusedStates(c.File)
@@ -115,17 +97,9 @@ const lastReload = time.Second
 func (s *Server) URL() string { return s.urlOf(clients) }
 
 func (s *Server) urlOf(r listen.Role) string {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
+	s.life.changing.Lock()
+	defer s.life.changing.Unlock()
 	return s.sockets.URL(r)
-}
-
-// fail ends [Server.Run] with the error of a listener. Only the first error counts.
-func (s *Server) fail(err error) {
-	select {
-	case s.failed <- err:
-	default:
-	}
 }
 
 // Run serves until ctx ends or [Server.HandOver] has done its work, and reloads the rule file when it changes. Then it
@@ -145,10 +119,10 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		tellSystemd(daemon.SdNotifyStopping)
-	case err = <-s.failed:
-	case <-s.handedOver:
+	case err = <-s.life.failed:
+	case <-s.life.upgrade.done:
 	}
-	close(s.ending)
+	close(s.life.ending)
 	unwatch()
 	s.stop()
 	// A reload that it has begun changes nothing any more. It may wait for a file for ever: a pipe, or a disk of
@@ -162,9 +136,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ended:
 	case <-time.After(lastReload):
 	}
-	if next := s.successor.Load(); next != nil {
-		_ = next.Kill() // it has not heeded that it should end, and has the sockets; or it has ended
-	}
+	s.life.upgrade.killSuccessor()
 	s.config.Log.LogAttrs(context.Background(), slog.LevelInfo, "stopped", s.summary()...)
 	return err
 }

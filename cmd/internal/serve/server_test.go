@@ -41,7 +41,7 @@ func TestAListenerThatBreaksEndsTheServer(t *testing.T) {
 	require.NoError(t, err)
 	s, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	s.fail(net.ErrClosed)
+	s.life.fail(net.ErrClosed)
 	assert.ErrorIs(t, s.Run(t.Context()), net.ErrClosed)
 }
 

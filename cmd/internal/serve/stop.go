@@ -22,19 +22,14 @@ import (
 // connection is closed cannot know whether it counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
-	upgraded := false
-	select {
-	case <-s.handedOver:
-		upgraded = true
-	default:
-	}
+	upgraded := s.life.upgrade.isDone()
 	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 && !upgraded {
 		s.config.Log.Info("stopping: not ready any more, and serving for a while", "for", delay)
 		s.config.Sleep(delay)
 	}
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	s.stopped = true
+	s.life.changing.Lock()
+	defer s.life.changing.Unlock()
+	s.life.stopped = true
 	atMost := s.current.Load().file.Server.ShutdownTimeout
 	s.config.Log.Info("stopping: waiting for requests under way", "at_most", atMost)
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
@@ -47,7 +42,7 @@ func (s *Server) stop() {
 	if !ending.Drain(ctx) {
 		s.config.Log.Warn("requests were cut off: they did not finish in time")
 	}
-	s.cut()
+	s.life.cut()
 	if !upgraded {
 		s.shutAdmin().Drain(ctx)
 	}
@@ -76,8 +71,6 @@ func (s *Server) settle(ctx context.Context) {
 
 // shutAdmin ends the event streams of the administrator's page, and closes its sockets.
 func (s *Server) shutAdmin() listen.Servers {
-	if a := s.admin.Load(); a != nil {
-		_ = a.Close() // always nil
-	}
+	s.page.close()
 	return s.sockets.Shut(func(r listen.Role) bool { return r == administrators })
 }

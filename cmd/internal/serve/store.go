@@ -29,7 +29,7 @@ func (s *Server) openStore(g, before *generation) error {
 	}) {
 		options = append(options, redislimit.JoinLater())
 	}
-	store, err := redislimit.Open(s.base, want.URL, options...)
+	store, err := redislimit.Open(s.life.base, want.URL, options...)
 	if err != nil {
 		return fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redislimit: "))
 	}

@@ -29,7 +29,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 	defer watcher.Close()
 	s.watchAgain(watcher)
-	seen := s.loaded
+	seen := s.life.loaded
 	settled := time.NewTimer(quiet) // it may have changed since it was loaded
 	defer settled.Stop()
 	for {

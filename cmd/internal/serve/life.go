@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// A life is how far a server is between its start and its end.
+type life struct {
+	loaded sum                // of the first file
+	base   context.Context    // of all requests
+	cut    context.CancelFunc // ends them
+	failed chan error         // what broke a listener
+	ending chan struct{}      // closed when Run ends
+
+	upgrade upgrade
+
+	turn     chan struct{} // of reloads and upgrades, so that the last one to read the file is the last to replace
+	changing sync.Mutex    // guards the sockets of the server, and what follows
+	stopped  bool          // the sockets change no more
+}
+
+// An upgrade replaces the process by another one.
+type upgrade struct {
+	begun     atomic.Bool                // one is under way, or has taken place
+	successor atomic.Pointer[os.Process] // until it serves
+	done      chan struct{}              // closed when another process serves
+}
+
+// isDone reports whether another process serves.
+func (u *upgrade) isDone() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// killSuccessor ends a process that has not heeded that it should end, and has the sockets; or it has ended.
+func (u *upgrade) killSuccessor() {
+	if next := u.successor.Load(); next != nil {
+		_ = next.Kill()
+	}
+}
+
+// begin makes what a server needs to live.
+func (l *life) begin() {
+	l.base, l.cut = context.WithCancel(context.Background())
+	l.failed, l.ending, l.upgrade.done = make(chan error, 1), make(chan struct{}), make(chan struct{})
+	l.turn = make(chan struct{}, 1)
+}
+
+// fail ends [Server.Run] with the error of a listener. Only the first error counts.
+func (l *life) fail(err error) {
+	select {
+	case l.failed <- err:
+	default:
+	}
+}
+
+// takeTurn waits for the turn. It returns what ends it, or false if the server ends: an upgrade that has the turn may
+// wait for long.
+func (l *life) takeTurn() (done func(), ok bool) {
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn }, true
+	case <-l.ending:
+		return nil, false
+	}
+}

@@ -1,0 +1,35 @@
+package serve
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+)
+
+// A page is that of the administrator, which reloads may replace, add and remove.
+type page struct {
+	admin    atomic.Pointer[admin.Admin]  // nil for none
+	reloaded atomic.Pointer[admin.Reload] // the last one
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a := p.admin.Load(); a != nil { // nil: a reload has just removed it
+		a.Handler().ServeHTTP(w, r)
+	}
+}
+
+// replace shows another page, nil for none. The event streams of the one before end, so that its connections do.
+func (p *page) replace(next *admin.Admin) {
+	if last := p.admin.Swap(next); last != nil && last != next {
+		_ = last.Close() // always nil
+	}
+}
+
+// close ends the event streams.
+func (p *page) close() {
+	if a := p.admin.Load(); a != nil {
+		_ = a.Close() // always nil
+	}
+}
