@@ -29,6 +29,7 @@ const (
 	planBytes = 1024
 	seatsAt   = 8192
 	seatBytes = 32
+	seatBits  = 10
 )
 
 func wordsOf(t *testing.T, s *running, rule int) stateWords {
@@ -55,7 +56,7 @@ func (w stateWords) put(at int64, word uint64) {
 func (w stateWords) stop(seat uint64) {
 	taken := w.get(seatsAt + int64(seat)*seatBytes)
 	require.NotZero(w.t, taken)
-	w.put(settingAt, taken<<8|seat)
+	w.put(settingAt, taken<<seatBits|seat)
 }
 
 // policyIn returns the policy that the file of a rule has.
