@@ -1,6 +1,9 @@
 package limits_test
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,14 +143,6 @@ func TestASpreadDoesNotAllocate(t *testing.T) {
 func TestALimitThatIsSpread(t *testing.T) {
 	c := testclock.New()
 	minutely := engine.TokenBucket(engine.Per(100, time.Minute), 100)
-	set := func(l *live.Limiter) *limits.Set[int] {
-		one := limits.Limit[int]{Name: "all", Spread: l.Spread, Formers: l.Formers()}
-		if l.Spread == nil {
-			one.Limiter, one.Key = l.Limiter, limits.Everyone[int]
-		}
-		s, _ := newSet(t, one)
-		return s
-	}
 	take := func(s *limits.Set[int], n int) (admitted int) {
 		for range n {
 			if res := s.Decide(t.Context(), 0); res.Allowed() {
@@ -157,13 +152,13 @@ func TestALimitThatIsSpread(t *testing.T) {
 		return admitted
 	}
 	before := live.New(c.Limiter(t, minutely))
-	old := set(before)
+	old := setOf(t, before)
 	require.Equal(t, 30, take(old, 30))
 	for i, next := range []*live.Limiter{
 		live.NewSpread(c.Spread(t, minutely)), live.New(c.Limiter(t, minutely)), live.NewSpread(c.Spread(t, minutely)),
 	} {
 		require.NoError(t, before.HandOver(next))
-		now := set(next)
+		now := setOf(t, next)
 		require.Equal(t, 5, take(old, 5), i) // by the limits before, until all their requests are over
 		require.Equal(t, 5, take(now, 5), i)
 		before.Release()
@@ -179,11 +174,80 @@ func TestALimitThatIsSpread(t *testing.T) {
 	small := live.New(c.Limiter(t, engine.FixedWindow(100, time.Minute))) // has no room for all of that
 	require.NoError(t, spread.HandOver(small))
 	spread.Release()
-	require.Equal(t, 0, take(set(small), 1))
+	require.Equal(t, 0, take(setOf(t, small), 1))
 	require.EqualValues(t, 150, spread.Spread.Owed(), "the rest stays where it is")
 	c.Advance(time.Minute)
-	require.Equal(t, 50, take(set(small), 200))
+	require.Equal(t, 50, take(setOf(t, small), 200))
 	c.Advance(2 * time.Minute)
-	require.Equal(t, 100, take(set(small), 200))
+	require.Equal(t, 100, take(setOf(t, small), 200))
 	require.False(t, small.Formers().Any(), "it owes nothing and is dropped")
+
+	spread = live.NewSpread(c.Spread(t, million))
+	for range 50 {
+		require.True(t, spread.Spread.Allow())
+	}
+	spread.Spread.Charge(850) // processors hold tokens
+	small = live.New(c.Limiter(t, engine.FixedWindow(100, time.Minute)))
+	require.NoError(t, spread.HandOver(small))
+	spread.Release()
+	require.Equal(t, 0, take(setOf(t, small), 1))
+	require.EqualValues(t, 800, spread.Spread.Owed())
+}
+
+// TestChangesUnderLoad: while the clock stands still and a limit becomes spread and no longer is again and again,
+// requests get the burst, and not one token more or less. No request is decided by a configuration that is replaced:
+// those that are may take what is taken of the next one, too.
+func TestChangesUnderLoad(t *testing.T) {
+	const burst, changes = 20_000, 200
+	c := testclock.New()
+	policy := engine.TokenBucket(engine.PerSecond(1e6), burst)
+	for range 3 {
+		var mu sync.RWMutex // read-held by requests
+		limiter := live.New(c.Limiter(t, policy))
+		set := setOf(t, limiter)
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for more := true; more; {
+					mu.RLock()
+					res := set.Decide(t.Context(), 0)
+					mu.RUnlock()
+					if more = res.Allowed(); more {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		for i := range changes {
+			for admitted.Load() < int64(i*burst/changes/2) {
+				runtime.Gosched()
+			}
+			mu.Lock()
+			next := live.New(c.Limiter(t, policy))
+			if i%2 == 0 {
+				next = live.NewSpread(c.Spread(t, policy))
+			}
+			if err := limiter.HandOver(next); err != nil { // of the last ones too many still owe something
+				next.Release()
+			} else {
+				limiter.Release()
+				limiter, set = next, setOf(t, next)
+			}
+			mu.Unlock()
+		}
+		all.Wait()
+		require.EqualValues(t, burst, admitted.Load())
+		limiter.Release()
+	}
+}
+
+// setOf is a set of one limit for all requests, which has a live limiter.
+func setOf(t *testing.T, l *live.Limiter) *limits.Set[int] {
+	one := limits.Limit[int]{Name: "all", Spread: l.Spread, Formers: l.Formers()}
+	if l.Spread == nil {
+		one.Limiter, one.Key = l.Limiter, limits.Everyone[int]
+	}
+	s, _ := newSet(t, one)
+	return s
 }
