@@ -27,6 +27,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/internal/version"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // commands is the command line. A new command is one field here and one file
@@ -55,7 +56,7 @@ func main() {
 		kong.Name("weir"),
 		kong.Description(description),
 		kong.Vars{
-			"algorithms": limit.List(), "compared": limit.Compared(), "formats": strings.Join(accesslog.Formats(), ", "),
+			"algorithms": spec.List(), "compared": limit.Compared(), "formats": strings.Join(accesslog.Formats(), ", "),
 			"version": version.Text("weir", version.Info()),
 		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),

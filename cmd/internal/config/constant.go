@@ -2,11 +2,7 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 
-	"go.yaml.in/yaml/v4"
-
-	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -33,14 +29,13 @@ func (c Constant) describe() string {
 	return c.String()
 }
 
-// constant reads a rate that is a constant; Counted for any other value.
-func constant(n *yaml.Node) Constant {
-	if n != nil {
-		for c, word := range constants[1:] {
-			if v := yamlfile.Target(n); v.Kind == yaml.ScalarNode && v.Value == word {
-				return Constant(c + 1)
-			}
-		}
+// constantOf returns what a policy is that needs no counting; Counted for any other.
+func constantOf(p engine.Policy) Constant {
+	switch p {
+	case engine.Blocked():
+		return Denied
+	case engine.Unlimited():
+		return Unlimited
 	}
 	return Counted
 }
@@ -72,6 +67,17 @@ func (r *Rule) tierLimit(i int) string {
 	return describePolicy(r.Tiers.Policies[i])
 }
 
+// tierLines are the limits of the tiers, a line each.
+func (r *Rule) tierLines() (lines []string) {
+	if r.Tiers == nil {
+		return nil
+	}
+	for i, value := range r.Tiers.Values {
+		lines = append(lines, fmt.Sprintf("%s for %s: %s", r.tierLimit(i), r.Tiers.Header, value))
+	}
+	return lines
+}
+
 // LimitIn returns the limit of a tier as a text, with the value by which a request is in it.
 func (r *Rule) LimitIn(tier int) string {
 	if tier == 0 {
@@ -91,22 +97,4 @@ func (r *Rule) fillConstant() {
 		return
 	}
 	r.Policy, r.MaxKeys = engine.TokenBucket(engine.PerSecond(1), 1), 1
-}
-
-// noBurst refuses what a constant rate has no use for.
-func (d *decoder) noBurst(l *limitNodes, c Constant) {
-	if l.burst != nil {
-		d.Fail(l.burst, "burst: a rate of %v has none: leave it out", c)
-	}
-	if l.aligned != nil {
-		d.Fail(l.aligned, "aligned: a rate of %v has no window: leave it out", c)
-	}
-}
-
-// whose names whose limit a policy is, in a message about one of them.
-func (r *Rule) whose(tier int) string {
-	if tier == 0 {
-		return ""
-	}
-	return " of tier " + strconv.Quote(r.Tiers.Values[tier-1])
 }

@@ -37,52 +37,46 @@ func (c *CORS) Allows(origin string) bool {
 	})
 }
 
-const corsMaxAge = 10 * time.Minute
-
-func (d *decoder) cors(n *yaml.Node) *CORS {
-	c := CORS{Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, MaxAge: corsMaxAge}
-	header := func(name string, into *[]string) field {
-		return field{name, func(n *yaml.Node) {
-			d.list(n, name, func(n *yaml.Node) {
-				s, ok := d.text(n, name)
-				if ok && !httpguts.ValidHeaderFieldName(s) {
-					d.Fail(n, "%s: %s is not the name of an HTTP header; write for example X-Request-Id", name, yamlfile.Quote(s))
-				}
-				*into = append(*into, http.CanonicalHeaderKey(s))
-			})
-		}}
+func (c *CORS) section() section {
+	field := one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+		if !httpguts.ValidHeaderFieldName(s) {
+			d.Fail(n, "%s: %s is not the name of an HTTP header; write for example X-Request-Id", what, yamlfile.Quote(s))
+		}
+		return http.CanonicalHeaderKey(s)
+	})
+	return section{
+		name: "cors", entries: []entry{
+			at("origins", list(origin, nil), &c.Origins, "",
+				"scheme and host of pages that may read answers, as browsers send them; `https://*.example.com` for all below it; `*` "+
+					"for all, not with `credentials`").needed("write for example origins: https://app.example.com"),
+			at("methods", list(method, nil), &c.Methods, "[GET, HEAD, POST]", "of requests that need a preflight"),
+			at("headers", list(field, nil), &c.Headers, "", "that these requests may have").unless("any"),
+			at("expose", list(field, nil), &c.Expose, "", "fields of the upstream's answers that scripts may read, besides those of limits"),
+			at("credentials", yes, &c.Credentials, "", "whether scripts may send cookies and HTTP authentication"),
+			at("max_age", seconds(24*time.Hour, ""), &c.MaxAge, "10m", "for how long a browser keeps the answer to a preflight"),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			switch {
+			case !slices.Contains(c.Origins, "*"):
+			case len(c.Origins) > 1:
+				d.Fail(seen["origins"], "origins: * is all origins: leave the others out")
+			case c.Credentials:
+				d.Fail(seen["origins"], "origins: with credentials every page on the web could act as your user: write the origins")
+			}
+		},
 	}
-	seen := d.mapping(n, "cors",
-		field{"origins", func(n *yaml.Node) {
-			d.list(n, "origins", func(n *yaml.Node) { c.Origins = append(c.Origins, d.origin(n)) })
-		}},
-		field{"methods", func(n *yaml.Node) {
-			c.Methods = nil
-			d.list(n, "methods", func(n *yaml.Node) { c.Methods = append(c.Methods, d.method(n)) })
-		}},
-		header("headers", &c.Headers), header("expose", &c.Expose),
-		d.yesField("credentials", &c.Credentials),
-		d.durationField("max_age", 0, 24*time.Hour, &c.MaxAge))
-	switch {
-	case seen == nil:
-		return nil
-	case seen["origins"] == nil:
-		d.Fail(n, "cors: no origins: write for example origins: https://app.example.com")
-		return nil
-	case len(c.Origins) > 1 && slices.Contains(c.Origins, "*"):
-		d.Fail(seen["origins"], "origins: * is all origins: leave the others out")
-	case c.Credentials && slices.Contains(c.Origins, "*"):
-		d.Fail(seen["origins"], "origins: with credentials every page on the web could act as your user: write the origins")
-	case c.MaxAge%time.Second != 0:
-		d.Fail(seen["max_age"], "max_age: want whole seconds, got %v", c.MaxAge)
-	}
-	return &c
 }
 
-// origin reads an origin as browsers write it.
-func (d *decoder) origin(n *yaml.Node) string {
-	s, ok := d.text(n, "origins")
-	if !ok || s == "*" {
+func (c *CORS) describe() string {
+	if c == nil {
+		return ""
+	}
+	return strings.Join(c.Origins, ", ")
+}
+
+// origin is an origin as browsers write it.
+var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "*" {
 		return s
 	}
 	u, err := url.Parse(strings.Replace(s, "://*.", "://any.", 1))
@@ -94,8 +88,8 @@ func (d *decoder) origin(n *yaml.Node) string {
 			u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
 	}
 	if bad {
-		d.Fail(n, "origins: %s: want scheme and host as browsers send them, such as https://app.example.com, without a path "+
-			"and without the scheme's own port; https://*.example.com for all below it; or *", yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want scheme and host as browsers send them, such as https://app.example.com, without a path "+
+			"and without the scheme's own port; https://*.example.com for all below it; or *", what, yamlfile.Quote(s))
 	}
 	return strings.ToLower(s)
-}
+})

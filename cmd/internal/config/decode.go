@@ -19,10 +19,8 @@ type decoder struct {
 
 	certificates []certificate // to be tried by Load
 	proxied      *yaml.Node    // proxy_protocol, where it is true
-	besides      bool          // the rule has a concurrency beside its rate
 	concurrent   *yaml.Node    // the first concurrency of a rule
 	passwords    *yaml.Node    // password_file or password_env of redis, to be tried by Load
-	wishes       []storeWish   // of the rules
 }
 
 type certificate struct {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
@@ -155,13 +155,13 @@ func (r *Rule) incompatible(before *Rule) string {
 		return "its bucket is " + map[bool]string{true: "on all processors now", false: "no longer on all processors"}[r.Spread]
 	case r.Policy.Algorithm() != before.Policy.Algorithm():
 		return fmt.Sprintf("the algorithm was %s and is %s",
-			limit.Name(before.Policy.Algorithm()), limit.Name(r.Policy.Algorithm()))
+			spec.Name(before.Policy.Algorithm()), spec.Name(r.Policy.Algorithm()))
 	case r.Store == nil && len(r.TierPolicies()) != len(before.TierPolicies()):
 		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && r.MaxKeys != before.MaxKeys:
 		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
 	case r.Overflow != before.Overflow:
-		return fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
+		return fmt.Sprintf("overflow was %v and is %v", before.Overflow, r.Overflow)
 	}
 	if r.Store != nil {
 		was, is := before.Policy, r.Policy
@@ -210,24 +210,14 @@ func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &
 
 // others names the keys of the file that are not as they were.
 func (f *File) others(before *File) []string {
-	return differing([]versions{
-		{"upstream", before.Upstream, f.Upstream}, {"routes", before.Routes, f.Routes},
-		{"trusted_proxies", before.TrustedProxies, f.TrustedProxies}, {"client_ip", before.ClientIP, f.ClientIP},
-		{"ambiguous_paths", before.AmbiguousPaths, f.AmbiguousPaths},
-		{"headers", before.Headers, f.Headers}, {"response", before.Response, f.Response}, {"cors", before.CORS, f.CORS},
-		{"server", before.Server, f.Server}, {"exempt", before.Exempt, f.Exempt},
-		{"store", before.Store, f.Store}, {"state", before.State, f.State}, {"log", before.Log, f.Log},
-	})
+	s := f.section()
+	return s.differing(before.section())
 }
 
 // others names the keys of the rule that are not as they were and do not make another limiter.
 func (r *Rule) others(before *Rule) []string {
-	return differing([]versions{
-		{"match", before.Match, r.Match}, {"cost", before.Cost, r.Cost}, {"refund_status", before.Refund, r.Refund},
-		{"response", before.Refusal, r.Refusal},
-		{"shadow", before.Shadow, r.Shadow}, {"max_wait", before.MaxWait, r.MaxWait},
-		{"tiers", before.tierNames(), r.tierNames()},
-	})
+	s := (&ruleText{Rule: *r}).section()
+	return s.differing((&ruleText{Rule: *before}).section())
 }
 
 // tierNames is what of the tiers is not a limit.
@@ -240,21 +230,6 @@ func (r *Rule) tierNames() []string {
 		names = append(names, c.String())
 	}
 	return names
-}
-
-// versions are the values of a key before and now.
-type versions struct {
-	key         string
-	before, now any
-}
-
-func differing(all []versions) (keys []string) {
-	for _, v := range all {
-		if !reflect.DeepEqual(v.before, v.now) {
-			keys = append(keys, v.key)
-		}
-	}
-	return keys
 }
 
 // Empty reports whether there is nothing to do for any limiter or listener.

@@ -116,6 +116,27 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
+// tables are those of the document that the table of keys makes, each behind the name of its section.
+var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
+
+// The reference has the tables that the program makes of its keys, all of them.
+func TestTheReferenceIsTheProgramS(t *testing.T) {
+	text, want := document(t), Reference()
+	seen := map[string]bool{}
+	written := tables.ReplaceAllStringFunc(text, func(found string) string {
+		name := tables.FindStringSubmatch(found)[1]
+		require.Contains(t, want, name)
+		seen[name] = true
+		return "<!-- keys of " + name + " -->\n\n" + want[name]
+	})
+	assert.Len(t, seen, len(want), "a section has no table")
+	if os.Getenv("WEIR_WRITE") != "" {
+		require.NoError(t, os.WriteFile("../../../docs/configuration.md", []byte(written), 0o644))
+		return
+	}
+	assert.True(t, written == text, "write it again: WEIR_WRITE=1 go test ./internal/config")
+}
+
 // What the document says of defaults is so.
 func TestTheDefaultsOfTheDocument(t *testing.T) {
 	text := document(t)

@@ -12,33 +12,29 @@ import (
 // a file does, and their errors say the same, without a place.
 
 // ParseKey reads a key.
-func ParseKey(text string) (Key, error) { return value(text, (*decoder).key) }
+func ParseKey(text string) (Key, error) { return value(text, "key", list(keyPart, notTwice)) }
 
 // ParseAddress reads an address to listen on, and returns it as it is.
-func ParseAddress(text string) (string, error) {
-	return value(text, func(d *decoder, n *yaml.Node) string { return d.address(n, "address") })
-}
+func ParseAddress(text string) (string, error) { return value(text, "address", address) }
 
 // ParseUpstream reads the URL of an upstream.
-func ParseUpstream(text string) (*Upstream, error) { return value(text, (*decoder).upstream) }
+func ParseUpstream(text string) (*Upstream, error) {
+	return value(text, "upstream", optional(upstreams))
+}
 
 // ParseAdmin reads the address of an admin listener, which is a loopback one.
 func ParseAdmin(text string) (*Admin, error) {
-	return value(text, (*decoder).admin)
+	return value(text, "admin", optional(mapping((*Admin).section)))
 }
 
 // ParseProxies reads an address or a range of them.
 func ParseProxies(text string) ([]netip.Prefix, error) {
-	return value(text, func(d *decoder, n *yaml.Node) []netip.Prefix {
-		f := &File{}
-		d.trustedProxies(n, f)
-		return f.TrustedProxies
-	})
+	return value(text, "trusted_proxies", list(prefix, nil))
 }
 
-func value[T any](text string, read func(*decoder, *yaml.Node) T) (v T, err error) {
+func value[V any](text, what string, k kind[V]) (v V, err error) {
 	d := &decoder{}
-	v = read(d, scalar(text))
+	k.read(d, scalar(text), what, &v)
 	if len(d.Errors) == 0 {
 		return v, nil
 	}
@@ -46,10 +42,18 @@ func value[T any](text string, read func(*decoder, *yaml.Node) T) (v T, err erro
 	for i, e := range d.Errors {
 		lines[i] = e.Message
 	}
-	var none T
+	var none V
 	return none, errors.New(strings.Join(lines, "; "))
 }
 
+// scalar is the node of a value as a file would write it, or of a list of values in brackets.
 func scalar(text string) *yaml.Node {
+	if items, isList := strings.CutPrefix(text, "["); isList && strings.HasSuffix(items, "]") {
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range strings.Split(strings.TrimSuffix(items, "]"), ", ") {
+			list.Content = append(list.Content, scalar(item))
+		}
+		return list
+	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }

@@ -80,30 +80,23 @@ func (k Key) Equal(other Key) bool {
 	return slices.EqualFunc(k, other, func(a, b KeyPart) bool { return slices.Equal(a, b) })
 }
 
-func (d *decoder) key(n *yaml.Node) (key Key) {
-	d.list(n, "key", func(n *yaml.Node) {
-		part := d.keyPart(n)
-		if part == nil {
-			return
+// bucketKey is the key of a rule.
+var bucketKey = kind[Key]{
+	read: func(d *decoder, n *yaml.Node, what string, into *Key) {
+		var parts []KeyPart
+		list(keyPart, notTwice).read(d, n, what, &parts)
+		if *into = parts; len(parts) > 1 && into.Uses(SourceGlobal) {
+			d.Fail(n, "%s: global is one bucket for all requests and cannot be joined with others", what)
 		}
-		if slices.ContainsFunc(key, func(other KeyPart) bool { return slices.Equal(other, part) }) {
-			d.Fail(n, "key: %s is there twice", part)
-		}
-		key = append(key, part)
-	})
-	if len(key) > 1 && key.Uses(SourceGlobal) {
-		d.Fail(n, "key: global is one bucket for all requests and cannot be joined with others")
-	}
-	return key
+	},
+	schema: func() schema { return many(keyPart.schema()) },
 }
+
+var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // keyPart reads "A or B or C". A header or cookie without an alternative has the address: to
 // leave it out must be no way around a limit.
-func (d *decoder) keyPart(n *yaml.Node) (part KeyPart) {
-	text, ok := d.text(n, "key")
-	if !ok {
-		return nil
-	}
+func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))
 		return nil

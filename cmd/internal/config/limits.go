@@ -1,245 +1,193 @@
 package config
 
 import (
-	"strconv"
+	"cmp"
+	"fmt"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+	"github.com/weir-go/weir/redislimit"
 )
 
-// limitNodes are the values of a rule, or a tier, that make a policy, nil where there is none.
-type limitNodes struct {
-	algorithm, rate, burst, aligned, concurrency *yaml.Node
+// tierTexts are the tiers of a rule as they are written.
+type tierTexts struct {
+	Header string
+	all    []*tierText
 }
 
-// limits reads the policy of a rule and those of its tiers.
-func (d *decoder) limits(r *Rule, l *limitNodes, tiers *yaml.Node) {
-	before := len(d.Errors)
-	if l.rate == nil && l.concurrency != nil {
-		d.alone(r, l, tiers)
+// A tierText is what is written for a value of the header.
+type tierText struct {
+	spec.Tier
+	at   *yaml.Node
+	seen map[string]*yaml.Node
+}
+
+func (t *tierTexts) section() section {
+	const hint = "want a header and the limits for some of its values"
+	return section{
+		name: "tiers", entries: []entry{
+			at("header", header, &t.Header, "", "of the request, whose value says in which tier it is").needed(hint),
+			at("values", mapped(mapping((*tierText).section), readTiers), &t.all, "",
+				"for each value its `rate` or `burst` or both, and its `concurrency` if the rule has one").needed(hint),
+		},
+	}
+}
+
+func readTiers(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
+	if !d.pairs(n, what, func(key, value *yaml.Node) {
+		t := &tierText{Tier: spec.Tier{Name: yamlfile.Target(key).Value}}
+		s := t.section()
+		s.read(d, value)
+		if t.seen != nil {
+			*into = append(*into, t)
+		}
+	}) {
 		return
 	}
-	d.besides = l.concurrency != nil
-	n := limit.Numbers{Algorithm: d.algorithm(l.algorithm)}
-	if r.Constant = constant(l.rate); r.Constant != Counted {
-		d.noBurst(l, r.Constant)
-		if tiers != nil {
-			d.tiers(tiers, r, n)
+	if len(yamlfile.Target(n).Content) == 0 {
+		d.Fail(n, "tiers: no values")
+	}
+}
+
+func (t *tierText) section() section {
+	return section{
+		name: fmt.Sprintf("tier %q", t.Name), least: 1,
+		entries: []entry{
+			rateEntry(&t.Rate).unless("the rule's own"), burstEntry(&t.Burst), concurrencyEntry(&t.Concurrency).unless("the rule's own"),
+		},
+		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },
+	}
+}
+
+// isBroken reports whether a number of the tier is there and was refused.
+func (t *tierText) isBroken() bool {
+	return t.seen["rate"] != nil && t.Rate == spec.Rate{} || t.seen["burst"] != nil && t.Burst == nil ||
+		t.seen["concurrency"] != nil && t.Concurrency == 0
+}
+
+// tiersOf returns the tiers of a limit. Next to a limit of requests in flight those without a number of it are none.
+func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
+	if t.tiers == nil {
+		return nil
+	}
+	both := t.limit.Concurrency != 0 && t.seen["rate"] != nil
+	for _, tier := range t.tiers.all {
+		own := tier.Tier
+		switch {
+		case tier.isBroken():
+			continue
+		case both && l.Concurrency != 0:
+			own.Numbers = spec.Numbers{Concurrency: own.Concurrency}
+		case both:
+			own.Concurrency = 0
 		}
-		if len(d.Errors) == before {
-			r.fillConstant()
+		if both && own.Numbers == (spec.Numbers{}) && tier.Numbers != own.Numbers {
+			continue
 		}
+		tiers = append(tiers, own)
+	}
+	return tiers
+}
+
+// resolve gives a rule the policies that a limit comes to, and notes what is wrong with it. A number that was refused
+// leaves nothing to check.
+func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
+	inFlight := l.Concurrency != 0
+	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
+		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
 		return
 	}
-	n.Aligned = d.aligned(l.aligned, n.Algorithm)
-	d.numbers(l, &n)
-	if l.rate != nil && len(d.Errors) == before {
-		if policy := n.Policy(); d.check(l.rate, policy) {
-			r.Policy = policy
-		}
+	l.MaxWait, l.Cost, l.Refund, l.Overflow, l.Spread = r.MaxWait, r.Cost.Max, len(r.Refund) > 0, r.Overflow, r.Spread
+	l.Tiers = t.tiersOf(&l)
+	stored := t.stored(d, f, &l, inFlight && r != &t.Rule)
+	l.Stored = stored
+	own, tiers, err := l.Policies()
+	for _, e := range spec.ErrorsOf(err) {
+		d.Fail(t.placeOf(e, r), "%s", t.explain(e, r))
 	}
-	if tiers != nil {
-		d.tiers(tiers, r, n)
-	}
-}
-
-// hasPolicy reports whether the rule's own numbers are good. If not, its tiers are still read, for
-// the mistakes in them, but cannot be checked.
-func (r *Rule) hasPolicy() bool { return r.Policy != engine.Policy{} }
-
-// check notes what the engine has against a policy, and tiers beside it.
-func (d *decoder) check(at *yaml.Node, p engine.Policy, tiers ...engine.Policy) bool {
-	if err := p.Check(tiers...); err != nil {
-		d.Fail(at, "%s", plain(err))
-		return false
-	}
-	return true
-}
-
-// plain is the text of an error of the engine, which names itself and its options.
-func plain(err error) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
-}
-
-func (d *decoder) algorithm(n *yaml.Node) engine.Algorithm {
-	name := limit.Name(engine.AlgorithmTokenBucket)
-	if n != nil {
-		choice(d, n, "algorithm", limit.Names(), &name)
-	}
-	var a engine.Algorithm
-	if err := a.UnmarshalText([]byte(name)); err != nil {
-		panic(err) // it is one of the choice
-	}
-	return a
-}
-
-func (d *decoder) aligned(n *yaml.Node, a engine.Algorithm) (aligned bool) {
-	if n == nil {
-		return false
-	}
-	d.yes(n, "aligned", &aligned)
-	if aligned && !limit.FormOf(a).Aligned {
-		d.Fail(n, "aligned: for fixed windows only, and this is a %s", limit.Name(a))
-		return false
-	}
-	return aligned
-}
-
-// numbers reads rate and burst; what is not there stays as it is.
-func (d *decoder) numbers(l *limitNodes, n *limit.Numbers) {
-	if l.rate != nil {
-		n.Rate = d.rate(l.rate, n.Algorithm)
-	}
-	switch {
-	case l.burst == nil:
-	case limit.FormOf(n.Algorithm).Burst:
-		n.Burst = new(uint64)
-		d.number(l.burst, "burst", 1, most, n.Burst)
-	default:
-		d.Fail(l.burst, "burst: a %s has none, because all of its limit may come at once: leave it out, or use "+
-			"algorithm: token-bucket", limit.Name(n.Algorithm))
-	}
-}
-
-func (d *decoder) rate(n *yaml.Node, a engine.Algorithm) engine.Rate {
-	s, ok := d.text(n, "rate")
-	if !ok {
-		return engine.Rate{}
-	}
-	r, err := engine.ParseRate(s)
 	if err != nil {
-		d.Fail(n, "%s", plain(err))
-		return r
+		return
 	}
-	if !limit.FormOf(a).Whole {
-		return r
+	r.Policy = own
+	if t.tiers != nil && len(tiers) > 0 {
+		r.Tiers = tiersOf(t.tiers.Header, &l, tiers)
 	}
-	if err := limit.Whole(r); err != nil {
-		d.Fail(n, "rate: %v: a %s wants a whole number of requests: %v", r, limit.Name(a), err)
+	if r.Constant = constantOf(own); r.Constant != Counted {
+		r.fillConstant()
 	}
-	return r
+	if stored && len(d.Errors) == 0 {
+		r.Store = f.Store
+		if err := redislimit.Check(r.Name, r.Policy, r.StoreOptions()...); err != nil {
+			d.Fail(cmp.Or(t.seen["store"], t.at), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
+		}
+	}
 }
 
-// tiers reads the policies of a rule's tiers and checks each of them.
-func (d *decoder) tiers(n *yaml.Node, r *Rule, base limit.Numbers) {
-	t := &Tiers{}
+// tiersOf returns the tiers by their policies, those with a constant rate last.
+func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
+	t := &Tiers{Header: header}
 	var constants []string
-	seen := d.mapping(n, "tiers",
-		d.headerField(&t.Header),
-		field{"values", func(n *yaml.Node) {
-			d.pairs(n, "values", func(key, value *yaml.Node) {
-				policy, c, ok := d.tier(key, value, r, base)
-				switch name := yamlfile.Target(key).Value; {
-				case !ok:
-				case c != Counted:
-					constants = append(constants, name)
-					t.Constants = append(t.Constants, c)
-				default:
-					t.Values = append(t.Values, name)
-					t.Policies = append(t.Policies, policy)
-				}
-			})
-		}},
-	)
-	if seen == nil {
-		return
+	for i, p := range policies {
+		if c := constantOf(p); c != Counted {
+			constants, t.Constants = append(constants, l.Tiers[i].Name), append(t.Constants, c)
+			continue
+		}
+		t.Values, t.Policies = append(t.Values, l.Tiers[i].Name), append(t.Policies, p)
 	}
-	d.need(n, seen, "tiers: no %s: want a header and the limits for some of its values", "header", "values")
-	if v := seen["values"]; v != nil && yamlfile.Target(v).Kind == yaml.MappingNode && len(yamlfile.Target(v).Content) == 0 {
-		d.Fail(v, "tiers: no values")
+	t.Values = append(t.Values, constants...)
+	return t
+}
+
+// stored decides whether a limit of the rule is kept in the file's store.
+func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit, beside bool) bool {
+	want := t.store
+	if beside && want != nil && *want {
+		want = nil // it is about the rate
 	}
-	if t.Values = append(t.Values, constants...); len(t.Values) == 0 {
-		return
-	}
-	r.Tiers = t
 	switch {
-	case r.hasPolicy():
-		d.check(n, r.Policy, t.Policies...)
-	case len(t.Policies) > 0:
-		d.check(n, t.Policies[0], t.Policies...)
-	}
-}
-
-// tier reads one tier and checks it beside the rule's own policy.
-func (d *decoder) tier(key, n *yaml.Node, r *Rule, base limit.Numbers) (_ engine.Policy, c Constant, ok bool) {
-	what := "tier " + strconv.Quote(yamlfile.Target(key).Value)
-	var l limitNodes
-	seen := d.mapping(n, what,
-		later("rate", &l.rate),
-		later("burst", &l.burst),
-		later("concurrency", &l.concurrency),
-	)
-	if seen == nil {
-		return engine.Policy{}, Counted, false
-	}
-	if l.concurrency != nil && !d.besides {
-		d.Fail(l.concurrency, "%s: a concurrency, and the rule has none", what)
-		return engine.Policy{}, Counted, false
-	}
-	if len(seen) == 1 && l.concurrency != nil {
-		return engine.Policy{}, Counted, false // the rule's own rate
-	}
-	if len(seen) == 0 {
-		d.Fail(n, "%s: neither rate nor burst", what)
-		return engine.Policy{}, Counted, false
-	}
-	before := len(d.Errors)
-	if c = constant(l.rate); c != Counted {
-		d.noBurst(&l, c)
-		return engine.Policy{}, c, len(d.Errors) == before
-	}
-	if r.Constant != Counted && l.rate == nil {
-		d.Fail(n, "%s: no rate, and the rule's own is %v: write one", what, r.Constant)
-		return engine.Policy{}, Counted, false
-	}
-	own := base
-	d.numbers(&l, &own)
-	if r.Constant != Counted {
-		if len(d.Errors) > before {
-			return engine.Policy{}, Counted, false
-		}
-		policy := own.Policy()
-		return policy, Counted, d.check(n, policy)
-	}
-	if len(d.Errors) > before || !r.hasPolicy() || !d.sameRule(&l, what, base, own) {
-		return engine.Policy{}, Counted, false
-	}
-	policy := own.Policy()
-	return policy, Counted, d.check(n, r.Policy, policy)
-}
-
-// sameRule refuses what differs in a tier and must not.
-func (d *decoder) sameRule(l *limitNodes, what string, base, own limit.Numbers) bool {
-	switch base.Algorithm {
-	case engine.AlgorithmBatchRefill:
-		if own.Rate != base.Rate {
-			d.Fail(l.rate, "%s: a tier of a %s has the rule's rate, %v, and a burst of its own",
-				what, limit.Name(base.Algorithm), base.Rate)
-			return false
-		}
-	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
-		if own.Rate.Period() != base.Rate.Period() {
-			d.Fail(l.rate, "%s: a tier of a %s has the rule's period: write the rate as so many in the period of %v",
-				what, limit.Name(base.Algorithm), base.Rate)
-			return false
-		}
-	case engine.AlgorithmTokenBucket, engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	case want == nil:
+		return f.Store != nil && l.Counts()
+	case !*want:
+		return false
+	case f.Store == nil:
+		d.Fail(t.seen["store"], "store: true, but the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+		return false
+	case !l.Counts():
+		d.Fail(t.seen["store"], "store: a rate of %v needs no store: leave this out", l.Rate)
+		return false
 	}
 	return true
 }
 
-// maxWait is the longest that a request may wait for tokens: a client holds a connection meanwhile.
-const maxWait = time.Minute
-
-// checkWait refuses a wait for what cannot be taken ahead.
-func (d *decoder) checkWait(n *yaml.Node, r *Rule) {
-	if n != nil && r.hasPolicy() && r.Policy.Algorithm() != engine.AlgorithmTokenBucket {
-		d.Fail(n, "max_wait: only tokens of a token-bucket can be waited for, and this is a %s: leave it out",
-			limit.Name(r.Policy.Algorithm()))
+// placeOf returns where the number is that is wrong.
+func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
+	if e.Tier != "" {
+		for _, tier := range t.tiers.all {
+			if tier.Name == e.Tier {
+				return cmp.Or(tier.seen[e.Key], tier.at)
+			}
+		}
 	}
+	if r != &t.Rule {
+		return t.seen["concurrency"] // which is the rule
+	}
+	return cmp.Or(t.seen[e.Key], t.at)
+}
+
+// explain says what is wrong with a number, and what to write.
+func (t *ruleText) explain(e *spec.Error, r *Rule) string {
+	switch {
+	case e.Key == "rate" && e.Tier == "" && t.seen["rate"] == nil:
+		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time"
+	case e.Key != "store":
+		return e.Error()
+	case r != &t.Rule:
+		return "the file has a store, and " + e.Message +
+			": write a rule of its own for it with store: false, and each machine counts by itself"
+	}
+	return "the file has a store, and " + e.Message + ": write store: false, and each machine counts by itself"
 }

@@ -85,7 +85,8 @@ func parse(name string, text []byte) (*File, *decoder) {
 		return f, d
 	}
 	if root := d.document(text); root != nil {
-		d.root(root, f)
+		s := f.section()
+		s.read(d, root)
 	}
 	return f, d
 }

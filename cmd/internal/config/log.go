@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -44,45 +45,30 @@ func (s Sample) String() string {
 	return "1/" + strconv.FormatUint(uint64(s), 10)
 }
 
-var (
-	logFormats = []LogFormat{LogText, LogJSON}
-	logLevels  = []string{"debug", "info", "warn", "error"}
-)
-
-func (d *decoder) log(n *yaml.Node, l *Log) {
-	d.mapping(n, "log",
-		field{"format", func(n *yaml.Node) { choice(d, n, "format", logFormats, &l.Format) }},
-		field{"level", func(n *yaml.Node) { d.level(n, &l.Level) }},
-		field{"access", func(n *yaml.Node) { d.sample(n, "access", &l.Access) }},
-		field{"refusals", func(n *yaml.Node) { d.sample(n, "refusals", &l.Refusals) }},
-	)
+func (l *Log) section() section {
+	return section{name: "log", entries: []entry{
+		at("format", words(LogText, LogJSON), &l.Format, string(LogText),
+			"`text` (key=value) or `json`, one object a line; a change holds from the next start on"),
+		at("level", chosen([]string{"debug", "info", "warn", "error"},
+			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}), &l.Level, "info",
+			"`debug`, `info`, `warn` or `error`: lower ones are left out"),
+		at("access", sample, &l.Access, "none", "a line for each request (`all`), for one in N at random (`1/100`), or for `none`"),
+		at("refusals", sample, &l.Refusals, "none", "the same for each refusal of a rule, those in shadow mode included"),
+	}}
 }
 
-func (d *decoder) level(n *yaml.Node, into *slog.Level) {
-	word := strings.ToLower(into.String())
-	choice(d, n, "level", logLevels, &word)
-	_ = into.UnmarshalText([]byte(word)) // it is one of these words
-}
-
-// sample reads none, all, or 1/N.
-func (d *decoder) sample(n *yaml.Node, what string, into *Sample) {
-	s, ok := d.text(n, what)
-	if !ok {
-		return
-	}
+// sample is none, all, or 1/N.
+var sample = one(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,6})$"}, func(d *decoder, n *yaml.Node, what, s string) Sample {
 	switch s {
 	case "none":
-		*into = 0
-		return
+		return 0
 	case "all":
-		*into = 1
-		return
+		return 1
 	}
 	text, _ := strings.CutPrefix(s, "1/")
 	value, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || text == s || value == 0 || value > maxSample {
 		d.Fail(n, "%s: %s: want none, all, or one in so many, such as 1/100, up to 1/%d", what, yamlfile.Quote(s), maxSample)
-		return
 	}
-	*into = Sample(value)
-}
+	return Sample(value)
+}).within(fmt.Sprintf("up to 1/%d", maxSample))

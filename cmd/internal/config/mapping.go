@@ -2,57 +2,11 @@ package config
 
 import (
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
-
-// A field is a key of a mapping and what reads its value.
-type field struct {
-	name string
-	read func(*yaml.Node)
-}
-
-// ownKeys is the name of a field that stands for all keys which begin with x-. They are passed
-// over: a place for anchors.
-const ownKeys = "x-..."
-
-// mapping reads a mapping of the fields. The keys that were there, or were meant by a slip, are
-// returned with their values; nil if n is no mapping.
-func (d *decoder) mapping(n *yaml.Node, what string, fields ...field) map[string]*yaml.Node {
-	known := make(map[string]func(*yaml.Node), len(fields))
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		known[f.name], names[i] = f.read, f.name
-	}
-	seen := map[string]*yaml.Node{}
-	ok := d.pairs(n, what, func(key, value *yaml.Node) {
-		name := yamlfile.Target(key).Value
-		read, ok := known[name]
-		if _, own := known[ownKeys]; own && strings.HasPrefix(name, "x-") {
-			return
-		}
-		if !ok {
-			d.Fail(key, "unknown key %s%s", yamlfile.Quote(name), didYouMean(name, names))
-			if near := nearest(name, names); near != "" && seen[near] == nil {
-				seen[near] = value
-			}
-			return
-		}
-		seen[name] = value
-		if yamlfile.IsNull(yamlfile.Target(value)) {
-			d.Fail(value, "%s: no value: write one, or leave the key out", name)
-			return
-		}
-		read(value)
-	})
-	if !ok {
-		return nil
-	}
-	return seen
-}
 
 // mergeKey is YAML's way to take the keys of other mappings over: <<: *anchor.
 const mergeKey = "<<"
@@ -153,11 +107,14 @@ func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	}
 }
 
-// need notes which of some fields a mapping n does not have. format says so, of the field's name.
-func (d *decoder) need(n *yaml.Node, seen map[string]*yaml.Node, format string, names ...string) {
-	for _, name := range names {
-		if seen[name] == nil {
-			d.Fail(n, format, name)
+// valueOf returns the value that a mapping has for a key, and the node itself if it has none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if m.Content[i].Value == key {
+				return m.Content[i+1]
+			}
 		}
 	}
+	return n
 }

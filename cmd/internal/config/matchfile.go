@@ -14,126 +14,111 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-func (d *decoder) match(n *yaml.Node, more ...field) (m reading.Match) {
-	seen := d.mapping(n, "match", append([]field{
-		{"host", func(n *yaml.Node) {
-			d.list(n, "host", func(n *yaml.Node) { m.Hosts = append(m.Hosts, d.host(n)) })
-		}},
-		{"path", func(n *yaml.Node) {
-			d.list(n, "path", func(n *yaml.Node) { m.Paths = append(m.Paths, d.path(n)) })
-		}},
-		{"method", func(n *yaml.Node) {
-			d.list(n, "method", func(n *yaml.Node) { m.Methods = append(m.Methods, d.method(n)) })
-		}},
-		{"header", func(n *yaml.Node) {
-			m.Headers = d.fields(n, "header", func(key *yaml.Node) (string, bool) {
-				return d.headerName(key, yamlfile.Target(key).Value)
-			}, spelling.Line)
-		}},
-	}, more...)...)
-	if seen != nil && len(yamlfile.Target(n).Content) == 0 {
-		d.Fail(n, "match is empty: write host, path, method or header, or leave match out for all requests")
-	}
-	return m
-}
-
-// What case and extension can be: the first is the default.
-var (
-	letterCases = []string{"insensitive", "sensitive"}
-	extensions  = []string{"any", "exact"}
-)
-
-// ruleMatch reads the match of a rule, which has more to say than that of a route.
-func (d *decoder) ruleMatch(n *yaml.Node) reading.Match {
-	letters, extension := letterCases[0], extensions[0]
-	var more reading.Match
-	m := d.match(n, d.clientField(&more), d.queryField(&more),
-		field{"not", func(n *yaml.Node) {
-			d.list(n, "not", func(n *yaml.Node) { more.Not = append(more.Not, d.exception(n)) })
-		}},
-		choiceField(d, "case", letterCases, &letters),
-		choiceField(d, "extension", extensions, &extension))
-	m.Clients, m.Query, m.Not = more.Clients, more.Query, more.Not
-	m.KeepCase, m.KeepType = letters == letterCases[1], extension == extensions[1]
-	return m
-}
-
-// exception reads a match of requests that a rule, or every rule, is not for.
-func (d *decoder) exception(n *yaml.Node) reading.Match {
-	var more reading.Match
-	m := d.match(n, d.clientField(&more), d.queryField(&more))
-	m.Clients, m.Query = more.Clients, more.Query
-	return m
-}
-
-func (d *decoder) clientField(m *reading.Match) field {
-	return field{"client", func(n *yaml.Node) {
-		d.list(n, "client", func(n *yaml.Node) {
-			if prefix, ok := d.prefix(n, "client"); ok {
-				m.Clients = append(m.Clients, prefix)
+// routeMatch is the match of a route. Others have more.
+func routeMatch(m *reading.Match) section {
+	host := one(textSchema, (*decoder).host)
+	return section{
+		name: "match", help: "Which requests are meant; all parts must hold", least: 1, entries: []entry{
+			at("host", list(host, nil), &m.Hosts, "", "a name without port, or `*.example.com` for all below it").unless("any"),
+			at("path", list(path, nil), &m.Paths, "",
+				"a pattern: `/login`, `/static/`, `/users/{id}`, `/files/{rest...}`, `/{$}`; or a mapping with `prefix` or `regex`").unless("any"),
+			at("method", list(method, nil), &m.Methods, "", "in capitals; `GET` includes `HEAD`").unless("any"),
+			at("header", headerFields, &m.Headers, "",
+				"names with a value each, or a list of values, or `\"*\"` for any. It is the whole value of a line").unless("any"),
+		},
+		check: func(d *decoder, n *yaml.Node, _ map[string]*yaml.Node) {
+			if len(yamlfile.Target(n).Content) == 0 {
+				d.Fail(n, "match is empty: write host, path, method or header, or leave match out for all requests")
 			}
-		})
-	}}
-}
-
-func (d *decoder) queryField(m *reading.Match) field {
-	return field{"query", func(n *yaml.Node) {
-		m.Query = d.fields(n, "query", func(key *yaml.Node) (string, bool) {
-			name := yamlfile.Target(key).Value
-			if name == "" {
-				d.Fail(key, "query: want the name of a parameter")
-			}
-			return name, name != ""
-		}, func(_, value string) string { return value })
-	}}
-}
-
-func (d *decoder) host(n *yaml.Node) string {
-	s, ok := d.text(n, "host")
-	if !ok {
-		return ""
+		},
 	}
+}
+
+// exception is a match of requests that a rule, or every rule, is not for.
+func exception(m *reading.Match) section {
+	s := routeMatch(m)
+	s.entries = append(s.entries,
+		at("client", list(prefix, nil), &m.Clients, "", "addresses, and ranges of them, such as `10.0.0.0/8`").unless("any"),
+		at("query", queryFields, &m.Query, "", "as `header`, for parameters of the query").unless("any"))
+	return s
+}
+
+// ruleMatch is the match of a rule.
+func ruleMatch(m *reading.Match) section {
+	s := exception(m)
+	s.entries = append(s.entries,
+		at("not", list(exceptions, nil), &m.Not, "", "one match or a list of them: requests that the rule is not for, found as those of "+
+			"`exempt` are"),
+		at("case", either("insensitive", "sensitive"), &m.KeepCase, "insensitive",
+			"`sensitive`: upper and lower case differ in the rule's `path`, in the values of its `header` and `query`, and in a key of `path`"),
+		at("extension", either("any", "exact"), &m.KeepType, "any", "`exact`: `/login.json` is not `/login`"))
+	return s
+}
+
+// host reads the name of a host.
+func (d *decoder) host(n *yaml.Node, what, s string) string {
 	name := strings.ToLower(strings.TrimPrefix(s, "*."))
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return spelling.Host(name)
 	}
 	if strings.Contains(name, ":") {
-		d.Fail(n, "host: %s: want a name without scheme and port", yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want a name without scheme and port", what, yamlfile.Quote(s))
 		return ""
 	}
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
 		strings.Contains(name, "..") || name[0] == '.' {
-		d.Fail(n, "host: %s: want a name such as api.example.com, or *.example.com for all below it; names of other "+
-			"scripts in their xn-- form", yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want a name such as api.example.com, or *.example.com for all below it; names of other "+
+			"scripts in their xn-- form", what, yamlfile.Quote(s))
 		return ""
 	}
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-// path reads a pattern, or a mapping with the text of one.
-func (d *decoder) path(n *yaml.Node) (p reading.Path) {
-	if yamlfile.Target(n).Kind != yaml.MappingNode {
-		return d.parsePath(n, "path", reading.ParsePath)
-	}
-	seen := d.mapping(n, "path",
-		field{"prefix", func(n *yaml.Node) { p = d.parsePath(n, "prefix", reading.ParsePrefix) }},
-		field{"regex", func(n *yaml.Node) { p = d.parsePath(n, "regex", reading.ParseRegexp) }})
-	if seen != nil && len(seen) != 1 {
-		d.Fail(n, "path: want a pattern such as /login, or prefix or regex")
-	}
-	return p
+// path is a pattern, or a mapping with the text of one.
+var path = kind[reading.Path]{
+	read: func(d *decoder, n *yaml.Node, what string, into *reading.Path) {
+		if yamlfile.Target(n).Kind != yaml.MappingNode {
+			pathPattern.read(d, n, what, into)
+			return
+		}
+		s := pathText(into)
+		s.read(d, n)
+	},
+	schema: func() schema {
+		s := pathText(new(reading.Path))
+		return anyOf(pathPattern.schema(), s.schema())
+	},
 }
 
-func (d *decoder) parsePath(n *yaml.Node, what string, parse func(string) (reading.Path, error)) reading.Path {
-	s, ok := d.text(n, what)
-	if !ok {
-		return reading.Path{}
+var pathPattern = byText(pattern("", "^/[^?#*]*$"), reading.ParsePath)
+
+// pathText is a path by one of two keys.
+func pathText(into *reading.Path) section {
+	return section{
+		name: "path", least: 1, most: 1, entries: []entry{
+			at("prefix", byText(pattern("", "^/[^?#%]*$"), reading.ParsePrefix), into, "",
+				"every path that begins with the text, such as `/log` for `/login`"),
+			at("regex", byText(textSchema, reading.ParseRegexp), into, "",
+				"every path in which an expression in the syntax of [RE2](https://github.com/google/re2/wiki/Syntax) finds something, "+
+					"such as `^/users/[0-9]+$`"),
+		},
+		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
+			if len(seen) != 1 {
+				d.Fail(n, "path: want a pattern such as /login, or prefix or regex")
+			}
+		},
 	}
-	p, err := parse(s)
-	if err != nil {
-		d.Fail(n, "%s: %s: %v", what, yamlfile.Quote(s), err)
-	}
-	return p
+}
+
+// byText is the kind of a text that a function reads.
+func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
+	return one(s, func(d *decoder, n *yaml.Node, what, text string) V {
+		v, err := parse(text)
+		if err != nil {
+			d.Fail(n, "%s: %s: %v", what, yamlfile.Quote(text), err)
+		}
+		return v
+	})
 }
 
 // methods are those that slips are looked for in. Others are let pass.
@@ -142,17 +127,41 @@ var methods = []string{
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
 }
 
-func (d *decoder) method(n *yaml.Node) string {
-	s, ok := d.text(n, "method")
+// method is that of a request.
+var method = one(pattern("In capitals", "^[^a-z]+$"), func(d *decoder, n *yaml.Node, _, s string) string {
 	switch {
-	case !ok || slices.Contains(methods, s):
+	case slices.Contains(methods, s):
 	case nearest(s, methods) != "":
 		d.Fail(n, "unknown method %s%s", yamlfile.Quote(s), didYouMean(s, methods))
 	case !httpguts.ValidHeaderFieldName(s) || s != strings.ToUpper(s):
 		d.Fail(n, "method: %s: want a method in capitals, such as GET or POST", yamlfile.Quote(s))
 	}
 	return s
-}
+})
+
+// The fields of a match: names with the values that are wanted of them.
+var (
+	headerFields = mapped(list(text, nil), func(d *decoder, n *yaml.Node, what string, into *[]reading.Field) {
+		*into = d.fields(n, what, func(key *yaml.Node) (string, bool) {
+			return d.headerName(key, yamlfile.Target(key).Value)
+		}, spelling.Line)
+	})
+	queryFields = mapped(list(text, nil), func(d *decoder, n *yaml.Node, what string, into *[]reading.Field) {
+		*into = d.fields(n, what, func(key *yaml.Node) (string, bool) {
+			name := yamlfile.Target(key).Value
+			if name == "" {
+				d.Fail(key, "query: want the name of a parameter")
+			}
+			return name, name != ""
+		}, func(_, value string) string { return value })
+	})
+)
+
+// header is the name of a header field, in canonical form.
+var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string {
+	name, _ := d.headerName(n, s)
+	return name
+})
 
 // fields reads names with the values that are wanted of them, each in the one form that it is compared in.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),

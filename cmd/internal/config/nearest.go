@@ -60,8 +60,8 @@ func letters(word string) []byte {
 
 // oneOf lists the words of a choice: "a, b or c".
 func oneOf(words []string) string {
-	if len(words) == 1 {
-		return words[0]
+	if len(words) < 2 {
+		return strings.Join(words, "")
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]

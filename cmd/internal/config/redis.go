@@ -1,18 +1,17 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/respdoor"
-	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -31,9 +30,6 @@ type Redis struct {
 	ReusePort    bool
 	State        string // file in which the keys are kept beyond the process; "" for none
 }
-
-// defaultLongest is as long as a bucket may take to fill if its times are to be exact to the nanosecond, in whole days.
-const defaultLongest = 26 * 24 * time.Hour
 
 // RedisAlone reports whether clients of Redis are the only ones, so that no rule is needed.
 func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && len(f.Listen) == 0 }
@@ -75,79 +71,59 @@ func (r *Redis) Listener() Listener {
 	return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS, ReusePort: r.ReusePort}
 }
 
-// redis reads an address, or a mapping with one.
-func (d *decoder) redis(n *yaml.Node) *Redis {
-	r := &Redis{Longest: defaultLongest, MaxKeys: engine.DefaultMaxKeys}
-	if yamlfile.Target(n).Kind != yaml.MappingNode {
-		r.Address = d.address(n, "redis")
-		d.redisIsGuarded(n, r)
-		return r
+func (r *Redis) section() section {
+	return section{
+		name: "redis", brief: "address", entries: []entry{
+			addressEntry(&r.Address, "127.0.0.1:6380").within("a port of its own; loopback, but with a password or `allow_remote`"),
+			modeEntry(&r.Mode),
+			tlsEntry(&r.TLS),
+			at("allow_remote", yes, &r.AllowRemote, "", "the address may be one that other machines reach, also without a password"),
+			at("password_file", passwordFile, &r.PasswordFile, "",
+				"a file with a password on each line, relative to the rule file: each is good for `AUTH`, so that clients can change "+
+					"from one to another. It is read again when it changes").unless("none: no client needs one").within("1 to 16 passwords, 64KiB"),
+			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of a variable of the environment with the same").
+				within("not with `password_file`"),
+			at("longest", duration(time.Second, 365*24*time.Hour), &r.Longest, "624h",
+				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up to "+
+					"`624h` times are exact to the nanosecond"),
+			maxKeysEntry(&r.MaxKeys),
+			overflowEntry(&r.Overflow),
+			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "of a connection without a command; 0s is no bound"),
+			reusePortEntry(&r.ReusePort),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			if d.passwords = cmp.Or(seen["password_file"], seen["password_env"]); d.passwords != nil && seen["password_file"] != nil &&
+				seen["password_env"] != nil {
+				d.Fail(seen["password_env"], "password_env: there is a password_file: leave one of the two out")
+			}
+			d.checkAddress(seen, r.Listener())
+			// Any client may fill the table, and reset keys.
+			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
+				d.Fail(seen["address"], "redis: %s can be reached from other machines: say password_file, use 127.0.0.1, or say allow_remote: true",
+					r.Address)
+			}
+		},
 	}
-	seen := d.mapping(n, "redis",
-		d.addressField(&r.Address),
-		modeField(d, &r.Mode),
-		field{"tls", func(n *yaml.Node) { r.TLS = d.tls(n) }},
-		d.yesField("allow_remote", &r.AllowRemote),
-		field{"password_file", func(n *yaml.Node) { r.PasswordFile = d.passwordFile(n) }},
-		field{"password_env", func(n *yaml.Node) { r.PasswordEnv = d.passwordEnv(n) }},
-		d.durationField("longest", time.Second, 365*24*time.Hour, &r.Longest),
-		d.integerField("max_keys", 1, 1<<31-1, &r.MaxKeys),
-		field{"overflow", func(n *yaml.Node) { r.Overflow = d.overflow(n) }},
-		d.durationField("idle_timeout", 0, longest, &r.IdleTimeout),
-		d.yesField("reuse_port", &r.ReusePort),
-	)
-	if seen == nil {
-		return nil
-	}
-	if seen["address"] == nil {
-		d.Fail(n, "redis: no address: write for example address: 127.0.0.1:6380")
-		return r
-	}
-	if seen["password_file"] != nil && seen["password_env"] != nil {
-		d.Fail(seen["password_env"], "password_env: there is a password_file: leave one of the two out")
-	}
-	d.checkMode(seen["mode"], r.Address)
-	d.checkReusePort(seen["reuse_port"], r.Listener())
-	d.redisIsGuarded(seen["address"], r)
-	return r
 }
 
-func (d *decoder) passwordFile(n *yaml.Node) string {
-	s, ok := d.text(n, "password_file")
-	if !ok {
-		return ""
-	}
+var passwordFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "" {
-		d.Fail(n, "password_file: want the name of a file with a password on each line")
+		d.Fail(n, "%s: want the name of a file with a password on each line", what)
 		return ""
 	}
-	d.passwords = n
 	return d.beside(s)
-}
+})
 
-var environmentName = regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*$")
+const environmentName = "^[A-Za-z_][A-Za-z0-9_]*$"
 
-func (d *decoder) passwordEnv(n *yaml.Node) string {
-	s, ok := d.text(n, "password_env")
-	if !ok {
-		return ""
-	}
-	if !environmentName.MatchString(s) {
+var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, what, s string) string {
+	if !regexp.MustCompile(environmentName).MatchString(s) {
 		// It may be a password, and so is not repeated.
-		d.Fail(n, "password_env: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD")
+		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", what)
 		return ""
 	}
-	d.passwords = n
 	return s
-}
-
-// redisIsGuarded refuses a listener that other machines reach without a password: any client may fill the table, and
-// reset keys.
-func (d *decoder) redisIsGuarded(at *yaml.Node, r *Redis) {
-	if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
-		d.Fail(at, "redis: %s can be reached from other machines: say password_file, use 127.0.0.1, or say allow_remote: true", r.Address)
-	}
-}
+})
 
 // tryPasswords reads those that the file names.
 func (d *decoder) tryPasswords(f *File) {
@@ -156,20 +132,6 @@ func (d *decoder) tryPasswords(f *File) {
 	}
 	if _, err := f.Redis.Passwords(); err != nil {
 		d.Fail(d.passwords, "redis: %v", err)
-	}
-}
-
-// checkRedis keeps clients of Redis off the addresses that are others'.
-func (d *decoder) checkRedis(f *File, n *yaml.Node) {
-	if f.Redis == nil || f.Redis.Address == "" {
-		return
-	}
-	d.notPublic(f, n, "redis", f.Redis.Address)
-	if f.Admin != nil && overlap(f.Redis.Address, f.Admin.Address) {
-		d.Fail(n, "redis: %s is the admin listener's, %s: choose another port", f.Redis.Address, f.Admin.Address)
-	}
-	if f.Decide != nil && overlap(f.Redis.Address, f.Decide.Address) {
-		d.Fail(n, "redis: %s is the listener's for decisions, %s: choose another port", f.Redis.Address, f.Decide.Address)
 	}
 }
 
@@ -185,24 +147,19 @@ func (r *Redis) compare(before *Redis) (Continuity, string) {
 	case r.MaxKeys != before.MaxKeys:
 		return Carry, fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
 	case r.Overflow != before.Overflow:
-		return Carry, fmt.Sprintf("overflow was %s and is %s", overflows[before.Overflow], overflows[r.Overflow])
+		return Carry, fmt.Sprintf("overflow was %v and is %v", before.Overflow, r.Overflow)
 	}
 	return Keep, ""
 }
 
-func (r *Redis) describe(b *strings.Builder) {
-	spoken := ""
-	if r.TLS != nil {
-		spoken = " (TLS)"
-	}
-	password := "no password"
-	if r.PasswordFile != "" || r.PasswordEnv != "" {
-		password = "with a password"
+func (r *Redis) describe() string {
+	if r == nil {
+		return ""
 	}
 	memory, _ := r.Memory() // Describe has tried it
-	fmt.Fprintf(b, "redis     %s%s%s, %s; limits that fill within %v; %s for %s keys, then %s\n", r.Address, spoken,
-		when(r.ReusePort, reusable), password, r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), overflows[r.Overflow])
-	if r.State != "" {
-		fmt.Fprintf(b, "          state %s\n", r.State)
-	}
+	text := fmt.Sprintf("%s%s%s, %s; limits that fill within %v; %s for %s keys, then %v", r.Address, when(r.TLS != nil, " (TLS)"),
+		when(r.ReusePort, reusable), when(r.PasswordFile+r.PasswordEnv == "", "no password")+
+			when(r.PasswordFile+r.PasswordEnv != "", "with a password"),
+		r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
+	return text + when(r.State != "", "\n          state "+r.State)
 }

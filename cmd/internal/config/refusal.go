@@ -64,25 +64,35 @@ var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
 
 const plainText = "text/plain; charset=utf-8"
 
-// refusalFields are those of a refusal, in the file and in a rule.
-func (d *decoder) refusalFields(r *Refusal) []field {
-	return []field{
-		d.integerField("status", 400, 599, &r.Status),
-		{"headers", func(n *yaml.Node) { r.Header = d.refusalHeader(n) }},
-		{"content_type", func(n *yaml.Node) {
-			s, _ := d.text(n, "content_type")
-			if _, _, err := mime.ParseMediaType(s); err != nil || !httpguts.ValidHeaderFieldValue(s) {
-				d.Fail(n, "content_type: %s: want a media type, such as text/html; charset=utf-8", yamlfile.Quote(s))
-			}
-			r.ContentType = s
-		}},
-		{"template", func(n *yaml.Node) { r.Template, _ = d.text(n, "template") }},
+// section is the response of a rule. That of the file has more.
+func (r *Refusal) section() section {
+	return section{
+		name: "response", entries: []entry{
+			at("status", whole[int](400, 599), &r.Status, "", "of refusals").unless("429"),
+			at("headers", mapped(text, refusalHeader), &r.Header, "",
+				"a mapping of fields that refusals have, besides those that weir writes itself"),
+			at("content_type", mediaType, &r.ContentType, "",
+				"of the template. In `text/html` values are escaped as they must be at their place").unless("`" + plainText + "`"),
+			at("template", text, &r.Template, "",
+				"the body of refusals, instead of that of `body`: a [template of Go](https://pkg.go.dev/text/template) with .Rule, "+
+					".Status, .Limit, .Remaining, .RetryAfter and .Never"),
+		},
+		check: r.check,
 	}
 }
 
-func (d *decoder) refusalHeader(n *yaml.Node) http.Header {
+var mediaType = one(schema{"type": "string"}, func(d *decoder, n *yaml.Node, what, s string) string {
+	if _, _, err := mime.ParseMediaType(s); err != nil || !httpguts.ValidHeaderFieldValue(s) {
+		d.Fail(n, "%s: %s: want a media type, such as text/html; charset=utf-8", what, yamlfile.Quote(s))
+	}
+	return s
+})
+
+// refusalHeader reads names of fields and their values.
+func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	h := http.Header{}
-	d.pairs(n, "headers", func(key, value *yaml.Node) {
+	*into = h
+	d.pairs(n, what, func(key, value *yaml.Node) {
 		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
 		switch s, ok := d.text(value, "headers "+name); {
 		case !ok:
@@ -98,7 +108,6 @@ func (d *decoder) refusalHeader(n *yaml.Node) http.Header {
 			h.Set(name, s)
 		}
 	})
-	return h
 }
 
 // isOwnHeader reports whether weir writes a field of refusals.
@@ -110,8 +119,8 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// checkRefusal finds what is wrong with a refusal as a whole.
-func (d *decoder) checkRefusal(r *Refusal, seen map[string]*yaml.Node) {
+// check finds what is wrong with a refusal as a whole.
+func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
 		d.Fail(seen["content_type"], "content_type is of a template: write template, too")
 	} else if r.Template != "" && r.ContentType == "" {
@@ -122,15 +131,6 @@ func (d *decoder) checkRefusal(r *Refusal, seen map[string]*yaml.Node) {
 		what, _, _ = strings.Cut(what, ": {") // a state of the library
 		d.Fail(seen["template"], "template: %s", what)
 	}
-}
-
-// ruleRefusal reads the response of a rule.
-func (d *decoder) ruleRefusal(n *yaml.Node) *Refusal {
-	r := &Refusal{}
-	if seen := d.mapping(n, "response", d.refusalFields(r)...); seen != nil {
-		d.checkRefusal(r, seen)
-	}
-	return r
 }
 
 // RefusalOf returns how the refusals of a rule look: what the rule says, and else the file.

@@ -19,11 +19,10 @@ import (
 // stateSuffix ends the names of the files of a state.
 const stateSuffix = ".weir"
 
-// stateFolder reads the folder in which the limits are kept beyond the process.
-func (d *decoder) stateFolder(n *yaml.Node) string {
-	s, ok := d.text(n, "state")
-	if ok && !filepath.IsAbs(s) {
-		d.Fail(n, "state: %s: want the full path of a folder, such as /dev/shm/weir", yamlfile.Quote(s))
+// parseState reads the folder in which the limits are kept beyond the process.
+func parseState(d *decoder, n *yaml.Node, what, s string) string {
+	if !filepath.IsAbs(s) {
+		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
 	}
 	return s
 }

@@ -1,17 +1,17 @@
 package config
 
 import (
-	"cmp"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/redis/rueidis"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -90,40 +90,43 @@ func (r *Rule) StoreOptions() []redislimit.Option {
 	return options
 }
 
-// A storeWish is what a rule says about the store, and where.
-type storeWish struct {
-	rule, at *yaml.Node // at is nil if it says nothing
-	want     bool
-	beside   bool // the rule is the concurrency of one with a rate
-}
-
-var failurePolicies = []string{redislimit.FailShare.String(), redislimit.FailClosed.String(), redislimit.FailOpen.String()}
-
 const exampleStore = "write for example redis://127.0.0.1:6379"
 
-// store reads the URL of a store, or a mapping with one.
-func (d *decoder) store(n *yaml.Node) *Store {
-	s := &Store{Prefix: "weir", Timeout: 50 * time.Millisecond, Nodes: 4, Partitions: 64}
-	if yamlfile.Target(n).Kind != yaml.MappingNode {
-		s.URL = d.storeURL(n, "store")
-		return s
+func (s *Store) section() section {
+	return section{
+		name: "store", brief: "url", check: s.check, entries: []entry{
+			at("url", storeURL, &s.URL, "",
+				"`redis://host:port`, or `rediss://` for TLS, with `user:password@` before and `/database` behind; `?addr=host:port` "+
+					"names more nodes of a cluster, and with `&master_set=name` it is Sentinel").needed(exampleStore),
+			at("prefix", storePrefix, &s.Prefix, "weir", "what the names of all keys in the store begin with").
+				within("1 to 64 characters, no braces"),
+			at("timeout", duration(time.Millisecond, 10*time.Second), &s.Timeout, "50ms", "how long a request waits for the store"),
+			at("nodes", whole[int](1, 100_000), &s.Nodes, "4", "how many machines share the limits, more or less"),
+			at("on_loss", choice(redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen), &s.OnLoss, "share",
+				"what happens while the store is lost: `share`, each machine admits its share, the limit divided by `nodes`; `closed`, "+
+					"requests are answered 503; `open`, they pass"),
+			at("share", percent, &s.Share, "", "with `on_loss: share` the part of the limit that a machine admits, such as `10%`").
+				unless("one of `nodes` parts"),
+			at("mode", choice(redislimit.Auto, redislimit.Strict), &s.Mode, "auto",
+				"`strict` asks the store for every request, except of a key that it refused in the last 100 ms; `auto` uses tokens that "+
+					"the store has lent, where that suits the limit"),
+			at("partitions", whole[int](1, 4096), &s.Partitions, "64", "into how many parts a cluster spreads the keys; part of their names"),
+			at("keys", either("hashed", "full"), &s.FullKeys, "hashed",
+				"`hashed`, or `full`: written in the store as they are, up to 256 bytes"),
+			at("secret", secret, &s.Secret, "",
+				"what keys are hashed with, so that a key cannot be found by trying, given what is in the store").
+				within("16 characters and more"),
+			at("ca", text, &s.Files.CA, "",
+				"of `rediss://`: the file of the authority of its certificate, instead of those of the machine"),
+			at("certificate", text, &s.Files.Certificate, "", "of `rediss://`: the file of the certificate by which the store knows weir"),
+			at("certificate_key", text, &s.Files.CertificateKey, "", "the file of its key"),
+			at("password_file", text, &s.Files.Password, "",
+				"a file with the password of the store's user, instead of one in the `url`; not with Sentinel"),
+		},
 	}
-	seen := d.mapping(n, "store",
-		field{"url", func(n *yaml.Node) { s.URL = d.storeURL(n, "url") }},
-		field{"prefix", func(n *yaml.Node) { s.Prefix = d.storePrefix(n) }},
-		field{"timeout", func(n *yaml.Node) { d.duration(n, "timeout", time.Millisecond, 10*time.Second, &s.Timeout) }},
-		field{"nodes", func(n *yaml.Node) { d.integer(n, "nodes", 1, 100_000, &s.Nodes) }},
-		field{"on_loss", func(n *yaml.Node) { s.OnLoss = d.onLoss(n) }},
-		field{"share", func(n *yaml.Node) { s.Share = d.percent(n) }},
-		field{"mode", func(n *yaml.Node) { s.Mode = d.storeMode(n) }},
-		field{"partitions", func(n *yaml.Node) { d.integer(n, "partitions", 1, 4096, &s.Partitions) }},
-		field{"keys", func(n *yaml.Node) { s.FullKeys = d.fullKeys(n) }},
-		field{"secret", func(n *yaml.Node) { s.Secret = d.storeSecret(n) }},
-		field{"ca", func(n *yaml.Node) { s.Files.CA, _ = d.text(n, "ca") }},
-		field{"certificate", func(n *yaml.Node) { s.Files.Certificate, _ = d.text(n, "certificate") }},
-		field{"certificate_key", func(n *yaml.Node) { s.Files.CertificateKey, _ = d.text(n, "certificate_key") }},
-		field{"password_file", func(n *yaml.Node) { s.Files.Password, _ = d.text(n, "password_file") }},
-	)
+}
+
+func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	if seen["secret"] != nil && s.FullKeys {
 		d.Fail(seen["secret"], "secret: keys: full writes keys as they are: leave one of the two out")
 	}
@@ -145,18 +148,17 @@ func (d *decoder) store(n *yaml.Node) *Store {
 	if seen["share"] != nil && s.OnLoss != redislimit.FailShare {
 		d.Fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
 	}
-	if seen != nil && seen["url"] == nil {
-		d.Fail(n, "store: no url: %s", exampleStore)
-	}
-	return s
 }
 
-// storeURL reads the address of a store. A password in it is not repeated.
-func (d *decoder) storeURL(n *yaml.Node, what string) string {
-	s, ok := d.text(n, what)
-	if !ok {
+func (s *Store) describe() string {
+	if s == nil {
 		return ""
 	}
+	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
+}
+
+// storeURL is the address of a store. A password in it is not repeated.
+var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
@@ -178,118 +180,29 @@ func (d *decoder) storeURL(n *yaml.Node, what string) string {
 		return ""
 	}
 	return s
-}
+})
 
-func (d *decoder) storePrefix(n *yaml.Node) string {
-	s, ok := d.text(n, "prefix")
-	if ok && (s == "" || len(s) > 64 || strings.ContainsAny(s, "{}")) {
-		d.Fail(n, "prefix: %s: want 1 to 64 characters, without braces", yamlfile.Quote(s))
+var storePrefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "" || len(s) > 64 || strings.ContainsAny(s, "{}") {
+		d.Fail(n, "%s: %s: want 1 to 64 characters, without braces", what, yamlfile.Quote(s))
 	}
 	return s
-}
+})
 
-func (d *decoder) onLoss(n *yaml.Node) redislimit.FailurePolicy {
-	word := failurePolicies[0]
-	choice(d, n, "on_loss", failurePolicies, &word)
-	for p := redislimit.FailShare; p <= redislimit.FailOpen; p++ {
-		if p.String() == word {
-			return p
-		}
-	}
-	return redislimit.FailShare // not after choice
-}
-
-// percent reads a part of the limit.
-func (d *decoder) percent(n *yaml.Node) (percent uint64) {
-	text, ok := d.text(n, "share")
-	if !ok {
-		return 0
-	}
-	number, is := strings.CutSuffix(text, "%")
+// percent is a part of the limit.
+var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
+	number, is := strings.CutSuffix(s, "%")
 	percent, err := strconv.ParseUint(number, 10, 64)
 	if !is || err != nil || percent < 1 || percent > 100 {
-		d.Fail(n, "share: %s: want 1%% to 100%%", yamlfile.Quote(text))
+		d.Fail(n, "%s: %s: want 1%% to 100%%", what, yamlfile.Quote(s))
 	}
 	return percent
-}
+}).within("1% to 100%")
 
-var storeModes = []string{redislimit.Auto.String(), redislimit.Strict.String()}
-
-func (d *decoder) storeMode(n *yaml.Node) redislimit.Mode {
-	word := storeModes[0]
-	choice(d, n, "mode", storeModes, &word)
-	if word == storeModes[1] {
-		return redislimit.Strict
-	}
-	return redislimit.Auto
-}
-
-var storedKeys = []string{"hashed", "full"}
-
-func (d *decoder) fullKeys(n *yaml.Node) bool {
-	word := storedKeys[0]
-	choice(d, n, "keys", storedKeys, &word)
-	return word == storedKeys[1]
-}
-
-// storeSecret reads what keys are hashed with. It is not repeated.
-func (d *decoder) storeSecret(n *yaml.Node) string {
-	s, ok := d.text(n, "secret")
-	if ok && len(s) < 16 {
-		d.Fail(n, "secret: %d characters: want 16 at least", len(s))
+// secret is what keys are hashed with. It is not repeated.
+var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if len(s) < 16 {
+		d.Fail(n, "%s: %d characters: want 16 at least", what, len(s))
 	}
 	return s
-}
-
-// checkStores decides of every rule whether it is kept in the store, and checks those that are.
-func (d *decoder) checkStores(f *File) {
-	broken := len(d.Errors) > 0
-	for i := range f.Rules {
-		r, wish := &f.Rules[i], d.wishes[i]
-		reason := r.local()
-		switch {
-		case wish.at == nil && (f.Store == nil || !r.Counts()), wish.at != nil && !wish.want:
-			continue
-		case f.Store == nil:
-			d.Fail(wish.at, "store: true, but the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
-			continue
-		case !r.Counts():
-			d.Fail(wish.at, "store: a rate of %v needs no store: leave this out", r.Constant)
-			continue
-		case reason != "":
-			remedy := "write store: false, and each machine counts by itself"
-			if wish.beside {
-				remedy = "write a rule of its own for it with store: false, and each machine counts by itself"
-			}
-			d.Fail(cmp.Or(wish.at, wish.rule), "the file has a store, and %s: %s", reason, remedy)
-			continue
-		}
-		r.Store = f.Store
-		if !broken && r.hasPolicy() {
-			at := wish.at
-			if at == nil {
-				at = wish.rule
-			}
-			if err := redislimit.Check(r.Name, r.Policy, r.StoreOptions()...); err != nil {
-				d.Fail(at, "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
-			}
-		}
-	}
-}
-
-// local says why the rule cannot be kept in a store; "" if it can.
-func (r *Rule) local() string {
-	switch {
-	case r.MaxWait > 0:
-		return "tokens of a store cannot be waited for (max_wait)"
-	case r.Spread:
-		return "a bucket on all processors is on each machine (spread)"
-	case r.IsInFlight():
-		return "what is in flight is counted on each machine"
-	case r.Policy.Algorithm() == engine.AlgorithmBatchRefill:
-		return "batches are not kept in a store"
-	case r.Overflow != engine.Evict:
-		return "a store has room for every key, so that there is no overflow"
-	}
-	return ""
-}
+})

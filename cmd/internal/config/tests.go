@@ -66,63 +66,72 @@ const (
 	maxTimes = 100_000
 )
 
-func (d *decoder) tests(n *yaml.Node, f *File) {
-	d.list(n, "tests", func(n *yaml.Node) {
-		t := Test{Line: n.Line, Column: n.Column, Asked: Asked{Client: DefaultClient, Header: http.Header{}}, Answer: http.StatusOK, Times: 1}
-		var expect *yaml.Node
-		seen := d.mapping(n, "a test",
-			field{"request", func(n *yaml.Node) { d.askedLine(n, &t.Asked) }},
-			field{"client", func(n *yaml.Node) { d.askedClient(n, &t.Asked) }},
-			field{"headers", func(n *yaml.Node) { d.askedHeader(n, &t.Asked) }},
-			d.integerField("answer", 200, 599, &t.Answer),
-			later("expect", &expect),
-		)
-		if seen == nil {
-			return
-		}
-		t.Status = t.Answer
-		if seen["request"] == nil || expect == nil {
-			d.Fail(n, "a test needs request and expect")
-			return
-		}
-		d.mapping(expect, "expect",
-			field{"rules", func(n *yaml.Node) { d.expectedRules(n, f, &t) }},
-			d.integerField("status", 200, 599, &t.Status),
-			d.numberField("times", 1, maxTimes, &t.Times),
-			d.integerField("then", 200, 599, &t.Then),
-		)
-		if f.Tests = append(f.Tests, t); len(f.Tests) == maxTests+1 {
-			d.Fail(n, "tests: more than %d", maxTests)
+// testsKind is the list of the tests, which name rules of the file.
+func (f *File) testsKind() kind[[]Test] {
+	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, what string, before []Test, _ Test) {
+		if len(before) == maxTests {
+			d.Fail(n, "%s: more than %d", what, maxTests)
 		}
 	})
 }
 
-func (d *decoder) askedLine(n *yaml.Node, a *Asked) {
-	s, ok := d.text(n, "request")
-	if !ok {
-		return
-	}
-	a.Line = s
-	if _, err := a.Request(); err != nil {
-		d.Fail(n, "request: %v", err)
+func (t *Test) section(f *File) section {
+	a := &t.Asked
+	return section{
+		name: "a test", entries: []entry{
+			at("request", one(pattern("", `^[^ ]+ [^ ]+$`), parseAsked), &a.Line, "", "method and target, such as `GET /login?next=%2F`").
+				needed("write for example request: GET /login"),
+			at("client", one(textSchema, parseClient), &a.Client, DefaultClient.String(), "the address of the client"),
+			at("headers", mapped(list(text, nil), readAsked), &a.Header, "",
+				"a mapping of names to a value or a list of them; `Host` is the host").unless("none, and `localhost` as host"),
+			at("answer", whole[int](200, 599), &t.Answer, "200", "the status that the upstream answers"),
+			at("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "what weir is to answer").
+				needed("write for example expect: {times: 5, then: 429}"),
+		},
+		check: func(_ *decoder, n *yaml.Node, _ map[string]*yaml.Node) { t.Line, t.Column = n.Line, n.Column },
 	}
 }
 
-func (d *decoder) askedClient(n *yaml.Node, a *Asked) {
-	s, ok := d.text(n, "client")
-	if !ok {
-		return
+func (t *Test) expected(f *File) section {
+	return section{
+		name: "expect", entries: []entry{
+			{
+				name: "rules", help: "the names of the rules that count the request, in any order; `[]` for none", fill: func() {},
+				instead: "not looked at", read: func(d *decoder, n *yaml.Node, what string) { t.readRules(d, n, what, f) },
+				schema: func() schema { return anyOf(many(textSchema), schema{"type": "array", "maxItems": 0}) },
+			},
+			at("status", whole[int](200, 599), &t.Status, "", "of the answers to the first requests").unless("as `answer`"),
+			at("times", whole[uint64](1, maxTimes), &t.Times, "1", "how many those are"),
+			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next").unless("not looked at"),
+		},
+		check: func(_ *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			if seen["status"] == nil {
+				t.Status = t.Answer
+			}
+		},
 	}
+}
+
+func parseAsked(d *decoder, n *yaml.Node, what, s string) string {
+	a := Asked{Line: s}
+	if _, err := a.Request(); err != nil {
+		d.Fail(n, "%s: %v", what, err)
+	}
+	return s
+}
+
+func parseClient(d *decoder, n *yaml.Node, what, s string) netip.Addr {
 	addr, err := netip.ParseAddr(s)
 	if err != nil || addr.Zone() != "" {
-		d.Fail(n, "client: %s: want an address, such as 203.0.113.7", yamlfile.Quote(s))
-		return
+		d.Fail(n, "%s: %s: want an address, such as 203.0.113.7", what, yamlfile.Quote(s))
 	}
-	a.Client = addr
+	return addr
 }
 
-func (d *decoder) askedHeader(n *yaml.Node, a *Asked) {
-	d.pairs(n, "headers", func(key, value *yaml.Node) {
+func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
+	h := http.Header{}
+	*into = h
+	d.pairs(n, what, func(key, value *yaml.Node) {
 		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
 		if !httpguts.ValidHeaderFieldName(name) {
 			d.Fail(key, "%s is not the name of an HTTP header; write for example X-API-Key", yamlfile.Quote(name))
@@ -134,16 +143,17 @@ func (d *decoder) askedHeader(n *yaml.Node, a *Asked) {
 			case !ok:
 			case !httpguts.ValidHeaderFieldValue(s):
 				d.Fail(n, "headers %s: %s is no value of a header", name, yamlfile.Quote(s))
-			case name == "Host" && a.Header[name] != nil:
+			case name == "Host" && h[name] != nil:
 				d.Fail(n, "headers Host: want one")
 			default:
-				a.Header[name] = append(a.Header[name], s)
+				h[name] = append(h[name], s)
 			}
 		})
 	})
 }
 
-func (d *decoder) expectedRules(n *yaml.Node, f *File, t *Test) {
+// readRules reads names of rules, which are read before.
+func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
 	t.Rules = []string{}
 	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {
 		return // none counts it
@@ -152,8 +162,8 @@ func (d *decoder) expectedRules(n *yaml.Node, f *File, t *Test) {
 	for i := range f.Rules {
 		names = append(names, f.Rules[i].Name)
 	}
-	d.list(n, "rules", func(n *yaml.Node) {
-		s, ok := d.text(n, "rules")
+	d.list(n, what, func(n *yaml.Node) {
+		s, ok := d.text(n, what)
 		if ok && !slices.Contains(names, s) {
 			d.Fail(n, "rules: there is no rule %s%s", yamlfile.Quote(s), didYouMean(s, names))
 		}

@@ -34,26 +34,11 @@ func (d *decoder) socketPath(n *yaml.Node, what, path string) {
 	}
 }
 
-// modeField is the mode of a Unix socket, in octal digits.
-func modeField(d *decoder, into *fs.FileMode) field {
-	return field{"mode", func(n *yaml.Node) {
-		s, ok := d.text(n, "mode")
-		if !ok {
-			return
-		}
-		value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
-		if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {
-			d.Fail(n, "mode: %s: want three octal digits, as chmod does, with the right to write for the owner: 660",
-				yamlfile.Quote(s))
-			return
-		}
-		*into = fs.FileMode(value)
-	}}
-}
-
-// checkMode refuses a mode of an address that has none.
-func (d *decoder) checkMode(mode *yaml.Node, address string) {
-	if mode != nil && !isSocket(address) && address != "" {
-		d.Fail(mode, "mode: %s is no Unix socket (unix:/path) and has none: leave it out", address)
+// mode is that of a Unix socket, in octal digits.
+var mode = referring("mode", one(nil, func(d *decoder, n *yaml.Node, what, s string) fs.FileMode {
+	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
+	if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {
+		d.Fail(n, "%s: %s: want three octal digits, as chmod does, with the right to write for the owner: 660", what, yamlfile.Quote(s))
 	}
-}
+	return fs.FileMode(value)
+}))

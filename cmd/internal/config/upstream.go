@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"time"
@@ -11,91 +12,76 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// upstream reads a URL, a list of them, or a mapping with them.
-func (d *decoder) upstream(n *yaml.Node) *Upstream {
-	u := &Upstream{
-		ConnectTimeout: 10 * time.Second, ResponseTimeout: time.Minute,
+var upstreams = referring("upstream", mapping((*Upstream).section))
+
+func (u *Upstream) section() section {
+	return section{
+		name: "upstream", brief: "url", entries: []entry{
+			at("url", list(target, notTwice), &u.Targets, "",
+				"`http://` or `https://`, with a path to be put before the request's if wanted; or `unix:/path`, a server on a Unix "+
+					"socket. Of a list, each request has the server with the fewest requests under way").
+				needed("write for example url: http://127.0.0.1:3000"),
+			at("connect_timeout", duration(time.Millisecond, longest), &u.ConnectTimeout, "10s", "for the connection"),
+			at("response_timeout", duration(0, longest), &u.ResponseTimeout, "1m", "until the header of the answer; 0s is no bound"),
+			at("keep_host", yes, &u.KeepHost, "", "pass the client's Host on instead of the URL's"),
+			at("h2c", yes, &u.H2C, "", "speak HTTP/2 without TLS, as for gRPC").within("`http://` only"),
+			at("ignore_client_abort", yes, &u.IgnoreAbort, "",
+				"a request whose client hangs up goes on until the server answers, and keeps its place in a `concurrency`: for servers "+
+					"that [do not notice](operations.md#requests-at-a-time)"),
+			at("health", optional(mapping((*Health).section)), &u.Health, "",
+				"a path, such as `/healthz`, or a mapping: each server is asked for it, and is down while it does not answer 200 to 399"),
+			at("pass_headers", list(passedHeader, notTwice), &u.PassHeaders, "",
+				"names of fields that are passed on as the client sent them, although they [mislead "+
+					"servers](operations.md#what-your-server-sees): `True-Client-IP`, `X_Legacy`"),
+		},
+		check: u.check,
 	}
-	if yamlfile.Target(n).Kind != yaml.MappingNode {
-		d.targets(n, "upstream", u)
-		return u
-	}
-	seen := d.mapping(n, "upstream",
-		field{"url", func(n *yaml.Node) { d.targets(n, "url", u) }},
-		d.durationField("connect_timeout", time.Millisecond, longest, &u.ConnectTimeout),
-		d.durationField("response_timeout", 0, longest, &u.ResponseTimeout),
-		d.yesField("keep_host", &u.KeepHost),
-		d.yesField("h2c", &u.H2C),
-		d.yesField("ignore_client_abort", &u.IgnoreAbort),
-		field{"health", func(n *yaml.Node) { u.Health = d.health(n) }},
-		field{"pass_headers", func(n *yaml.Node) {
-			d.list(n, "pass_headers", func(n *yaml.Node) { d.passHeader(n, &u.PassHeaders) })
-		}},
-	)
-	if seen != nil && seen["url"] == nil {
-		d.Fail(n, "upstream: no url: write for example url: http://127.0.0.1:3000")
-	}
+}
+
+func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if u.IgnoreAbort && u.ResponseTimeout == 0 {
 		d.Fail(seen["ignore_client_abort"], "ignore_client_abort: with response_timeout: 0s a request that nobody waits for "+
 			"could last for ever: write a response_timeout")
 	}
 	for _, t := range u.Targets {
-		if u.H2C && t.URL.Scheme == "https" {
+		if u.H2C && t.URL != nil && t.URL.Scheme == "https" {
 			d.Fail(seen["h2c"], "h2c: %s speaks HTTP/2 by TLS if it can: leave h2c out, or use http", t)
 		}
 	}
-	return u
 }
 
-// targets reads the URLs of the servers of an upstream.
-func (d *decoder) targets(n *yaml.Node, what string, u *Upstream) {
-	d.list(n, what, func(n *yaml.Node) {
-		t, ok := d.target(n, what)
-		if !ok {
-			return
+// notTwice refuses what a list has already.
+func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
+	text := fmt.Sprint(v)
+	if slices.ContainsFunc(before, func(other V) bool { return fmt.Sprint(other) == text }) {
+		d.Fail(n, "%s: %s is there twice", what, yamlfile.Quote(text))
+	}
+}
+
+// target is the base URL of a server, or unix:/path.
+var target = one(pattern("http://host:port, https://host or unix:/path", "^([Hh][Tt][Tt][Pp][Ss]?://.+|unix:/.+)$"),
+	func(d *decoder, n *yaml.Node, what, s string) Target {
+		if path, isSocket := unixsocket.Path(s); isSocket {
+			d.socketPath(n, what, path)
+			return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}
 		}
-		if slices.ContainsFunc(u.Targets, func(other Target) bool { return other.String() == t.String() }) {
-			d.Fail(n, "%s: %s is there twice", what, yamlfile.Quote(t.String()))
-		}
-		u.Targets = append(u.Targets, t)
+		return Target{URL: d.url(n, what, s)}
 	})
-}
 
-// target reads the base URL of a server, or unix:/path.
-func (d *decoder) target(n *yaml.Node, what string) (t Target, ok bool) {
-	if path, isSocket := unixsocket.Path(yamlfile.Target(n).Value); isSocket {
-		before := len(d.Errors)
-		d.socketPath(n, what, path)
-		return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}, len(d.Errors) == before
-	}
-	t.URL = d.url(n, what)
-	return t, t.URL != nil
-}
-
-// health reads a path, or a mapping with one.
-func (d *decoder) health(n *yaml.Node) *Health {
-	h := &Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Passes: 2, Fails: 3}
-	path := field{"path", func(n *yaml.Node) {
-		s, ok := d.text(n, "path")
-		if u, err := url.ParseRequestURI(s); ok && (err != nil || s[0] != '/' || u.Fragment != "") {
-			d.Fail(n, "path: %s: want the path of a page that says whether the server is well, such as /healthz", yamlfile.Quote(s))
+func (h *Health) section() section {
+	path := one(pattern("", "^/"), func(d *decoder, n *yaml.Node, what, s string) string {
+		if u, err := url.ParseRequestURI(s); err != nil || s[0] != '/' || u.Fragment != "" {
+			d.Fail(n, "%s: %s: want the path of a page that says whether the server is well, such as /healthz", what, yamlfile.Quote(s))
 		}
-		h.Path = s
+		return s
+	})
+	return section{name: "health", brief: "path", entries: []entry{
+		at("path", path, &h.Path, "", "what is asked for, with a query if wanted").needed("write for example path: /healthz"),
+		at("interval", duration(time.Millisecond, longest), &h.Interval, "10s", "between checks"),
+		at("timeout", duration(time.Millisecond, longest), &h.Timeout, "2s", "of a check"),
+		at("passes", whole[int](1, 100), &h.Passes, "2", "in a row that bring a server back"),
+		at("fails", whole[int](1, 100), &h.Fails, "3", "in a row that take it out"),
 	}}
-	if yamlfile.Target(n).Kind != yaml.MappingNode {
-		path.read(n)
-		return h
-	}
-	seen := d.mapping(n, "health", path,
-		d.durationField("interval", time.Millisecond, longest, &h.Interval),
-		d.durationField("timeout", time.Millisecond, longest, &h.Timeout),
-		d.integerField("passes", 1, 100, &h.Passes),
-		d.integerField("fails", 1, 100, &h.Fails),
-	)
-	if seen != nil {
-		d.need(n, seen, "health: no %s: write for example path: /healthz", "path")
-	}
-	return h
 }
 
 // ownHeaders are the fields that weir writes itself, and those that end at each connection (RFC 9110, section 7.6.1).
@@ -105,30 +91,17 @@ var ownHeaders = []string{
 	"Http2-Settings",
 }
 
-// passHeader reads the name of a field that is passed on to the upstream.
-func (d *decoder) passHeader(n *yaml.Node, into *[]string) {
-	s, ok := d.text(n, "pass_headers")
-	if !ok {
-		return
-	}
+// passedHeader is the name of a field that is passed on to the upstream.
+var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name, ok := d.headerName(n, s)
-	switch {
-	case !ok:
-	case slices.Contains(ownHeaders, name):
-		d.Fail(n, "pass_headers: %s is never passed on as a client sent it", name)
-	case slices.Contains(*into, name):
-		d.Fail(n, "pass_headers: %s is there twice", name)
-	default:
-		*into = append(*into, name)
+	if ok && slices.Contains(ownHeaders, name) {
+		d.Fail(n, "%s: %s is never passed on as a client sent it", what, name)
 	}
-}
+	return name
+})
 
 // url reads the base URL of a server; nil if it is not one. A password in it is not repeated.
-func (d *decoder) url(n *yaml.Node, what string) *url.URL {
-	s, ok := d.text(n, what)
-	if !ok {
-		return nil
-	}
+func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 	const example = "write for example http://127.0.0.1:3000"
 	u, err := url.Parse(s)
 	switch {
@@ -150,26 +123,10 @@ func (d *decoder) url(n *yaml.Node, what string) *url.URL {
 	return nil
 }
 
-func (d *decoder) routes(n *yaml.Node, f *File) {
-	d.list(n, "routes", func(n *yaml.Node) {
-		var r Route
-		seen := d.mapping(n, "a route",
-			field{"match", func(n *yaml.Node) { r.Match = d.match(n) }},
-			field{"upstream", func(n *yaml.Node) {
-				if u := d.upstream(n); u != nil {
-					r.Upstream = *u
-				}
-			}},
-		)
-		if seen == nil {
-			return
-		}
-		if seen["match"] == nil {
-			d.Fail(n, "a route without match: want one, or write upstream outside routes for all other requests")
-		}
-		if seen["upstream"] == nil {
-			d.Fail(n, "a route without upstream")
-		}
-		f.Routes = append(f.Routes, r)
-	})
+func (r *Route) section() section {
+	return section{name: "a route", entries: []entry{
+		at("match", routeMatches, &r.Match, "", "which requests are meant").
+			needed("want one, or write upstream outside routes for all other requests"),
+		at("upstream", upstreams, &r.Upstream, "", "as above").needed("write for example upstream: http://127.0.0.1:3000"),
+	}}
 }

@@ -46,18 +46,6 @@ func (u *Upstream) warnings(f *File) (all []string) {
 	return all
 }
 
-// header names the header that the address of a client is read from.
-func (c ClientIP) header() string {
-	switch c.From {
-	case FromForwarded:
-		return "Forwarded"
-	case FromHeader:
-		return c.Header
-	case FromXForwardedFor, FromSocket:
-	}
-	return "X-Forwarded-For"
-}
-
 // sameServer reports whether a URL leads to an address that is listened on, on this machine.
 func sameServer(u *url.URL, listened string) bool {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]

@@ -1,3 +1,3 @@
-// Package limit is how people write a limit: the flags of every command that takes one, and the numbers of a rule
-// file, which come to the same engine.Policy.
+// Package limit has the flags of every command that takes a limit. Package limits/spec knows which of them fit
+// together.
 package limit

@@ -2,9 +2,11 @@ package limit
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // Flags are the command line's. NoAlgorithm and a nil pointer are where nothing was said.
@@ -18,35 +20,46 @@ type Flags struct {
 
 // Policy returns the policy that the flags ask for.
 func (f *Flags) Policy() (engine.Policy, error) {
-	n := Numbers{Algorithm: f.Algorithm.Algorithm, Rate: f.Limit, Burst: f.Burst, Aligned: f.Aligned}
-	if n.Algorithm == engine.NoAlgorithm {
-		n.Algorithm = engine.AlgorithmTokenBucket
-	}
-	form, name := FormOf(n.Algorithm), Name(n.Algorithm)
-	if f.Aligned && !form.Aligned {
-		return engine.Policy{}, Misuse("--aligned is for fixed windows, and --algorithm %s has none: leave it out, "+
-			"or say --algorithm %s",
-			name, Name(engine.AlgorithmFixedWindow))
-	}
-	if form.Whole {
-		if err := f.whole(name); err != nil {
-			return engine.Policy{}, err
-		}
-	}
-	if f.Burst != nil && !form.Burst {
-		return engine.Policy{}, Misuse("--burst %d: a %s has no burst, because all of its limit, %d in %v, may come "+
-			"at once: leave it out, or use --algorithm %s",
-			*f.Burst, name, uint64(f.Limit.Tokens()), f.Limit.Period(), Name(engine.AlgorithmTokenBucket))
-	}
-	return n.Policy(), nil
+	l := f.spec(f.Algorithm.Algorithm)
+	l.Aligned, l.Burst = f.Aligned, f.Burst
+	return policy(l)
 }
 
-// whole checks the rate for something that counts whole requests.
-func (f *Flags) whole(what string) error {
-	if err := Whole(f.Limit); err != nil {
-		return Misuse("--limit %v: a %s wants a whole number of requests: %w", f.Limit, what, err)
+func (f *Flags) spec(a engine.Algorithm) spec.Limit {
+	return spec.Limit{Algorithm: a, Numbers: spec.Numbers{Rate: spec.Of(f.Limit)}}
+}
+
+// policy returns the policy of a limit. What is wrong with it is said of the flags.
+func policy(l spec.Limit) (engine.Policy, error) {
+	p, err := l.Policy()
+	for _, e := range spec.ErrorsOf(err) {
+		if rest, ok := strings.CutPrefix(e.Message, e.Key); ok {
+			e.Message = map[string]string{"rate": "--limit", "burst": "--burst", "aligned": "--aligned"}[e.Key] + rest
+		}
+		return p, misuse{e}
 	}
-	return nil
+	return p, nil
+}
+
+// A Rated is an algorithm that has a rate, as a flag.
+type Rated struct{ engine.Algorithm }
+
+// UnmarshalText reads the name of one of [spec.Algorithms]. Any other text is an error that lists them.
+func (r *Rated) UnmarshalText(text []byte) (err error) {
+	r.Algorithm, err = spec.ParseAlgorithm(string(text))
+	return err
+}
+
+// compared are the algorithms that a comparison runs.
+var compared = []engine.Algorithm{
+	engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
+}
+
+// Compared returns the names of those that a comparison runs, as a list in a sentence.
+func Compared() string {
+	names := spec.Names(compared)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // A Comparison is the same limit by every algorithm.
@@ -62,18 +75,26 @@ type Comparison struct {
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
 	case f.Algorithm != Rated{}:
-		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", Name(f.Algorithm.Algorithm), Compared())
+		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", spec.Name(f.Algorithm.Algorithm), Compared())
 	case f.Burst != nil:
 		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what "+
 			"--limit says: leave it out", *f.Burst)
 	}
-	if err := f.whole("comparison"); err != nil {
+	if _, err := policy(f.spec(engine.AlgorithmFixedWindow)); err != nil {
 		return nil, err
 	}
 	c := &Comparison{Limit: uint64(f.Limit.Tokens()), Window: f.Limit.Period(), MaxKeys: f.MaxKeys}
 	for _, a := range compared {
-		n := Numbers{Algorithm: a, Rate: f.Limit, Burst: &c.Limit, Aligned: f.Aligned && FormOf(a).Aligned}
-		c.Policies = append(c.Policies, n.Policy())
+		l := f.spec(a)
+		l.Aligned = f.Aligned && spec.CanAlign(a)
+		if spec.HasBurst(a) {
+			l.Burst = &c.Limit
+		}
+		p, err := policy(l)
+		if err != nil {
+			return nil, err
+		}
+		c.Policies = append(c.Policies, p)
 	}
 	return c, nil
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // parse reads flags as the program does.
 func parse(t *testing.T, args string) (*Flags, error) {
 	t.Helper()
 	var command struct{ Flags }
-	parser, err := kong.New(&command, kong.Vars{"algorithms": List()}, kong.Exit(func(int) { t.Fatal("exit") }))
+	parser, err := kong.New(&command, kong.Vars{"algorithms": spec.List()}, kong.Exit(func(int) { t.Fatal("exit") }))
 	require.NoError(t, err)
 	_, err = parser.Parse(strings.Fields(args))
 	return &command.Flags, err
@@ -50,30 +51,14 @@ func TestPolicyOfTheFlags(t *testing.T) {
 	}
 }
 
-func TestEveryAlgorithmIsKnownByItsName(t *testing.T) {
-	assert.Equal(t, "token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", List())
-	for _, a := range RatedAlgorithms() {
-		f, err := parse(t, "--algorithm "+Name(a))
-		require.NoError(t, err)
-		assert.Equal(t, a, f.Algorithm.Algorithm)
-		p, err := f.Policy()
-		require.NoError(t, err)
-		assert.Equal(t, a, p.Algorithm())
-		require.NoError(t, p.Check())
-		assert.NotEqual(t, Form{}, FormOf(a), "%v: nothing is said about how its numbers are written", a)
-	}
-	assert.Equal(t, engine.Policy{}, Numbers{Rate: engine.PerSecond(1)}.Policy())
-}
-
 func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	for args, want := range map[string]string{
-		"--algorithm fixed-window --limit 10/m --burst 5": "--burst 5: a fixed-window has no burst, because all of " +
-			"its limit, 10 in 1m0s, may come at once: leave it out, or use --algorithm token-bucket",
-		"--algorithm sliding-window --burst 5": "--burst 5: a sliding-window has no burst",
-		"--algorithm sliding-log --burst 0":    "--burst 0: a sliding-log has no burst",
-		"--aligned": "--aligned is for fixed windows, and --algorithm " +
-			"token-bucket has none: leave it out, or say --algorithm fixed-window",
-		"--algorithm sliding-window --aligned": "--algorithm sliding-window has none",
+		"--algorithm fixed-window --limit 10/m --burst 5": "--burst 5: a fixed-window has none, because all of " +
+			"its limit, 10/m, may come at once: leave it out, or use the algorithm token-bucket",
+		"--algorithm sliding-window --burst 5": "--burst 5: a sliding-window has none",
+		"--algorithm sliding-log --burst 0":    "--burst 0: a sliding-log has none",
+		"--aligned":                            "--aligned: a token-bucket has no windows of the clock: leave it out, or use the algorithm fixed-window",
+		"--algorithm sliding-window --aligned": "--aligned: a sliding-window has no windows of the clock",
 		"--algorithm fixed-window --limit 0.5/s": "--limit 0.5/s: a fixed-window wants a whole number of " +
 			"requests: write one, in a longer period, such as 1/2s",
 		"--algorithm sliding-log --limit 2.5/m":       "such as 5/2m0s",
@@ -116,7 +101,7 @@ func TestComparisonRefusesWhatItWouldNotHeed(t *testing.T) {
 	for args, want := range map[string]string{
 		"--burst 5":                "--burst 5: --compare gives every algorithm the same limit",
 		"--algorithm token-bucket": "--algorithm token-bucket: --compare runs token-bucket, fixed-window,",
-		"--limit 0.5/s": "--limit 0.5/s: a comparison wants a whole number of requests: write one, in a " +
+		"--limit 0.5/s": "--limit 0.5/s: a fixed-window wants a whole number of requests: write one, in a " +
 			"longer period, such as 1/2s",
 	} {
 		f, err := parse(t, args)
@@ -149,20 +134,4 @@ func assertMisuse(t *testing.T, err error) {
 	var coder kong.ExitCoder
 	require.True(t, errors.As(err, &coder), "%v has no exit status", err)
 	assert.Equal(t, 80, coder.ExitCode())
-}
-
-func TestWhole(t *testing.T) {
-	for _, text := range []string{"3/ms", "3/7d", "3e0/10us", "3/2540400h", "1e9/s", "9007199254740993/365d"} {
-		r, err := engine.ParseRate(text)
-		require.NoError(t, err)
-		require.NoError(t, Whole(r), text)
-	}
-	for text, hint := range map[string]string{
-		"0.5/s": "such as 1/2s", "2.5/m": "such as 5/2m0s", "0.7/1500ms": "such as 7/15s", "1.23e-8/s": "in a " +
-			"longer period",
-	} {
-		r, err := engine.ParseRate(text)
-		require.NoError(t, err)
-		require.ErrorContains(t, Whole(r), hint, text)
-	}
 }

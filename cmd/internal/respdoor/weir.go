@@ -3,15 +3,15 @@ package respdoor
 import (
 	"fmt"
 
-	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], the options in any order.
 
 // limits reads them, or answers what is wrong.
 func (b *batch) limits(args [][]byte) (p engine.Policy, cost uint64, ok bool) {
-	numbers := limit.Numbers{Algorithm: engine.AlgorithmTokenBucket}
+	numbers := spec.Limit{}
 	cost = 1
 	var seen [3]bool
 	for i := 2; i < len(args); i += 2 {
@@ -33,7 +33,7 @@ func (b *batch) limits(args [][]byte) (p engine.Policy, cost uint64, ok bool) {
 				b.refuse(p, err)
 				return p, 0, false
 			}
-			numbers.Rate = rate
+			numbers.Rate = spec.Of(rate)
 		case 1:
 			burst, ok := b.ranged("BURST", args[i+1], 1, maxBurst+1)
 			if !ok {
@@ -50,7 +50,12 @@ func (b *batch) limits(args [][]byte) (p engine.Policy, cost uint64, ok bool) {
 		b.fail("ERR syntax error: no LIMIT: want for example LIMIT 100/m")
 		return p, 0, false
 	}
-	return numbers.Policy(), cost, true
+	p, err := numbers.Policy()
+	if err != nil {
+		b.refuse(p, err)
+		return p, 0, false
+	}
+	return p, cost, true
 }
 
 func weirTake(_ *conn, b *batch, args [][]byte) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // withoutForgedClient removes what a request says about its client where the header of the PROXY protocol named none.
@@ -37,7 +37,7 @@ func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
 	if s.trustsPeer(addr) {
 		return client
 	}
-	bits := config.IPv6Prefix
+	bits := spec.IPv6Prefix
 	if addr.Is4() {
 		bits = 32
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/config"
-	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // periods are the rule's own, if it has one, and usual ones that a log so long supports.
@@ -44,11 +44,14 @@ func points(rule *config.Rule, period time.Duration, amounts []uint64) (all []Po
 	algorithm := rule.Policy.Algorithm()
 	for _, n := range amounts {
 		p := Point{Rate: engine.Per(float64(n), period)}
-		numbers := limit.Numbers{Algorithm: algorithm, Rate: p.Rate, Aligned: rule.Policy.IsAligned()}
-		if limit.FormOf(algorithm).Burst {
+		numbers := spec.Limit{
+			Algorithm: algorithm, Numbers: spec.Numbers{Rate: spec.Of(p.Rate)}, Aligned: rule.Policy.IsAligned(),
+		}
+		if spec.HasBurst(algorithm) {
 			p.Burst, numbers.Burst = n, &n
 		}
-		if p.Policy = numbers.Policy(); p.Policy.Check() == nil {
+		var err error
+		if p.Policy, err = numbers.Policy(); err == nil {
 			all = append(all, p)
 		}
 	}

@@ -1,0 +1,83 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// form says which numbers an algorithm has.
+type form struct {
+	burst   bool // a full bucket is a number of its own, next to the rate
+	whole   bool // the rate is a whole number of tokens in its period
+	aligned bool // windows can begin with the clock
+	period  bool // the tiers of a limit share the period of the rate
+	rate    bool // the tiers of a limit share the rate
+}
+
+func formOf(a engine.Algorithm) form {
+	switch a {
+	case engine.AlgorithmTokenBucket:
+		return form{burst: true}
+	case engine.AlgorithmBatchRefill:
+		return form{burst: true, whole: true, rate: true}
+	case engine.AlgorithmFixedWindow:
+		return form{whole: true, aligned: true, period: true}
+	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+		return form{whole: true, period: true}
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	}
+	return form{}
+}
+
+// HasBurst reports whether a limit of the algorithm has a burst.
+func HasBurst(a engine.Algorithm) bool { return formOf(a).burst }
+
+// CanAlign reports whether the windows of the algorithm can begin at multiples of their length.
+func CanAlign(a engine.Algorithm) bool { return formOf(a).aligned }
+
+// Algorithms returns the algorithms that have a rate: all but that of requests in flight.
+func Algorithms() []engine.Algorithm {
+	return slices.DeleteFunc(engine.Algorithms(), func(a engine.Algorithm) bool { return a == engine.AlgorithmConcurrency })
+}
+
+// Name returns the name of an algorithm as configurations have it: "token-bucket". That of [engine.NoAlgorithm] is its
+// String.
+func Name(a engine.Algorithm) string {
+	text, err := a.MarshalText()
+	if err != nil {
+		return a.String()
+	}
+	return string(text)
+}
+
+// Names returns the names of algorithms.
+func Names(all []engine.Algorithm) []string {
+	names := make([]string, len(all))
+	for i, a := range all {
+		names[i] = Name(a)
+	}
+	return names
+}
+
+// List returns the names of [Algorithms] as a list in a sentence: "token-bucket, ... or sliding-log".
+func List() string {
+	names := Names(Algorithms())
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// ParseAlgorithm reads the name of one of [Algorithms]; "" is the token bucket. The error lists the names.
+func ParseAlgorithm(text string) (engine.Algorithm, error) {
+	if text == "" {
+		return engine.AlgorithmTokenBucket, nil
+	}
+	for _, a := range Algorithms() {
+		if Name(a) == text {
+			return a, nil
+		}
+	}
+	return engine.NoAlgorithm, fmt.Errorf("algorithm %q: want %s", text, List())
+}

@@ -1,0 +1,370 @@
+// Package spec is a limit as people write it: its numbers, their units and defaults, and the policy of package engine
+// that they come to. It is the only place that knows which numbers fit together. Flags, rule files, Caddyfiles, the
+// configuration of Envoy's service and commands of Redis read their own syntax into a [Limit]; what is wrong with the
+// numbers they learn from [Limit.Policies], as [Errors], each with the key that it is about.
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Ranges and defaults of numbers. engine has those of rates and limits.
+const (
+	// MaxBurst is the largest burst, and the largest cost of a request.
+	MaxBurst = 1 << 32
+	// MinWait and MaxWait bound how long a request may wait for tokens: a client holds a connection meanwhile.
+	MinWait = time.Millisecond
+	MaxWait = time.Minute
+	// InFlight is for how long a request in flight is certainly counted. A server knows when each of its requests is
+	// over, so none is to be forgotten before.
+	InFlight = 365 * 24 * time.Hour
+	// IPv6Prefix is how many bits of an IPv6 address make a client where nothing else is said: a customer has the
+	// addresses that share them, at the least.
+	IPv6Prefix = 64
+)
+
+// Numbers are what a limit and each of its tiers have.
+type Numbers struct {
+	Rate Rate
+	// Burst is how many tokens a full bucket holds, 1 to [MaxBurst]; nil for as many as the rate gives in its period,
+	// and 1 at the least. Windows have none.
+	Burst *uint64
+	// Concurrency is how many requests may be in flight instead of a rate; 0 for none.
+	Concurrency uint64
+}
+
+// A Tier has other numbers for some requests of a limit. A number that it does not have is the limit's.
+type Tier struct {
+	Name string
+	Numbers
+}
+
+// A Limit is one limit and what it is to do. The zero values of its fields say that a configuration does not.
+type Limit struct {
+	Numbers
+	Algorithm engine.Algorithm // [engine.NoAlgorithm] for the token bucket; of rates
+	Aligned   bool             // fixed windows begin at multiples of their length (UTC)
+	Tiers     []Tier
+	MaxWait   time.Duration // that a request waits for its tokens, [MinWait] to [MaxWait]; 0 for none
+	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1
+	Refund    bool          // some answers give the tokens back
+	Overflow  engine.OverflowPolicy
+	Spread    bool // one bucket on all processors ([engine.Spread])
+	Stored    bool // it is kept in a store that machines share
+}
+
+// An Error is one thing that is wrong with a limit.
+type Error struct {
+	Tier    string // the name of the tier that it is about; "" for the limit's own numbers
+	Key     string // the name of the number, as keys of configurations have it: "rate", "max_wait"
+	Message string // it begins with the key where that is not plain
+}
+
+// Error returns the message, behind the name of the tier.
+func (e *Error) Error() string {
+	if e.Tier != "" {
+		return fmt.Sprintf("tier %q: %s", e.Tier, e.Message)
+	}
+	return e.Message
+}
+
+// Errors are all that is wrong with a limit.
+type Errors []*Error
+
+// Error returns a sentence for each.
+func (es Errors) Error() string {
+	all := make([]string, len(es))
+	for i, e := range es {
+		all[i] = e.Error()
+	}
+	return strings.Join(all, "; ")
+}
+
+// ErrorsOf returns what is wrong with a limit, given an error of [Limit.Policies]; nil for nil.
+func ErrorsOf(err error) Errors {
+	var es Errors
+	errors.As(err, &es)
+	return es
+}
+
+func (es *Errors) add(tier, key, format string, args ...any) {
+	*es = append(*es, &Error{tier, key, fmt.Sprintf(format, args...)})
+}
+
+// Policies returns the policy of the limit's own numbers and those of its tiers, in their order. The policy of a rate
+// that needs no counting is [engine.Blocked] or [engine.Unlimited]. The error is of type [Errors].
+func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error) {
+	var es Errors
+	if l.checkKind(&es); l.Rate == (Rate{}) && l.Concurrency == 0 {
+		return engine.Policy{}, nil, es
+	}
+	if l.Algorithm == engine.NoAlgorithm {
+		with := *l
+		with.Algorithm, l = engine.AlgorithmTokenBucket, &with
+	}
+	own = l.policy(&es, "", l.Numbers)
+	l.checkOwn(&es, own)
+	for _, t := range l.Tiers {
+		tiers = append(tiers, l.tier(&es, t))
+	}
+	if len(es) == 0 {
+		l.checkEngine(&es, own, tiers)
+	}
+	if len(es) == 0 {
+		l.checkCost(&es, own, tiers)
+	}
+	if len(es) > 0 {
+		return engine.Policy{}, nil, es
+	}
+	return own, tiers, nil
+}
+
+// Counts reports whether the limit counts any request: not if all its rates are [Blocked] or [Unlimited].
+func (l *Limit) Counts() bool {
+	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
+	return counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
+}
+
+// Policy is [Limit.Policies] of a limit without tiers.
+func (l *Limit) Policy() (engine.Policy, error) {
+	own, _, err := l.Policies()
+	return own, err
+}
+
+// checkKind finds numbers that are for a rate where there is none, and a limit of nothing.
+func (l *Limit) checkKind(es *Errors) {
+	switch {
+	case l.Rate == Rate{} && l.Concurrency == 0:
+		es.add("", "rate", "it has neither a rate, such as 10/s, nor a concurrency")
+	case l.Rate == Rate{} && l.Algorithm != engine.NoAlgorithm:
+		es.add("", "algorithm", "algorithm: it is for a rate, and the limit has none: leave it out")
+	case l.Rate != Rate{} && l.Concurrency != 0:
+		es.add("", "concurrency", "concurrency %d: next to a rate it is a limit of its own", l.Concurrency)
+	}
+}
+
+// policy returns the policy of numbers, the limit's own or a tier's.
+func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
+	if n.Concurrency != 0 && n.Rate == (Rate{}) {
+		l.checkInFlight(es, tier, n)
+		return engine.Concurrency(n.Concurrency, InFlight)
+	}
+	form, name := formOf(l.Algorithm), Name(l.Algorithm)
+	if n.Rate.IsFixed() {
+		if n.Burst != nil {
+			es.add(tier, "burst", "burst %d: a rate of %v has none: leave it out", *n.Burst, n.Rate)
+		}
+		if tier == "" && l.Aligned {
+			es.add(tier, "aligned", "aligned: a rate of %v has no window: leave it out", n.Rate)
+		}
+		return n.Rate.policy()
+	}
+	if n.Burst != nil && !form.burst {
+		es.add(tier, "burst", "burst %d: a %s has none, because all of its limit, %v, may come at once: leave it out, or use the "+
+			"algorithm token-bucket", *n.Burst, name, n.Rate)
+	} else if n.Burst != nil && (*n.Burst < 1 || *n.Burst > MaxBurst) {
+		es.add(tier, "burst", "burst %d: want 1 to %d", *n.Burst, uint64(MaxBurst))
+	}
+	if remedy := whole(n.Rate.Rate); remedy != "" && form.whole && n.Rate != (Rate{}) {
+		es.add(tier, "rate", "rate %v: a %s wants a whole number of requests: %s", n.Rate, name, remedy)
+	}
+	if tier == "" && l.Aligned && !form.aligned {
+		es.add(tier, "aligned", "aligned: a %s has no windows of the clock: leave it out, or use the algorithm %s", name,
+			Name(engine.AlgorithmFixedWindow))
+	}
+	return policyOf(l.Algorithm, n, l.Aligned)
+}
+
+func policyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
+	tokens, period := uint64(n.Rate.Tokens()), n.Rate.Period()
+	burst := uint64(max(1, math.Ceil(n.Rate.Tokens())))
+	if n.Burst != nil {
+		burst = *n.Burst
+	}
+	switch a {
+	case engine.AlgorithmTokenBucket:
+		return engine.TokenBucket(n.Rate.Rate, burst)
+	case engine.AlgorithmBatchRefill:
+		return engine.BatchRefill(tokens, period, burst)
+	case engine.AlgorithmFixedWindow:
+		if aligned {
+			return engine.FixedWindow(tokens, period).Aligned()
+		}
+		return engine.FixedWindow(tokens, period)
+	case engine.AlgorithmSlidingWindow:
+		return engine.SlidingWindow(tokens, period)
+	case engine.AlgorithmSlidingLog:
+		return engine.SlidingLog(tokens, period)
+	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	}
+	return engine.Policy{}
+}
+
+// tier returns the policy of a tier, whose numbers must be of the limit's kind.
+func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
+	inFlight := l.Concurrency != 0 && l.Rate == Rate{}
+	switch {
+	case inFlight && t.Concurrency == 0:
+		es.add(t.Name, "concurrency", "no concurrency, and the limit has no rate")
+		return engine.Policy{}
+	case !inFlight && t.Concurrency != 0:
+		es.add(t.Name, "concurrency", "a concurrency, and the limit has none")
+		return engine.Policy{}
+	case !inFlight && t.Rate == Rate{} && t.Burst == nil:
+		es.add(t.Name, "", "neither rate nor burst")
+		return engine.Policy{}
+	case !inFlight && t.Rate == Rate{} && l.Rate.IsFixed():
+		es.add(t.Name, "", "no rate, and the limit's own is %v: write one", l.Rate)
+		return engine.Policy{}
+	case !inFlight && t.Rate == Rate{}:
+		t.Rate = l.Rate
+	}
+	if t.Burst == nil && !t.Rate.IsFixed() && formOf(l.Algorithm).burst && !inFlight {
+		t.Burst = l.Burst
+	}
+	form, own := formOf(l.Algorithm), l.Rate
+	switch {
+	case inFlight || t.Rate.IsFixed() || own.IsFixed() || own == Rate{}:
+	case form.rate && t.Rate != own:
+		es.add(t.Name, "rate", "a tier of a %s has the limit's rate, %v, and a burst of its own", Name(l.Algorithm), own)
+	case form.period && t.Rate.Period() != own.Period():
+		es.add(t.Name, "rate", "a tier of a %s has the limit's period: write the rate as so many in the period of %v",
+			Name(l.Algorithm), own)
+	}
+	return l.policy(es, t.Name, t.Numbers)
+}
+
+// checkInFlight finds what requests in flight have no use for.
+func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
+	const noRate = "it is for a rate, and the limit has none: leave it out"
+	if n.Burst != nil {
+		es.add(tier, "burst", "burst: "+noRate)
+	}
+	if tier != "" {
+		return
+	}
+	if l.Aligned {
+		es.add("", "aligned", "aligned: "+noRate)
+	}
+	if l.Refund {
+		es.add("", "refund_status", "refund_status: every request leaves when it is over, whatever its status: leave this out")
+	}
+}
+
+// checkOwn finds what does not suit the limit as a whole.
+func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
+	if l.MaxWait != 0 && (l.MaxWait < MinWait || l.MaxWait > MaxWait) {
+		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
+	}
+	if a := own.Algorithm(); l.MaxWait != 0 && a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
+		es.add("", "max_wait", "max_wait: only tokens of a token-bucket can be waited for, and this is a %s: leave it out", Name(a))
+	}
+	if l.Spread {
+		l.checkSpread(es, own)
+	}
+	if reason := l.notStored(own); l.Stored && reason != "" {
+		es.add("", "store", "%s", reason)
+	}
+}
+
+// checkSpread finds what a bucket on all processors cannot have.
+func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
+	if a := own.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
+		es.add("", "spread", "spread: only a token-bucket can be on all processors, and this is a %s: leave spread out", Name(a))
+		return
+	}
+	for _, no := range []struct {
+		has      bool
+		key, why string
+	}{
+		{len(l.Tiers) > 0, "tiers", "one bucket has no tiers"},
+		{l.MaxWait > 0, "max_wait", "its tokens cannot be waited for"},
+		{l.Refund, "refund_status", "what has come back by itself is not given back, which soon is all of it"},
+	} {
+		if no.has {
+			es.add("", no.key, "%s: the limit has a spread, and %s: leave one of the two out", no.key, no.why)
+		}
+	}
+}
+
+// notStored says why the limit cannot be kept in a store; "" if it can.
+func (l *Limit) notStored(own engine.Policy) string {
+	switch {
+	case l.MaxWait > 0:
+		return "tokens of a store cannot be waited for (max_wait)"
+	case l.Spread:
+		return "a bucket on all processors is on each machine (spread)"
+	case own.Algorithm() == engine.AlgorithmConcurrency:
+		return "what is in flight is counted on each machine (concurrency)"
+	case own.Algorithm() == engine.AlgorithmBatchRefill:
+		return "batches are not kept in a store (batch-refill)"
+	case l.Overflow != engine.Evict:
+		return fmt.Sprintf("a store has room for every key, so that there is no overflow (overflow: %v)", l.Overflow)
+	}
+	return ""
+}
+
+// checkEngine finds what the engine has against the policies. Those that need no counting fit any others.
+func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy) {
+	key := "rate"
+	if own.Algorithm() == engine.AlgorithmConcurrency {
+		key = "concurrency"
+	}
+	if err := own.Check(); err != nil {
+		es.add("", key, "%s", plain(err))
+		return
+	}
+	for i, t := range tiers {
+		if err := t.Check(); err != nil {
+			es.add(l.Tiers[i].Name, key, "%s", plain(err))
+			return
+		}
+	}
+	if l.Spread && !l.Rate.IsFixed() {
+		s, err := engine.NewSpread(own, engine.ClockPrecise())
+		if err != nil {
+			es.add("", "spread", "spread: %s", plain(err))
+			return
+		}
+		_ = s.Close() // always nil
+	}
+	base, counted := own, make([]engine.Policy, 0, len(tiers))
+	for _, t := range tiers {
+		if t != engine.Blocked() && t != engine.Unlimited() {
+			counted = append(counted, t)
+		}
+	}
+	if l.Rate.IsFixed() && len(counted) > 0 {
+		base = counted[0]
+	}
+	if err := base.Check(counted...); err != nil {
+		es.add("", "tiers", "%s", plain(err))
+	}
+}
+
+// plain is the text of an error of the engine without the name of the package and of its option.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
+}
+
+// checkCost refuses what no request could ever pay.
+func (l *Limit) checkCost(es *Errors, own engine.Policy, tiers []engine.Policy) {
+	for i, p := range append([]engine.Policy{own}, tiers...) {
+		if l.Cost <= p.Limit() || p == engine.Blocked() {
+			continue
+		}
+		whose := ""
+		if i > 0 {
+			whose = fmt.Sprintf(" of tier %q", l.Tiers[i-1].Name)
+		}
+		es.add("", "cost", "cost %d is above the limit%s, %d: such a request could never pass", l.Cost, whose, p.Limit())
+		return
+	}
+}
