@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits/spec"
 
 	"github.com/weir-go/weir/caddylimit/internal/key"
 	"github.com/weir-go/weir/caddylimit/internal/match"
@@ -97,16 +97,13 @@ type limit struct {
 }
 
 const (
-	defaultKey        = "{http.vars.client_ip}"
-	defaultIPv6Prefix = 64
-	// longestInFlight is the longest that a request in flight counts. All are released, so it may be long.
-	longestInFlight = 365 * 24 * time.Hour
+	defaultKey = "{http.vars.client_ip}"
 	// longestQuota is the longest that the bucket of a quota takes to fill. Up to 26 days times are exact to the
 	// nanosecond ([engine.TokenBuckets]).
 	longestQuota = 26 * 24 * time.Hour
 )
 
-func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*limit, error) {
+func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*limit, error) {
 	made := &limit{name: l.Name, exceeded: fmt.Errorf("the rate limit %q is exceeded", l.Name)}
 	if err := zone.CheckName(l.Name); err != nil {
 		return nil, err
@@ -115,39 +112,38 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 	if err != nil {
 		return nil, err
 	}
-	own, err := l.policy()
+	if zoned.Overflow, err = parseOverflow(l.Overflow); err != nil {
+		return nil, err
+	}
+	if made.inFlight = l.Concurrency != 0; made.inFlight && l.Quota != "" {
+		return nil, errors.New("concurrency: it has no quota")
+	}
+	own, tiers, err := l.policies(zoned.Overflow, zoned.Store != "" && !l.Local)
 	if err != nil {
 		return nil, err
 	}
-	spec.Policy, spec.MaxKeys = own, l.MaxKeys
-	if spec.Overflow, err = parseOverflow(l.Overflow); err != nil {
-		return nil, err
-	}
+	zoned.Policy, zoned.MaxKeys = own, l.MaxKeys
 	isConstant := (own == engine.Blocked() || own == engine.Unlimited()) && l.Quota == "" && l.Tiers == nil
-	if made.inFlight = l.Concurrency != 0; made.inFlight && spec.Store != "" && !l.Local {
-		return nil, errors.New("concurrency: requests in flight are counted in each process, and the handler has a store: write local")
-	}
 	if isConstant || l.Local {
-		spec = spec.InProcess()
+		zoned = zoned.InProcess()
 	}
 	var warnings []string
 	if made.key, made.warnings, err = l.key(); err != nil {
 		return nil, err
 	}
-	described := httplimit.Limit{Name: l.Name, Match: matches, Key: made.key.Key, Shadow: l.Shadow}
-	if described.MaxWait, err = l.wait(own, &spec); err != nil {
-		return nil, err
+	described := httplimit.Limit{
+		Name: l.Name, Match: matches, Key: made.key.Key, Shadow: l.Shadow, MaxWait: time.Duration(l.MaxWait),
 	}
 	if described.Refund, err = parseStatuses(l.RefundStatus); err != nil {
 		return nil, err
 	}
 	if l.Tiers != nil {
-		if described.Tier, warnings, err = l.tiers(own, &spec); err != nil {
+		if described.Tier, warnings, err = l.tiers(tiers, &zoned); err != nil {
 			return nil, err
 		}
 		made.warnings = append(made.warnings, warnings...)
 	}
-	if described.Cost, warnings, err = parseCost(l.Cost, spec.Largest()); err != nil {
+	if described.Cost, warnings, err = parseCost(l.Cost, zoned.Largest()); err != nil {
 		return nil, err
 	}
 	made.warnings = append(made.warnings, warnings...)
@@ -162,18 +158,18 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, spec zone.Spec) (*li
 			return nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
 				l.Rate, l.Burst, longestQuota, own.Window())
 		}
-		spec.Policy = engine.TokenBuckets(longestQuota)
+		zoned.Policy = engine.TokenBuckets(longestQuota)
 		if described.Quota, warnings, err = parseQuota(l.Quota, own); err != nil {
 			return nil, err
 		}
 		made.warnings = append(made.warnings, warnings...)
 	}
-	if folder := spec.State; folder != "" {
-		if spec.State = ""; spec.Store == "" && !isConstant {
-			spec = spec.InFolder(folder, l.Name, l.counts()...)
+	if folder := zoned.State; folder != "" {
+		if zoned.State = ""; zoned.Store == "" && !isConstant {
+			zoned = zoned.InFolder(folder, l.Name, l.counts()...)
 		}
 	}
-	if made.use, err = app.Use(module, l.Name, spec); err != nil {
+	if made.use, err = app.Use(module, l.Name, zoned); err != nil {
 		return nil, err
 	}
 	made.limit = made.use.Limit(described)
@@ -195,7 +191,7 @@ func (l *Limit) key() (*key.Key, []string, error) {
 		templates = []string{defaultKey}
 	}
 	if bits == 0 {
-		bits = defaultIPv6Prefix
+		bits = spec.IPv6Prefix
 	}
 	return key.New(templates, l.IPv4Prefix, bits)
 }
@@ -209,60 +205,55 @@ func parseOverflow(text string) (engine.OverflowPolicy, error) {
 	return 0, fmt.Errorf("overflow %q: want evict, refuse or admit", text)
 }
 
-// policy returns what the limit allows to a request without a quota.
-func (l *Limit) policy() (engine.Policy, error) {
-	if l.Concurrency != 0 {
-		switch {
-		case l.Rate != "" || l.Burst != 0 || l.Algorithm != "" || l.Aligned:
-			return engine.Policy{}, errors.New("concurrency: it has no rate, burst, algorithm or aligned: want a limit for each")
-		case l.Quota != "" || l.Tiers != nil || l.MaxWait != 0 || len(l.RefundStatus) > 0:
-			return engine.Policy{}, errors.New("concurrency: it has no quota, tiers, max_wait or refund_status")
+// policies returns what the limit allows to a request without a quota, and the tiers by the order of their names.
+func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engine.Policy, tiers []engine.Policy, err error) {
+	numbers := spec.Limit{
+		Aligned: l.Aligned, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
+	}
+	if l.Algorithm != "" {
+		if numbers.Algorithm, err = spec.ParseAlgorithm(l.Algorithm); err != nil {
+			return own, nil, err
 		}
-		return engine.Concurrency(l.Concurrency, longestInFlight), nil
 	}
-	if l.Rate == "" {
-		return engine.Policy{}, errors.New("it has neither a rate, such as 10/s, nor a concurrency")
+	if numbers.Numbers, err = (Numbers{l.Rate, l.Burst}).parse(); err != nil {
+		return own, nil, err
 	}
-	return l.numbers(l.Rate, l.Burst)
+	numbers.Concurrency = l.Concurrency
+	if l.Tiers != nil {
+		for _, name := range slices.Sorted(maps.Keys(l.Tiers.Values)) {
+			tier, err := l.Tiers.Values[name].parse()
+			if err != nil {
+				return own, nil, fmt.Errorf("tier %q: %w", name, err)
+			}
+			numbers.Tiers = append(numbers.Tiers, spec.Tier{Name: name, Numbers: tier})
+		}
+	}
+	numbers.Stored = stored && (numbers.Counts() || l.Quota != "")
+	own, tiers, err = numbers.Policies()
+	for _, e := range spec.ErrorsOf(err) {
+		if e.Key == "store" {
+			e.Message = "the handler has a store, and " + e.Message + ": write local, and each machine counts by itself"
+		}
+	}
+	if err == nil && l.MaxWait != 0 && own.Algorithm() != engine.AlgorithmTokenBucket {
+		err = fmt.Errorf("max_wait: only tokens of a token-bucket can be waited for, and the limit is %v", own)
+	}
+	return own, tiers, err
 }
 
-// numbers returns a policy of the limit's algorithm.
-func (l *Limit) numbers(rate string, burst uint64) (engine.Policy, error) {
-	var algorithm engine.Algorithm
-	if l.Algorithm == "" {
-		algorithm = engine.AlgorithmTokenBucket
-	} else if err := algorithm.UnmarshalText([]byte(l.Algorithm)); err != nil || algorithm == engine.AlgorithmConcurrency {
-		return engine.Policy{}, fmt.Errorf("algorithm %q: want token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", l.Algorithm)
+// parse reads the numbers as they are written.
+func (n Numbers) parse() (numbers spec.Numbers, err error) {
+	if n.Burst != 0 {
+		numbers.Burst = &n.Burst
 	}
-	constant, isConstant := map[string]engine.Policy{"0": engine.Blocked(), "unlimited": engine.Unlimited()}[rate]
-	switch {
-	case isConstant && burst != 0:
-		return engine.Policy{}, fmt.Errorf("rate %s: it has no burst, but %d is one", rate, burst)
-	case isConstant:
-		return constant, nil
+	if n.Rate != "" {
+		numbers.Rate, err = spec.ParseRate(n.Rate)
 	}
-	return policyOf(algorithm, rate, burst, l.Aligned)
+	return numbers, err
 }
 
-// wait returns how long a request may wait for tokens.
-func (l *Limit) wait(own engine.Policy, spec *zone.Spec) (time.Duration, error) {
-	const least, most = time.Millisecond, time.Minute
-	switch wait := time.Duration(l.MaxWait); {
-	case wait == 0:
-		return 0, nil
-	case wait < least || wait > most:
-		return 0, fmt.Errorf("max_wait %v: want %v to %v", wait, least, most)
-	case own.Algorithm() != engine.AlgorithmTokenBucket:
-		return 0, fmt.Errorf("max_wait: only tokens of a token-bucket can be waited for, and the limit is a %v", own)
-	case spec.Store != "":
-		return 0, errors.New("max_wait: tokens of a store cannot be waited for: want local, so that each machine counts by itself, or no max_wait")
-	default:
-		return wait, nil
-	}
-}
-
-// tiers puts the tiers into the spec, and returns which of them a request is under.
-func (l *Limit) tiers(own engine.Policy, spec *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
+// tiers puts the tiers into the zone, and returns which of them a request is under.
+func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
 	template, warnings, err := key.Parse(l.Tiers.By)
 	switch {
 	case err != nil:
@@ -272,15 +263,8 @@ func (l *Limit) tiers(own engine.Policy, spec *zone.Spec) (tier func(*http.Reque
 	case len(l.Tiers.Values) == 0:
 		return nil, nil, fmt.Errorf("tiers %q: no values: want for example paid 100/m", l.Tiers.By)
 	}
-	names, policies := slices.Sorted(maps.Keys(l.Tiers.Values)), []engine.Policy{}
-	for _, name := range names {
-		policy, err := l.numbers(l.Tiers.Values[name].Rate, l.Tiers.Values[name].Burst)
-		if err != nil {
-			return nil, nil, fmt.Errorf("tier %q: %w", name, err)
-		}
-		policies = append(policies, policy)
-	}
-	if err := spec.SetTiers(policies); err != nil {
+	names := slices.Sorted(maps.Keys(l.Tiers.Values))
+	if err := zoned.SetTiers(policies); err != nil {
 		return nil, nil, err
 	}
 	return func(r *http.Request) int {
@@ -316,44 +300,4 @@ func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	return func(_ *http.Request, status int) bool {
 		return slices.ContainsFunc(all, func(s statuses) bool { return s.first <= status && status <= s.last })
 	}, nil
-}
-
-// policyOf returns the policy of a rate as it is written.
-func policyOf(algorithm engine.Algorithm, text string, burst uint64, aligned bool) (engine.Policy, error) {
-	rate, err := engine.ParseRate(text)
-	if err != nil {
-		return engine.Policy{}, err
-	}
-	tokens := rate.Tokens()
-	if algorithm != engine.AlgorithmTokenBucket && tokens != math.Trunc(tokens) {
-		return engine.Policy{}, fmt.Errorf("rate %s: want a whole number of tokens, but for a token-bucket", text)
-	}
-	isBucket := algorithm == engine.AlgorithmTokenBucket || algorithm == engine.AlgorithmBatchRefill
-	if burst != 0 && !isBucket {
-		return engine.Policy{}, fmt.Errorf("burst %d: a %v has none: want no burst, or token-bucket or batch-refill", burst, algorithm)
-	}
-	if aligned && algorithm != engine.AlgorithmFixedWindow {
-		return engine.Policy{}, fmt.Errorf("aligned: a %v has no windows of the clock: want fixed-window", algorithm)
-	}
-	if burst == 0 {
-		burst = uint64(math.Ceil(tokens))
-	}
-	var policy engine.Policy
-	switch algorithm {
-	case engine.AlgorithmTokenBucket:
-		policy = engine.TokenBucket(rate, burst)
-	case engine.AlgorithmBatchRefill:
-		policy = engine.BatchRefill(uint64(tokens), rate.Period(), burst)
-	case engine.AlgorithmFixedWindow:
-		if policy = engine.FixedWindow(uint64(tokens), rate.Period()); aligned {
-			policy = policy.Aligned()
-		}
-	case engine.AlgorithmSlidingWindow:
-		policy = engine.SlidingWindow(uint64(tokens), rate.Period())
-	case engine.AlgorithmSlidingLog:
-		policy = engine.SlidingLog(uint64(tokens), rate.Period())
-	case engine.NoAlgorithm, engine.AlgorithmConcurrency:
-		return policy, fmt.Errorf("algorithm %v has no rate", algorithm)
-	}
-	return policy, policy.Check()
 }

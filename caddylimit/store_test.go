@@ -111,10 +111,10 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	store, _ := startRedis(t)
 	for limit, want := range map[string]string{
-		`"concurrency":1`:                         "the handler has a store: write local",
+		`"concurrency":1`:                         "what is in flight is counted on each machine (concurrency): write local, and each machine counts by itself",
 		`"rate":"1/s","max_wait":1000000000`:      "tokens of a store cannot be waited for",
-		`"rate":"1/s","overflow":"refuse"`:        "a store has no table",
-		`"rate":"1/s","algorithm":"batch-refill"`: "want a token bucket or a window",
+		`"rate":"1/s","overflow":"refuse"`:        "a store has room for every key, so that there is no overflow (overflow: refuse): write local",
+		`"rate":"1/s","algorithm":"batch-refill"`: "batches are not kept in a store (batch-refill): write local",
 	} {
 		_, err := testcaddy.Provision(t, "weir", `{"store":"redis://`+store+`","limits":[{"name":"a",`+limit+`}]}`)
 		assert.ErrorContains(t, err, want, limit)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
@@ -55,13 +56,8 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engin
 // quotaOf reads a quota: a rate, and a burst behind a blank. It is the zero Policy for any other text, which no limiter
 // takes: such a request is answered 503.
 func quotaOf(text string, own engine.Policy) engine.Policy {
-	switch text = strings.TrimSpace(text); text {
-	case "":
+	if text = strings.TrimSpace(text); text == "" {
 		return own
-	case "unlimited":
-		return engine.Unlimited()
-	case "0":
-		return engine.Blocked()
 	}
 	rate, burstText, found := strings.Cut(text, " ")
 	var burst uint64
@@ -71,9 +67,11 @@ func quotaOf(text string, own engine.Policy) engine.Policy {
 			return engine.Policy{}
 		}
 	}
-	policy, err := policyOf(engine.AlgorithmTokenBucket, rate, burst, false)
+	numbers, err := Numbers{rate, burst}.parse()
 	if err != nil {
 		return engine.Policy{}
 	}
+	limit := spec.Limit{Numbers: numbers}
+	policy, _ := limit.Policy() // the zero Policy if there is none
 	return policy
 }

@@ -134,7 +134,7 @@ func TestTheReferenceIsTheProgramS(t *testing.T) {
 		require.NoError(t, os.WriteFile("../../../docs/configuration.md", []byte(written), 0o644))
 		return
 	}
-	assert.True(t, written == text, "write it again: WEIR_WRITE=1 go test ./internal/config")
+	assert.True(t, written == text, "write it again: WEIR_WRITE=1 go test ./internal/config -run TheProgramS")
 }
 
 // What the document says of defaults is so.

@@ -53,7 +53,7 @@ func TestTheSchemaOfTheRepositoryIsTheProgramS(t *testing.T) {
 		require.NoError(t, os.WriteFile("../../../docs/weir.schema.json", out, 0o644))
 		return
 	}
-	assert.True(t, bytes.Equal(out, committed), "write it again: WEIR_WRITE=1 go test ./internal/config")
+	assert.True(t, bytes.Equal(out, committed), "write it again: WEIR_WRITE=1 go test ./internal/config -run TheProgramS")
 }
 
 // Every rule file of the documents, and every good file of the tests, fits the schema.
