@@ -68,7 +68,7 @@ func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	h.advance(50*time.Second - 1)
 	assert.False(t, l.Allow("k"), "one nanosecond early")
 	h.advance(1)
-	assert.True(t, l.Peek("k", 100).Allowed)
+	assert.True(t, l.Peek(l.Key("k"), 100).Allowed)
 	h.advance(15 * time.Second)
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 97, ResetAfter: time.Minute}, l.Take("k", 3),
 		"the next window begins with the first request in it")
@@ -98,9 +98,9 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, ResetAfter: 45*time.Second - 1}, l.Take("k", 11),
 		"floor(59.99) + 41")
 	h.advance(45*time.Second - 1)
-	assert.EqualValues(t, 59, l.Peek("k", 0).Remaining, "the 41 are the previous count now, and all inside")
+	assert.EqualValues(t, 59, l.Peek(l.Key("k"), 0).Remaining, "the 41 are the previous count now, and all inside")
 	h.advance(30 * time.Second)
-	assert.EqualValues(t, 80, l.Peek("k", 0).Remaining, "floor(20.5)")
+	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
 // The exact log: nothing leaves before its time, and each token at its own.
@@ -113,7 +113,7 @@ func TestSlidingLogIsExact(t *testing.T) {
 	assert.Equal(t, Decision{Limit: 100, RetryAfter: 50 * time.Second, ResetAfter: 50 * time.Second}, l.Take("k", 1))
 	assert.Equal(t, 52*time.Second, l.Take("k", 25).RetryAfter, "when the third ten have left")
 	h.advance(52*time.Second - 1)
-	assert.EqualValues(t, 20, l.Peek("k", 0).Remaining)
+	assert.EqualValues(t, 20, l.Peek(l.Key("k"), 0).Remaining)
 	h.advance(1)
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 5, ResetAfter: time.Second}, l.Take("k", 25))
 }
@@ -127,8 +127,8 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 		require.True(t, l.TakeKey(quiet, 100).Allowed)
 		for range 5000 {
 			for _, n := range []uint64{1, 100, 7} {
-				before := l.Peek("k", n)
-				require.Equal(t, l.PeekKey(quiet, n), before, "what who has not insisted is told")
+				before := l.Peek(l.Key("k"), n)
+				require.Equal(t, l.Peek(quiet, n), before, "what who has not insisted is told")
 				d := l.Take("k", n)
 				require.Equal(t, before.Allowed, d.Allowed)
 				if d.Allowed {
@@ -150,7 +150,7 @@ func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 		waited := 0
 		for range 3000 {
 			n := 1 + random.Uint64N(100)
-			d := l.Peek("k", n)
+			d := l.Peek(l.Key("k"), n)
 			require.Equal(t, d.Allowed, d.RetryAfter == 0)
 			if d.Allowed {
 				l.Take("k", 1+random.Uint64N(n))
@@ -211,7 +211,7 @@ func TestFirstRequestAboveTheLimit(t *testing.T) {
 		for _, n := range []uint64{101, 1 << 32, 1 << 62, math.MaxUint64 - 50, math.MaxUint64} {
 			want := Decision{Limit: 100, Remaining: 100, RetryAfter: Never}
 			require.Equal(t, want, l.Take("k", n))
-			require.Equal(t, want, l.Peek("k", n))
+			require.Equal(t, want, l.Peek(l.Key("k"), n))
 			require.Equal(t, want, l.TakeAt(l.Key("k"), n, h.now()))
 		}
 		require.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 100}, l.Take("k", 0))
@@ -239,13 +239,13 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 			h.advance(time.Duration(random.Int64N(int64(50 * time.Second))))
 			var before, after [10]Decision
 			for i := range uint64(10) {
-				before[i] = l.PeekKey(l.KeyUint64(i), 1+i*10)
+				before[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 			}
 			reclaimed := l.Stats().Reclaimed
 			l.Sweep()
 			forgotten += int(l.Stats().Reclaimed - reclaimed)
 			for i := range uint64(10) {
-				after[i] = l.PeekKey(l.KeyUint64(i), 1+i*10)
+				after[i] = l.Peek(l.KeyUint64(i), 1+i*10)
 				if after[i].Remaining == 100 {
 					// The window of a counter may not be over yet when nothing counts any more.
 					before[i].ResetAfter, after[i].ResetAfter = 0, 0
@@ -317,7 +317,7 @@ func TestStaleTimes(t *testing.T) {
 		}
 		h.advance(-time.Minute)
 		require.False(t, l.Allow("k"))
-		require.False(t, l.Peek("k", 1).Allowed)
+		require.False(t, l.Peek(l.Key("k"), 1).Allowed)
 	})
 }
 
@@ -344,26 +344,21 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 		for i := range uint64(31) {
 			require.True(t, l.TakeKey(l.KeyUint64(i), 100).Allowed)
 		}
-		before, watermark := l.Peek("new", 1), l.table.Watermark()
+		before, watermark := l.Peek(l.Key("new"), 1), l.table.Watermark()
 		future := h.now().AddDate(10, 0, 0)
 		k := l.Key("k")
 		d := l.TakeAt(k, 1, future)
 		require.Equal(t, Decision{Limit: 100, RetryAfter: future.Sub(h.now()) - MaxLead,
 			ResetAfter: future.Sub(h.now()) - MaxLead}, d)
-		require.False(t, l.PeekAt(k, 1, future).Allowed)
-		require.ErrorContains(t, l.RefundAt(k, 1, future), "ahead of the limiter's clock: want at most 1s")
-		_, err := l.ReserveAt(k, 1, future, Never)
-		require.ErrorContains(t, err, "ahead of the limiter's clock: want at most 1s")
 		require.Equal(t, watermark, l.table.Watermark())
-		require.Equal(t, before, l.Peek("new", 1))
+		require.Equal(t, before, l.Peek(l.Key("new"), 1))
 		require.False(t, l.AllowKey(l.KeyUint64(7)))
 
 		near := h.now().Add(MaxLead)
 		require.True(t, l.TakeAt(l.KeyUint64(31), 100, near).Allowed, "the last slot")
 		for i := range uint64(32) {
 			require.False(t, l.TakeAt(l.KeyUint64(1000+i), 1, near).Allowed, "no room")
-			require.NoError(t, l.RefundAt(l.KeyUint64(2000+i), 1, near))
-			require.True(t, l.PeekAt(l.KeyUint64(2000+i), 100, near).Allowed)
+			require.EqualValues(t, 100, l.TakeAt(l.KeyUint64(2000+i), 0, near).Remaining)
 		}
 		require.LessOrEqual(t, l.table.Watermark(), h.now().UnixNano())
 		for i := range uint64(31) {
@@ -386,8 +381,8 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	for i := range uint64(50) {
 		k := l.KeyUint64(i)
 		require.EqualValues(t, 8, l.TakeKey(k, 1).Remaining)
-		require.True(t, l.PeekKey(k, 8).Allowed)
-		d := l.PeekKey(k, 9)
+		require.True(t, l.Peek(k, 8).Allowed)
+		d := l.Peek(k, 9)
 		require.False(t, d.Allowed)
 		require.LessOrEqual(t, d.RetryAfter, 2*time.Nanosecond)
 		h.advance(d.RetryAfter)
@@ -447,7 +442,7 @@ func TestTenMillionAnHour(t *testing.T) {
 		FixedWindow(1e7, time.Hour).Aligned(), SlidingWindow(1e7, time.Hour),
 	} {
 		l, h := newLimiter(t, p)
-		require.Equal(t, []any{true, uint64(0)}, []any{l.Take("k", 1e7).Allowed, l.Peek("k", 0).Remaining}, "%v", p)
+		require.Equal(t, []any{true, uint64(0)}, []any{l.Take("k", 1e7).Allowed, l.Peek(l.Key("k"), 0).Remaining}, "%v", p)
 		d := l.Take("k", 1e7)
 		require.False(t, d.Allowed)
 		require.Positive(t, d.RetryAfter)
@@ -460,7 +455,7 @@ func TestTenMillionAnHour(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerHour(1e7), 1e7))
 	require.True(t, l.Take("k", 1e7).Allowed)
 	h.advance(36 * time.Second)
-	assert.EqualValues(t, 100_000, l.Peek("k", 0).Remaining)
+	assert.EqualValues(t, 100_000, l.Peek(l.Key("k"), 0).Remaining)
 }
 
 // 3e8 a second are 300 a microsecond. (The fault: whole nanoseconds a token, 3 instead of
@@ -518,9 +513,9 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 			}
 			l, _ := newLimiter(t, good)
 			require.True(t, l.Take("k", 60).Allowed)
-			before := l.Peek("k", 50)
+			before := l.Peek(l.Key("k"), 50)
 			assert.ErrorContains(t, l.SetPolicy(c.policy), c.want)
-			assert.Equal(t, before, l.Peek("k", 50))
+			assert.Equal(t, before, l.Peek(l.Key("k"), 50))
 		}
 	}
 }
@@ -541,12 +536,12 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 					require.NoError(t, l.SetPolicy(a.policy(limit)))
 					for key, n := range taken {
 						left := limit - min(limit, n)
-						d := l.Peek(key, 0)
+						d := l.Peek(l.Key(key), 0)
 						assert.Equal(t, limit, d.Limit)
 						assert.LessOrEqual(t, d.Remaining, left, "%s of %d", key, limit)
 						assert.GreaterOrEqual(t, d.Remaining+1, left, "%s of %d: what is rounded is less than a token", key, limit)
 					}
-					assert.Equal(t, limit, l.Peek("new", 0).Remaining)
+					assert.Equal(t, limit, l.Peek(l.Key("new"), 0).Remaining)
 				}
 				h.advance(101 * time.Minute)
 				assert.True(t, l.Take("all", limit).Allowed, "in the end all is there again")
@@ -558,12 +553,12 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 		require.True(t, l.Take("half", 50).Allowed)
 		require.True(t, l.Take("all", 100).Allowed)
 		require.NoError(t, l.SetPolicy(SlidingLog(60, time.Minute)))
-		assert.EqualValues(t, 10, l.Peek("half", 0).Remaining)
-		assert.Zero(t, l.Peek("all", 0).Remaining)
+		assert.EqualValues(t, 10, l.Peek(l.Key("half"), 0).Remaining)
+		assert.Zero(t, l.Peek(l.Key("all"), 0).Remaining)
 		require.NoError(t, l.SetPolicy(SlidingLog(20, time.Minute)))
 		assert.Equal(t, Decision{Limit: 20, RetryAfter: time.Minute, ResetAfter: time.Minute}, l.Take("half", 1))
 		require.NoError(t, l.SetPolicy(SlidingLog(100, time.Minute)))
-		assert.EqualValues(t, 50, l.Peek("half", 0).Remaining)
+		assert.EqualValues(t, 50, l.Peek(l.Key("half"), 0).Remaining)
 		assert.False(t, l.Allow("all"))
 		assert.ErrorContains(t, l.SetPolicy(SlidingLog(101, time.Minute)),
 			"want limits of 1 to 100, the largest at New")
@@ -595,7 +590,7 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 					require.NoError(t, l.SetPolicy(a.policy(limit(i))))
 				}
 				for n := range uint64(10) {
-					used := limit(100) - l.PeekKey(l.KeyUint64(n), 0).Remaining
+					used := limit(100) - l.Peek(l.KeyUint64(n), 0).Remaining
 					require.Contains(t, []uint64{1 + n*10, 2 + n*10}, used)
 				}
 			})
@@ -619,13 +614,13 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.True(t, l.Take("k", 50).Allowed)
 	h.advance(55 * time.Second)
 	require.NoError(t, l.SetPolicy(SlidingWindow(1000, 10*time.Minute)))
-	assert.EqualValues(t, 1000-38, l.Peek("k", 0).Remaining, "50 * 3/4, rounded up")
+	assert.EqualValues(t, 1000-38, l.Peek(l.Key("k"), 0).Remaining, "50 * 3/4, rounded up")
 	h.advance(30 * time.Second)
 	require.NoError(t, l.SetPolicy(SlidingWindow(1000, 10*time.Second)))
-	assert.EqualValues(t, 1000-38, l.Peek("k", 0).Remaining)
+	assert.EqualValues(t, 1000-38, l.Peek(l.Key("k"), 0).Remaining)
 	h.advance(11 * time.Second)
 	require.NoError(t, l.SetPolicy(SlidingWindow(1000, time.Minute)))
-	assert.EqualValues(t, 1000-16, l.Peek("k", 0).Remaining, "38 * 4/10, rounded up")
+	assert.EqualValues(t, 1000-16, l.Peek(l.Key("k"), 0).Remaining, "38 * 4/10, rounded up")
 
 	l, _ = newLimiter(t, BatchRefill(100, time.Minute, 100))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -731,7 +726,7 @@ func TestTiers(t *testing.T) {
 				require.Equal(t, []any{true, limit, uint64(0)}, []any{d.Allowed, d.Limit, d.Remaining})
 				require.False(t, l.AllowKey(k))
 				require.False(t, l.TakeAt(k, 1, h.now()).Allowed)
-				require.Equal(t, l.PeekKey(k, 1), l.TakeKey(k, 1))
+				require.Equal(t, l.Peek(k, 1), l.TakeKey(k, 1))
 			}
 			// A key that changes its tier keeps what it owes: as tokens, or as time until it
 			// is full for a bucket that is refilled all the time.
@@ -742,23 +737,23 @@ func TestTiers(t *testing.T) {
 			if a.name == "token bucket" {
 				left = 0
 			}
-			require.Equal(t, left, l.PeekKey(k.Tier(1), 0).Remaining)
+			require.Equal(t, left, l.Peek(k.Tier(1), 0).Remaining)
 			require.Equal(t, left > 0, l.TakeKey(k.Tier(1), 90).Allowed)
 			require.False(t, l.AllowKey(k.Tier(1)))
 			require.False(t, l.AllowKey(k), "and back")
-			require.Zero(t, l.PeekKey(k, 0).Remaining)
+			require.Zero(t, l.Peek(k, 0).Remaining)
 
 			for _, tier := range []int{3, 15, 16, -1, math.MaxInt, math.MinInt} {
 				stranger := l.Key("stranger").Tier(tier)
 				require.Equal(t, Decision{RetryAfter: Never}, l.TakeKey(stranger, 1))
-				require.Equal(t, Decision{RetryAfter: Never}, l.PeekKey(stranger, 1))
+				require.Equal(t, Decision{RetryAfter: Never}, l.Peek(stranger, 1))
 				require.Equal(t, Decision{RetryAfter: Never}, l.TakeAt(stranger, math.MaxUint64, h.now()))
 				require.False(t, l.AllowKey(stranger))
-				l.RefundKey(stranger, 5)
+				l.Refund(stranger, 5)
 			}
 			require.True(t, l.Take("stranger", 10).Allowed, "it has taken nothing")
-			l.RefundKey(l.Key("stranger").Tier(9), 5)
-			require.Zero(t, l.Peek("stranger", 0).Remaining, "to a tier that has nothing nothing is given back")
+			l.Refund(l.Key("stranger").Tier(9), 5)
+			require.Zero(t, l.Peek(l.Key("stranger"), 0).Remaining, "to a tier that has nothing nothing is given back")
 		})
 	}
 }
@@ -769,13 +764,13 @@ func TestTiersOfATokenBucket(t *testing.T) {
 	free := l.Key("k")
 	paid := free.Tier(1)
 	require.True(t, l.TakeKey(free, 1).Allowed)
-	assert.EqualValues(t, 100, l.PeekKey(paid, 0).Remaining, "a second is a hundred tokens")
+	assert.EqualValues(t, 100, l.Peek(paid, 0).Remaining, "a second is a hundred tokens")
 	assert.True(t, l.TakeKey(paid, 100).Allowed)
 	assert.Equal(t, Decision{Limit: 200, RetryAfter: 10 * time.Millisecond, ResetAfter: 2 * time.Second},
 		l.TakeKey(paid, 1))
 	assert.Equal(t, Decision{Allowed: true, Limit: 5, Remaining: 2, ResetAfter: 3 * time.Second}, l.TakeKey(free, 1))
 	h.advance(2 * time.Second)
-	assert.EqualValues(t, 100, l.PeekKey(paid, 0).Remaining)
+	assert.EqualValues(t, 100, l.Peek(paid, 0).Remaining)
 }
 
 func TestTiersRefuse(t *testing.T) {
@@ -815,26 +810,26 @@ func TestTiersRefuse(t *testing.T) {
 // What is given back was taken: there is never more than the limit.
 func TestRefund(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
-		l.Refund("nobody", 5)
-		require.EqualValues(t, 100, l.Peek("nobody", 0).Remaining)
+		l.Refund(l.Key("nobody"), 5)
+		require.EqualValues(t, 100, l.Peek(l.Key("nobody"), 0).Remaining)
 		require.True(t, l.Take("k", 60).Allowed)
-		l.Refund("k", 25)
-		l.Refund("k", 0)
-		require.EqualValues(t, 65, l.Peek("k", 0).Remaining)
+		l.Refund(l.Key("k"), 25)
+		l.Refund(l.Key("k"), 0)
+		require.EqualValues(t, 65, l.Peek(l.Key("k"), 0).Remaining)
 		for _, n := range []uint64{36, 100, 101, 1 << 40, math.MaxUint64} {
-			l.Refund("k", n)
-			require.EqualValues(t, 100, l.Peek("k", 0).Remaining, "not more than fits")
+			l.Refund(l.Key("k"), n)
+			require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining, "not more than fits")
 			require.False(t, l.Take("k", 101).Allowed)
 			require.True(t, l.Take("k", 100).Allowed)
 			require.False(t, l.Allow("k"))
 		}
-		l.Refund("k", 100)
+		l.Refund(l.Key("k"), 100)
 		require.True(t, l.Take("k", 100).Allowed)
 
 		// After the end there is nothing to be given back: nothing is left for later.
 		h.advance(3 * time.Minute)
-		l.Refund("k", 50)
-		require.EqualValues(t, 100, l.Peek("k", 0).Remaining)
+		l.Refund(l.Key("k"), 50)
+		require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)
 		require.True(t, l.Take("k", 100).Allowed)
 		require.False(t, l.Allow("k"))
 	})
@@ -845,25 +840,25 @@ func TestRefundOfWindows(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(10, time.Minute))
 	require.True(t, l.Take("k", 10).Allowed)
 	h.advance(10 * time.Second)
-	l.Refund("k", 10)
-	assert.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 10}, l.Peek("k", 1),
+	l.Refund(l.Key("k"), 10)
+	assert.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 10}, l.Peek(l.Key("k"), 1),
 		"nothing was taken in it, so there is no window")
 
 	l, h = newLimiter(t, SlidingWindow(100, time.Minute))
 	require.True(t, l.Take("k", 80).Allowed)
 	h.advance(55 * time.Second)
 	require.True(t, l.Take("k", 30).Allowed)
-	l.Refund("k", 10)
-	assert.EqualValues(t, 100-60-20, l.Peek("k", 0).Remaining, "of the present window first")
-	l.Refund("k", 60)
-	assert.EqualValues(t, 100-30, l.Peek("k", 0).Remaining, "20, and 40 of the 80 before")
+	l.Refund(l.Key("k"), 10)
+	assert.EqualValues(t, 100-60-20, l.Peek(l.Key("k"), 0).Remaining, "of the present window first")
+	l.Refund(l.Key("k"), 60)
+	assert.EqualValues(t, 100-30, l.Peek(l.Key("k"), 0).Remaining, "20, and 40 of the 80 before")
 
 	l, h = newLimiter(t, SlidingLog(10, time.Minute))
 	require.True(t, l.Take("k", 4).Allowed)
 	h.advance(10 * time.Second)
 	require.True(t, l.Take("k", 4).Allowed)
-	l.Refund("k", 5)
-	assert.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 7, ResetAfter: time.Minute}, l.Peek("k", 1),
+	l.Refund(l.Key("k"), 5)
+	assert.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 7, ResetAfter: time.Minute}, l.Peek(l.Key("k"), 1),
 		"the oldest five")
 }
 
@@ -886,7 +881,7 @@ func TestObserveEveryRefusal(t *testing.T) {
 		k, m := l.Key("k"), l.Key("m").Tier(3)
 		require.True(t, l.TakeKey(k, 10).Allowed)
 		require.True(t, l.TakeKey(k, 0).Allowed)
-		require.False(t, l.PeekKey(k, 1).Allowed)
+		require.False(t, l.Peek(k, 1).Allowed)
 		require.Empty(t, seen.all, "%s: who passes or asks is not seen", a.name)
 		l.AllowKey(k)
 		l.Allow("k")
@@ -928,7 +923,7 @@ func TestObserveASample(t *testing.T) {
 // An observer may call the limiter.
 type resetter struct{ l *Limiter }
 
-func (r resetter) Refused(refusal Refusal) { r.l.ResetKey(refusal.Key) }
+func (r resetter) Refused(refusal Refusal) { r.l.Reset(refusal.Key) }
 
 func TestObserverMayCallTheLimiter(t *testing.T) {
 	r := &resetter{}
@@ -955,11 +950,9 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 			"TakeAt":       func() { l.TakeAt(paid, 2, h.now()) },
 			"too much":     func() { l.TakeKey(paid, 71) },
 			"unknown tier": func() { l.TakeKey(free.Tier(7), 1) },
-			"Peek":         func() { l.Peek("k", 1) },
-			"PeekKey":      func() { l.PeekKey(paid, 3) },
-			"Refund":       func() { l.Refund("k", 1) },
-			"RefundKey":    func() { l.RefundKey(paid, 1) },
-			"Reset":        func() { l.ResetKey(paid) },
+			"Peek":         func() { l.Peek(paid, 3) },
+			"Refund":       func() { l.Refund(paid, 1) },
+			"Reset":        func() { l.Reset(paid) },
 			"a new key":    func() { n++; l.AllowKey(l.KeyUint64(n).Tier(int(n % 3))) },
 			"later":        func() { h.advance(time.Second); l.AllowKey(paid) },
 			"Sweep":        func() { l.Sweep() },

@@ -28,15 +28,15 @@ func TestAllOrNothing(t *testing.T) {
 	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
 	everybody := pinned(t, &now, SlidingLog(100, time.Minute))
 	ask := func(n uint64) Decision {
-		d, err := All(Request{second, second.Key("ann"), n}, Request{hour, hour.Key("ann"), n},
-			Request{everybody, everybody.Key(""), 1})
+		d, err := all(Request{Limiter: second, Key: second.Key("ann"), N: n}, Request{Limiter: hour, Key: hour.Key("ann"), N: n},
+			Request{Limiter: everybody, Key: everybody.Key(""), N: 1})
 		require.NoError(t, err)
 		return d
 	}
 	require.Equal(t, Decision{Allowed: true, Limit: 10, Remaining: 0, ResetAfter: time.Second}, ask(10))
 	require.Equal(t, Decision{Limit: 10, RetryAfter: 100 * time.Millisecond, ResetAfter: time.Second}, ask(1))
-	require.Equal(t, uint64(15), hour.Peek("ann", 1).Remaining, "given back")
-	require.Equal(t, uint64(99), everybody.Peek("", 1).Remaining, "not asked")
+	require.Equal(t, uint64(15), hour.Peek(hour.Key("ann"), 1).Remaining, "given back")
+	require.Equal(t, uint64(99), everybody.Peek(everybody.Key(""), 1).Remaining, "not asked")
 	now = now.Add(time.Second)
 	require.True(t, ask(10).Allowed)
 	d := ask(10) // refused by both: the hour is the longer
@@ -47,9 +47,9 @@ func TestAllOrNothing(t *testing.T) {
 	d = ask(6) // the first would allow it
 	require.False(t, d.Allowed)
 	require.Equal(t, time.Hour-2*time.Second, d.RetryAfter)
-	require.Equal(t, uint64(10), second.Peek("ann", 1).Remaining, "given back")
+	require.Equal(t, uint64(10), second.Peek(second.Key("ann"), 1).Remaining, "given back")
 	require.Equal(t, Never, ask(26).RetryAfter)
-	require.Equal(t, uint64(98), everybody.Peek("", 1).Remaining)
+	require.Equal(t, uint64(98), everybody.Peek(everybody.Key(""), 1).Remaining)
 }
 
 // TestTakeAllSaysNothingOfTheCallBefore: answers that are used again are those of the last call only.
@@ -59,7 +59,7 @@ func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	quota, err := l.Quota(TokenBucket(PerSecond(1), 3))
 	require.NoError(t, err)
 	for _, k := range []Key{l.Key("ann"), l.Key("bob").With(quota)} {
-		requests, answers := []Request{{l, k, 2}}, make([]Answer, 1)
+		requests, answers := []Request{{Limiter: l, Key: k, N: 2}}, make([]Answer, 1)
 		used := []Answer{{Decision: Decision{Limit: 1e6, Remaining: 1e6, RetryAfter: time.Hour, ResetAfter: time.Hour}}}
 		_, err := TakeAll(requests, answers)
 		require.NoError(t, err)
@@ -83,11 +83,11 @@ func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	empty := pinned(t, &now, TokenBucket(PerHour(1), 1))
 	require.True(t, empty.Allow("k"))
 	for i := range uint64(1000) {
-		before := full.PeekKey(full.KeyUint64(i), 1).Remaining
-		d, err := All(Request{full, full.KeyUint64(i), 1}, Request{empty, empty.Key("k"), 1})
+		before := full.Peek(full.KeyUint64(i), 1).Remaining
+		d, err := all(Request{Limiter: full, Key: full.KeyUint64(i), N: 1}, Request{Limiter: empty, Key: empty.Key("k"), N: 1})
 		require.NoError(t, err)
 		require.False(t, d.Allowed)
-		require.Equal(t, before, full.PeekKey(full.KeyUint64(i), 1).Remaining)
+		require.Equal(t, before, full.Peek(full.KeyUint64(i), 1).Remaining)
 	}
 }
 
@@ -95,16 +95,16 @@ func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 func TestAllRefuses(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, m := pinned(t, &now, TokenBucket(PerSecond(1), 5)), pinned(t, &now, TokenBucket(PerSecond(1), 5))
-	_, err := All()
+	_, err := all()
 	require.ErrorContains(t, err, "0 requests")
-	_, err = All(make([]Request, 65)...)
+	_, err = all(make([]Request, 65)...)
 	require.ErrorContains(t, err, "65 requests")
-	_, err = All(Request{l, l.Key("k"), 1}, Request{nil, l.Key("k"), 1})
+	_, err = all(Request{Limiter: l, Key: l.Key("k"), N: 1}, Request{Limiter: nil, Key: l.Key("k"), N: 1})
 	require.ErrorContains(t, err, "request 2 of 2 has no limiter")
-	_, err = All(Request{l, l.Key("k"), 1}, Request{m, l.Key("k"), 1}, Request{l, l.Key("k").Tier(1), 1})
+	_, err = all(Request{Limiter: l, Key: l.Key("k"), N: 1}, Request{Limiter: m, Key: l.Key("k"), N: 1}, Request{Limiter: l, Key: l.Key("k").Tier(1), N: 1})
 	require.ErrorContains(t, err, "requests 1 and 3 of 3 are for the same key")
-	require.Equal(t, uint64(5), l.Peek("k", 1).Remaining)
-	_, err = All(Request{l, l.Key("k"), 1}, Request{m, l.Key("k"), 1}, Request{l, l.Key("j"), 1})
+	require.Equal(t, uint64(5), l.Peek(l.Key("k"), 1).Remaining)
+	_, err = all(Request{Limiter: l, Key: l.Key("k"), N: 1}, Request{Limiter: m, Key: l.Key("k"), N: 1}, Request{Limiter: l, Key: l.Key("j"), N: 1})
 	require.NoError(t, err)
 }
 
@@ -115,24 +115,24 @@ func TestAllInOppositeOrders(t *testing.T) {
 	for range 50 {
 		a, b := pinned(t, &now, TokenBucket(PerHour(1), 50)), pinned(t, &now, SlidingLog(30, time.Hour))
 		var passed atomic.Uint64
-		var all sync.WaitGroup
+		var callers sync.WaitGroup
 		for g := range 8 {
-			all.Go(func() {
-				requests := []Request{{a, a.Key("k"), 1}, {b, b.Key("k"), 1}}
+			callers.Go(func() {
+				requests := []Request{{Limiter: a, Key: a.Key("k"), N: 1}, {Limiter: b, Key: b.Key("k"), N: 1}}
 				if g%2 == 1 {
 					requests[0], requests[1] = requests[1], requests[0]
 				}
 				for range 20 {
-					if d, err := All(requests...); err == nil && d.Allowed {
+					if d, err := all(requests...); err == nil && d.Allowed {
 						passed.Add(1)
 					}
 				}
 			})
 		}
-		all.Wait()
+		callers.Wait()
 		require.LessOrEqual(t, passed.Load(), uint64(30))
-		assert.Equal(t, 50-passed.Load(), a.Peek("k", 1).Remaining)
-		assert.Equal(t, 30-passed.Load(), b.Peek("k", 1).Remaining)
+		assert.Equal(t, 50-passed.Load(), a.Peek(a.Key("k"), 1).Remaining)
+		assert.Equal(t, 30-passed.Load(), b.Peek(b.Key("k"), 1).Remaining)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Charge takes n tokens from the key whether they are there or not: for what has happened already, such as the bytes of
 // an answer or the tokens of a language model. The key may then owe more than its limit, and passes again when enough
-// of that is back. It is shorthand for ChargeKey(l.Key(key), n).
+// of that is back. It does not allocate.
 //
 // The decision is about a request for one token, after the charge: Allowed says whether it would pass, RetryAfter when;
 // Remaining is never below 0. A charge of 0 takes nothing.
@@ -23,14 +23,9 @@ import (
 //   - The next fixed window forgets it: what is above the limit matters to refunds only.
 //   - A sliding window counter counts the present window's tokens in the next one, too.
 //   - A sliding window log cannot hold more than its ring, so it charges what fits.
-func (l *Limiter) Charge(key string, n uint64) (d Decision, lost uint64) {
-	return l.ChargeKey(l.Key(key), n)
-}
-
-// ChargeKey is [Limiter.Charge] for a key that is hashed already.
-func (l *Limiter) ChargeKey(k Key, n uint64) (d Decision, lost uint64) {
+func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
 	if n == 0 {
-		return l.PeekKey(k, 1), 0
+		return l.Peek(k, 1), 0
 	}
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -45,7 +40,7 @@ func (l *Limiter) ChargeKey(k Key, n uint64) (d Decision, lost uint64) {
 	return l.chargeSlowly(place, k, n, nanos)
 }
 
-// chargeSlowly is the rest of ChargeKey when its hit was undecided.
+// chargeSlowly is the rest of Charge when its hit was undecided.
 func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) (d Decision, lost uint64) {
 	var status atomicbucket.Status
 	o, charged := l.table.Charge(place, nanos, nanos, n, k.quota, &status)

@@ -30,12 +30,12 @@ func TestChargeTakesWhatHasHappened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, now := limiterOf(t, c.policy, engine.MaxDebt(3))
-			d, lost := l.Charge("anna", 25)
+			d, lost := l.Charge(l.Key("anna"), 25)
 			require.Equal(t, c.lost, lost)
 			require.Equal(t, engine.Decision{Limit: 10, RetryAfter: c.wait, ResetAfter: d.ResetAfter}, d)
-			require.Equal(t, d, l.Peek("anna", 1))
+			require.Equal(t, d, l.Peek(l.Key("anna"), 1))
 			require.False(t, l.Allow("anna"))
-			d, lost = l.Charge("anna", 25)
+			d, lost = l.Charge(l.Key("anna"), 25)
 			require.Equal(t, uint64(20), lost, "three limits are 30")
 			require.GreaterOrEqual(t, d.RetryAfter, c.wait)
 			*now = now.Add(d.RetryAfter - 1)
@@ -63,7 +63,7 @@ func TestChargeWithoutMaxDebt(t *testing.T) {
 			engine.ClockFunc(func() time.Time { return time.Unix(1_800_000_000, 0) }))
 		require.NoError(t, err)
 		for _, n := range []uint64{math.MaxUint64, 1, math.MaxUint64} {
-			_, lost := l.Charge("anna", n)
+			_, lost := l.Charge(l.Key("anna"), n)
 			require.Equal(t, n-min(n, owed), lost, policy)
 			owed = 0
 		}
@@ -87,23 +87,23 @@ func TestChargeBadInput(t *testing.T) {
 	require.ErrorContains(t, err, "with MaxDebt(5) a key may owe 5000")
 
 	l, _ := limiterOf(t, engine.TokenBucket(engine.PerMinute(3), 3))
-	d, lost := l.Charge("anna", 0)
+	d, lost := l.Charge(l.Key("anna"), 0)
 	require.Zero(t, lost)
-	require.Equal(t, l.Peek("anna", 1), d)
+	require.Equal(t, l.Peek(l.Key("anna"), 1), d)
 	l.Sweep()
 	require.Zero(t, l.Stats().Keys, "a charge of nothing leaves no record")
 
 	all := quotaOf(t, l, engine.Unlimited())
-	d, lost = l.ChargeKey(l.Key("anna").With(all), math.MaxUint64)
+	d, lost = l.Charge(l.Key("anna").With(all), math.MaxUint64)
 	require.Zero(t, lost)
 	require.True(t, d.Allowed)
-	d, lost = l.ChargeKey(l.Key("anna").With(quotaOf(t, l, engine.Blocked())), 5)
+	d, lost = l.Charge(l.Key("anna").With(quotaOf(t, l, engine.Blocked())), 5)
 	require.Equal(t, uint64(5), lost)
 	require.Equal(t, engine.Decision{RetryAfter: engine.Never}, d)
 	twin, _ := limiterOf(t, engine.TokenBucket(engine.PerMinute(3), 3))
-	_, lost = l.ChargeKey(l.Key("anna").With(quotaOf(t, twin, engine.TokenBucket(engine.PerMinute(5), 5))), 5)
+	_, lost = l.Charge(l.Key("anna").With(quotaOf(t, twin, engine.TokenBucket(engine.PerMinute(5), 5))), 5)
 	require.Equal(t, uint64(5), lost)
-	require.Equal(t, uint64(3), l.Peek("anna", 1).Remaining)
+	require.Equal(t, uint64(3), l.Peek(l.Key("anna"), 1).Remaining)
 }
 
 // TestChargeWithoutRoom: what a new key is charged that finds no slot is lost, and said to be.
@@ -112,7 +112,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 		l, _ := limiterOf(t, engine.TokenBucket(engine.PerMinute(3), 3), engine.MaxKeys(1), engine.Overflow(overflow))
 		lostAll := uint64(0)
 		for i := range uint64(500) {
-			_, lost := l.ChargeKey(l.KeyUint64(i), 20)
+			_, lost := l.Charge(l.KeyUint64(i), 20)
 			lostAll += lost
 		}
 		stats := l.Stats()
@@ -137,14 +137,14 @@ func TestRefusalsThatCost(t *testing.T) {
 				d := l.Take("anna", 5)
 				require.False(t, d.Allowed)
 				require.Equal(t, want[0], d.Remaining, charge)
-				require.Equal(t, d, l.Peek("anna", 5))
-				require.Equal(t, want[1], l.Peek("anna", 1).Remaining)
-				l.Refund("anna", 2)
+				require.Equal(t, d, l.Peek(l.Key("anna"), 5))
+				require.Equal(t, want[1], l.Peek(l.Key("anna"), 1).Remaining)
+				l.Refund(l.Key("anna"), 2)
 				switch charge {
 				case engine.ChargeNothing:
-					require.Equal(t, uint64(5), l.Peek("anna", 1).Remaining)
+					require.Equal(t, uint64(5), l.Peek(l.Key("anna"), 1).Remaining)
 				default:
-					require.Equal(t, want[2], l.Peek("anna", 1).Remaining)
+					require.Equal(t, want[2], l.Peek(l.Key("anna"), 1).Remaining)
 				}
 
 				// More than the limit costs, too; and Allow, at the price of one.
@@ -153,12 +153,12 @@ func TestRefusalsThatCost(t *testing.T) {
 				if charge != engine.ChargeNothing {
 					left = 0
 				}
-				require.Equal(t, left, l.Peek("berta", 1).Remaining, charge)
+				require.Equal(t, left, l.Peek(l.Key("berta"), 1).Remaining, charge)
 				require.True(t, l.Take("clara", 10).Allowed)
 				for range 3 {
 					require.False(t, l.Allow("clara"))
 				}
-				l.Refund("clara", 1)
+				l.Refund(l.Key("clara"), 1)
 				require.Equal(t, charge != engine.ChargePenalty, l.Allow("clara"), charge)
 			}
 		})
@@ -176,7 +176,7 @@ func TestRefusalsThatCostByALateClock(t *testing.T) {
 		require.False(t, l.Allow("anna"))
 		require.False(t, l.Take("anna", 1).Allowed)
 		require.Error(t, l.Wait(expired(), "anna", 1))
-		_, err = l.Reserve("anna", 1, time.Minute)
+		_, _, err = l.Reserve(l.Key("anna"), 1, time.Minute)
 		require.ErrorIs(t, err, engine.ErrTooLong)
 		l.Close()
 	}
@@ -193,13 +193,13 @@ func TestReserveCostsNoPenalty(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBucket(engine.PerSecond(1), 2), engine.ChargeRefusals(engine.ChargePenalty))
 	require.True(t, l.Take("anna", 2).Allowed)
 	for want := time.Second; want < 4*time.Second; want += time.Second {
-		r, err := l.Reserve("anna", 1, time.Minute)
+		_, delay, err := l.Reserve(l.Key("anna"), 1, time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, want, r.Delay())
+		require.Equal(t, want, delay)
 	}
-	_, err := l.Reserve("anna", 1, time.Second)
+	_, _, err := l.Reserve(l.Key("anna"), 1, time.Second)
 	require.ErrorIs(t, err, engine.ErrTooLong)
-	require.Equal(t, 4*time.Second, l.Peek("anna", 1).RetryAfter)
+	require.Equal(t, 4*time.Second, l.Peek(l.Key("anna"), 1).RetryAfter)
 }
 
 // TestChargesAreExact (I2): whatever is charged by many goroutines at once is charged exactly, or said to be lost.
@@ -217,7 +217,7 @@ func TestChargesAreExact(t *testing.T) {
 				all.Go(func() {
 					for i := range uint64(50) {
 						n := i%7 + uint64(g)
-						_, lost := l.Charge("anna", n)
+						_, lost := l.Charge(l.Key("anna"), n)
 						sums[g], losses[g] = sums[g]+n, losses[g]+lost
 					}
 				})
@@ -226,7 +226,7 @@ func TestChargesAreExact(t *testing.T) {
 			sum := sums[0] + sums[1] + sums[2] + sums[3]
 			require.Zero(t, losses)
 			require.Less(t, sum, uint64(1000))
-			require.Equal(t, 1000-sum, l.Peek("anna", 1).Remaining)
+			require.Equal(t, 1000-sum, l.Peek(l.Key("anna"), 1).Remaining)
 		})
 	}
 }
@@ -236,13 +236,13 @@ func TestChargeAllocatesNothing(t *testing.T) {
 	for name, c := range quotasOf {
 		l, _ := limiterOf(t, c.own, engine.ClockPrecise(), engine.ChargeRefusals(engine.ChargePenalty))
 		k := l.Key("anna").With(quotaOf(t, l, c.other))
-		assert.Zero(t, testalloc.PerCall(func() { l.Charge("anna", 1) }), name)
-		assert.Zero(t, testalloc.PerCall(func() { l.ChargeKey(k, 1) }), name)
+		assert.Zero(t, testalloc.PerCall(func() { l.Charge(l.Key("anna"), 1) }), name)
+		assert.Zero(t, testalloc.PerCall(func() { l.Charge(k, 1) }), name)
 		assert.Zero(t, testalloc.PerCall(func() { l.TakeKey(k, 7) }), name)
 		i := uint64(0)
 		assert.Zero(t, testalloc.PerCall(func() {
 			i++
-			l.ChargeKey(l.KeyUint64(i).With(quotaOf(t, l, c.other)),
+			l.Charge(l.KeyUint64(i).With(quotaOf(t, l, c.other)),
 				1)
 		}), name)
 	}

@@ -16,7 +16,7 @@ func (h *hand) set(at time.Time) { h.other.Store(&at) }
 func (h *hand) pass(l *Limiter, d time.Duration) {
 	for ; d > 0; d -= maxBack / 2 {
 		h.advance(maxBack / 2)
-		l.Peek("any", 1)
+		l.Peek(l.Key("any"), 1)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestAClockThatLeapsAndComesBack(t *testing.T) {
 			for range 5 {
 				h.advance(-2 * years)
 				require.False(t, l.Allow("k"))
-				require.LessOrEqual(t, l.Peek("k", 1).RetryAfter, 2*time.Minute)
+				require.LessOrEqual(t, l.Peek(l.Key("k"), 1).RetryAfter, 2*time.Minute)
 			}
 			fresh := fmt.Sprint("new in round ", round)
 			require.True(t, l.Take(fresh, 100).Allowed)
@@ -103,9 +103,9 @@ func TestAClockThatReadsNoTime(t *testing.T) {
 	} {
 		forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 			require.True(t, l.Take("k", 60).Allowed)
-			before := l.Peek("k", 100)
+			before := l.Peek(l.Key("k"), 100)
 			h.set(wrong)
-			require.Equal(t, before, l.Peek("k", 100), "the clock reads %v", wrong)
+			require.Equal(t, before, l.Peek(l.Key("k"), 100), "the clock reads %v", wrong)
 			l.Sweep()
 			require.True(t, l.Take("k", 40).Allowed)
 			require.False(t, l.Allow("k"))
@@ -142,7 +142,7 @@ func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 			require.Equal(t, round == 0, l.Take("k", 100).Allowed)
 			h.set(right)
 			for range 4 {
-				l.Peek("k", 1)
+				l.Peek(l.Key("k"), 1)
 				right = right.Add(maxBack / 2)
 				h.set(right)
 			}
@@ -163,7 +163,7 @@ func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 		for range 3 {
 			h.advance(-maxBack)
 			require.False(t, l.Allow("k"))
-			require.LessOrEqual(t, l.Peek("k", 1).RetryAfter, longest)
+			require.LessOrEqual(t, l.Peek(l.Key("k"), 1).RetryAfter, longest)
 			h.advance(maxBack)
 			require.False(t, l.Allow("k"))
 		}
@@ -180,6 +180,6 @@ func TestARefundByALateClockGivesNoMore(t *testing.T) {
 		h.advance(-30 * time.Second)
 		receipt.Refund(50)
 		h.advance(30 * time.Second)
-		require.LessOrEqual(t, l.Peek("k", 0).Remaining, uint64(99), "one was taken this moment")
+		require.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(99), "one was taken this moment")
 	})
 }

@@ -1,14 +1,10 @@
 package engine
 
-import (
-	"math"
-	"sync/atomic"
-	"time"
-)
+import "time"
 
-// Concurrency limits how many tokens of each key are in flight: what [Limiter.Enter] takes comes back when its
-// [Entry] is released, however long that takes. It is the limit for what is slow or heavy, beside a rate or instead
-// of one: connections, downloads, requests to a server that has so many workers.
+// Concurrency limits how many tokens of each key are in flight: what [Limiter.TakeReceipt] takes comes back when its
+// receipt is released ([Receipt.Release]), however long that takes. It is the limit for what is slow or heavy, next to
+// a rate or instead of one: connections, downloads, requests to a server that has so many workers.
 //
 // An entry that is never released, because its goroutine is stuck or its program forgot it, is forgotten after lifetime
 // at the earliest and twice that at the latest: at the end of the period after its own, where periods begin at the
@@ -30,10 +26,10 @@ import (
 // forgotten. So a client should not be told to wait for RetryAfter.
 //
 // What [Limiter.Take], [Limiter.Allow], [Limiter.Charge] and the like take is given back by [Limiter.Refund] only, and
-// forgotten without it; what [Limiter.TakeReceipt] and [TakeAll] take, by the receipt. [Limiter.Reserve] and
-// [Limiter.Wait] return [ErrInFlight], since no time is known at which tokens come back, and [ChargeRefusals] is an
-// error of [New]. [Limiter.SetPolicy] may change the limit: what is in flight stays so, and is released as before.
-// lifetime stays what it was at New. [Tiers] and a [Quota] may have other limits.
+// forgotten without it. [Limiter.Reserve] and [Limiter.Wait] return [ErrInFlight], since no time is known at which
+// tokens come back, and [ChargeRefusals] is an error of [New]. [Limiter.SetPolicy] may change the limit: what is in
+// flight stays so, and is released as before. lifetime stays what it was at New. [Tiers] and a [Quota] may have other
+// limits.
 //
 // In a table of several processes ([Shared]) an entry says whose it is. What a process has in flight is free with the
 // first sweep of another one, or when another one attaches, after the process has ended in any way. An entry is
@@ -47,40 +43,4 @@ import (
 // lower, and the error of New names it. A key takes 27 bytes ([MaxKeys]), however many tokens are in flight.
 func Concurrency(limit uint64, lifetime time.Duration) Policy {
 	return Policy{algorithm: AlgorithmConcurrency, limit: limit, window: lifetime}
-}
-
-// An Entry is what one request has in flight, until Release: see [Limiter.Enter]. It is a value, so that entering does
-// not allocate, but must not be copied once it is in use: a copy could be released again. The zero Entry is of nothing.
-type Entry struct {
-	receipt  Receipt
-	released uint32 // not an atomic.Uint32, which could not be returned
-}
-
-// Enter takes a token of the key until the entry is released:
-//
-//	entry, d := limiter.Enter(key)
-//	if !d.Allowed {
-//		...
-//	}
-//	defer entry.Release()
-//
-// If the decision is not Allowed the entry is of nothing. Under a policy that is not [Concurrency], Enter takes a token
-// as [Limiter.Take] does, and Release is [Receipt.Refund]. It is shorthand for EnterKey(l.Key(key), 1).
-func (l *Limiter) Enter(key string) (Entry, Decision) { return l.EnterKey(l.Key(key), 1) }
-
-// EnterN is [Limiter.Enter] with n tokens, all or none, which are released together.
-func (l *Limiter) EnterN(key string, n uint64) (Entry, Decision) { return l.EnterKey(l.Key(key), n) }
-
-// EnterKey is [Limiter.EnterN] for a key that is hashed already. It does not allocate.
-func (l *Limiter) EnterKey(k Key, n uint64) (e Entry, d Decision) {
-	l.takeReceipt(&d, &e.receipt, k, n, false)
-	return
-}
-
-// Release gives back what the entry has in flight. It may be called from any goroutine, and a second time, which does
-// nothing. It is lock-free and does not allocate.
-func (e *Entry) Release() {
-	if atomic.CompareAndSwapUint32(&e.released, 0, 1) {
-		e.receipt.Refund(math.MaxUint64)
-	}
 }

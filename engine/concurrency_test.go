@@ -35,7 +35,7 @@ func TestNeverMoreInside(t *testing.T) {
 					k = k.Tier(1)
 				}
 				n := 1 + random.Uint64N(2)
-				e, d := l.EnterKey(k, n)
+				d, e := l.TakeReceipt(k, n)
 				if !d.Allowed {
 					refused.Add(1)
 					continue
@@ -50,7 +50,7 @@ func TestNeverMoreInside(t *testing.T) {
 				inside[i].Add(-int64(n))
 				var releases sync.WaitGroup
 				if random.IntN(20) == 0 { // twice, at once
-					releases.Go(e.Release)
+					releases.Go(func() { e.Release() })
 				}
 				e.Release()
 				releases.Wait()
@@ -63,7 +63,7 @@ func TestNeverMoreInside(t *testing.T) {
 	all.Wait()
 	assert.Positive(t, refused.Load())
 	for i := range keys {
-		assert.EqualValues(t, limit, l.Peek(fmt.Sprint(i), 0).Remaining)
+		assert.EqualValues(t, limit, l.Peek(l.Key(fmt.Sprint(i)), 0).Remaining)
 	}
 	l.Sweep()
 	assert.Zero(t, l.Stats().Keys)
@@ -73,30 +73,30 @@ func TestNeverMoreInside(t *testing.T) {
 // TestAnEntryThatNeverComesBack: it is forgotten after one to two periods, and counted once; its release does nothing.
 func TestAnEntryThatNeverComesBack(t *testing.T) {
 	l, h := newLimiter(t, Concurrency(3, time.Minute), SweepInterval(24*time.Hour))
-	lost, d := l.EnterN("k", 2) // the clock begins 20 s after a full minute
+	d, lost := l.TakeReceipt(l.Key("k"), 2) // the clock begins 20 s after a full minute
 	assert.Equal(t, Decision{Allowed: true, Limit: 3, Remaining: 1, ResetAfter: 100 * time.Second}, d)
 	h.advance(90 * time.Second)
-	kept, d := l.Enter("k")
+	d, kept := l.TakeReceipt(l.Key("k"), 1)
 	assert.Equal(t, Decision{Allowed: true, Limit: 3, ResetAfter: 70 * time.Second}, d)
-	_, d = l.Enter("k")
+	d, _ = l.TakeReceipt(l.Key("k"), 1)
 	assert.Equal(t, Decision{Limit: 3, RetryAfter: 10 * time.Second, ResetAfter: 70 * time.Second}, d)
 	h.advance(10*time.Second - 1)
-	assert.False(t, l.Peek("k", 1).Allowed)
+	assert.False(t, l.Peek(l.Key("k"), 1).Allowed)
 	h.advance(1)
 	assert.Zero(t, l.Stats().Forgotten, "the record has not moved on")
-	more, d := l.EnterN("k", 2)
+	d, more := l.TakeReceipt(l.Key("k"), 2)
 	assert.True(t, d.Allowed)
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 	lost.Release()
-	assert.Zero(t, l.Peek("k", 1).Remaining, "what was forgotten is not given back again")
+	assert.Zero(t, l.Peek(l.Key("k"), 1).Remaining, "what was forgotten is not given back again")
 	kept.Release()
-	assert.EqualValues(t, 1, l.Peek("k", 1).Remaining)
+	assert.EqualValues(t, 1, l.Peek(l.Key("k"), 1).Remaining)
 	h.advance(5 * time.Minute)
 	l.Sweep()
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 	assert.Zero(t, l.Stats().Keys)
 	more.Release()
-	assert.EqualValues(t, 3, l.Peek("k", 1).Remaining)
+	assert.EqualValues(t, 3, l.Peek(l.Key("k"), 1).Remaining)
 	l.Sweep()
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 }
@@ -105,35 +105,35 @@ func TestAnEntryThatNeverComesBack(t *testing.T) {
 // less than they are, or none, and however often it has changed.
 func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(5, time.Hour))
-	many, d := l.EnterN("k", 4)
+	d, many := l.TakeReceipt(l.Key("k"), 4)
 	require.True(t, d.Allowed)
-	one, d := l.Enter("k")
+	d, one := l.TakeReceipt(l.Key("k"), 1)
 	require.True(t, d.Allowed)
 	require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
-	assert.Equal(t, uint64(0), l.Peek("k", 1).Remaining)
+	assert.Equal(t, uint64(0), l.Peek(l.Key("k"), 1).Remaining)
 	one.Release()
 	assert.False(t, l.Allow("k"))
 	many.Release()
-	assert.EqualValues(t, 2, l.Peek("k", 1).Remaining, "all four have left a limit of two")
+	assert.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining, "all four have left a limit of two")
 	for range 130 { // a version has seven bits
-		e, d := l.EnterN("k", 2)
+		d, e := l.TakeReceipt(l.Key("k"), 2)
 		require.True(t, d.Allowed)
 		require.NoError(t, l.SetPolicy(Concurrency(100, time.Hour)))
 		require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
 		require.False(t, l.Allow("k"))
 		e.Release()
-		require.EqualValues(t, 2, l.Peek("k", 1).Remaining)
+		require.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining)
 	}
 	for _, p := range []Policy{Unlimited(), Blocked()} {
-		e, d := l.Enter("k")
+		d, e := l.TakeReceipt(l.Key("k"), 1)
 		require.True(t, d.Allowed)
 		require.NoError(t, l.SetPolicy(p))
-		free, d := l.Enter("k")
+		d, free := l.TakeReceipt(l.Key("k"), 1)
 		assert.Equal(t, p == Unlimited(), d.Allowed)
 		e.Release()
 		free.Release()
 		require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
-		assert.EqualValues(t, 2, l.Peek("k", 1).Remaining, p)
+		assert.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining, p)
 	}
 	require.ErrorContains(t, l.SetPolicy(Concurrency(2, time.Minute)), "forgotten after 1m0s: want 1h0m0s, as at New")
 	require.ErrorContains(t, CheckChange([]Policy{Concurrency(2, time.Hour)}, []Policy{Concurrency(2, time.Minute)}), "want 1h0m0s")
@@ -143,23 +143,23 @@ func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 // TestAResetForgetsWhatIsInside: and those that were inside take nothing from those that enter afterwards.
 func TestAResetForgetsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour))
-	before, d := l.EnterN("k", 2)
+	d, before := l.TakeReceipt(l.Key("k"), 2)
 	require.True(t, d.Allowed)
-	l.Reset("k")
-	after, d := l.EnterN("k", 2)
+	l.Reset(l.Key("k"))
+	d, after := l.TakeReceipt(l.Key("k"), 2)
 	require.True(t, d.Allowed)
 	before.Release()
 	assert.False(t, l.Allow("k"))
 	after.Release()
-	assert.EqualValues(t, 2, l.Peek("k", 1).Remaining)
+	assert.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining)
 }
 
 // TestEvictionsInFlight: a key with the fewest inside is forgotten for a new one, and counted.
 func TestEvictionsInFlight(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour), MaxKeys(1), Shards(1))
-	var entries []Entry
+	var entries []Receipt
 	for i := range uint64(200) {
-		e, d := l.EnterKey(l.KeyUint64(i), 1)
+		d, e := l.TakeReceipt(l.KeyUint64(i), 1)
 		require.True(t, d.Allowed)
 		entries = append(entries, e)
 	}
@@ -180,15 +180,15 @@ func TestQuotasInFlight(t *testing.T) {
 	three, err := l.Quota(Concurrency(3, time.Hour))
 	require.NoError(t, err)
 	k := l.Key("k")
-	e, d := l.EnterKey(k.With(three), 2)
+	d, e := l.TakeReceipt(k.With(three), 2)
 	assert.Equal(t, []any{true, uint64(3), uint64(1)}, []any{d.Allowed, d.Limit, d.Remaining})
 	assert.False(t, l.AllowKey(k))
 	require.NoError(t, l.SetPolicy(Concurrency(2, time.Hour)))
-	again, d := l.EnterKey(k.With(three), 1)
+	d, again := l.TakeReceipt(k.With(three), 1)
 	assert.True(t, d.Allowed, "the quota is still good")
 	e.Release()
 	again.Release()
-	assert.EqualValues(t, 2, l.PeekKey(k, 1).Remaining)
+	assert.EqualValues(t, 2, l.Peek(k, 1).Remaining)
 	_, err = l.Quota(Concurrency(3, time.Minute))
 	require.Error(t, err)
 }
@@ -196,26 +196,26 @@ func TestQuotasInFlight(t *testing.T) {
 // TestWhatALimitInFlightCannot: what is no sense for it is told.
 func TestWhatALimitInFlightCannot(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(1, time.Hour))
-	_, err := l.Reserve("k", 1, time.Minute)
+	_, err := l.ahead(l.Key("k"), 1, time.Minute)
 	require.ErrorIs(t, err, ErrInFlight)
 	require.ErrorIs(t, l.Wait(context.Background(), "k", 1), ErrInFlight)
 	_, err = New(Concurrency(1, time.Hour), ChargeRefusals(ChargePenalty))
 	require.ErrorContains(t, err, "engine: concurrency 1, forgotten after 1h0m0s: ChargeRefusals: what a refusal would take could not be given back")
 	require.ErrorContains(t, Concurrency(1, time.Hour).Aligned().Check(), "only a fixed window can be aligned")
-	_, d := l.EnterN("k", 2)
+	d, _ := l.TakeReceipt(l.Key("k"), 2)
 	assert.Equal(t, Never, d.RetryAfter)
 }
 
 // TestEntriesOfOtherPolicies: Enter takes, and Release gives back what a receipt does.
 func TestEntriesOfOtherPolicies(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
-		e, d := l.EnterN("k", 40)
+		d, e := l.TakeReceipt(l.Key("k"), 40)
 		assert.True(t, d.Allowed)
-		assert.EqualValues(t, 60, l.Peek("k", 0).Remaining)
+		assert.EqualValues(t, 60, l.Peek(l.Key("k"), 0).Remaining)
 		e.Release()
 		e.Release()
-		assert.EqualValues(t, 100, l.Peek("k", 0).Remaining)
-		var none Entry
+		assert.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)
+		var none Receipt
 		none.Release()
 	})
 }
@@ -225,8 +225,8 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(3, time.Hour))
 	k := l.Key("k")
 	assert.Zero(t, testalloc.PerCall(func() {
-		e, _ := l.EnterKey(k, 2)
-		f, _ := l.Enter("some key of ordinary length")
+		_, e := l.TakeReceipt(k, 2)
+		_, f := l.TakeReceipt(l.Key("some key of ordinary length"), 1)
 		e.Release()
 		f.Release()
 	}))
@@ -237,7 +237,7 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))
-	requests := []Request{{inside, inside.Key("k"), 1}, {rate, rate.Key("k"), 1}}
+	requests := []Request{{Limiter: inside, Key: inside.Key("k"), N: 1}, {Limiter: rate, Key: rate.Key("k"), N: 1}}
 	answers := make([]Answer, 2)
 	take := func() bool {
 		allowed, err := TakeAll(requests, answers)
@@ -252,7 +252,7 @@ func TestAllWithALimitInFlight(t *testing.T) {
 		first.Refund(1)
 	}
 	require.False(t, take(), "the rate is used up")
-	assert.EqualValues(t, 1, inside.Peek("k", 1).Remaining, "so none is inside")
+	assert.EqualValues(t, 1, inside.Peek(inside.Key("k"), 1).Remaining, "so none is inside")
 }
 
 func BenchmarkEnterRelease(b *testing.B) {
@@ -261,7 +261,7 @@ func BenchmarkEnterRelease(b *testing.B) {
 	defer l.Close()
 	k := l.Key("k")
 	for b.Loop() {
-		e, _ := l.EnterKey(k, 1)
+		_, e := l.TakeReceipt(k, 1)
 		e.Release()
 	}
 }

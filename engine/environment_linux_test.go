@@ -165,7 +165,7 @@ func TestEnvironmentSparseRestore(t *testing.T) {
 	restored, err := largeLimiter(path)
 	require.NoError(t, err)
 	defer restored.Close()
-	assert.EqualValues(t, 600, restored.Peek("key", 1).Remaining)
+	assert.EqualValues(t, 600, restored.Peek(restored.Key("key"), 1).Remaining)
 	require.Error(t, os.WriteFile(ballast, make([]byte, 30<<20), 0o600), "the disk is full")
 	for i := range 100_000 {
 		restored.AllowKey(restored.KeyUint64(uint64(i)))
@@ -221,7 +221,7 @@ func TestEnvironmentRemoved(t *testing.T) {
 	second, err := largeLimiter(path)
 	require.NoError(t, err)
 	defer second.Close()
-	assert.EqualValues(t, 1000-8, second.Peek("key", 1).Remaining, "one file for all that came")
+	assert.EqualValues(t, 1000-8, second.Peek(second.Key("key"), 1).Remaining, "one file for all that came")
 }
 
 // TestEnvironmentForeignFolder: a process of another user is refused where the folder is not its own or root's, and

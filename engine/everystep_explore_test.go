@@ -57,36 +57,35 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 			return func() { r.Refund(3) }
 		},
 		"hold": func(s step) back {
-			h, d := s.HoldKey(s.key, 3)
+			d, h := s.Hold(s.key, 3)
 			require.True(t, d.Allowed)
 			return func() { h.Settle(0) }
 		},
 		"hold of the limit": func(s step) back {
-			h, d := s.HoldKey(s.key, math.MaxUint64)
+			d, h := s.Hold(s.key, math.MaxUint64)
 			if !d.Allowed { // the other was first
 				return func() {}
 			}
 			return func() { h.Settle(0) }
 		},
 		"enter": func(s step) back {
-			e, d := s.EnterKey(s.key, 3)
+			d, e := s.TakeReceipt(s.key, 3)
 			require.True(t, d.Allowed)
-			return e.Release
+			return func() { e.Release() }
 		},
 		"all": func(s step) back {
 			answers := [2]Answer{}
-			ok, err := TakeAll([]Request{{s.Limiter, s.key, 3}, {s.Limiter, s.KeyUint64(2).Tier(1), 3}}, answers[:])
+			ok, err := TakeAll([]Request{{Limiter: s.Limiter, Key: s.key, N: 3}, {Limiter: s.Limiter, Key: s.KeyUint64(2).Tier(1), N: 3}}, answers[:])
 			require.NoError(t, err)
 			require.True(t, ok)
 			return func() { answers[0].Receipt.Refund(3) }
 		},
 		"reservation": func(s step) back {
-			r, err := s.ReserveKey(s.key, 3, time.Hour)
+			r, err := s.ahead(s.key, 3, time.Hour)
 			if err != nil {
 				return func() {}
 			}
-			receipt := r.Receipt()
-			return func() { receipt.Refund(3) }
+			return func() { r.Refund(3) }
 		},
 	}
 	for name, verb := range verbs {
@@ -99,13 +98,13 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 					var giveBack back
 					return func() { giveBack = verb(s) },
 						func() {
-							s.ResetKey(s.key)
+							s.Reset(s.key)
 							require.True(t, s.TakeKey(s.key, 3).Allowed)
 						},
 						func(what string) {
 							giveBack()
 							// A reset that comes before the take may void the receipt.
-							require.Contains(t, []uint64{24, 27}, s.PeekKey(s.key, 1).Remaining, what)
+							require.Contains(t, []uint64{24, 27}, s.Peek(s.key, 1).Remaining, what)
 						}
 				})
 			})
@@ -118,24 +117,24 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	for name, of := range map[string]func(s step) (end func()){
 		"entry": func(s step) func() {
-			e, _ := s.EnterKey(s.key, 3)
-			return e.Release
+			_, e := s.TakeReceipt(s.key, 3)
+			return func() { e.Release() }
 		},
 		"hold": func(s step) func() {
-			h, _ := s.HoldKey(s.key, 3)
+			_, h := s.Hold(s.key, 3)
 			return func() { h.Settle(0) }
 		},
 		"cancelled hold": func(s step) func() {
-			h, _ := s.HoldKey(s.key, 3)
-			return func() { h.Cancel() }
+			_, h := s.Hold(s.key, 3)
+			return func() { h.Release() }
 		},
 		"hold that costs more": func(s step) func() {
-			h, _ := s.HoldKey(s.key, 3)
+			_, h := s.Hold(s.key, 3)
 			ends := 0
 			return func() {
 				h.Settle(5)
 				if ends++; ends == 1 { // the first to return gives back by hand what it has cost
-					s.RefundKey(s.key, 5)
+					s.Refund(s.key, 5)
 				}
 			}
 		},
@@ -145,7 +144,7 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 				end := of(s)
 				require.True(t, s.TakeKey(s.key, 10).Allowed)
 				return end, end, func(what string) {
-					require.Equal(t, uint64(20), s.PeekKey(s.key, 1).Remaining, what)
+					require.Equal(t, uint64(20), s.Peek(s.key, 1).Remaining, what)
 				}
 			})
 		})
@@ -176,7 +175,7 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 					k := l.KeyUint64(1).With(q)
 					if d := l.TakeKey(k, 2); d.RetryAfter != Never {
 						require.True(t, d.Allowed, what)
-						require.Equal(t, Decision{Limit: 2, RetryAfter: 3 * time.Second, ResetAfter: 6 * time.Second}, l.PeekKey(k, 1), what)
+						require.Equal(t, Decision{Limit: 2, RetryAfter: 3 * time.Second, ResetAfter: 6 * time.Second}, l.Peek(k, 1), what)
 					}
 				}
 		})
@@ -191,20 +190,20 @@ var stepVerbs = map[string]func(s step) any{
 	"too much":  func(s step) any { return s.TakeKey(s.key, 31).RetryAfter },
 	"take at":   func(s step) any { return s.TakeAt(s.key, 3, time.Unix(1_700_000_000, 0)) },
 	"receipt":   func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
-	"hold":      func(s step) any { _, d := s.HoldKey(s.key, 3); return d },
-	"enter":     func(s step) any { _, d := s.EnterKey(s.key, 3); return d },
-	"peek":      func(s step) any { return s.PeekKey(s.key, 3) },
-	"refund":    func(s step) any { s.RefundKey(s.key, 3); return nil },
-	"reset":     func(s step) any { s.ResetKey(s.key); return nil },
+	"hold":      func(s step) any { d, _ := s.Hold(s.key, 3); return d },
+	"enter":     func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
+	"peek":      func(s step) any { return s.Peek(s.key, 3) },
+	"refund":    func(s step) any { s.Refund(s.key, 3); return nil },
+	"reset":     func(s step) any { s.Reset(s.key); return nil },
 	"sweep":     func(s step) any { s.Sweep(); return nil },
-	"charge":    func(s step) any { d, lost := s.ChargeKey(s.key, 28); return []any{d, lost} },
+	"charge":    func(s step) any { d, lost := s.Charge(s.key, 28); return []any{d, lost} },
 	"own limit": func(s step) any { return s.TakeKey(s.key.With(Quota{}), 3) },
 	"reserve": func(s step) any {
-		r, err := s.ReserveKey(s.key, 29, time.Hour)
+		r, err := s.ahead(s.key, 29, time.Hour)
 		if err != nil {
 			return err.Error()
 		}
-		return r.Delay()
+		return r.delay
 	},
 }
 
@@ -213,7 +212,7 @@ var stepVerbs = map[string]func(s step) any{
 func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	type outcome struct{ call, other, own, tier any }
 	outcomeOf := func(s step, call, other any) outcome {
-		return outcome{call, other, s.PeekKey(s.key.With(Quota{}), 1), s.PeekKey(s.key, 1)}
+		return outcome{call, other, s.Peek(s.key.With(Quota{}), 1), s.Peek(s.key, 1)}
 	}
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {

@@ -14,13 +14,13 @@ func ExampleLimiter_Hold() {
 	defer tokens.Close()
 
 	ask := func(estimate, actual uint64) {
-		hold, d := tokens.Hold("tenant 7", estimate)
+		d, hold := tokens.Hold(tokens.Key("tenant 7"), estimate)
 		if !d.Allowed {
 			fmt.Println("refused, retry later")
 			return
 		}
 		hold.Settle(actual) // in a defer, so that a request that fails settles for what it has used
-		fmt.Println(tokens.Peek("tenant 7", 0).Remaining, "left")
+		fmt.Println(tokens.Peek(tokens.Key("tenant 7"), 0).Remaining, "left")
 	}
 	ask(4000, 1500)
 	ask(4000, 4200)
@@ -34,24 +34,25 @@ func ExampleLimiter_Hold() {
 }
 
 // Requests and tokens, of a tenant and of a model: all or nothing, and then each settles in its own unit.
-func ExampleHoldAll() {
+func ExampleReceipt_Settle() {
 	requests, _ := engine.New(engine.FixedWindow(60, time.Minute), engine.MaxKeys(1000))
 	defer requests.Close()
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
 
-	holds := make([]engine.Hold, 3)
-	d, err := engine.HoldAll([]engine.Request{
+	answers := make([]engine.Answer, 3)
+	allowed, err := engine.TakeAll([]engine.Request{
 		{Limiter: requests, Key: requests.Key("tenant 7"), N: 1},
-		{Limiter: tokens, Key: tokens.Key("tenant 7"), N: 4000},
-		{Limiter: tokens, Key: tokens.Key("model a"), N: 4000},
-	}, holds)
-	fmt.Println(d.Allowed, err)
-	if d.Allowed {
-		_, _ = engine.SettleAll(holds, 1, 1500, 1500)
+		{Limiter: tokens, Key: tokens.Key("tenant 7"), N: 4000, Hold: true},
+		{Limiter: tokens, Key: tokens.Key("model a"), N: 4000, Hold: true},
+	}, answers)
+	fmt.Println(allowed, err)
+	if allowed {
+		answers[1].Receipt.Settle(1500)
+		answers[2].Receipt.Settle(1500)
 	}
-	fmt.Println(requests.Peek("tenant 7", 0).Remaining, "requests left")
-	fmt.Println(tokens.Peek("tenant 7", 0).Remaining, "tokens left, of the model", tokens.Peek("model a", 0).Remaining)
+	fmt.Println(requests.Peek(requests.Key("tenant 7"), 0).Remaining, "requests left")
+	fmt.Println(tokens.Peek(tokens.Key("tenant 7"), 0).Remaining, "tokens left, of the model", tokens.Peek(tokens.Key("model a"), 0).Remaining)
 	// Output:
 	// true <nil>
 	// 59 requests left

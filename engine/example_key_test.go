@@ -18,7 +18,7 @@ func ExampleLimiter_Key() {
 	key := reads.Key("anna") // also good for writes: see Key
 	reads.TakeKey(key, 30)
 	writes.TakeKey(key, 4)
-	fmt.Println(reads.PeekKey(key, 0).Remaining, writes.PeekKey(key, 0).Remaining)
+	fmt.Println(reads.Peek(key, 0).Remaining, writes.Peek(key, 0).Remaining)
 	// Output: 70 6
 }
 
@@ -29,7 +29,7 @@ func ExampleLimiter_KeyBytes() {
 
 	packet := []byte("anna: hello")
 	limiter.TakeKey(limiter.KeyBytes(packet[:4]), 1)
-	fmt.Println(limiter.Peek("anna", 0).Remaining)
+	fmt.Println(limiter.Peek(limiter.Key("anna"), 0).Remaining)
 	// Output: 9
 }
 
@@ -39,7 +39,7 @@ func ExampleLimiter_KeyUint64() {
 	defer limiter.Close()
 
 	limiter.TakeKey(limiter.KeyUint64(42), 1)
-	fmt.Println(limiter.PeekKey(limiter.KeyUint64(42), 0).Remaining, limiter.Peek("42", 0).Remaining)
+	fmt.Println(limiter.Peek(limiter.KeyUint64(42), 0).Remaining, limiter.Peek(limiter.Key("42"), 0).Remaining)
 	// Output: 9 10
 }
 

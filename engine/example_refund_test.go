@@ -22,7 +22,7 @@ func ExampleLimiter_TakeReceipt() {
 		if password == "right" {
 			receipt.Refund(1)
 		}
-		fmt.Println(password, logins.PeekKey(key, 0).Remaining, "left")
+		fmt.Println(password, logins.Peek(key, 0).Remaining, "left")
 	}
 	// Output:
 	// wrong 2 left
@@ -40,9 +40,9 @@ func ExampleReceipt_Refund() {
 	key := limiter.Key("tenant 7")
 	_, receipt := limiter.TakeReceipt(key, 400)
 	receipt.Refund(250)
-	fmt.Println(limiter.PeekKey(key, 0).Remaining, "left")
+	fmt.Println(limiter.Peek(key, 0).Remaining, "left")
 	receipt.Refund(250) // no more than was taken
-	fmt.Println(limiter.PeekKey(key, 0).Remaining, "left")
+	fmt.Println(limiter.Peek(key, 0).Remaining, "left")
 	// Output:
 	// 850 left
 	// 1000 left
@@ -54,24 +54,8 @@ func ExampleLimiter_Refund() {
 	defer limiter.Close()
 
 	limiter.Take("anna", 5)
-	limiter.Refund("anna", 2)
-	limiter.Refund("berta", 2) // who has taken nothing
-	fmt.Println(limiter.Peek("anna", 0).Remaining, limiter.Peek("berta", 0).Remaining)
+	limiter.Refund(limiter.Key("anna"), 2)
+	limiter.Refund(limiter.Key("berta"), 2) // who has taken nothing
+	fmt.Println(limiter.Peek(limiter.Key("anna"), 0).Remaining, limiter.Peek(limiter.Key("berta"), 0).Remaining)
 	// Output: 7 10
-}
-
-// A log is replayed, with its refunds at their own times.
-func ExampleLimiter_RefundAt() {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	limiter, _ := engine.New(engine.FixedWindow(10, time.Minute).Aligned(), engine.MaxKeys(1000),
-		engine.ClockFunc(func() time.Time { return now }))
-	defer limiter.Close()
-
-	key := limiter.Key("anna")
-	limiter.TakeAt(key, 6, now)
-	fmt.Println(limiter.RefundAt(key, 2, now.Add(time.Second)), limiter.PeekKey(key, 0).Remaining)
-	fmt.Println(limiter.RefundAt(key, 2, now.Add(time.Hour)))
-	// Output:
-	// <nil> 6
-	// engine: RefundAt(2026-01-01 13:00:00 +0000 UTC): that is 1h0m0s ahead of the limiter's clock: want at most 1s
 }

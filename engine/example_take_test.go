@@ -30,17 +30,17 @@ func ExampleLimiter_Peek() {
 	defer limiter.Close()
 
 	limiter.Take("anna", 2)
-	d := limiter.Peek("anna", 1)
+	d := limiter.Peek(limiter.Key("anna"), 1)
 	fmt.Println(d.Allowed, d.Remaining, "left")
-	d = limiter.Peek("anna", 2)
+	d = limiter.Peek(limiter.Key("anna"), 2)
 	fmt.Println(d.Allowed, d.Remaining, "left, wait", d.RetryAfter.Round(time.Second))
 	// Output:
 	// true 1 left
 	// false 1 left, wait 6s
 }
 
-// What there will be: PeekAt looks up to MaxLead ahead of the limiter's clock, and any time back.
-func ExampleLimiter_PeekAt() {
+// What there will be: a take of nothing looks up to MaxLead ahead of the limiter's clock, and any time back.
+func ExampleLimiter_TakeAt_nothing() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 5), engine.MaxKeys(1000),
 		engine.ClockFunc(func() time.Time { return now }))
@@ -48,9 +48,9 @@ func ExampleLimiter_PeekAt() {
 
 	key := limiter.Key("anna")
 	limiter.TakeKey(key, 5)
-	fmt.Println(limiter.PeekAt(key, 1, now).Remaining, "left")
-	fmt.Println(limiter.PeekAt(key, 1, now.Add(300*time.Millisecond)).Remaining, "left 300ms later")
-	fmt.Println("an hour ahead:", limiter.PeekAt(key, 1, now.Add(time.Hour)).Allowed)
+	fmt.Println(limiter.TakeAt(key, 0, now).Remaining, "left")
+	fmt.Println(limiter.TakeAt(key, 0, now.Add(300*time.Millisecond)).Remaining, "left 300ms later")
+	fmt.Println("an hour ahead:", limiter.TakeAt(key, 0, now.Add(time.Hour)).Allowed)
 	// Output:
 	// 0 left
 	// 3 left 300ms later
@@ -80,7 +80,7 @@ func ExampleLimiter_TakeBatch() {
 	// anna false
 }
 
-// As All, but every limit answers, so the one that refuses can be told.
+// Two limits for one request, all or nothing. Every limit answers, so the one that refuses can be told.
 func ExampleTakeAll() {
 	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(5), 5), engine.MaxKeys(1000))
 	perDay, _ := engine.New(engine.FixedWindow(3, 24*time.Hour), engine.MaxKeys(1000))
@@ -113,7 +113,7 @@ func ExampleLimiter_Reset() {
 
 	limiter.Take("anna", 3)
 	fmt.Println(limiter.Allow("anna"))
-	limiter.Reset("anna")
+	limiter.Reset(limiter.Key("anna"))
 	fmt.Println(limiter.Allow("anna"))
 	// Output:
 	// false
@@ -121,41 +121,24 @@ func ExampleLimiter_Reset() {
 }
 
 // Two downloads of one client at a time, however long they take.
-func ExampleLimiter_Enter() {
+func ExampleConcurrency() {
 	limiter, _ := engine.New(engine.Concurrency(2, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()
 
-	first, d := limiter.Enter("anna")
+	d, first := limiter.TakeReceipt(limiter.Key("anna"), 1)
 	fmt.Println(d.Allowed, d.Remaining, "more")
-	second, d := limiter.Enter("anna")
+	d, second := limiter.TakeReceipt(limiter.Key("anna"), 1)
 	fmt.Println(d.Allowed, d.Remaining, "more")
-	_, d = limiter.Enter("anna")
+	d, _ = limiter.TakeReceipt(limiter.Key("anna"), 1)
 	fmt.Println(d.Allowed)
 
 	first.Release()
 	first.Release() // does nothing
-	fmt.Println(limiter.Peek("anna", 1).Remaining, "more")
+	fmt.Println(limiter.Peek(limiter.Key("anna"), 1).Remaining, "more")
 	second.Release()
 	// Output:
 	// true 1 more
 	// true 0 more
 	// false
 	// 1 more
-}
-
-// A request that is as much work as three.
-func ExampleLimiter_EnterN() {
-	workers, _ := engine.New(engine.Concurrency(4, time.Hour), engine.MaxKeys(1))
-	defer workers.Close()
-
-	report, d := workers.EnterN("all", 3)
-	fmt.Println(d.Allowed, d.Remaining, "free")
-	_, d = workers.EnterN("all", 2)
-	fmt.Println(d.Allowed, d.Remaining, "free")
-	report.Release()
-	fmt.Println(workers.Peek("all", 0).Remaining, "free")
-	// Output:
-	// true 1 free
-	// false 1 free
-	// 4 free
 }

@@ -70,26 +70,6 @@ func ExampleLimiter_TakeAt() {
 	// 1s false
 }
 
-// Two limits for one request, all or nothing: what the first one granted is given back when the second refuses.
-func ExampleAll() {
-	perUser, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
-	everybody, _ := engine.New(engine.TokenBucket(engine.PerHour(15), 15), engine.MaxKeys(1))
-	defer perUser.Close()
-	defer everybody.Close()
-
-	for _, user := range []string{"anna", "berta"} {
-		d, err := engine.All(
-			engine.Request{Limiter: perUser, Key: perUser.Key(user), N: 10},
-			engine.Request{Limiter: everybody, Key: everybody.Key("all"), N: 10})
-		fmt.Println(user, d.Allowed, err)
-	}
-	fmt.Println("berta still has", perUser.Peek("berta", 0).Remaining)
-	// Output:
-	// anna true <nil>
-	// berta false <nil>
-	// berta still has 10
-}
-
 // A plan for paying users beside the free one, in one limiter.
 func ExampleTiers() {
 	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)))
@@ -115,7 +95,7 @@ func ExampleLimiter_Owed() {
 	key := limiter.Key("anna")
 	limiter.TakeKey(key, 8)
 	_ = limiter.SetPolicy(engine.FixedWindow(3, time.Hour))
-	fmt.Println(limiter.PeekKey(key, 0).Remaining)
+	fmt.Println(limiter.Peek(key, 0).Remaining)
 	tokens, _ := limiter.Owed(key)
 	fmt.Println(tokens)
 	// Output:
@@ -129,11 +109,11 @@ func ExampleLimiter_Quota() {
 	defer limiter.Close()
 
 	quota, _ := limiter.Quota(engine.TokenBucket(engine.PerHour(10), 10))
-	d := limiter.TakeQuota("anna", quota, 4)
+	d := limiter.TakeKey(limiter.Key("anna").With(quota), 4)
 	fmt.Println("anna", d.Allowed, d.Remaining, "of", d.Limit)
 
 	unlimited, _ := limiter.Quota(engine.Unlimited())
-	fmt.Println("berta", limiter.AllowQuota("berta", unlimited))
+	fmt.Println("berta", limiter.AllowKey(limiter.Key("berta").With(unlimited)))
 	fmt.Println("without a quota", limiter.Allow("anna"))
 
 	_, err := limiter.Quota(engine.TokenBucket(engine.PerDay(1), 30))
@@ -146,12 +126,12 @@ func ExampleLimiter_Quota() {
 }
 
 // A quota that is kept, for many requests of a user.
-func ExampleLimiter_TakeQuota() {
+func ExampleKey_With() {
 	limiter, _ := engine.New(engine.FixedWindow(5, time.Hour), engine.MaxQuota(100))
 	defer limiter.Close()
 
 	large, _ := limiter.Quota(engine.FixedWindow(100, time.Hour))
-	fmt.Println(limiter.TakeQuota("anna", large, 30).Remaining)
+	fmt.Println(limiter.TakeKey(limiter.Key("anna").With(large), 30).Remaining)
 	fmt.Println("by the limiter's own policy:", limiter.Take("anna", 1).Allowed)
 	// Output:
 	// 70
@@ -159,13 +139,13 @@ func ExampleLimiter_TakeQuota() {
 }
 
 // A ban is a quota like any other, and so is no limit.
-func ExampleLimiter_AllowQuota() {
+func ExampleBlocked() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1))
 	defer limiter.Close()
 
 	banned, _ := limiter.Quota(engine.Blocked())
 	unlimited, _ := limiter.Quota(engine.Unlimited())
-	fmt.Println(limiter.AllowQuota("mallory", banned), limiter.AllowQuota("anna", unlimited))
+	fmt.Println(limiter.AllowKey(limiter.Key("mallory").With(banned)), limiter.AllowKey(limiter.Key("anna").With(unlimited)))
 	// Output:
 	// false true
 }
@@ -178,7 +158,7 @@ func ExampleLimiter_Charge() {
 	defer limiter.Close()
 
 	if limiter.Allow("anna") {
-		d, lost := limiter.Charge("anna", 1499) // tokens of a language model
+		d, lost := limiter.Charge(limiter.Key("anna"), 1499) // tokens of a language model
 		fmt.Println(d.Allowed, d.Remaining, lost)
 		fmt.Println("again after", d.RetryAfter)
 	}
@@ -196,7 +176,7 @@ func ExampleLimiter_SetPolicy() {
 	if err := limiter.SetPolicy(engine.FixedWindow(100, time.Hour)); err != nil {
 		panic(err)
 	}
-	fmt.Println(limiter.Peek("anna", 0).Remaining, "left")
+	fmt.Println(limiter.Peek(limiter.Key("anna"), 0).Remaining, "left")
 	fmt.Println(limiter.SetPolicy(engine.SlidingWindow(100, time.Hour)))
 	// Output:
 	// 95 left

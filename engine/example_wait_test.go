@@ -44,10 +44,10 @@ func ExampleLimiter_Reserve() {
 	defer limiter.Close()
 
 	for range 3 {
-		r, err := limiter.Reserve("printer", 1, 10*time.Second)
-		fmt.Println(r.Delay(), err)
+		_, delay, err := limiter.Reserve(limiter.Key("printer"), 1, 10*time.Second)
+		fmt.Println(delay, err)
 	}
-	_, err := limiter.Reserve("printer", 1, time.Second)
+	_, _, err := limiter.Reserve(limiter.Key("printer"), 1, time.Second)
 	fmt.Println(err)
 	// Output:
 	// 0s <nil>
@@ -57,35 +57,36 @@ func ExampleLimiter_Reserve() {
 }
 
 // The last in the queue goes away, and the next has its place.
-func ExampleReservation_Cancel() {
+func ExampleReceipt_Release() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),
 		engine.ClockFunc(func() time.Time { return now }))
 	defer limiter.Close()
 
 	limiter.Allow("printer")
-	first, _ := limiter.Reserve("printer", 1, engine.Never)
-	second, _ := limiter.Reserve("printer", 1, engine.Never)
-	second.Cancel()
-	third, _ := limiter.Reserve("printer", 1, engine.Never)
-	fmt.Println(first.Delay(), second.Delay(), third.Delay())
+	_, first, _ := limiter.Reserve(limiter.Key("printer"), 1, engine.Never)
+	place, second, _ := limiter.Reserve(limiter.Key("printer"), 1, engine.Never)
+	place.Release()
+	_, third, _ := limiter.Reserve(limiter.Key("printer"), 1, engine.Never)
+	fmt.Println(first, second, third)
 	// Output: 1s 2s 2s
 }
 
-// Places are given out by the time at which a request came in.
-func ExampleLimiter_ReserveAt() {
+// A caller that waits in line goes away, and the one behind it moves up.
+func ExampleLimiter_Queue() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),
 		engine.ClockFunc(func() time.Time { return now }))
 	defer limiter.Close()
 
 	key := limiter.Key("printer")
-	limiter.TakeAt(key, 1, now)
-	r, err := limiter.ReserveAt(key, 1, now.Add(400*time.Millisecond), engine.Never)
-	fmt.Println(r.Delay(), err)
-	_, err = limiter.ReserveAt(key, 1, now.Add(time.Minute), engine.Never)
-	fmt.Println(err)
+	limiter.AllowKey(key)
+	first, _ := limiter.Queue(key, 1, time.Minute)
+	second, _ := limiter.Queue(key, 1, time.Minute)
+	fmt.Println(second.Delay())
+	first.Leave()
+	fmt.Println(second.Delay().Round(time.Second))
 	// Output:
-	// 600ms <nil>
-	// engine: ReserveAt(2026-01-01 12:01:00 +0000 UTC): that is 1m0s ahead of the limiter's clock: want at most 1s
+	// 2s
+	// 1s
 }

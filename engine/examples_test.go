@@ -29,8 +29,8 @@ func TestEveryVerbHasAnExample(t *testing.T) {
 		}
 		assert.Contains(t, examples.String(), "func ExampleLimiter_"+name+"(")
 	}
-	for _, name := range []string{"All", "TakeAll", "Tiers", "Observe", "Receipt_Refund", "Reservation_Cancel",
-		"ParseRate"} {
+	for _, name := range []string{"TakeAll", "Tiers", "Observe", "Concurrency", "Receipt_Refund", "Receipt_Settle",
+		"Receipt_Release", "ParseRate"} {
 		assert.Contains(t, examples.String(), "func Example"+name+"(")
 	}
 }

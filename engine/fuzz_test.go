@@ -79,7 +79,7 @@ func FuzzPolicy(f *testing.F) {
 		d := l.Take("k", 1)
 		require.False(t, d.Allowed, "one more than the burst")
 		require.Positive(t, d.RetryAfter)
-		require.Equal(t, d.RetryAfter, l.Peek("k", 1).RetryAfter)
+		require.Equal(t, d.RetryAfter, l.Peek(l.Key("k"), 1).RetryAfter)
 		require.GreaterOrEqual(t, d.ResetAfter, d.RetryAfter)
 		if now.UnixNano() < math.MaxInt64-int64(d.RetryAfter) {
 			now = now.Add(d.RetryAfter - 1)
@@ -87,7 +87,7 @@ func FuzzPolicy(f *testing.F) {
 			now = now.Add(1)
 			require.True(t, l.Allow("k"), "after waiting as told")
 		}
-		l.Reset("k")
+		l.Reset(l.Key("k"))
 		require.True(t, l.Take("k", burst).Allowed)
 	})
 }
@@ -145,7 +145,7 @@ func FuzzKey(f *testing.F) {
 			}
 			requireOneBucket(t, l, ka, func(n uint64) Decision { return l.Take(string(a), n) },
 				func() bool { return l.Allow(string(a)) },
-				func(n uint64) Decision { return l.Peek(string(a), n) }, func() { l.Reset(string(a)) })
+				func(n uint64) Decision { return l.Peek(l.Key(string(a)), n) }, func() { l.Reset(l.Key(string(a))) })
 
 			kn := l.KeyUint64(number)
 			require.Equal(t, kn, l.KeyUint64(number))
@@ -176,19 +176,19 @@ func FuzzKey(f *testing.F) {
 // requireOneBucketOf is requireOneBucket for a key that has no text.
 func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 	requireOneBucket(t, l, k, func(n uint64) Decision { return l.TakeKey(k, n) }, func() bool { return l.AllowKey(k) },
-		func(n uint64) Decision { return l.PeekKey(k, n) }, func() { l.ResetKey(k) })
+		func(n uint64) Decision { return l.Peek(k, n) }, func() { l.Reset(k) })
 }
 
 // requireOneBucket checks that a key and its text have one bucket of two tokens, which is
 // full, and that what Peek says is what Take then does.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
-	defer l.ResetKey(k)
+	defer l.Reset(k)
 	full := Decision{Allowed: true, Limit: 2, Remaining: 2}
 	require.Equal(t, full, peek(2))
-	require.Equal(t, full, l.PeekKey(k, 2), "peeking takes nothing")
+	require.Equal(t, full, l.Peek(k, 2), "peeking takes nothing")
 	require.Equal(t, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: time.Hour}, take(1))
-	require.Equal(t, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: time.Hour}, l.PeekKey(k, 1))
+	require.Equal(t, Decision{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: time.Hour}, l.Peek(k, 1))
 	require.Equal(t, peek(2), l.TakeKey(k, 2), "refused, as Peek has said")
 	require.True(t, l.AllowKey(k))
 	require.False(t, allow())
@@ -196,5 +196,5 @@ func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decisio
 	require.Equal(t, empty, peek(1))
 	require.Equal(t, empty, l.TakeAt(k, 1, l.clock.function.read()))
 	reset()
-	require.Equal(t, full, l.PeekKey(k, 1))
+	require.Equal(t, full, l.Peek(k, 1))
 }

@@ -26,14 +26,14 @@ func BenchmarkHold(b *testing.B) {
 	b.Run("hold", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h, _ := l.HoldKey(k, 1)
+			_, h := l.Hold(k, 1)
 			_ = &h
 		}
 	})
 	b.Run("settle", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h, _ := l.HoldKey(k, 2)
+			_, h := l.Hold(k, 2)
 			h.Settle(1)
 		}
 	})

@@ -14,36 +14,36 @@ import (
 )
 
 // left returns how many tokens a key has.
-func left(l *Limiter, key string) uint64 { return l.Peek(key, 0).Remaining }
+func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
 // TestAHoldCostsWhatItIsSettledFor (I2): less than the estimate, as much, or more; the estimate, if it is dropped; and
 // once.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
-		less, d := l.Hold("k", 30)
-		require.Equal(t, l.Peek("k", 0).Remaining, d.Remaining)
+		d, less := l.Hold(l.Key("k"), 30)
+		require.Equal(t, l.Peek(l.Key("k"), 0).Remaining, d.Remaining)
 		require.True(t, d.Allowed)
-		more, d := l.Hold("k", 30)
+		d, more := l.Hold(l.Key("k"), 30)
 		require.True(t, d.Allowed)
-		_, d = l.Hold("k", 10)
+		d, _ = l.Hold(l.Key("k"), 10)
 		require.True(t, d.Allowed)
 		require.EqualValues(t, 30, left(l, "k"))
-		refused, d := l.Hold("k", 31)
+		d, refused := l.Hold(l.Key("k"), 31)
 		require.False(t, d.Allowed)
 		require.Positive(t, d.RetryAfter)
 		require.Zero(t, less.Settle(5))
 		require.EqualValues(t, 55, left(l, "k"))
 		require.Zero(t, more.Settle(40))
 		require.EqualValues(t, 45, left(l, "k"))
-		for _, again := range []*Hold{&less, &more, &refused, {}} {
+		for _, again := range []*Receipt{&less, &more, &refused, {}} {
 			require.Zero(t, again.Settle(0))
 			require.Zero(t, again.Settle(100))
 		}
-		nothing, d := l.Hold("k", 0)
+		d, nothing := l.Hold(l.Key("k"), 0)
 		require.True(t, d.Allowed)
 		require.Zero(t, nothing.Settle(5))
 		require.EqualValues(t, 40, left(l, "k"))
-		exact, _ := l.Hold("k", 10)
+		_, exact := l.Hold(l.Key("k"), 10)
 		require.Zero(t, exact.Settle(10))
 		require.EqualValues(t, 30, left(l, "k"))
 	})
@@ -53,10 +53,10 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 // bound of the debt, and what is not charged is told.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
-		h, d := l.Hold("k", math.MaxUint64)
+		d, h := l.Hold(l.Key("k"), math.MaxUint64)
 		require.True(t, d.Allowed)
 		require.Zero(t, d.Remaining)
-		_, d = l.Hold("k", math.MaxUint64)
+		d, _ = l.Hold(l.Key("k"), math.MaxUint64)
 		require.False(t, d.Allowed)
 		require.NotEqual(t, Never, d.RetryAfter)
 		lost := h.Settle(250)
@@ -65,7 +65,7 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 		} else {
 			require.EqualValues(t, 150, lost, "one limit")
 		}
-		other, _ := l.Hold("other", 1000)
+		_, other := l.Hold(l.Key("other"), 1000)
 		require.Zero(t, other.Settle(60))
 		require.EqualValues(t, 40, left(l, "other"))
 	})
@@ -83,22 +83,22 @@ func TestAHoldUnderOtherLimits(t *testing.T) {
 		taken uint64
 	}{{func(k Key) Key { return k.Tier(1) }, 10}, {func(k Key) Key { return k.With(quota) }, 50}} {
 		k := l.KeyUint64(uint64(i))
-		h, d := l.HoldKey(c.of(k), 1000)
+		d, h := l.Hold(c.of(k), 1000)
 		require.True(t, d.Allowed)
-		require.EqualValues(t, 100-c.taken, l.PeekKey(k, 0).Remaining)
+		require.EqualValues(t, 100-c.taken, l.Peek(k, 0).Remaining)
 		h.Settle(3)
-		require.EqualValues(t, 97, l.PeekKey(k, 0).Remaining)
+		require.EqualValues(t, 97, l.Peek(k, 0).Remaining)
 	}
 	k := l.Key("k")
-	h, d := l.HoldKey(k.Tier(2), 1000)
+	d, h := l.Hold(k.Tier(2), 1000)
 	require.Equal(t, everything, d)
 	require.Zero(t, h.Settle(0))
 	require.Zero(t, h.Settle(2000))
-	h, d = l.HoldKey(k.With(blocked), 5)
+	d, h = l.Hold(k.With(blocked), 5)
 	require.False(t, d.Allowed)
 	require.Equal(t, Never, d.RetryAfter)
 	require.Zero(t, h.Settle(0))
-	require.EqualValues(t, 100, l.PeekKey(k, 0).Remaining)
+	require.EqualValues(t, 100, l.Peek(k, 0).Remaining)
 }
 
 // TestAHoldIsSettledInTheNextWindow (I1): nothing of the next window is given back, and what the request cost more is
@@ -106,8 +106,8 @@ func TestAHoldUnderOtherLimits(t *testing.T) {
 func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39 * time.Second) // to the end of a minute
-		less, _ := l.Hold("k", 50)
-		more, _ := l.Hold("k", 20)
+		_, less := l.Hold(l.Key("k"), 50)
+		_, more := l.Hold(l.Key("k"), 20)
 		h.advance(2 * time.Minute)
 		require.True(t, l.Take("k", 30).Allowed)
 		less.Settle(10)
@@ -118,7 +118,7 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	// The counter counts what was in the window before, too: that is where it is given back.
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
 	h.advance(40 * time.Second) // the beginning of a minute
-	hold, _ := l.Hold("k", 60)
+	_, hold := l.Hold(l.Key("k"), 60)
 	h.advance(time.Minute)
 	require.True(t, l.Take("k", 10).Allowed)
 	require.EqualValues(t, 30, left(l, "k"))
@@ -135,14 +135,14 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}{
 		"close": {func(t *testing.T, l *Limiter, _ perMinute) { require.NoError(t, l.Close()) }, true},
 		"reset": {func(t *testing.T, l *Limiter, _ perMinute) {
-			l.Reset("k")
+			l.Reset(l.Key("k"))
 			require.True(t, l.Take("k", 50).Allowed)
 		}, false},
 		"set policy": {func(t *testing.T, l *Limiter, a perMinute) { require.NoError(t, l.SetPolicy(a.policy(100))) }, false},
 	} {
 		forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
-			less, _ := l.Hold("k", 40)
-			more, _ := l.Hold("k", 10)
+			_, less := l.Hold(l.Key("k"), 40)
+			_, more := l.Hold(l.Key("k"), 10)
 			c.change(t, l, a)
 			require.Zero(t, less.Settle(10))
 			want := uint64(50)
@@ -174,13 +174,13 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 						defer settling.Wait()
 						for range 40 {
 							key := random.IntN(2)
-							h, d := l.HoldKey(keys[key], random.Uint64N(20))
+							d, h := l.Hold(keys[key], random.Uint64N(20))
 							if !d.Allowed {
 								continue
 							}
 							cost := random.Uint64N(25)
 							if random.IntN(5) == 0 {
-								cost = h.receipt.of.Tokens() // dropped
+								cost = h.of.Tokens() // dropped
 							} else {
 								for range 2 { // one of them settles
 									settling.Go(func() { assert.Zero(t, h.Settle(cost)) })
@@ -194,7 +194,7 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 				}
 				all.Wait()
 				for key, sum := range sums {
-					require.EqualValues(t, limit-sum, l.PeekKey(keys[key], 0).Remaining, "round %d", seed)
+					require.EqualValues(t, limit-sum, l.Peek(keys[key], 0).Remaining, "round %d", seed)
 				}
 			}
 		})
@@ -207,18 +207,18 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))
 		var settled, most uint64
-		var open []*Hold
+		var open []*Receipt
 		for range 3000 {
 			k := l.KeyUint64(random.Uint64N(60))
 			estimate := 1 + random.Uint64N(5)
-			if h, d := l.HoldKey(k, estimate); d.Allowed {
+			if d, h := l.Hold(k, estimate); d.Allowed {
 				open = append(open, &h)
 				most, settled = most+estimate, settled+estimate
 			}
 			if len(open) > 10 {
 				h := open[random.IntN(len(open))]
-				if !h.settled.Load() {
-					held := h.receipt.of.Tokens()
+				if h.ended == 0 {
+					held := h.of.Tokens()
 					cost := random.Uint64N(held + 1)
 					require.Zero(t, h.Settle(cost))
 					settled -= held - cost
@@ -228,7 +228,7 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 		require.Positive(t, l.Stats().Evictions)
 		owed := l.Stats().Forgiven
 		for i := range uint64(60) {
-			owed += 100 - l.PeekKey(l.KeyUint64(i), 0).Remaining
+			owed += 100 - l.Peek(l.KeyUint64(i), 0).Remaining
 		}
 		require.GreaterOrEqual(t, owed, settled)
 		require.LessOrEqual(t, owed, most)
@@ -239,59 +239,40 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 func TestHoldAllIsAllOrNothing(t *testing.T) {
 	requests, _ := newLimiter(t, FixedWindow(2, time.Minute))
 	tokens, _ := newLimiter(t, TokenBucket(PerSecond(10), 1000))
-	ask := []Request{{requests, requests.Key("anna"), 1}, {tokens, tokens.Key("anna"), 600}, {tokens, tokens.Key("all"), 600}}
-	holds := make([]Hold, 3)
-	d, err := HoldAll(ask, holds)
+	ask := []Request{{Limiter: requests, Key: requests.Key("anna"), N: 1}, {Limiter: tokens, Key: tokens.Key("anna"), N: 600}, {Limiter: tokens, Key: tokens.Key("all"), N: 600}}
+	holds := make([]Receipt, 3)
+	d, err := holdAll(ask, holds)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
 	require.EqualValues(t, 1, d.Remaining, "of requests")
-	lost, err := SettleAll(holds, 1, 150, 150)
-	require.NoError(t, err)
-	require.Zero(t, lost)
+	require.Zero(t, settleAll(holds, 1, 150, 150))
 	require.Equal(t, []uint64{1, 850, 850}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
 
 	require.True(t, tokens.Take("all", 500).Allowed)
-	_, _ = HoldAll(ask[1:2], holds[2:]) // is dropped
-	tokens.Reset("anna")
-	holds[2], _ = tokens.Hold("anna", 150)
+	_, _ = holdAll(ask[1:2], holds[2:]) // is dropped
+	tokens.Reset(tokens.Key("anna"))
+	_, holds[2] = tokens.Hold(tokens.Key("anna"), 150)
 	ask[1], ask[2] = ask[2], ask[1]
-	d, err = HoldAll(ask, holds)
+	d, err = holdAll(ask, holds)
 	require.NoError(t, err)
 	require.False(t, d.Allowed)
 	require.Equal(t, 25*time.Second, d.RetryAfter, "600 of 350")
 	require.Equal(t, []uint64{1, 850, 350}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
-	lost, err = SettleAll(holds, 0, 0, 0)
-	require.NoError(t, err)
-	require.Zero(t, lost)
+	require.Zero(t, settleAll(holds, 0, 0, 0))
 	require.Equal(t, []uint64{1, 850, 350}, []uint64{left(requests, "anna"), left(tokens, "anna"), left(tokens, "all")})
 
 	ask[1], ask[2] = ask[2], ask[1]
 	ask[1].N, ask[2].N = 5000, 10 // more than the limit: as much as it is
-	tokens.Reset("anna")
-	d, err = HoldAll(ask, holds)
+	tokens.Reset(tokens.Key("anna"))
+	d, err = holdAll(ask, holds)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
-	_, err = SettleAll(holds, 1, 2)
-	require.ErrorContains(t, err, "3 holds and 2 numbers")
-	_, err = SettleAll(holds, 1, 1200, 10)
-	require.NoError(t, err)
-	require.Equal(t, 20100*time.Millisecond, tokens.Peek("anna", 1).RetryAfter)
-	_, err = HoldAll(ask, holds[:2])
-	require.ErrorContains(t, err, "3 requests and room for 2 holds")
-	_, err = HoldAll(append(ask, ask[0]), holds)
+	settleAll(holds, 1, 1200, 10)
+	require.Equal(t, 20100*time.Millisecond, tokens.Peek(tokens.Key("anna"), 1).RetryAfter)
+	_, err = holdAll(ask, holds[:2])
+	require.ErrorContains(t, err, "3 requests and room for 2 answers")
+	_, err = holdAll(append(ask, ask[0]), holds)
 	require.ErrorContains(t, err, "same key")
-}
-
-// TestWhatSettleAllLosesDoesNotWrap: two losses of more than half of a uint64 are not a small one.
-func TestWhatSettleAllLosesDoesNotWrap(t *testing.T) {
-	l, _ := newLimiter(t, FixedWindow(100, time.Minute))
-	holds := make([]Hold, 2)
-	d, err := HoldAll([]Request{{l, l.Key("anna"), 1}, {l, l.Key("all"), 1}}, holds)
-	require.NoError(t, err)
-	require.True(t, d.Allowed)
-	lost, err := SettleAll(holds, 1<<63+5000, 1<<63+5000)
-	require.NoError(t, err)
-	require.Equal(t, uint64(math.MaxUint64), lost)
 }
 
 // TestHoldsDoNotAllocate: nor their settlements, one by one and of several limits.
@@ -299,14 +280,15 @@ func TestHoldsDoNotAllocate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
 		other, _ := newLimiter(t, TokenBucket(PerSecond(1e6), 1e6))
-		ask := []Request{{l, k, 3}, {other, k, 3}}
-		var holds [2]Hold
+		ask := []Request{{Limiter: l, Key: k, N: 3, Hold: true}, {Limiter: other, Key: k, N: 3, Hold: true}}
+		var answers [2]Answer
 		require.Zero(t, testalloc.PerCall(func() {
-			h, _ := l.HoldKey(k, 3)
+			_, h := l.Hold(k, 3)
 			h.Settle(1)
-			_, _ = HoldAll(ask, holds[:])
-			_, _ = SettleAll(holds[:], 0, 7)
-			l.ResetKey(k)
+			_, _ = TakeAll(ask, answers[:])
+			answers[0].Receipt.Settle(0)
+			answers[1].Receipt.Settle(7)
+			l.Reset(k)
 		}))
 	})
 }

@@ -133,9 +133,3 @@ func (l *Limiter) requireMade() {
 		panic("engine: a Limiter that is nil or zero: make it with engine.New, and look at New's error")
 	}
 }
-
-// madeKey is Key of a limiter that New made.
-func (l *Limiter) madeKey(text string) Key {
-	l.requireMade()
-	return l.Key(text)
-}

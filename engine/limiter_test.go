@@ -92,15 +92,15 @@ func TestCostsOutsideTheBucket(t *testing.T) {
 func TestPeekTakesNothing(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 3))
 	for range 10 {
-		assert.Equal(t, Decision{Allowed: true, Limit: 3, Remaining: 3}, l.Peek("k", 2))
+		assert.Equal(t, Decision{Allowed: true, Limit: 3, Remaining: 3}, l.Peek(l.Key("k"), 2))
 	}
 	l.Take("k", 2)
 	for range 10 {
 		assert.Equal(t, Decision{Limit: 3, Remaining: 1, RetryAfter: time.Second, ResetAfter: 2 * time.Second},
-			l.Peek("k", 2), "RetryAfter is right also when only peeking")
+			l.Peek(l.Key("k"), 2), "RetryAfter is right also when only peeking")
 	}
 	h.advance(time.Second)
-	assert.True(t, l.Peek("k", 2).Allowed)
+	assert.True(t, l.Peek(l.Key("k"), 2).Allowed)
 	assert.True(t, l.Take("k", 2).Allowed)
 }
 
@@ -108,8 +108,8 @@ func TestReset(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerHour(1), 1))
 	require.True(t, l.Allow("k"))
 	require.False(t, l.Allow("k"))
-	l.Reset("nobody")
-	l.Reset("k")
+	l.Reset(l.Key("nobody"))
+	l.Reset(l.Key("k"))
 	assert.True(t, l.Allow("k"))
 	assert.False(t, l.Allow("k"))
 }
@@ -341,8 +341,8 @@ func TestNothingAllocates(t *testing.T) {
 		"Take":      func() { l.Take("k", 2) },
 		"TakeKey":   func() { l.TakeKey(k, 2) },
 		"TakeAt":    func() { l.TakeAt(k, 2, h.now()) },
-		"Peek":      func() { l.Peek("k", 1) },
-		"Reset":     func() { l.Reset("k") },
+		"Peek":      func() { l.Peek(l.Key("k"), 1) },
+		"Reset":     func() { l.Reset(l.Key("k")) },
 		"KeyBytes":  func() { l.AllowKey(l.KeyBytes(text)) },
 		"KeyAddr":   func() { l.AllowKey(l.KeyAddr(addr)) },
 		"KeyUint64": func() { l.AllowKey(l.KeyUint64(9)) },

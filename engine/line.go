@@ -14,14 +14,14 @@ import (
 // lines are the callers that wait for tokens of a limiter, those of each key in the order of their turns. They are of
 // this process: of a shared table each process has its own.
 //
-// A reservation in the middle of a line cannot be cancelled ([Reservation.Cancel]): those behind have been told when to
+// A reservation in the middle of a line cannot be given back ([Limiter.Reserve]): those behind have been told when to
 // go. So a caller that leaves has those behind it move up.
 type lines struct {
 	mu sync.Mutex
 	of map[Key][]*Turn
 }
 
-// A Turn is a place in the line of a key, with tokens that were taken ahead of their time ([Limiter.QueueKey]). It ends
+// A Turn is a place in the line of a key, with tokens that were taken ahead of their time ([Limiter.Queue]). It ends
 // with Come or with Leave. It may be used from any goroutine. A line locks and allocates; decisions do not.
 type Turn struct {
 	limiter *Limiter
@@ -41,34 +41,32 @@ type Turn struct {
 // A part is tokens of a reservation that belong to a turn. Those who move up by other numbers of tokens than their own
 // share reservations.
 type part struct {
-	of     *Reservation
+	of     *reservation
 	n      uint64
 	shared bool // with another turn, or some were given back
 }
 
-// QueueKey is [Limiter.ReserveKey] for a caller that waits in line: if one that waits in front of it for the same key
+// Queue is [Limiter.Reserve] for a caller that waits in line: if one that waits in front of it for the same key
 // leaves, it moves up. On the other algorithms, and with the same errors, there is no line.
-func (l *Limiter) QueueKey(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
+func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
 	l.requireMade()
 	t, _, err := l.queue(k, n, maxWait)
 	if err != nil {
-		return nil, fmt.Errorf("engine: QueueKey(%d): %w", n, err)
+		return nil, fmt.Errorf("engine: Queue(%d): %w", n, err)
 	}
 	return t, nil
 }
 
-// queue is QueueKey. waits is false for a turn that is in no line: its tokens were there. Its delay does not tell that:
+// queue is Queue. waits is false for a turn that is in no line: its tokens were there. Its delay does not tell that:
 // a turn in a line may have moved up to the front before its caller looks.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, waits bool, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
-	r := &Reservation{}
-	nanos := l.clock.surely()
-	plan, err := l.reserveBy(r, k, n, nanos, nanos, maxWait)
-	if err != nil {
+	r := &reservation{}
+	if err := l.reserve(r, k, n, maxWait); err != nil {
 		return nil, false, err
 	}
-	t = &Turn{limiter: l, key: k, n: n, plan: plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
+	t = &Turn{limiter: l, key: k, n: n, plan: r.plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
 	if r.delay > 0 {
 		if l.lines.of == nil {
 			l.lines.of = map[Key][]*Turn{}
@@ -110,13 +108,15 @@ func (t *Turn) Come() Receipt {
 	if len(t.parts) != 1 || t.parts[0].shared {
 		return Receipt{}
 	}
-	return t.parts[0].of.Receipt()
+	receipt := t.parts[0].of.receipt
+	t.parts = nil // a second call has the receipt for nothing
+	return receipt
 }
 
 // Leave ends the turn of a caller that does not wait any more. Those behind it move up: to the place of the one in
 // front of them if all wait for as many tokens, or else by its tokens, as far as nobody outside of the line has
 // reserved in between. So the tokens at the end of the line come back, or if somebody else has reserved behind it, what
-// those leave ([Reservation.Cancel]).
+// those leave ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()

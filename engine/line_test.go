@@ -29,9 +29,9 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
-		first, err := l.QueueKey(k, 1, time.Minute)
+		first, err := l.Queue(k, 1, time.Minute)
 		require.NoError(t, err)
-		second, err := l.QueueKey(k, 1, time.Minute)
+		second, err := l.Queue(k, 1, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, second.Delay())
 		first.Leave()
@@ -46,14 +46,14 @@ func TestALineOfSeveralCosts(t *testing.T) {
 		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 			l.TakeKey(k, 3)
 			queue := func(n uint64) *Turn {
-				turn, err := l.QueueKey(k, n, time.Minute)
+				turn, err := l.Queue(k, n, time.Minute)
 				require.NoError(t, err)
 				return turn
 			}
 			first, second := queue(3), queue(2)
 			after := time.Duration(0)
 			if stranger {
-				_, err := l.ReserveKey(k, 1, time.Minute)
+				_, err := l.ahead(k, 1, time.Minute)
 				require.NoError(t, err)
 				after = time.Second
 			}
@@ -83,7 +83,7 @@ func TestAPanicOfMoved(t *testing.T) {
 		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
 			l.TakeKey(k, 2)
 			queue := func(n uint64) *Turn {
-				turn, err := l.QueueKey(k, n, time.Minute)
+				turn, err := l.Queue(k, n, time.Minute)
 				require.NoError(t, err)
 				return turn
 			}
@@ -92,9 +92,9 @@ func TestAPanicOfMoved(t *testing.T) {
 			before := third.Until(func() {})
 			assert.PanicsWithValue(t, "moved", first.Leave)
 			assert.Equal(t, before-time.Second, third.Until(nil))
-			r, err := l.ReserveKey(k, 1, time.Minute)
+			r, err := l.ahead(k, 1, time.Minute)
 			require.NoError(t, err)
-			assert.Equal(t, before, r.Delay(), "n %d", n)
+			assert.Equal(t, before, r.delay, "n %d", n)
 			second.Leave()
 			third.Leave()
 		})
@@ -173,14 +173,14 @@ func TestLinesKeepTheLaw(t *testing.T) {
 						goes(time.Now(), n)
 					}
 				case what == 1:
-					r, err := l.ReserveKey(k, n, 20*time.Second)
+					r, err := l.ahead(k, n, 20*time.Second)
 					if err == nil && random.IntN(2) == 0 {
-						r.Cancel()
+						r.Release()
 					} else if err == nil {
-						goes(time.Now().Add(r.Delay()), n)
+						goes(time.Now().Add(r.delay), n)
 					}
 				case what < 4:
-					if one, err := l.QueueKey(k, n, 20*time.Second); err == nil && one.Delay() == 0 {
+					if one, err := l.Queue(k, n, 20*time.Second); err == nil && one.Delay() == 0 {
 						goes(time.Now(), n)
 						one.Come()
 					} else if err == nil {
@@ -219,11 +219,11 @@ func TestALineForOneBatch(t *testing.T) {
 	for seed := range uint64(50) {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
 			random := rand.New(rand.NewPCG(seed, 0))
-			l.ChargeKey(k, 10)
+			l.Charge(k, 10)
 			var line []*Turn
 			for taken := uint64(0); taken < 10; {
 				n := 1 + random.Uint64N(min(3, 10-taken))
-				turn, err := l.QueueKey(k, n, time.Minute)
+				turn, err := l.Queue(k, n, time.Minute)
 				require.NoError(t, err)
 				line, taken = append(line, turn), taken+n
 				time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
@@ -233,7 +233,7 @@ func TestALineForOneBatch(t *testing.T) {
 			for _, turn := range line {
 				turn.Leave()
 			}
-			assert.EqualValues(t, 10, l.PeekKey(k, 1).Remaining)
+			assert.EqualValues(t, 10, l.Peek(k, 1).Remaining)
 		})
 	}
 }
@@ -245,7 +245,7 @@ func TestACallerThatComesOutOfTurn(t *testing.T) {
 		l.TakeKey(k, 3)
 		var line []*Turn
 		for i, n := range []uint64{3, 2, 1, 1} {
-			turn, err := l.QueueKey(k, n, time.Minute)
+			turn, err := l.Queue(k, n, time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, []time.Duration{3, 5, 6, 7}[i]*time.Second, turn.Delay())
 			line = append(line, turn)
@@ -253,14 +253,14 @@ func TestACallerThatComesOutOfTurn(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		receipt := line[2].Come()
 		receipt.Refund(1)
-		assert.Zero(t, l.PeekKey(k, 0).Remaining, "it has others' tokens, and gives none back")
+		assert.Zero(t, l.Peek(k, 0).Remaining, "it has others' tokens, and gives none back")
 		assert.Equal(t, -2*time.Second, line[0].Until(nil), "a second later than it was")
 		assert.Equal(t, time.Duration(0), line[1].Until(nil))
 		line[0].Leave()
 		assert.LessOrEqual(t, line[3].Until(nil), time.Duration(0), "three tokens are there for it")
 		line[1].Come()
 		line[3].Come()
-		assert.EqualValues(t, 2, l.PeekKey(k, 0).Remaining, "of 6, 4 have gone")
+		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining, "of 6, 4 have gone")
 	})
 }
 
@@ -268,14 +268,14 @@ func TestACallerThatComesOutOfTurn(t *testing.T) {
 func TestTheReceiptOfATurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)
-		turn, err := l.QueueKey(k, 2, time.Minute)
+		turn, err := l.Queue(k, 2, time.Minute)
 		require.NoError(t, err)
 		time.Sleep(turn.Until(nil))
 		receipt := turn.Come()
-		assert.Zero(t, l.PeekKey(k, 0).Remaining)
+		assert.Zero(t, l.Peek(k, 0).Remaining)
 		receipt.Refund(2)
-		assert.EqualValues(t, 2, l.PeekKey(k, 0).Remaining)
+		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining)
 		turn.Leave() // it has come
-		assert.EqualValues(t, 2, l.PeekKey(k, 0).Remaining)
+		assert.EqualValues(t, 2, l.Peek(k, 0).Remaining)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,24 +13,20 @@ import (
 // methods are calls of a limiter's methods. Those that decide by a Key, or make one, are apart: what a nil limiter says
 // of them costs too much to be said well.
 func methods(l *Limiter) (all, quick map[string]func()) {
-	t, p, k := time.Unix(1_700_000_000, 0), TokenBucket(PerSecond(1), 1), Key{}
+	p, k := TokenBucket(PerSecond(1), 1), Key{}
 	all = map[string]func(){
-		"Peek": func() { l.Peek("k", 1) }, "PeekKey": func() { l.PeekKey(k, 1) },
-		"PeekAt": func() { l.PeekAt(k, 1, t) },
-		"Refund": func() { l.Refund("k", 1) }, "RefundKey": func() { l.RefundKey(k, 1) },
-		"RefundAt": func() { _ = l.RefundAt(k, 1, t) },
-		"Reserve":  func() { _, _ = l.Reserve("k", 1, 1) }, "ReserveKey": func() { _, _ = l.ReserveKey(k, 1, 1) },
-		"ReserveAt": func() { _, _ = l.ReserveAt(k, 1, t, 1) },
+		"Peek": func() { l.Peek(k, 1) }, "Refund": func() { l.Refund(k, 1) },
+		"Reserve":   func() { _, _, _ = l.Reserve(k, 1, 1) },
+		"Queue":     func() { _, _ = l.Queue(k, 1, 1) },
 		"Wait":      func() { _ = l.Wait(context.Background(), "k", 1) },
 		"WaitKey":   func() { _ = l.WaitKey(context.Background(), k, 1) },
-		"Reset":     func() { l.Reset("k") }, "ResetKey": func() { l.ResetKey(k) },
+		"Reset":     func() { l.Reset(k) },
 		"TakeBatch": func() { _ = l.TakeBatch([]Key{k}, 1, make([]Decision, 1)) },
 		"Algorithm": func() { l.Algorithm() },
 		"SetPolicy": func() { _ = l.SetPolicy(p) }, "Policy": func() { l.Policy(0) },
 		"Stats": func() { l.Stats() }, "Sweep": func() { l.Sweep() }, "Close": func() { _ = l.Close() },
 	}
 	quick = map[string]func(){
-		"Enter": func() { l.Enter("k") }, "EnterN": func() { l.EnterN("k", 1) },
 		"Allow": func() { l.Allow("k") }, "Take": func() { l.Take("k", 1) }, "Key": func() { l.Key("k") },
 		"KeyBytes": func() { l.KeyBytes(nil) }, "KeyAddr": func() { l.KeyAddr(netip.Addr{}) },
 		"KeyUint64": func() { l.KeyUint64(1) },
@@ -42,8 +37,8 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 // TestALimiterThatNewDidNotMakeSaysSo: a program that drops New's error is told where to look.
 func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	for _, l := range []*Limiter{nil, {}} {
-		all, quick := methods(l)
-		for name, call := range all {
+		slow, quick := methods(l)
+		for name, call := range slow {
 			assert.Contains(t, panicOf(call), "make it with engine.New", "%s of %v", name, l)
 		}
 		for name, call := range quick {
@@ -53,7 +48,7 @@ func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 				assert.Contains(t, panicOf(call), "nil pointer", name)
 			}
 		}
-		_, err := All(Request{Limiter: l})
+		_, err := all(Request{Limiter: l})
 		require.ErrorContains(t, err, "request 1 of 1 has no limiter that New made")
 	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,15 +29,11 @@ func (m *model) ends() {
 	case tk.hold != nil:
 		m.settles(tk, n)
 	case n%2 == 0:
-		if tk.until > m.seen {
-			m.givesBack(tk, math.MaxUint64)
-		}
+		m.givesBack(tk, math.MaxUint64)
 		tk.of.n = 0
-		tk.ahead.Cancel()
+		tk.ahead.Release()
 	default:
-		receipt := tk.ahead.Receipt()
-		tk.receipt = &receipt
-		tk.ahead.Cancel()
+		tk.receipt = &tk.ahead.Receipt
 		again = true
 	}
 	if !again {
@@ -49,14 +44,14 @@ func (m *model) ends() {
 
 // settles ends a hold by what it has cost, or gives all back.
 func (m *model) settles(tk *taken, actual uint64) {
-	settled, was := tk.hold.settled.Load(), tk.of.n
+	settled, was := tk.hold.ended != 0, tk.of.n
 	switch {
 	case settled:
 		require.Zero(m.t, tk.hold.Settle(actual), "%s: twice", m.call)
-		require.False(m.t, tk.hold.Cancel(), "%s: twice", m.call)
+		require.False(m.t, tk.hold.Release(), "%s: twice", m.call)
 	case actual == 0 && m.byte()%2 == 0:
 		m.givesBack(tk, math.MaxUint64)
-		require.True(m.t, tk.hold.Cancel(), m.call)
+		require.True(m.t, tk.hold.Release(), m.call)
 	case actual < was:
 		m.givesBack(tk, was-actual)
 		require.Zero(m.t, tk.hold.Settle(actual), m.call)
@@ -130,23 +125,11 @@ func (m *model) refunds() {
 	}
 	m.requireFits(k)
 	m.forgetIdle(k)
-	ahead, nanos := int64(0), m.seen
-	if _, isBucket := k.account.(*bucket); isBucket && m.now == m.seen && m.byte()%2 == 0 {
-		ahead = int64(m.byte()) * int64(MaxLead) / 200
-		nanos += ahead
-	}
-	if n > 0 && q.tokens > 0 && ahead <= int64(MaxLead) && !k.idle(m.seen) {
-		k.refund(nanos, n, m.near(nanos))
+	if n > 0 && q.tokens > 0 && !k.idle(m.seen) {
+		k.refund(m.seen, n, m.near(m.seen))
 		k.vague = true
 	}
-	switch {
-	case ahead > int64(MaxLead):
-		require.ErrorContains(m.t, m.limiter.RefundAt(key, n, time.Unix(0, nanos)), "want at most 1s", m.call)
-	case ahead > 0:
-		require.NoError(m.t, m.limiter.RefundAt(key, n, time.Unix(0, nanos)), m.call)
-	default:
-		m.limiter.RefundKey(key, n)
-	}
+	m.limiter.Refund(key, n)
 	m.look(k)
 }
 
@@ -154,7 +137,7 @@ func (m *model) refunds() {
 func (m *model) look(k *modelKey) {
 	for _, q := range m.grants {
 		at := m.at(m.now)
-		m.require(k, m.answer(k, q, 1, at, at-m.now), m.limiter.PeekKey(q.key(k.key), 1), "afterwards, under %s", q.name)
+		m.require(k, m.answer(k, q, 1, at, at-m.now), m.limiter.Peek(q.key(k.key), 1), "afterwards, under %s", q.name)
 	}
 }
 
@@ -169,7 +152,7 @@ func (m *model) takesAll() {
 	for i := range requests {
 		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
 		n := m.tokens(q)
-		requests[i] = Request{m.limiter, q.key(k.key), n}
+		requests[i] = Request{Limiter: m.limiter, Key: q.key(k.key), N: n}
 		tks[i] = &taken{modelKey: k, under: q}
 	}
 	answers := make([]Answer, 2)
@@ -183,7 +166,7 @@ func (m *model) takesAll() {
 		m.opens(tk.modelKey, tk.under, e, tk)
 	}
 	if m.byte()%2 == 0 {
-		got, err := All(requests[:]...)
+		got, err := all(requests[:]...)
 		require.NoError(m.t, err)
 		m.undo(tks[:], want[:], allowed, func(i int) uint64 { return requests[i].N })
 		require.Equal(m.t, ofBoth(allowed, want[0].Decision, want[1].Decision), got, "%s: %d under %s and %d under %s",
@@ -242,11 +225,11 @@ func (m *model) undo(tks []*taken, want []Answer, allowed bool, n func(i int) ui
 func (m *model) holdsAll() {
 	m.set(m.seen) // on paper things are given back before the limiter takes them
 	first, allowed := int(m.byte()), true
-	requests, holds := make([]Request, 2), make([]Hold, 2)
+	requests, holds := make([]Request, 2), make([]Receipt, 2)
 	tks, want := make([]*taken, 2), make([]Answer, 2)
 	for i := range requests {
 		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
-		requests[i] = Request{m.limiter, q.key(k.key), m.tokens(q)}
+		requests[i] = Request{Limiter: m.limiter, Key: q.key(k.key), N: m.tokens(q)}
 		tks[i] = &taken{modelKey: k, under: q, hold: &holds[i]}
 	}
 	for i, tk := range tks {
@@ -257,7 +240,7 @@ func (m *model) holdsAll() {
 		}
 		m.opens(tk.modelKey, tk.under, e, tk)
 	}
-	got, err := HoldAll(requests, holds)
+	got, err := holdAll(requests, holds)
 	require.NoError(m.t, err)
 	m.undo(tks, want, allowed, func(i int) uint64 { return tks[i].under.estimate(requests[i].N) })
 	d := ofBoth(allowed, want[0].Decision, want[1].Decision)
@@ -270,7 +253,7 @@ func (m *model) holdsAll() {
 	}
 }
 
-func (m *model) settlesAll(tks []*taken, holds []Hold, actual []uint64) {
+func (m *model) settlesAll(tks []*taken, holds []Receipt, actual []uint64) {
 	sum := uint64(0)
 	for i, tk := range tks {
 		switch was := tk.of.n; {
@@ -281,9 +264,7 @@ func (m *model) settlesAll(tks []*taken, holds []Hold, actual []uint64) {
 			sum += lost
 		}
 	}
-	lost, err := SettleAll(holds, actual...)
-	require.NoError(m.t, err)
-	require.Equal(m.t, sum, lost, "%s: both together", m.call)
+	require.Equal(m.t, sum, settleAll(holds, actual...), "%s: both together", m.call)
 	for _, tk := range tks {
 		m.look(tk.modelKey)
 	}

@@ -48,6 +48,8 @@ func (m *model) requireFits(k *modelKey) {
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int64) {
 	sum, limit, tokens, same := int64(0), int64(0), uint64(0), true
 	for j, e := range k.story {
+		// An earlier call by a late clock counts, too: the record was of its tier then.
+		same = same && (j > i || e.q.name == last.q.name)
 		if e.at < first.at || e.at > last.at || e.charged && j > i {
 			continue
 		}

@@ -80,10 +80,9 @@ type taken struct {
 	resets  int
 	policy  int
 	receipt *Receipt
-	hold    *Hold
-	entry   *Entry
-	ahead   *Reservation
-	until   int64
+	hold    *Receipt
+	entry   *Receipt
+	ahead   *reserved
 }
 
 // notes adds an event, with what the key was asked under as it is now.

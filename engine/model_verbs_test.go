@@ -103,7 +103,7 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 		m.set(now + int64(after) - early)
 		want := m.answer(k, q, n, m.at(m.now), m.at(m.now)-m.now)
 		require.Equal(m.t, early == 0, want.Allowed, "%s: paper, %d ns early", m.call, early)
-		m.require(k, want, m.limiter.PeekKey(key, n), "%d under %s, %d ns early", n, q.name, early)
+		m.require(k, want, m.limiter.Peek(key, n), "%d under %s, %d ns early", n, q.name, early)
 	}
 	want, _ := m.take(k, q, n, m.now, m.now)
 	require.True(m.t, want.Allowed)
@@ -132,16 +132,15 @@ func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
 
 func (m *model) peeks() {
 	k, q, key := m.key()
-	n, nanos := m.tokens(q), m.now
 	if ahead := m.byte(); ahead%2 == 1 {
-		nanos += int64(ahead) * int64(MaxLead) / 256
+		nanos := m.now + int64(ahead)*int64(MaxLead)/256
+		want := m.answer(k, q, 0, m.at(nanos), m.at(nanos)-nanos)
+		m.require(k, want, m.limiter.TakeAt(key, 0, time.Unix(0, nanos)), "none under %s, ahead", q.name)
+		return
 	}
-	want := m.answer(k, q, n, m.at(nanos), m.at(nanos)-nanos)
-	if nanos == m.now {
-		m.require(k, want, m.limiter.PeekKey(key, n), "%d under %s", n, q.name)
-	} else {
-		m.require(k, want, m.limiter.PeekAt(key, n, time.Unix(0, nanos)), "%d under %s, ahead", n, q.name)
-	}
+	n := m.tokens(q)
+	want := m.answer(k, q, n, m.at(m.now), m.at(m.now)-m.now)
+	m.require(k, want, m.limiter.Peek(key, n), "%d under %s", n, q.name)
 }
 
 // drains takes all there is, and one more.
@@ -176,7 +175,7 @@ func (m *model) enters() {
 	k, q, key := m.key()
 	n := m.tokens(q)
 	want, e := m.take(k, q, n, m.now, m.now)
-	entry, got := m.limiter.EnterKey(key, n)
+	got, entry := m.limiter.TakeReceipt(key, n)
 	m.require(k, want, got, "%d under %s", n, q.name)
 	m.opens(k, q, e, &taken{entry: &entry})
 }
@@ -193,7 +192,7 @@ func (m *model) holds() {
 	k, q, key := m.key()
 	n := m.tokens(q)
 	want, e := m.take(k, q, q.estimate(n), m.now, m.now)
-	hold, got := m.limiter.HoldKey(key, n)
+	got, hold := m.limiter.Hold(key, n)
 	m.require(k, want, got, "%d under %s", n, q.name)
 	if got.Allowed {
 		m.opens(k, q, e, &taken{hold: &hold})
@@ -205,16 +204,8 @@ func (m *model) holds() {
 func (m *model) reserves() {
 	k, q, key := m.key()
 	n, within := m.tokens(q), time.Duration(m.byte())*100*time.Millisecond
-	nanos, ahead := m.now, m.byte()
-	var r *Reservation
-	var err error
-	if ahead%4 == 1 {
-		nanos += int64(ahead) * int64(MaxLead) / 256
-		r, err = m.limiter.ReserveAt(key, n, time.Unix(0, nanos), within)
-	} else {
-		r, err = m.limiter.ReserveKey(key, n, within)
-	}
-	at := m.at(nanos)
+	r, err := m.limiter.ahead(key, n, within)
+	at := m.at(m.now)
 	b, isBucket := k.account.(*bucket)
 	switch {
 	case m.kind.policy.algorithm == AlgorithmConcurrency:
@@ -223,7 +214,7 @@ func (m *model) reserves() {
 		require.ErrorIs(m.t, err, ErrNotTokenBucket, m.call)
 	case n == 0 || q.all:
 		require.NoError(m.t, err, m.call)
-		require.Zero(m.t, r.Delay(), m.call)
+		require.Zero(m.t, r.delay, m.call)
 	case n > q.tokens:
 		require.ErrorIs(m.t, err, ErrNever, m.call)
 	default:
@@ -235,15 +226,12 @@ func (m *model) reserves() {
 		require.NoError(m.t, err, "%s: %d within %v under %s", m.call, n, within, q.name)
 		want := time.Duration(wait)
 		if wait > 0 {
-			want += time.Duration(at - nanos)
+			want += time.Duration(at - m.now)
 			m.promised = max(m.promised, at+wait)
 		}
-		if nanos > m.now {
-			m.leading = max(m.leading, at)
-		}
-		require.Equal(m.t, want, r.Delay(), "%s: %d within %v under %s", m.call, n, within, q.name)
+		require.Equal(m.t, want, r.delay, "%s: %d within %v under %s", m.call, n, within, q.name)
 		e := k.notes(q, event{at: at + wait, n: n})
-		m.opens(k, q, e, &taken{ahead: r, until: nanos + int64(want)})
+		m.opens(k, q, e, &taken{ahead: r})
 		m.open[len(m.open)-1].of.at = at
 	}
 }
@@ -252,7 +240,7 @@ func (m *model) charges() {
 	k, q, key := m.key()
 	n := m.tokens(q) * uint64(1+m.byte()%8)
 	want, lost := m.chargeOnPaper(k, q, n)
-	got, gotLost := m.limiter.ChargeKey(key, n)
+	got, gotLost := m.limiter.Charge(key, n)
 	m.require(k, want, got, "%d under %s", n, q.name)
 	require.Equal(m.t, lost, gotLost, "%s: lost of %d under %s", m.call, n, q.name)
 }
@@ -279,7 +267,7 @@ func (m *model) resets() {
 
 func (m *model) forget(k *modelKey) {
 	m.requireFits(k)
-	m.limiter.ResetKey(k.key)
+	m.limiter.Reset(k.key)
 	k.clear()
 	k.story, k.vague, k.resets = nil, false, k.resets+1
 }

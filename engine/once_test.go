@@ -16,13 +16,13 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 		"TakeKey":     func(l *Limiter, k Key) { l.TakeKey(k, 2) },
 		"all of it":   func(l *Limiter, k Key) { l.TakeKey(k, 4) },
 		"nothing":     func(l *Limiter, k Key) { l.TakeKey(k, 0) },
-		"PeekKey":     func(l *Limiter, k Key) { l.PeekKey(k, 1) },
+		"Peek":        func(l *Limiter, k Key) { l.Peek(k, 1) },
 		"TakeReceipt": func(l *Limiter, k Key) { l.TakeReceipt(k, 2) },
-		"HoldKey":     func(l *Limiter, k Key) { l.HoldKey(k, 2) },
-		"ChargeKey":   func(l *Limiter, k Key) { l.ChargeKey(k, 2) },
-		"too much":    func(l *Limiter, k Key) { l.ChargeKey(k, 1000) },
-		"no charge":   func(l *Limiter, k Key) { l.ChargeKey(k, 0) },
-		"ReserveKey":  func(l *Limiter, k Key) { _, _ = l.ReserveKey(k, 4, time.Hour) },
+		"Hold":        func(l *Limiter, k Key) { l.Hold(k, 2) },
+		"Charge":      func(l *Limiter, k Key) { l.Charge(k, 2) },
+		"too much":    func(l *Limiter, k Key) { l.Charge(k, 1000) },
+		"no charge":   func(l *Limiter, k Key) { l.Charge(k, 0) },
+		"Reserve":     func(l *Limiter, k Key) { _, _ = l.ahead(k, 4, time.Hour) },
 		"WaitKey":     func(l *Limiter, k Key) { _ = l.WaitKey(context.Background(), k, 1) },
 		"TakeBatch":   func(l *Limiter, k Key) { _ = l.TakeBatch([]Key{k, k}, 1, make([]Decision, 2)) },
 	} {
@@ -55,10 +55,10 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 func TestErrorsAndAnswersNameTheLimitOfTheCall(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(Every(700*time.Millisecond), 7)))
 	k := l.KeyUint64(1).Tier(1)
-	_, err := l.ReserveKey(k, 8, time.Hour)
+	_, err := l.ahead(k, 8, time.Hour)
 	require.EqualError(t, err, "engine: Reserve(8): more tokens than the limit of 7")
 	require.True(t, l.TakeKey(k, 7).Allowed)
-	_, err = l.ReserveKey(k, 2, time.Second)
+	_, err = l.ahead(k, 2, time.Second)
 	require.EqualError(t, err, "engine: Reserve(2): the wait would be too long: 1.4s, and 1s is the longest")
 
 	windows, _ := newLimiter(t, FixedWindow(5, 10*time.Second), Tiers(FixedWindow(7, 10*time.Second)))
@@ -67,10 +67,10 @@ func TestErrorsAndAnswersNameTheLimitOfTheCall(t *testing.T) {
 	require.True(t, windows.TakeKey(k, 7).Allowed)
 	require.ErrorContains(t, windows.WaitKey(shortly(t), k, 1), "engine: Wait(1): the wait would be too long: 10s, and ")
 
-	_, err = All(Request{Limiter: l}, Request{}, Request{Limiter: l})
-	require.EqualError(t, err, "engine: All: request 2 of 3 has no limiter that New made")
-	_, err = All(Request{Limiter: l}, Request{Limiter: windows}, Request{Limiter: l}, Request{Limiter: l})
-	require.EqualError(t, err, "engine: All: requests 1 and 3 of 4 are for the same key of the same limiter")
+	_, err = all(Request{Limiter: l}, Request{}, Request{Limiter: l})
+	require.EqualError(t, err, "engine: TakeAll: request 2 of 3 has no limiter that New made")
+	_, err = all(Request{Limiter: l}, Request{Limiter: windows}, Request{Limiter: l}, Request{Limiter: l})
+	require.EqualError(t, err, "engine: TakeAll: requests 1 and 3 of 4 are for the same key of the same limiter")
 }
 
 func shortly(t *testing.T) context.Context {
@@ -86,7 +86,7 @@ func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 	for i := uint64(0); l.Stats().NoRoom == 0; i++ {
 		l.TakeKey(l.KeyUint64(i), 5)
 	}
-	d, lost := l.ChargeKey(l.Key("new").Tier(1), 3)
+	d, lost := l.Charge(l.Key("new").Tier(1), 3)
 	require.Equal(t, uint64(3), lost)
 	require.Equal(t, Decision{Limit: 7, RetryAfter: 5 * time.Second, ResetAfter: 5 * time.Second}, d)
 }
@@ -97,7 +97,7 @@ func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(&told, 1))
 	k := l.KeyUint64(1)
 	require.True(t, l.TakeKey(k, 5).Allowed)
-	_, err := l.ReserveKey(k, 2, time.Second)
+	_, err := l.ahead(k, 2, time.Second)
 	require.ErrorIs(t, err, ErrTooLong)
 	require.Equal(t, toldOf{{k, 2}}, told)
 }
@@ -106,31 +106,12 @@ type toldOf []Refusal
 
 func (r *toldOf) Refused(refusal Refusal) { *r = append(*r, refusal) }
 
-// TestTakeQuotaOfNothing looks at the key that it is about.
-func TestTakeQuotaOfNothing(t *testing.T) {
+// TestATakeOfNothingUnderAQuota looks at the key that it is about.
+func TestATakeOfNothingUnderAQuota(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	q, err := l.Quota(TokenBucket(PerSecond(1), 7))
 	require.NoError(t, err)
-	require.True(t, l.TakeQuota("k", q, 3).Allowed)
-	require.Equal(t, Decision{Allowed: true, Limit: 7, Remaining: 4, ResetAfter: 3 * time.Second}, l.TakeQuota("k", q, 0))
-	require.Equal(t, Decision{Allowed: true, Limit: 5, Remaining: 2, ResetAfter: 3 * time.Second}, l.TakeQuota("k", Quota{}, 0))
-}
-
-// TestSettleAllSettlesAll, also when as much is lost as can be said.
-func TestSettleAllSettlesAll(t *testing.T) {
-	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
-	holds := make([]Hold, 3)
-	for i := range holds {
-		var d Decision
-		holds[i].receipt, d = func() (Receipt, Decision) { d, r := l.TakeReceipt(l.KeyUint64(uint64(i)), 2); return r, d }()
-		require.True(t, d.Allowed)
-	}
-	const most = ^uint64(0)
-	lost, err := SettleAll(holds, most, most, 0)
-	require.NoError(t, err)
-	require.Equal(t, most, lost)
-	require.Equal(t, uint64(5), l.PeekKey(l.KeyUint64(2), 1).Remaining, "the last one was given back")
-	for i := range holds {
-		require.False(t, holds[i].Cancel(), "all are settled")
-	}
+	require.True(t, l.TakeKey(l.Key("k").With(q), 3).Allowed)
+	require.Equal(t, Decision{Allowed: true, Limit: 7, Remaining: 4, ResetAfter: 3 * time.Second}, l.TakeKey(l.Key("k").With(q), 0))
+	require.Equal(t, Decision{Allowed: true, Limit: 5, Remaining: 2, ResetAfter: 3 * time.Second}, l.TakeKey(l.Key("k").With(Quota{}), 0))
 }

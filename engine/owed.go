@@ -7,7 +7,7 @@ import "github.com/weir-go/weir/atomicbucket"
 // of the tier under which the key took last, also if that is unlimited or blocked by now, or of the quota of k if it
 // took under a quota. under is k under that tier or quota: to take or charge by it.
 //
-// It costs what [Limiter.PeekKey] does, and changes nothing.
+// It costs what [Limiter.Peek] does, and changes nothing.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	l.requireMade()
 	for {
@@ -23,7 +23,7 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 			}
 		}
 		most := min(atomicbucket.Most(plan.Algorithm())/token, atomicbucket.MaxBurst)
-		d := l.PeekKey(k.With(Quota{plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: most})}), 1)
+		d := l.Peek(k.With(Quota{plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: most})}), 1)
 		if l.table.Plan() == plan {
 			return d.Limit - d.Remaining, under
 		}

@@ -63,9 +63,9 @@ func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	for i := range uint64(max(2*late, 4)) {
 		k := l.KeyUint64(i)
 		require.True(t, l.TakeKey(k, p.Limit()).Allowed)
-		wait := l.PeekKey(k, 1).RetryAfter - p.Window()
+		wait := l.Peek(k, 1).RetryAfter - p.Window()
 		least, worst = min(least, wait), max(worst, wait)
-		l.ResetKey(k)
+		l.Reset(k)
 		h.advance(1)
 	}
 	require.Equal(t, late, worst, "%v", p)
@@ -86,7 +86,7 @@ func TestHowLateABucketIsThatRounds(t *testing.T) {
 			k := l.KeyUint64(i)
 			l.TakeKey(k, p.Limit())
 			l.TakeKey(k, 1) // the last of a burst in one tick
-			wait := new(big.Rat).SetInt64(int64(l.PeekKey(k, 1).RetryAfter))
+			wait := new(big.Rat).SetInt64(int64(l.Peek(k, 1).RetryAfter))
 			require.GreaterOrEqual(t, wait.Cmp(token), 0, "%v", p)
 			require.LessOrEqual(t, wait.Sub(wait, token).Cmp(new(big.Rat).SetInt64(int64(late)+1)), 0,
 				"%v, the nanosecond is that of rounding up", p)

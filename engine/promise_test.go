@@ -13,61 +13,59 @@ import (
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
-	r, err := l.Reserve("k", 10, time.Minute)
+	r, err := l.ahead(l.Key("k"), 10, time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, 5*time.Second, r.Delay())
-	reserved := r.Receipt()
-	reserved.Refund(5)
+	require.Equal(t, 5*time.Second, r.delay)
+	r.Refund(5)
 	take.Refund(5)
 	h.advance(5 * time.Second) // five go
 	assert.False(t, l.Take("k", 10).Allowed)
-	assert.LessOrEqual(t, l.Peek("k", 0).Remaining, uint64(5))
+	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(5))
 
 	// A part of what has waited is given back, and all of what waits.
 	l, h = newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
-	r, err = l.Reserve("k", 10, time.Minute)
+	r, err = l.ahead(l.Key("k"), 10, time.Minute)
 	require.NoError(t, err)
 	h.advance(10 * time.Second)
-	reserved = r.Receipt()
-	reserved.Refund(5)
-	assert.EqualValues(t, 5, l.Peek("k", 0).Remaining)
-	r, err = l.Reserve("k", 10, time.Minute)
+	r.Refund(5)
+	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
+	r, err = l.ahead(l.Key("k"), 10, time.Minute)
 	require.NoError(t, err)
-	r.Cancel()
-	assert.EqualValues(t, 5, l.Peek("k", 0).Remaining)
+	r.Release()
+	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
 }
 
 // TestAHoldWithoutALimit: what is held while there is no limit is settled by the limit that there is then.
 func TestAHoldWithoutALimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 50))
 	require.NoError(t, l.SetPolicy(Unlimited()))
-	unlimited, d := l.Hold("a", 10)
+	d, unlimited := l.Hold(l.Key("a"), 10)
 	require.True(t, d.Allowed)
-	other, _ := l.Hold("b", 10)
+	_, other := l.Hold(l.Key("b"), 10)
 	assert.Zero(t, other.Settle(100), "of a key without a limit nothing is lost")
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), 50)))
 	assert.Zero(t, unlimited.Settle(60))
-	assert.Zero(t, l.Peek("a", 0).Remaining, "50 above the estimate are charged")
-	assert.EqualValues(t, 50, l.Peek("b", 0).Remaining)
+	assert.Zero(t, l.Peek(l.Key("a"), 0).Remaining, "50 above the estimate are charged")
+	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
 // TestWhatComesBackWhileOthersWait (I1): what a hold has not used comes back as far as no reservation behind it has
 // what had come back by its time. What goes then and what is taken meanwhile fit into the limit.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
-	hold, d := l.Hold("k", 5)
+	d, hold := l.Hold(l.Key("k"), 5)
 	require.True(t, d.Allowed)
 	require.True(t, l.Take("k", 5).Allowed)
-	r, err := l.Reserve("k", 1, time.Minute)
+	r, err := l.ahead(l.Key("k"), 1, time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, time.Second, r.Delay())
+	require.Equal(t, time.Second, r.delay)
 	hold.Settle(1)
-	require.EqualValues(t, 3, l.Peek("k", 0).Remaining, "with the one that goes in a second, four")
+	require.EqualValues(t, 3, l.Peek(l.Key("k"), 0).Remaining, "with the one that goes in a second, four")
 	require.True(t, l.Take("k", 3).Allowed)
 	h.advance(time.Second)
-	assert.EqualValues(t, 1, l.Peek("k", 0).Remaining, "1 + 5 + 3 + 1 went, and one has come back")
-	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek("k", 0).Remaining)
+	assert.EqualValues(t, 1, l.Peek(l.Key("k"), 0).Remaining, "1 + 5 + 3 + 1 went, and one has come back")
+	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek(l.Key("k"), 0).Remaining)
 }
 
 // TestARefundUnderAHigherLimit (I1): a reservation under a lower one waits, though what is owed is not above the
@@ -77,23 +75,22 @@ func TestARefundUnderAHigherLimit(t *testing.T) {
 	k := l.Key("k")
 	d, high := l.TakeReceipt(k.Tier(1), 15)
 	require.True(t, d.Allowed)
-	r, err := l.ReserveKey(k, 5, time.Minute)
+	r, err := l.ahead(k, 5, time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, 10*time.Second, r.Delay())
+	require.Equal(t, 10*time.Second, r.delay)
 	high.Refund(15)
 	h.advance(10 * time.Second)
-	assert.LessOrEqual(t, l.PeekKey(k, 0).Remaining, uint64(5), "five go now")
+	assert.LessOrEqual(t, l.Peek(k, 0).Remaining, uint64(5), "five go now")
 }
 
 // TestAPartOfWhatWaitsComesBackAtOnce: that of the last in line.
 func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
-	r, err := l.Reserve("k", 10, time.Minute)
+	r, err := l.ahead(l.Key("k"), 10, time.Minute)
 	require.NoError(t, err)
-	receipt := r.Receipt()
-	receipt.Refund(4)
-	assert.Equal(t, 16*time.Second, l.Peek("k", 0).ResetAfter)
+	r.Refund(4)
+	assert.Equal(t, 16*time.Second, l.Peek(l.Key("k"), 0).ResetAfter)
 }
 
 // TestTheFirstInLineGoesAway (I1): in a bucket there is no place for the gap that it leaves. If its token came back,
@@ -101,14 +98,14 @@ func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 func TestTheFirstInLineGoesAway(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	require.True(t, l.Allow("k"))
-	var line []*Reservation
+	var line []*reserved
 	for range 8 {
-		r, err := l.Reserve("k", 1, time.Minute)
+		r, err := l.ahead(l.Key("k"), 1, time.Minute)
 		require.NoError(t, err)
 		line = append(line, r)
 	}
-	line[0].Cancel()
-	next, err := l.Reserve("k", 1, time.Minute)
+	line[0].Release()
+	next, err := l.ahead(l.Key("k"), 1, time.Minute)
 	require.NoError(t, err)
-	assert.Greater(t, next.Delay(), line[7].Delay())
+	assert.Greater(t, next.delay, line[7].delay)
 }

@@ -78,27 +78,13 @@ func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error)
 	return atomicbucket.Quota{Token: 1, Tokens: p.limit}, nil
 }
 
-// With returns the same key under a quota: every method that takes a Key, such as TakeKey, ChargeKey, HoldKey or
-// EnterKey, as well as TakeBatch, [All] and [HoldAll], holds the key's record against it instead of against the
-// limiter's own policy. It replaces an earlier quota or tier ([Key.Tier]). The zero Quota is the limiter's own policy
-// again.
+// With returns the same key under a quota: every method that takes a Key, such as TakeKey, Charge or Hold, as well as
+// TakeBatch and [TakeAll], holds the key's record against it instead of against the limiter's own policy. It replaces
+// an earlier quota or tier ([Key.Tier]). The zero Quota is the limiter's own policy again.
 func (k Key) With(q Quota) Key {
 	k.quota = q.quota
 	return k
 }
-
-// TakeQuota is [Limiter.Take] under a quota: TakeKey(l.Key(key).With(q), n).
-func (l *Limiter) TakeQuota(key string, q Quota, n uint64) (d Decision) {
-	k := l.Key(key).With(q)
-	if n == 0 || k.quota.IsTier() {
-		return l.TakeKey(k, n)
-	}
-	l.takeQuota(&d, k, n) // as TakeKey does, two calls less
-	return d
-}
-
-// AllowQuota is [Limiter.Allow] under a quota: AllowKey(l.Key(key).With(q)).
-func (l *Limiter) AllowQuota(key string, q Quota) bool { return l.AllowKey(l.Key(key).With(q)) }
 
 // allowQuota is AllowKey for a quota that has numbers of its own.
 func (l *Limiter) allowQuota(k Key) bool {

@@ -51,23 +51,24 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 			require.Equal(t, q, quotaOf(t, l, c.other), "quotas are comparable")
 			k := l.Key("anna").With(q)
 
-			require.Equal(t, uint64(7), l.PeekKey(k, 1).Limit)
-			require.Equal(t, uint64(7), l.PeekKey(k, 1).Remaining)
-			d := l.TakeQuota("anna", q, 2)
+			require.Equal(t, uint64(7), l.Peek(k, 1).Limit)
+			require.Equal(t, uint64(7), l.Peek(k, 1).Remaining)
+			d := l.TakeKey(l.Key("anna").With(q), 2)
 			require.True(t, d.Allowed)
 			require.Equal(t, [2]uint64{7, 5}, [2]uint64{d.Limit, d.Remaining})
-			require.True(t, l.AllowQuota("anna", q))
+			require.True(t, l.AllowKey(l.Key("anna").With(q)))
 			d, receipt := l.TakeReceipt(k, 1)
 			require.Equal(t, uint64(3), d.Remaining)
 			receipt.Refund(1)
-			require.Equal(t, uint64(4), l.PeekKey(k, 1).Remaining)
+			require.Equal(t, uint64(4), l.Peek(k, 1).Remaining)
 			decisions := make([]engine.Decision, 2)
 			require.NoError(t, l.TakeBatch([]engine.Key{k, k}, 1, decisions))
 			require.Equal(t, uint64(2), decisions[1].Remaining)
-			l.RefundKey(k, 1)
-			d, err := engine.All(engine.Request{Limiter: l, Key: k, N: 1})
+			l.Refund(k, 1)
+			answers := make([]engine.Answer, 2)
+			_, err := engine.TakeAll([]engine.Request{{Limiter: l, Key: k, N: 1}}, answers)
 			require.NoError(t, err)
-			require.Equal(t, uint64(2), d.Remaining)
+			require.Equal(t, uint64(2), answers[0].Decision.Remaining)
 			require.True(t, l.TakeAt(k, 1, *now).Allowed)
 			require.NoError(t, l.WaitKey(context.Background(), k, 1))
 			d = l.TakeKey(k, 1)
@@ -89,11 +90,11 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 			*now = now.Add(1)
 			require.True(t, l.AllowKey(k))
 
-			if _, err := l.ReserveKey(k, 1, time.Hour); err != nil {
+			if _, _, err := l.Reserve(k, 1, time.Hour); err != nil {
 				require.ErrorIs(t, err, engine.ErrNotTokenBucket)
 			}
-			l.ResetKey(k)
-			require.Equal(t, uint64(7), l.PeekKey(k, 1).Remaining)
+			l.Reset(k)
+			require.Equal(t, uint64(7), l.Peek(k, 1).Remaining)
 		})
 	}
 }
@@ -105,13 +106,13 @@ func TestQuotaOfAnother(t *testing.T) {
 		for range 2 {
 			require.False(t, l.AllowKey(k))
 			require.Equal(t, engine.Decision{RetryAfter: engine.Never}, l.TakeKey(k, 1))
-			require.Equal(t, engine.Decision{RetryAfter: engine.Never}, l.PeekKey(k, 1))
+			require.Equal(t, engine.Decision{RetryAfter: engine.Never}, l.Peek(k, 1))
 			require.Error(t, l.WaitKey(context.Background(), k, 1))
-			l.RefundKey(k, 1)
+			l.Refund(k, 1)
 			require.True(t, l.TakeKey(k, 0).Allowed)
 			l.TakeKey(k.With(engine.Quota{}), 1) // gives it a record
 		}
-		_, err := l.ReserveKey(k, 1, engine.Never)
+		_, _, err := l.Reserve(k, 1, engine.Never)
 		require.Error(t, err)
 	}
 	for name, c := range quotasOf {
@@ -158,23 +159,23 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 		t.Helper()
 		for _, n := range []uint64{1, math.MaxUint64} {
 			require.Equal(t, all, l.TakeKey(unlimited, n))
-			require.Equal(t, all, l.PeekKey(unlimited, n))
+			require.Equal(t, all, l.Peek(unlimited, n))
 			require.Equal(t, none, l.TakeKey(blocked, n))
-			require.Equal(t, none, l.PeekKey(blocked, n))
+			require.Equal(t, none, l.Peek(blocked, n))
 			require.NoError(t, l.WaitKey(context.Background(), unlimited, n))
 			require.ErrorIs(t, l.WaitKey(context.Background(), blocked, n), engine.ErrNever)
 		}
 		require.True(t, l.AllowKey(unlimited))
 		require.False(t, l.AllowKey(blocked))
 		require.True(t, l.TakeKey(blocked, 0).Allowed)
-		l.RefundKey(unlimited, 5)
-		l.RefundKey(blocked, 5)
+		l.Refund(unlimited, 5)
+		l.Refund(blocked, 5)
 		d, receipt := l.TakeReceipt(unlimited, 5)
 		require.Equal(t, all, d)
 		receipt.Refund(5)
-		d, err := engine.All(engine.Request{Limiter: l, Key: unlimited, N: 1}, engine.Request{Limiter: l, Key: l.Key("other").With(engine.Quota{}), N: 0})
+		allowed, err := engine.TakeAll([]engine.Request{{Limiter: l, Key: unlimited, N: 1}, {Limiter: l, Key: l.Key("other").With(engine.Quota{})}}, make([]engine.Answer, 2))
 		require.NoError(t, err)
-		require.True(t, d.Allowed)
+		require.True(t, allowed)
 		l.Sweep()
 		require.Zero(t, l.Stats().Keys)
 	}
@@ -188,16 +189,16 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 
 			// As policies of the limiter, in which the records stay what they are.
 			q := quotaOf(t, l, c.other)
-			require.True(t, l.TakeQuota("anna", q, 5).Allowed)
+			require.True(t, l.TakeKey(l.Key("anna").With(q), 5).Allowed)
 			require.NoError(t, l.SetPolicy(engine.Unlimited(), engine.Unlimited(), c.other))
 			require.Equal(t, all, l.TakeKey(k, 9))
 			require.NoError(t, l.SetPolicy(engine.Blocked(), engine.Unlimited(), c.other))
 			require.Equal(t, none, l.TakeKey(k, 1))
 			require.False(t, l.AllowKey(k))
-			require.Equal(t, uint64(2), l.PeekKey(k.With(q), 0).Remaining)
-			require.Equal(t, uint64(2), l.PeekKey(k.Tier(2), 0).Remaining)
+			require.Equal(t, uint64(2), l.Peek(k.With(q), 0).Remaining)
+			require.Equal(t, uint64(2), l.Peek(k.Tier(2), 0).Remaining)
 			require.NoError(t, l.SetPolicy(c.own, engine.Unlimited(), engine.Blocked()))
-			require.Equal(t, uint64(2), l.PeekKey(k.With(q), 0).Remaining)
+			require.Equal(t, uint64(2), l.Peek(k.With(q), 0).Remaining)
 		})
 	}
 	require.Equal(t, uint64(math.MaxUint64), engine.Unlimited().Limit())
@@ -275,10 +276,10 @@ func TestTokenBucketsNeedAQuota(t *testing.T) {
 func TestSetPolicyOfTokenBucketsKeepsTime(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour))
 	p := engine.TokenBucket(engine.PerMinute(60), 60)
-	require.True(t, l.TakeQuota("anna", quotaOf(t, l, p), 40).Allowed)
+	require.True(t, l.TakeKey(l.Key("anna").With(quotaOf(t, l, p)), 40).Allowed)
 	for _, longest := range []time.Duration{24 * time.Hour, 300 * time.Hour, 365 * 24 * time.Hour, time.Hour} {
 		require.NoError(t, l.SetPolicy(engine.TokenBuckets(longest)))
-		d := l.PeekKey(l.Key("anna").With(quotaOf(t, l, p)), 1)
+		d := l.Peek(l.Key("anna").With(quotaOf(t, l, p)), 1)
 		require.InDelta(t, 40*time.Second, d.ResetAfter, 100, longest)
 	}
 }
@@ -290,15 +291,16 @@ func TestQuotaAllocatesNothing(t *testing.T) {
 		q := quotaOf(t, l, c.other)
 		k := l.Key("anna").With(q)
 		keys, decisions := []engine.Key{k, k.With(engine.Quota{})}, make([]engine.Decision, 2)
+		requests, answers := []engine.Request{{Limiter: l, Key: k, N: 1}}, make([]engine.Answer, 1)
 		for verb, f := range map[string]func(){
 			"Quota":       func() { _, _ = l.Quota(c.other) },
 			"Unlimited":   func() { _, _ = l.Quota(engine.Unlimited()) },
-			"TakeQuota":   func() { l.TakeQuota("anna", q, 1) },
-			"AllowQuota":  func() { l.AllowQuota("anna", q) },
-			"PeekKey":     func() { l.PeekKey(k, 1) },
+			"TakeKey":     func() { l.TakeKey(l.Key("anna").With(q), 1) },
+			"AllowKey":    func() { l.AllowKey(l.Key("anna").With(q)) },
+			"Peek":        func() { l.Peek(k, 1) },
 			"TakeReceipt": func() { _, r := l.TakeReceipt(k, 1); r.Refund(1) },
 			"TakeBatch":   func() { _ = l.TakeBatch(keys, 1, decisions) },
-			"All":         func() { _, _ = engine.All(engine.Request{Limiter: l, Key: k, N: 1}) },
+			"TakeAll":     func() { _, _ = engine.TakeAll(requests, answers) },
 		} {
 			assert.Zero(t, testalloc.PerCall(f), "%s: %s", name, verb)
 		}

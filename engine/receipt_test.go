@@ -12,13 +12,13 @@ import (
 // another than the receipt's take is not given back, also if the next record looks like it.
 func TestAReceiptIsOfATenure(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
-		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset("k") },
+		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset(l.Key("k")) },
 		"reset 128 times": func(t *testing.T, l *Limiter, _ perMinute) {
 			for range 127 { // versions go round
-				l.Reset("k")
+				l.Reset(l.Key("k"))
 				require.True(t, l.Take("k", 2).Allowed)
 			}
-			l.Reset("k")
+			l.Reset(l.Key("k"))
 		},
 		"eviction": func(t *testing.T, l *Limiter, _ perMinute) {
 			for i := range uint64(31) {
@@ -26,7 +26,7 @@ func TestAReceiptIsOfATenure(t *testing.T) {
 			}
 			require.True(t, l.Take("a new key", 3).Allowed)
 			require.EqualValues(t, 1, l.Stats().Evictions)
-			l.ResetKey(l.KeyUint64(0))
+			l.Reset(l.KeyUint64(0))
 		},
 	} {
 		forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
@@ -35,7 +35,7 @@ func TestAReceiptIsOfATenure(t *testing.T) {
 			end(t, l, a)
 			require.True(t, l.Take("k", 2).Allowed, name)
 			receipt.Refund(2)
-			require.EqualValues(t, 98, l.Peek("k", 0).Remaining, name)
+			require.EqualValues(t, 98, l.Peek(l.Key("k"), 0).Remaining, name)
 		})
 	}
 }
@@ -54,7 +54,7 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 		if a.name == "sliding log" || a.name == "concurrency" {
 			left = 100
 		}
-		require.EqualValues(t, left, l.Peek("k", 0).Remaining)
+		require.EqualValues(t, left, l.Peek(l.Key("k"), 0).Remaining)
 	})
 }
 
@@ -69,7 +69,7 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 		require.EqualValues(t, 1, l.Stats().Reclaimed)
 		require.True(t, l.Take("k", 2).Allowed)
 		receipt.Refund(2)
-		require.EqualValues(t, 98, l.Peek("k", 0).Remaining)
+		require.EqualValues(t, 98, l.Peek(l.Key("k"), 0).Remaining)
 	})
 }
 
@@ -78,7 +78,7 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },
-		"without a receipt": func(l *Limiter, _ *Receipt) { l.Refund("k", 1) },
+		"without a receipt": func(l *Limiter, _ *Receipt) { l.Refund(l.Key("k"), 1) },
 	} {
 		for _, policy := range []Policy{
 			TokenBucket(Per(2, time.Second), 2), BatchRefill(2, time.Second, 2), FixedWindow(2, time.Second),
@@ -101,18 +101,6 @@ func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	}
 }
 
-// TestARefundAheadForgetsNothing (I1): what leaves a log only by the time of a refund that is ahead of the clock, is in
-// it still.
-func TestARefundAheadForgetsNothing(t *testing.T) {
-	l, h := newLimiter(t, SlidingLog(3, time.Second))
-	k := l.Key("k")
-	require.True(t, l.TakeKey(k, 2).Allowed)
-	h.advance(100 * time.Millisecond)
-	require.True(t, l.TakeKey(k, 1).Allowed)
-	require.NoError(t, l.RefundAt(k, 1, h.now().Add(950*time.Millisecond)))
-	require.EqualValues(t, 1, l.PeekKey(k, 0).Remaining, "three were taken in this second, one was given back")
-}
-
 // TestWhatWasChargedAboveTheLimitIsGivenBack, whether or not a reservation waits meanwhile.
 func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, reserved := range []bool{false, true} {
@@ -120,22 +108,22 @@ func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 		k := l.Key("k")
 		d, receipt := l.TakeReceipt(k, 8)
 		require.True(t, d.Allowed)
-		l.ChargeKey(k, 3)
+		l.Charge(k, 3)
 		if reserved {
-			r, err := l.ReserveKey(k, 1, Never)
+			r, err := l.ahead(k, 1, Never)
 			require.NoError(t, err)
-			require.Equal(t, 2*time.Second, r.Delay())
+			require.Equal(t, 2*time.Second, r.delay)
 			receipt.Refund(1)
-			require.Equal(t, 11*time.Second, l.PeekKey(k, 1).ResetAfter)
+			require.Equal(t, 11*time.Second, l.Peek(k, 1).ResetAfter)
 			h.advance(2 * time.Second)
-			l.ChargeKey(k, 2)
+			l.Charge(k, 2)
 		}
 		owed := 11 * time.Second
-		require.Equal(t, owed, l.PeekKey(k, 1).ResetAfter)
+		require.Equal(t, owed, l.Peek(k, 1).ResetAfter)
 		receipt.Refund(2)
-		require.Equal(t, owed-2*time.Second, l.PeekKey(k, 1).ResetAfter)
-		l.RefundKey(k, 1)
-		require.Equal(t, owed-3*time.Second, l.PeekKey(k, 1).ResetAfter)
+		require.Equal(t, owed-2*time.Second, l.Peek(k, 1).ResetAfter)
+		l.Refund(k, 1)
+		require.Equal(t, owed-3*time.Second, l.Peek(k, 1).ResetAfter)
 	}
 }
 
@@ -152,7 +140,7 @@ func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 		require.True(t, l.Allow("k"))
 		require.NoError(t, l.SetPolicy(policy(4)))
 		receipt.Refund(9)
-		require.EqualValues(t, 3, l.Peek("k", 0).Remaining, policy(4))
+		require.EqualValues(t, 3, l.Peek(l.Key("k"), 0).Remaining, policy(4))
 	}
 }
 
@@ -164,11 +152,11 @@ func TestWhatIsOwedAboveTheLimitIsGivenBack(t *testing.T) {
 	} {
 		l, _ := newLimiter(t, policy, MaxDebt(5))
 		require.True(t, l.Take("k", 10).Allowed)
-		_, lost := l.Charge("k", 350)
+		_, lost := l.Charge(l.Key("k"), 350)
 		require.Zero(t, lost)
-		l.Refund("k", 350)
-		require.EqualValues(t, 90, l.Peek("k", 0).Remaining, policy)
-		l.Refund("k", math.MaxUint64)
-		require.EqualValues(t, 100, l.Peek("k", 0).Remaining, policy)
+		l.Refund(l.Key("k"), 350)
+		require.EqualValues(t, 90, l.Peek(l.Key("k"), 0).Remaining, policy)
+		l.Refund(l.Key("k"), math.MaxUint64)
+		require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining, policy)
 	}
 }

@@ -19,16 +19,16 @@ func TestCancelMintsNoTokens(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	var instants []time.Duration
 	for range 50 {
-		first, err := l.Reserve("k", 1, Never)
+		first, err := l.ahead(l.Key("k"), 1, Never)
 		require.NoError(t, err)
-		second, err := l.Reserve("k", 1, Never)
+		second, err := l.ahead(l.Key("k"), 1, Never)
 		require.NoError(t, err)
-		first.Cancel()
-		instants = append(instants, second.Delay())
+		first.Release()
+		instants = append(instants, second.delay)
 	}
-	third, err := l.Reserve("k", 1, Never)
+	third, err := l.ahead(l.Key("k"), 1, Never)
 	require.NoError(t, err)
-	instants = append(instants, third.Delay())
+	instants = append(instants, third.delay)
 	for i, at := range instants[1:] {
 		require.GreaterOrEqual(t, at, instants[i]+time.Second, "reservation %d", i+1)
 	}
@@ -65,22 +65,22 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 }
 
 // TestCancelGivesBackTheLastReservation: who leaves from the end of the queue leaves no trace, one after the other, and
-// a second Cancel does nothing.
+// a second Release does nothing.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
-	before := l.Peek("k", 1)
-	var line []*Reservation
+	before := l.Peek(l.Key("k"), 1)
+	var line []*reserved
 	for range 5 {
-		r, err := l.Reserve("k", 1, Never)
+		r, err := l.ahead(l.Key("k"), 1, Never)
 		require.NoError(t, err)
 		line = append(line, r)
 	}
 	for i := range line {
-		line[len(line)-1-i].Cancel()
-		line[len(line)-1-i].Cancel()
+		line[len(line)-1-i].Release()
+		line[len(line)-1-i].Release()
 	}
-	require.Equal(t, before, l.Peek("k", 1))
+	require.Equal(t, before, l.Peek(l.Key("k"), 1))
 }
 
 // TestAllThatIsRefusedLetsNoneThroughLater (I1): a log, 2 in any 10 s, behind which another limit refuses. Its refund
@@ -93,11 +93,11 @@ func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	require.True(t, l.Allow("k"))
 	own.Refund(1)
 	own.Refund(1)
-	require.EqualValues(t, 1, l.Peek("k", 0).Remaining)
+	require.EqualValues(t, 1, l.Peek(l.Key("k"), 0).Remaining)
 	h.advance(time.Second)
 	require.True(t, l.Allow("k"))
 	require.False(t, l.Allow("k"), "two lie in the last ten seconds")
-	require.Equal(t, 9*time.Second, l.Peek("k", 1).RetryAfter)
+	require.Equal(t, 9*time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 }
 
 // TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt the log forgets the oldest, and so never lets more through.
@@ -106,7 +106,7 @@ func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	require.True(t, l.Allow("k"))
 	h.advance(9 * time.Second)
 	require.True(t, l.Allow("k"))
-	l.Refund("k", 1)
+	l.Refund(l.Key("k"), 1)
 	h.advance(time.Second)
 	require.True(t, l.Allow("k"))
 	require.False(t, l.Allow("k"))
@@ -147,7 +147,7 @@ func TestARefundBehindATimeAhead(t *testing.T) {
 	require.True(t, l.TakeKey(k, 1).Allowed)
 	h.advance(400 * time.Millisecond)
 	require.True(t, l.TakeAt(k, 1, begun.Add(1100*time.Millisecond)).Allowed)
-	l.RefundKey(k, 1)
+	l.Refund(k, 1)
 	require.True(t, l.TakeKey(k, 1).Allowed, "the third in this second that is not given back")
 	require.False(t, l.TakeKey(k, 1).Allowed, "the fourth")
 }
@@ -229,25 +229,25 @@ func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 			require.True(t, empty.Allow("k"))
 			answers := make([]Answer, 3)
 			other, _ := newLimiter(t, a.policy(5))
-			allowed, err := TakeAll([]Request{{l, l.Key("k"), 3}, {empty, empty.Key("k"), 1},
-				{other, other.Key("k"), 2}}, answers)
+			allowed, err := TakeAll([]Request{{Limiter: l, Key: l.Key("k"), N: 3}, {Limiter: empty, Key: empty.Key("k"), N: 1},
+				{Limiter: other, Key: other.Key("k"), N: 2}}, answers)
 			require.NoError(t, err)
 			require.False(t, allowed)
 			require.Equal(t, []bool{true, false, true}, []bool{answers[0].Decision.Allowed, answers[1].Decision.Allowed,
 				answers[2].Decision.Allowed})
-			require.Equal(t, l.Peek("fresh", 3), answers[0].Decision)
-			require.Equal(t, empty.Peek("k", 1), answers[1].Decision)
-			require.Equal(t, other.Peek("fresh", 2), answers[2].Decision)
+			require.Equal(t, l.Peek(l.Key("fresh"), 3), answers[0].Decision)
+			require.Equal(t, empty.Peek(empty.Key("k"), 1), answers[1].Decision)
+			require.Equal(t, other.Peek(other.Key("fresh"), 2), answers[2].Decision)
 			h.advance(time.Nanosecond)
-			require.Equal(t, l.Peek("fresh", 1), l.Peek("k", 1))
+			require.Equal(t, l.Peek(l.Key("fresh"), 1), l.Peek(l.Key("k"), 1))
 
-			allowed, err = TakeAll([]Request{{l, l.Key("k"), 3}, {other, other.Key("k"), 2}}, answers)
+			allowed, err = TakeAll([]Request{{Limiter: l, Key: l.Key("k"), N: 3}, {Limiter: other, Key: other.Key("k"), N: 2}}, answers)
 			require.NoError(t, err)
 			require.True(t, allowed)
 			require.EqualValues(t, 97, answers[0].Decision.Remaining)
 			answers[0].Receipt.Refund(3)
-			require.EqualValues(t, 100, l.Peek("k", 0).Remaining)
-			_, err = TakeAll([]Request{{l, l.Key("k"), 3}, {other, other.Key("k"), 2}}, answers[:1])
+			require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)
+			_, err = TakeAll([]Request{{Limiter: l, Key: l.Key("k"), N: 3}, {Limiter: other, Key: other.Key("k"), N: 2}}, answers[:1])
 			require.ErrorContains(t, err, "2 requests and room for 1 answers")
 		})
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/internal/pause"
@@ -24,113 +22,65 @@ var (
 	ErrInFlight = errors.New("a limit in flight has nothing to wait for")
 )
 
-// A Reservation is tokens that were taken ahead of their time. It may be used from any goroutine.
-type Reservation struct {
-	done    atomic.Bool // cancelled, or its receipt was given out
-	receipt Receipt
-	until   int64 // when the tokens are there
-	delay   time.Duration
-}
-
-// Delay returns how long to wait, from the moment of the reservation, before the tokens are
-// there; 0 if they were.
-func (r *Reservation) Delay() time.Duration { return r.delay }
-
-// Cancel gives the tokens back if their time has not come yet, and if no other has taken or reserved behind them. Else
-// it gives what those behind leave ([Receipt.Refund]), and the rest is lost: they were told when to go and do not move
-// up, and there is no place in a bucket for a gap between them. So a long queue from which all but the last go away is
-// hardly shorter, and Cancel never lets more go at one time than the limit. Cancelling twice is harmless.
-func (r *Reservation) Cancel() {
-	if !r.done.Swap(true) && r.receipt.limiter != nil && r.receipt.limiter.clock.latest() < r.until {
-		r.receipt.Refund(math.MaxUint64)
-	}
-}
-
-// Receipt returns the receipt for the tokens, by which they can be given back after their time has come, too: for a
-// request that waited for them and cost less in the end, or nothing ([Receipt.Refund]). From then on the receipt stands
-// for them: Cancel does nothing, and a second call returns the receipt for nothing, as it does after Cancel.
-func (r *Reservation) Receipt() Receipt {
-	if r.done.Swap(true) {
-		return Receipt{}
-	}
-	return r.receipt
-}
-
-// Reserve takes n tokens from the key, all or none, ahead of their time if they will be
-// there within maxWait. The caller waits for Delay and then goes on, or cancels. It is
-// shorthand for ReserveKey(l.Key(key), n, maxWait).
+// Reserve takes n tokens from the key, all or none, ahead of their time if they will be there within maxWait. The
+// caller waits for delay and then goes on. A caller that does not wait gives the tokens back by [Receipt.Release], as
+// far as no other has taken or reserved behind them. The rest is lost then: those behind were told when to go and do
+// not move up ([Limiter.Queue]). So a long queue from which all but the last go away is hardly shorter, and no more go
+// at one time than the limit. A request that has waited and cost less in the end is refunded or settled as any other.
 //
 // Reservations stand in line: each takes its tokens behind those taken or reserved before, in the
 // order in which the calls changed the key's record, and requests that do not wait are refused
 // meanwhile. The line is never longer than 2^51 ticks of the bucket, burst included: 26
 // days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong], [ErrNotTokenBucket] or [ErrInFlight], with the numbers; then the reservation
-// is nil. A reservation is allocated, 96 bytes.
-func (l *Limiter) Reserve(key string, n uint64, maxWait time.Duration) (*Reservation, error) {
-	return l.ReserveKey(l.madeKey(key), n, maxWait)
+// The error is [ErrNever], [ErrTooLong], [ErrNotTokenBucket] or [ErrInFlight], with the numbers; then the receipt is
+// for nothing. Reserve does not allocate without an error.
+func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
+	l.requireMade()
+	var tokens reservation
+	if err := l.reserve(&tokens, k, n, maxWait); err != nil {
+		return Receipt{}, 0, fmt.Errorf("engine: Reserve(%d): %w", n, err)
+	}
+	return tokens.receipt, tokens.delay, nil
 }
 
-// ReserveKey is [Limiter.Reserve] for a key that is hashed already.
-func (l *Limiter) ReserveKey(k Key, n uint64, maxWait time.Duration) (*Reservation, error) {
-	l.requireMade()
-	r := &Reservation{}
+// A reservation is tokens that were taken ahead of their time.
+type reservation struct {
+	receipt Receipt
+	plan    *shard.Plan // by which they were reserved; nil if nothing was taken
+	until   int64       // when the tokens are there
+	delay   time.Duration
+}
+
+// reserve makes r a reservation from now on.
+func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration) error {
+	switch {
+	case l.table.Plan().InFlight():
+		return ErrInFlight
+	case !l.table.Buckets():
+		return ErrNotTokenBucket
+	case n == 0:
+		return nil
+	}
 	nanos := l.clock.surely()
-	if err := l.reserve(r, k, n, nanos, nanos, maxWait); err != nil {
-		return nil, fmt.Errorf("engine: Reserve(%d): %w", n, err)
-	}
-	return r, nil
-}
-
-// ReserveAt is ReserveKey at a time that the caller supplies: see [Limiter.TakeAt]. A time that is further ahead than
-// [MaxLead] is an error, and nothing is taken.
-func (l *Limiter) ReserveAt(k Key, n uint64, now time.Time, maxWait time.Duration) (*Reservation, error) {
-	l.requireMade()
-	nanos, clock, early := l.instant(now)
-	if early > 0 {
-		return nil, tooEarly("ReserveAt", now, early)
-	}
-	r := &Reservation{}
-	if err := l.reserve(r, k, n, nanos, clock, maxWait); err != nil {
-		return nil, fmt.Errorf("engine: ReserveAt(%d): %w", n, err)
-	}
-	return r, nil
-}
-
-func (l *Limiter) reserve(r *Reservation, k Key, n uint64, nanos, clock int64, maxWait time.Duration) error {
-	_, err := l.reserveBy(r, k, n, nanos, clock, maxWait)
-	return err
-}
-
-// reserveBy is reserve, and returns the plan by which it was made; nil if nothing was taken.
-func (l *Limiter) reserveBy(r *Reservation, k Key, n uint64, nanos, clock int64, maxWait time.Duration) (*shard.Plan, error) {
-	if l.table.Plan().InFlight() {
-		return nil, ErrInFlight
-	}
-	if !l.table.Buckets() {
-		return nil, ErrNotTokenBucket
-	}
-	if n == 0 {
-		return nil, nil
-	}
 	place := l.table.Find(k.hash)
 	ends := l.table.Ends(place)
-	o := l.table.ReserveAt(place, nanos, clock, n, k.quota, max(maxWait, 0))
+	o := l.table.ReserveAt(place, nanos, nanos, n, k.quota, max(maxWait, 0))
 	switch o.Verdict {
 	case shard.TooMuch:
-		return nil, fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
+		return fmt.Errorf("%w of %d", ErrNever, limitOf(o.Plan, k))
 	case shard.Admitted:
-		r.delay = later(o.At-nanos, o.OverdrawnOf(k.quota))
+		r.plan, r.delay = o.Plan, later(o.At-nanos, o.OverdrawnOf(k.quota))
 		r.until = nanos + int64(r.delay)
 		r.receipt.limiter, r.receipt.hash = l, k.hash
 		r.receipt.of.Enter(&o, n, k.quota, ends)
-		return o.Plan, nil
+		return nil
 	case shard.Unrecorded, shard.UnlimitedQuota: // nothing was taken
-		return nil, nil
+		return nil
 	}
 	var d Decision
 	l.decide(&d, k, o, o.Plan.StatusOf(o.State, o.At, n, k.quota), nanos, n)
-	return nil, fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
+	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
 // Wait waits until n tokens are there and takes them. It fails at once, having taken
@@ -138,13 +88,14 @@ func (l *Limiter) reserveBy(r *Reservation, k Key, n uint64, nanos, clock int64,
 // the limit ([ErrNever]; [ErrTooLong], which is also a context.DeadlineExceeded); and with the context's error if that
 // is done while it waits. Then those behind it move up ([Turn.Leave]). It is shorthand for WaitKey(ctx, l.Key(key), n).
 //
-// On a token bucket waiters are served in the order in which they came ([Limiter.QueueKey]). On the other algorithms a
+// On a token bucket waiters are served in the order in which they came ([Limiter.Queue]). On the other algorithms a
 // waiter asks again when its tokens should be there, and another request may have been faster. On [Concurrency] it is
 // an error, [ErrInFlight].
 //
 // It waits in real time, so the limiter's clock should go with that: not [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
-	return l.WaitKey(ctx, l.madeKey(key), n)
+	l.requireMade()
+	return l.WaitKey(ctx, l.Key(key), n)
 }
 
 // WaitKey is [Limiter.Wait] for a key that is hashed already.

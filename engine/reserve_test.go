@@ -54,14 +54,14 @@ func TestWaitFailsAtOnceBeyondTheDeadline(t *testing.T) {
 		t.Run(policy.String(), func(t *testing.T) {
 			inBubble(t, policy, func(t *testing.T, l *Limiter) {
 				require.True(t, l.Take("k", 5).Allowed)
-				before := l.Peek("k", 5)
+				before := l.Peek(l.Key("k"), 5)
 				ctx, cancel := context.WithTimeout(t.Context(), before.RetryAfter-1)
 				defer cancel()
 				begin := time.Now()
 				require.ErrorIs(t, l.Wait(ctx, "k", 5), ErrTooLong)
 				require.ErrorIs(t, l.Wait(ctx, "k", 6), ErrNever)
 				require.Zero(t, time.Since(begin))
-				require.Equal(t, before, l.Peek("k", 5), "nothing was taken")
+				require.Equal(t, before, l.Peek(l.Key("k"), 5), "nothing was taken")
 				ctx2, cancel2 := context.WithTimeout(t.Context(), before.RetryAfter+1)
 				defer cancel2()
 				require.NoError(t, l.Wait(ctx2, "k", 5), "just before the deadline")
@@ -83,78 +83,75 @@ func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { assert.ErrorIs(t, l.Wait(ctx, "k", 2), context.Canceled) })
 		synctest.Wait()
-		require.Equal(t, 3*time.Second, l.Peek("k", 1).RetryAfter)
+		require.Equal(t, 3*time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 		cancel()
 		all.Wait()
-		require.Equal(t, time.Second, l.Peek("k", 1).RetryAfter)
+		require.Equal(t, time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 
-		r, err := l.Reserve("k", 1, time.Minute)
+		r, err := l.ahead(l.Key("k"), 1, time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, time.Second, r.Delay())
+		require.Equal(t, time.Second, r.delay)
 		time.Sleep(time.Second)
-		r.Cancel()
-		require.Equal(t, time.Second, l.Peek("k", 1).RetryAfter, "too late to cancel: the token was there")
-		r, err = l.Reserve("k", 1, time.Minute)
+		require.True(t, r.Release())
+		require.Zero(t, l.Peek(l.Key("k"), 1).RetryAfter, "its time had come, and it was not used")
+		require.True(t, l.Allow("k"))
+		r, err = l.ahead(l.Key("k"), 1, time.Minute)
 		require.NoError(t, err)
-		r.Cancel()
-		r.Cancel()
-		require.Equal(t, time.Second, l.Peek("k", 1).RetryAfter)
+		require.True(t, r.Release())
+		require.False(t, r.Release())
+		require.Equal(t, time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 	})
 }
 
 // The line has an end, and says so.
 func TestReserveHasAnEnd(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
-		_, err := l.Reserve("k", 3, time.Hour)
+		_, err := l.ahead(l.Key("k"), 3, time.Hour)
 		require.ErrorIs(t, err, ErrNever)
-		r, err := l.Reserve("k", 2, 0)
+		r, err := l.ahead(l.Key("k"), 2, 0)
 		require.NoError(t, err)
-		require.Zero(t, r.Delay())
-		_, err = l.Reserve("k", 1, time.Second-1)
+		require.Zero(t, r.delay)
+		_, err = l.ahead(l.Key("k"), 1, time.Second-1)
 		require.ErrorIs(t, err, ErrTooLong)
 		require.ErrorContains(t, err, "1s, and 999.999999ms is the longest")
-		r, err = l.Reserve("k", 1, time.Second)
+		r, err = l.ahead(l.Key("k"), 1, time.Second)
 		require.NoError(t, err)
-		require.Equal(t, time.Second, r.Delay())
+		require.Equal(t, time.Second, r.delay)
 		for err == nil {
-			_, err = l.Reserve("k", 2, Never)
-			if l.Peek("k", 1).ResetAfter < 25*24*time.Hour {
-				_, _ = l.Reserve("k", 2, Never)
+			_, err = l.ahead(l.Key("k"), 2, Never)
+			if l.Peek(l.Key("k"), 1).ResetAfter < 25*24*time.Hour {
+				_, _ = l.ahead(l.Key("k"), 2, Never)
 			}
 		}
 		require.ErrorIs(t, err, ErrTooLong, "2^51 ns")
-		assert.InDelta(t, float64(1<<51), float64(l.Peek("k", 1).ResetAfter), 3e9)
+		assert.InDelta(t, float64(1<<51), float64(l.Peek(l.Key("k"), 1).ResetAfter), 3e9)
 	})
 	inBubble(t, FixedWindow(1, time.Second), func(t *testing.T, l *Limiter) {
-		_, err := l.Reserve("k", 1, time.Hour)
+		_, err := l.ahead(l.Key("k"), 1, time.Hour)
 		require.ErrorIs(t, err, ErrNotTokenBucket)
 	})
 }
 
-// TestTheReceiptOfAReservation: what was reserved goes back by it once its time has come, and only by it.
+// TestTheReceiptOfAReservation: what was reserved goes back by it once its time has come, and no more than that.
 func TestTheReceiptOfAReservation(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
-		ahead, err := l.Reserve("k", 2, time.Minute)
+		ahead, err := l.ahead(l.Key("k"), 2, time.Minute)
 		require.NoError(t, err)
-		time.Sleep(ahead.Delay())
-		receipt := ahead.Receipt()
-		ahead.Cancel()
-		again := ahead.Receipt()
-		again.Refund(2)
-		require.Zero(t, l.Peek("k", 0).Remaining)
-		receipt.Refund(1)
-		require.EqualValues(t, 1, l.Peek("k", 0).Remaining)
-		receipt.Refund(9)
-		require.EqualValues(t, 2, l.Peek("k", 0).Remaining)
+		time.Sleep(ahead.delay)
+		require.Zero(t, l.Peek(l.Key("k"), 0).Remaining)
+		ahead.Refund(1)
+		require.EqualValues(t, 1, l.Peek(l.Key("k"), 0).Remaining)
+		ahead.Refund(9)
+		require.EqualValues(t, 2, l.Peek(l.Key("k"), 0).Remaining)
 
 		require.True(t, l.Take("k", 2).Allowed)
-		ahead, err = l.Reserve("k", 2, time.Minute)
+		ahead, err = l.ahead(l.Key("k"), 2, time.Minute)
 		require.NoError(t, err)
-		ahead.Cancel()
-		receipt = ahead.Receipt()
-		receipt.Refund(2)
-		require.Equal(t, 2*time.Second, l.Peek("k", 0).ResetAfter, "it was cancelled, once")
+		require.True(t, ahead.Release())
+		ahead.Refund(2)
+		require.Zero(t, ahead.Settle(9))
+		require.Equal(t, 2*time.Second, l.Peek(l.Key("k"), 0).ResetAfter, "it was released, once")
 	})
 }
 
@@ -162,15 +159,15 @@ func TestTheReceiptOfAReservation(t *testing.T) {
 func TestSetPolicyKeepsReservations(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		for range 3 {
-			_, err := l.Reserve("k", 2, time.Minute)
+			_, err := l.ahead(l.Key("k"), 2, time.Minute)
 			require.NoError(t, err)
 		}
-		require.Equal(t, 6*time.Second, l.Peek("k", 1).ResetAfter)
+		require.Equal(t, 6*time.Second, l.Peek(l.Key("k"), 1).ResetAfter)
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(10), 4)))
-		require.Equal(t, 4200*time.Millisecond, l.Peek("k", 1).ResetAfter, "the last goes in four seconds, as it was told")
-		require.Equal(t, 3900*time.Millisecond, l.Peek("k", 1).RetryAfter)
+		require.Equal(t, 4200*time.Millisecond, l.Peek(l.Key("k"), 1).ResetAfter, "the last goes in four seconds, as it was told")
+		require.Equal(t, 3900*time.Millisecond, l.Peek(l.Key("k"), 1).RetryAfter)
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), 2)))
-		require.Equal(t, 7800*time.Millisecond, l.Peek("k", 1).ResetAfter)
+		require.Equal(t, 7800*time.Millisecond, l.Peek(l.Key("k"), 1).ResetAfter)
 	})
 }
 

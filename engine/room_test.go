@@ -26,7 +26,7 @@ func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 		for range tries {
 			id++
 			if k := l.KeyUint64(id); l.AllowKey(k) {
-				l.ResetKey(k)
+				l.Reset(k)
 			}
 		}
 		return tries / float64(l.Stats().NoRoom-before)
@@ -38,7 +38,7 @@ func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	fresh := oneIn()
 	for range 2 {
 		for i := range live {
-			l.ResetKey(live[i])
+			l.Reset(live[i])
 			live[i] = insert()
 		}
 	}

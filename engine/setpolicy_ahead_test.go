@@ -29,7 +29,7 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	require.True(t, l.TakeAt(l.Key("another"), 1, ahead).Allowed)
 	require.NoError(t, l.SetPolicy(fast))
 	h.advance(500 * time.Millisecond)
-	assert.Zero(t, l.Peek("k", 1).ResetAfter)
+	assert.Zero(t, l.Peek(l.Key("k"), 1).ResetAfter)
 }
 
 // TestASetterThatIsSuspended (I1): between its clock and the moment from which on the new policy holds others take, by
@@ -66,13 +66,13 @@ func TestASetterThatIsSuspended(t *testing.T) {
 func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
-	r, err := l.Reserve("k", 10, time.Minute)
+	r, err := l.ahead(l.Key("k"), 10, time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, 10*time.Second, r.Delay())
+	require.Equal(t, 10*time.Second, r.delay)
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), 100)))
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(100), 100)))
 	h.advance(10 * time.Second)
-	assert.LessOrEqual(t, l.Peek("k", 0).Remaining, uint64(90), "ten go now")
+	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
 // TestASlowerRateWhileSomeWait (I1): what was taken under a limit that has been higher counts when that comes back.
@@ -83,10 +83,10 @@ func TestASlowerRateWhileSomeWait(t *testing.T) {
 		require.True(t, l.Take("k", 1000).Allowed)
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(1), 10)))
 		l.Take(waits, 10)
-		_, err := l.Reserve(waits, 1, time.Hour)
+		_, err := l.ahead(l.Key(waits), 1, time.Hour)
 		require.NoError(t, err)
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(0.01), 1000)))
-		assert.Zero(t, l.Peek("k", 0).Remaining, name)
+		assert.Zero(t, l.Peek(l.Key("k"), 0).Remaining, name)
 	}
 }
 
@@ -123,11 +123,11 @@ func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 					all = append(all, going{now + lead, n})
 				}
 			case 4:
-				if r, err := l.ReserveAt(k, n, at, time.Minute>>random.IntN(12)); err == nil {
-					all = append(all, going{now + lead + r.Delay(), n})
+				if r, err := l.ahead(k, n, time.Minute>>random.IntN(12)); err == nil {
+					all = append(all, going{now + r.delay, n})
 				}
 			case 5:
-				_, _ = l.ReserveKey(near, n, time.Minute>>random.IntN(12))
+				_, _ = l.ahead(near, n, time.Minute>>random.IntN(12))
 			default:
 				if l.TakeKey(k, n).Allowed {
 					all = append(all, going{now, n})

@@ -28,7 +28,7 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 			require.True(t, l.TakeKey(half, 50).Allowed)
 			var before [2]Decision
 			for i, k := range []Key{drained, half} {
-				before[i] = l.PeekKey(k, 100)
+				before[i] = l.Peek(k, 100)
 			}
 			for range 5 {
 				require.NoError(t, l.SetPolicy(change.to, plan, change.to))
@@ -37,7 +37,7 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 				l.Sweep()
 			}
 			for i, k := range []Key{drained, half} {
-				assert.Equal(t, before[i], l.PeekKey(k, 100))
+				assert.Equal(t, before[i], l.Peek(k, 100))
 			}
 			h.advance(36 * time.Second)
 			assert.True(t, l.AllowKey(drained))
@@ -54,14 +54,14 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 		require.NoError(t, err)
 		return q
 	}
-	require.True(t, l.TakeQuota("k", quota(), 1).Allowed)
+	require.True(t, l.TakeKey(l.Key("k").With(quota()), 1).Allowed)
 	for _, rate := range []Rate{PerHour(1000), PerHour(10), PerSecond(3), PerHour(1000)} {
 		require.NoError(t, l.SetPolicy(TokenBucket(rate, 1)))
 	}
 	h.advance(time.Hour - time.Second)
-	require.False(t, l.TakeQuota("k", quota(), 1).Allowed)
+	require.False(t, l.TakeKey(l.Key("k").With(quota()), 1).Allowed)
 	h.advance(time.Second + 4*time.Nanosecond)
-	require.True(t, l.TakeQuota("k", quota(), 1).Allowed)
+	require.True(t, l.TakeKey(l.Key("k").With(quota()), 1).Allowed)
 
 	l, _ = newLimiter(t, FixedWindow(10, time.Minute))
 	window := func() Quota {
@@ -69,9 +69,9 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 		require.NoError(t, err)
 		return q
 	}
-	require.True(t, l.TakeQuota("k", window(), 10).Allowed)
+	require.True(t, l.TakeKey(l.Key("k").With(window()), 10).Allowed)
 	require.NoError(t, l.SetPolicy(FixedWindow(10, time.Hour)))
-	require.Equal(t, time.Minute, l.TakeQuota("k", window(), 1).RetryAfter)
+	require.Equal(t, time.Minute, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
 }
 
 // TestAChangeToAndFro (I1): what was taken under a high limit counts when that comes back, however low it was
@@ -96,8 +96,8 @@ func TestAChangeToAndFro(t *testing.T) {
 					require.False(t, l.Allow("k"))
 				}
 				require.NoError(t, l.SetPolicy(policy(1000)))
-				assert.LessOrEqual(t, l.Peek("k", 0).Remaining, uint64(20))
-				assert.EqualValues(t, 1000, l.Peek("other", 0).Remaining, "a raised limit is there at once")
+				assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(20))
+				assert.EqualValues(t, 1000, l.Peek(l.Key("other"), 0).Remaining, "a raised limit is there at once")
 			}
 		})
 	}
@@ -126,9 +126,9 @@ func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 func TestAFasterRateWhileSomeWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
-	r, err := l.Reserve("k", 10, time.Minute)
+	r, err := l.ahead(l.Key("k"), 10, time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, 10*time.Second, r.Delay())
+	require.Equal(t, 10*time.Second, r.delay)
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(100), 10)))
 	h.advance(9900 * time.Millisecond)
 	assert.False(t, l.Allow("k"), "ten go in a tenth of a second")
@@ -148,9 +148,9 @@ func TestATierThatWasBlocked(t *testing.T) {
 		require.NoError(t, l.SetPolicy(own, fixed))
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 1), fixed))
 		require.NoError(t, l.SetPolicy(own, TokenBucket(PerHour(10), 600)))
-		assert.Zero(t, l.PeekKey(k, 0).Remaining)
+		assert.Zero(t, l.Peek(k, 0).Remaining)
 		require.NoError(t, l.SetPolicy(own, TokenBucket(PerHour(1000), 1000)))
-		assert.Zero(t, l.PeekKey(k, 0).Remaining)
+		assert.Zero(t, l.Peek(k, 0).Remaining)
 	}
 }
 
@@ -164,9 +164,9 @@ func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	l, _ = newLimiter(t, TokenBucket(PerHour(1000), 1000))
 	require.True(t, l.Take("k", 1000).Allowed)
 	require.NoError(t, l.SetPolicy(TokenBucket(PerHour(1), 10)))
-	assert.InDelta(t, 991*time.Hour, l.Peek("k", 1).RetryAfter, float64(time.Second))
+	assert.InDelta(t, 991*time.Hour, l.Peek(l.Key("k"), 1).RetryAfter, float64(time.Second))
 	require.NoError(t, l.SetPolicy(TokenBucket(PerHour(1000), 1000)))
-	assert.Zero(t, l.Peek("k", 0).Remaining)
+	assert.Zero(t, l.Peek(l.Key("k"), 0).Remaining)
 
 	l, _ = newLimiter(t, SlidingWindow(1<<20, time.Hour))
 	require.ErrorContains(t, l.SetPolicy(SlidingWindow(10, time.Microsecond)), "1048577 of earlier limits")

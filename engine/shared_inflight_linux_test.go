@@ -40,7 +40,7 @@ func TestSharedInFlightWorker(t *testing.T) {
 	fmt.Println("ready")
 	for counts[stopped].Load() == 0 {
 		i := rand.IntN(inFlightKeys)
-		entry, d := l.Enter("key " + strconv.Itoa(i))
+		d, entry := l.TakeReceipt(l.Key("key "+strconv.Itoa(i)), 1)
 		counts[decisions].Add(1)
 		if !d.Allowed {
 			continue
@@ -85,9 +85,9 @@ func TestSharedInFlightKilled(t *testing.T) {
 	survivor.Sweep()
 	assert.Zero(t, survivor.Stats().Keys)
 	for i := range inFlightKeys {
-		_, d := survivor.Enter("key " + strconv.Itoa(i))
+		d, _ := survivor.TakeReceipt(survivor.Key("key "+strconv.Itoa(i)), 1)
 		assert.True(t, d.Allowed, "key %d", i)
-		_, d = survivor.Enter("key " + strconv.Itoa(i))
+		d, _ = survivor.TakeReceipt(survivor.Key("key "+strconv.Itoa(i)), 1)
 		assert.False(t, d.Allowed, "key %d", i)
 	}
 }
@@ -101,7 +101,7 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	defer l.Close()
 	hold := func() *exec.Cmd { return processOf(t, "TestSharedInFlightHolder", path) }
 	enters := func() bool {
-		e, d := l.Enter("key")
+		d, e := l.TakeReceipt(l.Key("key"), 1)
 		e.Release()
 		return d.Allowed
 	}
@@ -132,7 +132,7 @@ func TestSharedInFlightHolder(t *testing.T) {
 	}
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
 	require.NoError(t, err)
-	_, d := l.Enter("key")
+	d, _ := l.TakeReceipt(l.Key("key"), 1)
 	require.True(t, d.Allowed)
 	fmt.Println("ready")
 	select {}
@@ -146,10 +146,10 @@ func TestSharedInFlight(t *testing.T) {
 	l, err := New(Concurrency(5, time.Minute), Shared(path), MaxKeys(100), ClockFunc(func() time.Time { return now }), Tiers(Concurrency(8, time.Minute)))
 	require.NoError(t, err)
 	defer l.Close()
-	left := func() uint64 { return l.Peek("key", 1).Remaining }
-	two, d := l.EnterN("key", 2)
+	left := func() uint64 { return l.Peek(l.Key("key"), 1).Remaining }
+	d, two := l.TakeReceipt(l.Key("key"), 2)
 	assert.Equal(t, Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: time.Minute}, d)
-	_, d = l.EnterN("key", 4)
+	d, _ = l.TakeReceipt(l.Key("key"), 4)
 	assert.Equal(t, Decision{Limit: 5, Remaining: 3, RetryAfter: time.Minute, ResetAfter: time.Minute}, d)
 	two.Release()
 	two.Release()
@@ -161,9 +161,9 @@ func TestSharedInFlight(t *testing.T) {
 	part.Refund(2)
 	assert.EqualValues(t, 5, left(), "until all of it does")
 
-	reset, _ := l.Enter("key")
-	l.Reset("key")
-	again, _ := l.EnterN("key", 4)
+	_, reset := l.TakeReceipt(l.Key("key"), 1)
+	l.Reset(l.Key("key"))
+	_, again := l.TakeReceipt(l.Key("key"), 4)
 	reset.Release()
 	assert.EqualValues(t, 1, left())
 	require.NoError(t, l.SetPolicy(Concurrency(3, time.Minute), Concurrency(8, time.Minute)))
@@ -171,14 +171,14 @@ func TestSharedInFlight(t *testing.T) {
 	assert.True(t, l.TakeKey(l.Key("key").Tier(1), 4).Allowed, "4 of another tier's 8 are taken")
 	again.Release()
 	assert.EqualValues(t, 0, left(), "4 of 3")
-	l.Refund("key", 4)
+	l.Refund(l.Key("key"), 4)
 	assert.EqualValues(t, 3, left())
 
-	late, _ := l.Enter("key")
+	_, late := l.TakeReceipt(l.Key("key"), 1)
 	now = now.Add(time.Minute + time.Microsecond) // changes of the policy have taken some nanoseconds
 	l.Sweep()
 	assert.EqualValues(t, 3, left())
-	next, _ := l.EnterN("key", 2)
+	_, next := l.TakeReceipt(l.Key("key"), 2)
 	late.Release()
 	assert.EqualValues(t, 1, left())
 	assert.EqualValues(t, 1, l.Stats().Forgotten)
@@ -187,12 +187,12 @@ func TestSharedInFlight(t *testing.T) {
 	other, err := New(Concurrency(3, time.Minute), Shared(copied), MaxKeys(100), ClockFunc(func() time.Time { return now }), Tiers(Concurrency(8, time.Minute)))
 	require.NoError(t, err)
 	defer other.Close()
-	assert.EqualValues(t, 3, other.Peek("key", 1).Remaining, "who holds it holds it in the other file")
+	assert.EqualValues(t, 3, other.Peek(other.Key("key"), 1).Remaining, "who holds it holds it in the other file")
 	next.Release()
 	l.Sweep()
 	assert.Zero(t, l.Stats().Keys)
 	allocations := testing.AllocsPerRun(100, func() {
-		e, _ := l.Enter("key")
+		_, e := l.TakeReceipt(l.Key("key"), 1)
 		e.Release()
 	})
 	assert.Zero(t, allocations)
@@ -203,23 +203,23 @@ func TestSharedInFlightWithoutRoom(t *testing.T) {
 	l, err := New(Concurrency(atomicbucket.MaxInFlight, time.Hour), Shared(filepath.Join(t.TempDir(), "table")), MaxKeys(1), Shards(1))
 	require.NoError(t, err)
 	defer l.Close()
-	var held []Entry
+	var held []Receipt
 	for i := range spareEntries { // one key has no slots to speak of
-		e, d := l.Enter("key " + strconv.Itoa(i%2))
+		d, e := l.TakeReceipt(l.Key("key "+strconv.Itoa(i%2)), 1)
 		require.True(t, d.Allowed, i)
 		held = append(held, e)
 	}
-	_, d := l.Enter("key 0")
+	d, _ := l.TakeReceipt(l.Key("key 0"), 1)
 	assert.False(t, d.Allowed)
 	assert.EqualValues(t, 1, l.Stats().NoRoom)
 	held[7].Release()
-	_, d = l.Enter("key 0")
+	d, _ = l.TakeReceipt(l.Key("key 0"), 1)
 	assert.True(t, d.Allowed)
 	for i := range held {
 		held[i].Release()
 	}
 	for i := range 100 {
-		l.Enter("other " + strconv.Itoa(i))
+		l.TakeReceipt(l.Key("other "+strconv.Itoa(i)), 1)
 	}
 	assert.Zero(t, l.Stats().Evictions)
 	assert.Positive(t, l.Stats().NoRoom)

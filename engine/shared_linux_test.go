@@ -76,7 +76,7 @@ func TestSharedWorker(t *testing.T) {
 				}
 				other := "other " + strconv.Itoa(rand.IntN(100))
 				l.Allow(other)
-				l.Reset(other)
+				l.Reset(l.Key(other))
 				counts[decisions].Add(1)
 			}
 		})
@@ -209,7 +209,7 @@ func TestSharedProcessStopped(t *testing.T) {
 // stopWhenDrained waits until every key is drained, and then until all processes have ended.
 func stopWhenDrained(t *testing.T, l *Limiter, counts *[tallyWords]atomic.Uint64, workers []*exec.Cmd) {
 	for i := range sharedKeys {
-		for l.Peek("key "+strconv.Itoa(i), 1).Remaining > 0 {
+		for l.Peek(l.Key("key "+strconv.Itoa(i)), 1).Remaining > 0 {
 			runtime.Gosched()
 		}
 	}

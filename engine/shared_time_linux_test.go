@@ -47,7 +47,7 @@ func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 				l.Allow("other " + strconv.Itoa(i))
 			}
 		},
-		"gives back":      func(l *Limiter) { l.Refund("key", 1) },
+		"gives back":      func(l *Limiter) { l.Refund(l.Key("key"), 1) },
 		"changes limits":  func(l *Limiter) { _ = l.SetPolicy(TokenBucket(PerSecond(1e6), 2)) },
 		"by its own time": func(l *Limiter) { l.TakeAt(l.Key("key"), 1, time.Now().Add(time.Minute)) },
 	} {

@@ -33,7 +33,7 @@ func TestACopyOfATierThatIsBlocked(t *testing.T) {
 		for _, other := range []*Limiter{copied(t, from, own, Tiers(fixed)), copied(t, from, own, Tiers(fixed, tier))} {
 			tiers := append([]Policy{tier}, other.now().all[2:]...)
 			require.NoError(t, other.SetPolicy(own, tiers...))
-			assert.InDelta(t, 500, other.PeekKey(other.Key("k").Tier(1), 0).Remaining, 10)
+			assert.InDelta(t, 500, other.Peek(other.Key("k").Tier(1), 0).Remaining, 10)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestACopyAfterALowerLimit(t *testing.T) {
 		other := copied(t, from, p.low)
 		require.NoError(t, other.SetPolicy(p.slow))
 		require.NoError(t, other.SetPolicy(p.high))
-		assert.Less(t, other.Peek("k", 0).Remaining, uint64(10), "%v: what was taken is taken", p.high)
+		assert.Less(t, other.Peek(other.Key("k"), 0).Remaining, uint64(10), "%v: what was taken is taken", p.high)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestACopyWithOtherTiers(t *testing.T) {
 	require.True(t, l.TakeKey(l.Key("k").Tier(1), 1000).Allowed)
 	for _, tiers := range [][]Policy{{slow}, {slow, tier}, {slow, tier, slow}} {
 		other := copied(t, from, own, Tiers(tiers...))
-		assert.InDelta(t, float64(40*time.Hour), float64(other.PeekKey(other.Key("k").Tier(1), 1).RetryAfter), float64(time.Hour))
+		assert.InDelta(t, float64(40*time.Hour), float64(other.Peek(other.Key("k").Tier(1), 1).RetryAfter), float64(time.Hour))
 	}
 	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(PerHour(1), 1))), "may still owe 1000 tokens")
 }
@@ -101,14 +101,14 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 			k := l.Key("k").Tier(1)
 			require.True(t, l.TakeKey(k, 60).Allowed)
 			require.NoError(t, CopyShared(path, backup))
-			l.ResetKey(k)
+			l.Reset(k)
 			if !own.isTokenBucket() { // all tiers of a window have its length
 				own = c.to
 			}
 			require.NoError(t, l.SetPolicy(own, c.to))
 			for range 2 {
 				require.NoError(t, RestoreShared(backup, path))
-				assert.EqualValues(t, c.left, l.PeekKey(k, 1).Remaining)
+				assert.EqualValues(t, c.left, l.Peek(k, 1).Remaining)
 			}
 		})
 	}
@@ -126,8 +126,8 @@ func TestThePolicyChangesDuringARestore(t *testing.T) {
 	require.True(t, l.Take("k", 60).Allowed)
 	require.True(t, l.Take("other", 60).Allowed)
 	require.NoError(t, CopyShared(path, backup))
-	l.Reset("k")
-	l.Reset("other")
+	l.Reset(l.Key("k"))
+	l.Reset(l.Key("other"))
 	source, err := openDebts(backup)
 	require.NoError(t, err)
 	defer source.Close()
@@ -141,7 +141,7 @@ func TestThePolicyChangesDuringARestore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 4, asked, "two keys, twice")
 	for _, key := range []string{"k", "other"} {
-		assert.EqualValues(t, 40, l.Peek(key, 1).Remaining, key)
+		assert.EqualValues(t, 40, l.Peek(l.Key(key), 1).Remaining, key)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestARestoreSaysWhatHadNoRoom(t *testing.T) {
 	require.Less(t, taken, 10_000)
 	require.NoError(t, CopyShared(path, backup))
 	for i := range uint64(10_000) {
-		l.ResetKey(l.KeyUint64(i))
+		l.Reset(l.KeyUint64(i))
 	}
 	for i := range uint64(10_000) {
 		l.TakeKey(l.KeyUint64(10_000+i), 10)

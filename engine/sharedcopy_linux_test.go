@@ -41,9 +41,9 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 			defer other.Close()
 			for i := range 40 {
 				key := "key " + strconv.Itoa(i)
-				assert.Equal(t, uint64(39-i), other.Peek(key, 1).Remaining, key)
+				assert.Equal(t, uint64(39-i), other.Peek(other.Key(key), 1).Remaining, key)
 			}
-			assert.EqualValues(t, 40, other.Peek("another", 1).Remaining)
+			assert.EqualValues(t, 40, other.Peek(other.Key("another"), 1).Remaining)
 		})
 	}
 }
@@ -102,12 +102,12 @@ func TestRestoreShared(t *testing.T) {
 	}
 	require.NoError(t, CopyShared(path, backup))
 	require.True(t, l.Take("more", 2).Allowed)
-	l.Reset("reset")
+	l.Reset(l.Key("reset"))
 	require.True(t, l.Take("new", 1).Allowed)
 	for range 2 {
 		require.NoError(t, RestoreShared(backup, path))
 		for key, left := range map[string]uint64{"stays": 7, "more": 5, "reset": 3, "new": 9, "never": 10} {
-			assert.Equal(t, left, l.Peek(key, 1).Remaining, key)
+			assert.Equal(t, left, l.Peek(l.Key(key), 1).Remaining, key)
 		}
 	}
 	require.NoError(t, l.CheckFile(), "it is the same file")
@@ -122,8 +122,8 @@ func TestRestoreShared(t *testing.T) {
 	restored, err := dailyShared(path)
 	require.NoError(t, err)
 	defer restored.Close()
-	assert.EqualValues(t, 3, restored.Peek("reset", 1).Remaining)
-	assert.EqualValues(t, 10, restored.Peek("new", 1).Remaining)
+	assert.EqualValues(t, 3, restored.Peek(restored.Key("reset"), 1).Remaining)
+	assert.EqualValues(t, 10, restored.Peek(restored.Key("new"), 1).Remaining)
 }
 
 // TestCopyBesideTraffic: a copy and a restore while others take give nobody more than the limit: of each key at most

@@ -84,17 +84,17 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 				n := 1 + random.Uint64N(min(limit, 3))
 				switch random.IntN(12) {
 				case 0:
-					l.Refund("k", n)
+					l.Refund(l.Key("k"), n)
 					m.refund(now, n)
 				case 1:
 					if random.IntN(5) == 0 {
-						l.Reset("k")
+						l.Reset(l.Key("k"))
 						m.times = nil
 					}
 				case 2:
 					l.Sweep()
 				case 3:
-					check(l.Peek("k", n), n)
+					check(l.Peek(l.Key("k"), n), n)
 				case 4:
 					now = now.Add(time.Duration(random.Int64N(int64(3 * window / 2))))
 				case 5:
@@ -160,12 +160,12 @@ func TestSlidingLogTakenAndGivenBack(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	require.True(t, l.Take("k", 4095).Allowed)
-	before := l.Peek("k", 2)
+	before := l.Peek(l.Key("k"), 2)
 	for range 100_000 {
 		require.True(t, l.Allow("k"))
-		l.Refund("k", 1)
+		l.Refund(l.Key("k"), 1)
 	}
-	require.Equal(t, before, l.Peek("k", 2))
-	l.RefundKey(l.Key("k").Tier(3), 5)
-	require.Equal(t, before, l.Peek("k", 2), "a tier that does not exist is given nothing")
+	require.Equal(t, before, l.Peek(l.Key("k"), 2))
+	l.Refund(l.Key("k").Tier(3), 5)
+	require.Equal(t, before, l.Peek(l.Key("k"), 2), "a tier that does not exist is given nothing")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/procid"
 	"github.com/weir-go/weir/internal/spread"
+	"github.com/weir-go/weir/shard"
 )
 
 // A Spread is a limiter of one token bucket for all requests: a limit of a whole service, or of a large tenant. A
@@ -193,46 +194,15 @@ func (s *Spread) Owed() uint64 {
 	return s.bucket.Owed()
 }
 
-// A SpreadReceipt is for what one take took: see [Spread.TakeReceipt]. The zero receipt is for nothing. It is not safe
-// for concurrent use, and must not be copied once it is in use: a copy would give back the same tokens again.
-type SpreadReceipt struct {
-	limiter *Spread
-	terms   *spread.Terms
-	nanos   int64
-	tokens  uint64 // that were not given back yet
-}
-
-// TakeReceipt is [Spread.Take] with a receipt for what was taken.
-func (s *Spread) TakeReceipt(n uint64) (d Decision, r SpreadReceipt) {
+// TakeReceipt is [Spread.Take] with a receipt for what was taken. It gives back only what has not come back by itself:
+// the cost less rate * the time since. So it gives nothing for a request that took longer than its tokens do, which at
+// high rates is soon. After a change of the policy it gives nothing.
+func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	if o := s.take(&d, n); o.Admitted {
-		r = SpreadReceipt{s, o.Terms, o.Nanos, n}
+		r.spread, r.terms, r.hash = s, o.Terms, uint64(o.Nanos)
+		r.of.EnterNone(n, shard.Quota{})
 	}
 	return d, r
-}
-
-// Refund gives n of the tokens back that the take took, or all that were not given back yet if they are fewer. Only
-// what has not come back by itself is given: the cost less rate * the time since. So it gives nothing for a request
-// that took longer than its tokens do, which at high rates is soon. After a change of the policy it gives nothing.
-func (r *SpreadReceipt) Refund(n uint64) {
-	if n = min(n, r.tokens); n > 0 {
-		r.tokens -= n
-		r.limiter.bucket.Refund(n, r.terms, r.nanos)
-	}
-}
-
-// Settle says what a request has cost that was let in for an estimate. If that is less the difference is given back,
-// as by Refund; if it is more the difference is charged, whether it is there or not, up to [MaxDebt]. lost is how many
-// tokens were not charged for that. It is called once.
-func (r *SpreadReceipt) Settle(actual uint64) (lost uint64) {
-	if r.limiter == nil {
-		return 0
-	}
-	if actual <= r.tokens {
-		r.Refund(r.tokens - actual)
-		return 0
-	}
-	charged, _ := r.limiter.bucket.Charge(actual - r.tokens)
-	return actual - r.tokens - charged
 }
 
 // Charge takes n tokens for what has happened, whether they are there or not, up to [MaxDebt]: without that option 10

@@ -41,18 +41,18 @@ func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 		n := r.Uint64N(4)
 		switch r.IntN(20) {
 		case 0:
-			require.Equal(t, l.Peek("", n), s.Peek(n), "look %d for %d", i, n)
+			require.Equal(t, l.Peek(l.Key(""), n), s.Peek(n), "look %d for %d", i, n)
 		case 1:
 			n += 30
 			fallthrough
 		case 2:
-			_, lost := l.Charge("", n)
+			_, lost := l.Charge(l.Key(""), n)
 			require.Equal(t, lost, s.Charge(n), "charge %d of %d", i, n)
 		case 3:
 			owed, _ := l.Owed(l.Key(""))
 			require.Equal(t, owed, s.Owed(), "look %d", i)
 		case 4:
-			l.Reset("")
+			l.Reset(l.Key(""))
 			s.Reset()
 		default:
 			d := s.Take(n)

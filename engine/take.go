@@ -113,7 +113,7 @@ func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
 // take is TakeKey into d, and returns the outcome, which has no plan if nothing was asked for.
 func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	if n == 0 {
-		*d = l.PeekKey(k, n)
+		*d = l.Peek(k, n)
 		return shard.Outcome{}
 	}
 	if !k.quota.IsTier() {

@@ -32,8 +32,8 @@ func compare(b *testing.B, policy Policy) {
 	}
 	defer l.Close()
 	var keys [64]Key
-	var holds [len(keys)]Hold
-	var entries [len(keys)]Entry
+	var holds [len(keys)]Receipt
+	var entries [len(keys)]Receipt
 	var texts [len(keys)]string
 	for i := range keys {
 		texts[i] = fmt.Sprintf("tenant-%d/user-%d", i%17, i)
@@ -43,22 +43,22 @@ func compare(b *testing.B, policy Policy) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	hold := func(i int) { holds[i], _ = l.HoldKey(keys[i], 2) }
+	hold := func(i int) { _, holds[i] = l.Hold(keys[i], 2) }
 	verbs := []timed{
 		{name: "take", call: func(i int) { l.TakeKey(keys[i], 1) }},
 		{name: "allow", call: func(i int) { l.AllowKey(keys[i]) }},
 		{name: "text-take", call: func(i int) { l.Take(texts[i], 1) }},
-		{name: "text-quota", call: func(i int) { l.TakeQuota(texts[i], quota, 1) }},
+		{name: "text-quota", call: func(i int) { l.TakeKey(l.Key(texts[i]).With(quota), 1) }},
 		{name: "quota", call: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
-		{name: "hold-quota", call: func(i int) { holds[i], _ = l.HoldKey(keys[i].With(quota), 2) }},
-		{name: "charge", call: func(i int) { l.ChargeKey(keys[i], 1) }},
+		{name: "hold-quota", call: func(i int) { _, holds[i] = l.Hold(keys[i].With(quota), 2) }},
+		{name: "charge", call: func(i int) { l.Charge(keys[i], 1) }},
 		{name: "receipt", call: func(i int) { l.TakeReceipt(keys[i], 1) }},
 		{name: "hold", call: hold},
 		{name: "settle", before: hold, call: func(i int) { holds[i].Settle(1) }},
 		{name: "settle-late", before: func(i int) { hold(i); l.TakeKey(keys[i], 1) }, call: func(i int) { holds[i].Settle(1) }},
 		{name: "settle-more", before: hold, call: func(i int) { holds[i].Settle(3) }},
-		{name: "enter", call: func(i int) { entries[i], _ = l.EnterKey(keys[i], 1) }},
-		{name: "release", before: func(i int) { entries[i], _ = l.EnterKey(keys[i], 1) }, call: func(i int) { entries[i].Release() }},
+		{name: "enter", call: func(i int) { _, entries[i] = l.TakeReceipt(keys[i], 1) }},
+		{name: "release", before: func(i int) { _, entries[i] = l.TakeReceipt(keys[i], 1) }, call: func(i int) { entries[i].Release() }},
 	}
 	for i := range verbs {
 		verbs[i].least = time.Hour
@@ -76,7 +76,7 @@ func compare(b *testing.B, policy Policy) {
 			}
 			verbs[v].least = min(verbs[v].least, time.Since(begin))
 			for i := range keys {
-				l.ResetKey(keys[i])
+				l.Reset(keys[i])
 				l.TakeKey(keys[i], 1)
 			}
 		}

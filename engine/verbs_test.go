@@ -17,23 +17,23 @@ func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	var requests []Request
 	for _, n := range []uint64{5, 7, 1} {
 		l := pinned(t, &now, hourly(n))
-		requests = append(requests, Request{l, l.Key("ann"), 1})
+		requests = append(requests, Request{Limiter: l, Key: l.Key("ann"), N: 1})
 	}
 	requests[1].N = 2
 	left := func() (all []uint64) {
 		for _, r := range requests {
-			all = append(all, r.Limiter.PeekKey(r.Key, 0).Remaining)
+			all = append(all, r.Limiter.Peek(r.Key, 0).Remaining)
 		}
 		return all
 	}
-	holds := make([]Hold, 3)
-	d, err := HoldAll(requests, holds)
+	holds := make([]Receipt, 3)
+	d, err := holdAll(requests, holds)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
 	used := []uint64{4, 5, 0}
 	require.Equal(t, used, left())
 
-	d, err = All(requests...)
+	d, err = all(requests...)
 	require.NoError(t, err)
 	assert.False(t, d.Allowed)
 	assert.Equal(t, used, left())
@@ -45,15 +45,15 @@ func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	for _, a := range answers {
 		assert.Equal(t, Receipt{}, a.Receipt)
 	}
-	refused := make([]Hold, 3)
-	d, err = HoldAll(requests, refused)
+	refused := make([]Receipt, 3)
+	d, err = holdAll(requests, refused)
 	require.NoError(t, err)
 	assert.False(t, d.Allowed)
 	assert.Equal(t, time.Hour, d.RetryAfter)
 	assert.Equal(t, used, left())
 	for i := range refused {
 		refused[i].Settle(3)
-		assert.Nil(t, refused[i].receipt.limiter, "there is nothing to settle")
+		assert.Nil(t, refused[i].limiter, "there is nothing to settle")
 	}
 	assert.Equal(t, used, left())
 }
@@ -105,27 +105,6 @@ func TestWaitOfAWindow(t *testing.T) {
 	})
 }
 
-// TestALookFurtherAheadThanMaxLead: the time until it may be taken there, or until its tokens come, whichever is later.
-func TestALookFurtherAheadThanMaxLead(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	l := pinned(t, &now, TokenBucket(PerHour(1), 1))
-	k := l.Key("ann")
-	at := func(lead time.Duration) (bool, time.Duration) {
-		d := l.PeekAt(k, 1, now.Add(lead))
-		return d.Allowed, d.RetryAfter
-	}
-	allowed, wait := at(MaxLead)
-	assert.True(t, allowed)
-	assert.Zero(t, wait)
-	allowed, wait = at(MaxLead + 3*time.Second)
-	assert.False(t, allowed)
-	assert.Equal(t, 3*time.Second, wait)
-	require.True(t, l.TakeKey(k, 1).Allowed)
-	allowed, wait = at(MaxLead + 3*time.Second)
-	assert.False(t, allowed)
-	assert.Equal(t, time.Hour-MaxLead, wait)
-}
-
 // TestARefusalThatIsInDoubtUnderATier (I1): by a coarse clock, a request that is refused, but might not be, is decided
 // once more by the exact one, under its own tier or quota.
 func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
@@ -144,7 +123,7 @@ func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
 				"Allow":       l.AllowKey,
 				"Take":        func(k Key) bool { return l.TakeKey(k, 1).Allowed },
 				"TakeReceipt": func(k Key) bool { d, _ := l.TakeReceipt(k, 1); return d.Allowed },
-				"Hold":        func(k Key) bool { _, d := l.HoldKey(k, 1); return d.Allowed },
+				"Hold":        func(k Key) bool { d, _ := l.Hold(k, 1); return d.Allowed },
 			} {
 				k := of(l.Key(under + verb))
 				assert.Equal(t, []bool{true, true, false, false}, []bool{take(k), take(k), take(k), take(k)}, "%s under a %s", verb, under)

@@ -227,7 +227,7 @@ func (c *clerk) peek(t *rapid.T, key string, n uint64) {
 			want.RetryAfter += time.Duration(late)
 		}
 	}
-	c.requireSame(t, key, want, c.limiter.Peek(key, n), late)
+	c.requireSame(t, key, want, c.limiter.Peek(c.limiter.Key(key), n), late)
 }
 
 // requireSame fills in what is left and when that changes, and compares.
@@ -265,7 +265,7 @@ func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func()
 }
 
 func (c *clerk) reset(key string) {
-	c.limiter.Reset(key)
+	c.limiter.Reset(c.limiter.Key(key))
 	c.models[key].Reset()
 }
 
@@ -276,7 +276,7 @@ func (c *clerk) refund(t *rapid.T, key string, n uint64) {
 	}
 	c.seen = max(c.seen, at)
 	c.models[key].Refund(c.seen, n)
-	c.limiter.Refund(key, n)
+	c.limiter.Refund(c.limiter.Key(key), n)
 }
 
 // setPolicy changes the numbers at the latest time: what every key has taken stays that.
@@ -396,16 +396,16 @@ func (c *clerk) run(t *rapid.T) {
 		"allow": func(t *rapid.T) {
 			key := client.Draw(t, "key")
 			c.take(t, key, 1, now(), func() engine.Decision {
-				before := c.limiter.Peek(key, 1)
+				before := c.limiter.Peek(c.limiter.Key(key), 1)
 				allowed := c.limiter.Allow(key)
 				if !allowed && c.refusal != engine.ChargeNothing { // it has cost something
-					before = c.limiter.Peek(key, 1)
+					before = c.limiter.Peek(c.limiter.Key(key), 1)
 				}
 				if !allowed {
 					before.Allowed = false
 					return before
 				}
-				d := c.limiter.Peek(key, 0)
+				d := c.limiter.Peek(c.limiter.Key(key), 0)
 				d.Allowed, d.RetryAfter = true, 0
 				return d
 			})

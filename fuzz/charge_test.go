@@ -52,7 +52,7 @@ func (c *clerk) charge(t *rapid.T, key string) {
 	if wait > 0 {
 		want.RetryAfter += time.Duration(late)
 	}
-	got, lost := c.limiter.Charge(key, n)
+	got, lost := c.limiter.Charge(c.limiter.Key(key), n)
 	c.requireSame(t, key, want, got, late)
 	require.Equal(t, n-charged, lost, "I2: of a charge of %d", n)
 	c.calls["charge"]++

@@ -17,7 +17,7 @@ type entrant struct {
 	key    string
 	n      uint64
 	period int64 // in which it entered
-	entry  engine.Entry
+	entry  engine.Receipt
 	out    bool // it has left, or was forgotten by a reset
 }
 
@@ -57,7 +57,7 @@ func (d *doorman) now() int64 { return d.clock.nanos.Load() }
 
 // peek holds what a key has in flight against the model.
 func (d *doorman) peek(t *rapid.T, key string) {
-	m, got := d.models[key], d.limiter.Peek(key, 1)
+	m, got := d.models[key], d.limiter.Peek(d.limiter.Key(key), 1)
 	require.Equal(t, m.Remaining(d.now()), got.Remaining, "I2: %s", key)
 	require.Equal(t, time.Duration(m.RetryAfter(d.now(), 1)), got.RetryAfter, "I2: %s", key)
 	require.Equal(t, time.Duration(m.ResetAfter(d.now())), got.ResetAfter, "I2: %s", key)
@@ -67,7 +67,7 @@ func (d *doorman) enter(t *rapid.T, key string) {
 	n := rapid.Uint64Range(1, d.limit).Draw(t, "n")
 	e := &entrant{key: key, n: n}
 	var got engine.Decision
-	e.entry, got = d.limiter.EnterN(key, n)
+	got, e.entry = d.limiter.TakeReceipt(d.limiter.Key(key), n)
 	m := d.models[key]
 	require.Equal(t, m.Take(d.now(), n), got.Allowed, "I1: %d of %s", n, key)
 	if !got.Allowed {
@@ -107,7 +107,7 @@ func (d *doorman) release(t *rapid.T) {
 
 // forget makes as if nothing of a key were in flight.
 func (d *doorman) forget(key string) {
-	d.limiter.Reset(key)
+	d.limiter.Reset(d.limiter.Key(key))
 	d.models[key].Reset()
 	for _, e := range d.entrants {
 		if e.key == key && !e.out {

@@ -66,7 +66,7 @@ func newCashier(t *testing.T, which int, clock *hand) *cashier {
 
 // A deal is what a model knows of a hold.
 type deal struct {
-	hold  *engine.Hold
+	hold  *engine.Receipt
 	with  *cashier
 	key   int
 	taken uint64
@@ -138,7 +138,7 @@ func replayHolds(t *testing.T, data []byte) {
 		c, key := both[which&1], which>>1%heldKeys
 		switch what % 8 {
 		case 0, 1:
-			h, got := c.limiter.HoldKey(c.keys[key], much%16)
+			got, h := c.limiter.Hold(c.keys[key], much%16)
 			d, want := c.take(key, much%16)
 			require.Equal(t, want, got.Allowed, "I1: a hold of %d", much%16)
 			if d.hold = &h; want {
@@ -169,7 +169,7 @@ func replayHolds(t *testing.T, data []byte) {
 		}
 		for _, c := range both {
 			for key, m := range c.models {
-				require.Equal(t, m.Remaining(c.now()), c.limiter.PeekKey(c.keys[key], 0).Remaining, "I2: after call %d, %d", calls, what%8)
+				require.Equal(t, m.Remaining(c.now()), c.limiter.Peek(c.keys[key], 0).Remaining, "I2: after call %d, %d", calls, what%8)
 			}
 		}
 	}
@@ -179,11 +179,11 @@ func replayHolds(t *testing.T, data []byte) {
 func holdBoth(t *testing.T, both [2]*cashier, key int, much uint64) []deal {
 	estimates := [2]uint64{1 + much&7, 1 + much>>4}
 	var requests []engine.Request
-	holds := make([]engine.Hold, len(both))
+	answers := make([]engine.Answer, len(both))
 	for i, c := range both {
-		requests = append(requests, engine.Request{Limiter: c.limiter, Key: c.keys[key], N: estimates[i]})
+		requests = append(requests, engine.Request{Limiter: c.limiter, Key: c.keys[key], N: estimates[i], Hold: true})
 	}
-	got, err := engine.HoldAll(requests, holds)
+	got, err := engine.TakeAll(requests, answers)
 	require.NoError(t, err)
 	var deals []deal
 	want := true
@@ -193,10 +193,10 @@ func holdBoth(t *testing.T, both [2]*cashier, key int, much uint64) []deal {
 			want = false
 			break
 		}
-		d.hold = &holds[i]
+		d.hold = &answers[i].Receipt
 		deals = append(deals, d)
 	}
-	require.Equal(t, want, got.Allowed, "I1: %d and %d", estimates[0], estimates[1])
+	require.Equal(t, want, got, "I1: %d and %d", estimates[0], estimates[1])
 	if !want {
 		for _, d := range deals {
 			require.Zero(t, d.settle(0))
@@ -206,8 +206,7 @@ func holdBoth(t *testing.T, both [2]*cashier, key int, much uint64) []deal {
 	if much%3 > 0 {
 		return deals
 	}
-	lost, err := engine.SettleAll(holds, much%32, much%8)
-	require.NoError(t, err)
-	require.Equal(t, deals[0].settle(much%32)+deals[1].settle(much%8), lost, "I2: all together")
+	require.Equal(t, deals[0].settle(much%32), answers[0].Receipt.Settle(much%32), "I2: the first of both")
+	require.Equal(t, deals[1].settle(much%8), answers[1].Receipt.Settle(much%8), "I2: the second of both")
 	return nil
 }

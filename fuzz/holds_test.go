@@ -129,7 +129,7 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 	type held struct {
 		number int
 		taken  uint64
-		hold   *engine.Hold
+		hold   *engine.Receipt
 	}
 	var (
 		lock    sync.Mutex
@@ -166,7 +166,7 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 					runtime.Gosched()
 				}
 				if in.what == callHold {
-					h = held{int(numbers.Add(1)) - 1, in.n, new(engine.Hold)}
+					h = held{int(numbers.Add(1)) - 1, in.n, new(engine.Receipt)}
 					in.hold = h.number
 				}
 				op := porcupine.Operation{ClientId: client, Call: stamp.Add(1)}
@@ -175,12 +175,12 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 				switch in.what {
 				case callHold:
 					var d engine.Decision
-					*h.hold, d = l.HoldKey(k, in.n)
+					d, *h.hold = l.Hold(k, in.n)
 					out.allowed, out.remaining = d.Allowed, d.Remaining
 				case callSettle:
 					out.lost = h.hold.Settle(in.n)
 				case callLook:
-					out.remaining = l.PeekKey(k, 0).Remaining
+					out.remaining = l.Peek(k, 0).Remaining
 				}
 				out.to = clock.Load()
 				op.Input, op.Output, op.Return = in, out, stamp.Add(1)
@@ -197,7 +197,7 @@ func dealings(t *testing.T, limit uint64, length time.Duration, step int64, seed
 	for _, calls := range done {
 		history = append(history, calls...)
 	}
-	return ended(history, l.PeekKey(k, 0).Remaining, clock.Load(), stamp.Add(2)), len(open) - len(settledBy(history))
+	return ended(history, l.Peek(k, 0).Remaining, clock.Load(), stamp.Add(2)), len(open) - len(settledBy(history))
 }
 
 // settledBy returns by how many calls each hold is settled.

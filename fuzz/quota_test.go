@@ -72,14 +72,14 @@ func TestQuotasAgainstExactTime(t *testing.T) {
 						want.ResetAfter = time.Duration(new(big.Int).Quo(new(big.Int).Add(owed.Num(), new(big.Int).Sub(owed.Denom(), big.NewInt(1))), owed.Denom()).Int64())
 						k := l.Key(key).With(q.quota)
 						if n > 0 && rapid.Bool().Draw(t, "peek first") {
-							require.Equal(t, want.Allowed, l.PeekKey(k, n).Allowed)
+							require.Equal(t, want.Allowed, l.Peek(k, n).Allowed)
 						}
 						require.Equal(t, want, l.TakeKey(k, n), "%s takes %d of %d", key, n, q.limit)
 					},
 					"reset": func(t *rapid.T) {
 						key := keys.Draw(t, "key")
 						debts[key].Reset()
-						l.Reset(key)
+						l.Reset(l.Key(key))
 					},
 					"sweep": func(t *rapid.T) { l.Sweep() },
 					"time": func(t *rapid.T) {

@@ -170,7 +170,7 @@ func TestTwinsShareNoBucket(t *testing.T) {
 				if stable {
 					left = 0
 				}
-				assert.Equal(t, left, l.PeekKey(victim, 1).Remaining, "%s, %s, stable: %v", tw.name, name, stable)
+				assert.Equal(t, left, l.Peek(victim, 1).Remaining, "%s, %s, stable: %v", tw.name, name, stable)
 				assert.Equal(t, !stable, l.TakeKey(victim, burst).Allowed)
 				require.NoError(t, l.Close())
 			}
@@ -496,7 +496,7 @@ func TestAimedKeys(t *testing.T) {
 		hurt := 0
 		for i := range others {
 			text := fmt.Sprint("other ", i)
-			if left := l.Peek(text, 1).Remaining; left != burst-2 {
+			if left := l.Peek(l.Key(text), 1).Remaining; left != burst-2 {
 				hurt++
 				sh, home := place(text)
 				require.True(t, stable && sh == 1 && home > aim-8 && home < aim+8, "%s, in shard %d at home %d, has %d tokens", text, sh, home, left)

@@ -239,14 +239,14 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 			from = before - random.Int64N(int64(soakLate))
 			allowed = s.TakeAt(s.Key(key), cost, s.begin.Add(time.Duration(from))).Allowed
 		case op < 850:
-			if d := s.Peek(key, cost); d.Limit != soakBurst || d.Remaining > soakBurst || d.Allowed != (d.RetryAfter == 0) {
+			if d := s.Peek(s.Key(key), cost); d.Limit != soakBurst || d.Remaining > soakBurst || d.Allowed != (d.RetryAfter == 0) {
 				r.wrong = append(r.wrong, fmt.Sprintf("peek: %+v", d))
 			}
 			continue
 		case op < 980: // keys that pass by: at most one record for each goroutine
 			k := s.KeyUint64(random.Uint64())
 			s.AllowKey(k)
-			s.ResetKey(k)
+			s.Reset(k)
 			continue
 		case op < 990:
 			s.Sweep()
@@ -445,14 +445,14 @@ func newGauge(t *testing.T) gauge {
 func (g gauge) ahead(t *testing.T) int64 {
 	nearest := int64(math.MaxInt64)
 	for range 10 {
-		g.ResetKey(g.key)
+		g.Reset(g.key)
 		at := time.Now()
 		d := g.TakeAt(g.key, 100, at)
 		require.True(t, d.Allowed)
 		// The bucket is full at this time, by the limiter's clock.
 		full := at.Add(d.ResetAfter)
 		before := time.Now()
-		left := g.PeekKey(g.key, 0).ResetAfter
+		left := g.Peek(g.key, 0).ResetAfter
 		after := time.Now()
 		reads := full.Add(-left)
 		nearest = min(nearest, int64(max(reads.Sub(before).Abs(), reads.Sub(after).Abs())))

@@ -126,11 +126,11 @@ func (w *witness) allow(t require.TestingT, key string) {
 		w.sync(t)
 	}
 	w.decide(t, key, 1, w.clock.nanos.Load(), true, func() engine.Decision {
-		before := w.limiter.Peek(key, 1)
+		before := w.limiter.Peek(w.limiter.Key(key), 1)
 		stats := w.limiter.Stats()
-		d := w.limiter.Peek(key, 1)
+		d := w.limiter.Peek(w.limiter.Key(key), 1)
 		d.Allowed = w.limiter.Allow(key)
-		after := w.limiter.Peek(key, 1)
+		after := w.limiter.Peek(w.limiter.Key(key), 1)
 		if now := w.limiter.Stats(); now.NoRoom > stats.NoRoom {
 			// There is nothing to be seen of the record that will make room.
 			require.False(t, d.Allowed)
@@ -150,7 +150,7 @@ func (w *witness) allow(t require.TestingT, key string) {
 
 // peek is Peek, at the clock's time.
 func (w *witness) peek(t require.TestingT, key string, n uint64) engine.Decision {
-	return w.decide(t, key, n, w.clock.nanos.Load(), false, func() engine.Decision { return w.limiter.Peek(key, n) })
+	return w.decide(t, key, n, w.clock.nanos.Load(), false, func() engine.Decision { return w.limiter.Peek(w.limiter.Key(key), n) })
 }
 
 func (w *witness) late() bool { return w.clock.nanos.Load() < w.seen }
@@ -187,7 +187,7 @@ func (w *witness) slackNanos() int64 {
 
 // reset is Reset.
 func (w *witness) reset(key string) {
-	w.limiter.Reset(key)
+	w.limiter.Reset(w.limiter.Key(key))
 	w.forget(key)
 }
 
@@ -354,7 +354,7 @@ func (w *witness) overflowed(t require.TestingT, n uint64, now, at int64, rivals
 	w.clock.set(max(was, at))
 	var gone []string
 	for _, key := range rivals {
-		if w.limiter.PeekAt(w.limiter.Key(key), 0, time.Unix(0, at)).ResetAfter == 0 {
+		if w.limiter.TakeAt(w.limiter.Key(key), 0, time.Unix(0, at)).ResetAfter == 0 {
 			gone = append(gone, key)
 		}
 	}

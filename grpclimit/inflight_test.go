@@ -25,7 +25,7 @@ import (
 // inFlight is a limit of so many calls of all clients at a time, and what is left of it.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
-	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
+	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
 // ends are the ends of a call.
@@ -187,14 +187,14 @@ func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{}))
 	require.Error(t, stream.Send(&pb.StreamingInputCallRequest{}))
-	assert.EqualValues(t, 1, gate.PeekKey(gate.KeyUint64(0), 0).Remaining)
+	assert.EqualValues(t, 1, gate.Peek(gate.KeyUint64(0), 0).Remaining)
 }
 
 // TestHandlersSettle what their calls have cost, unary or streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})
-	left := func() uint64 { return tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining }
+	left := func() uint64 { return tokens.Peek(tokens.KeyUint64(0), 0).Remaining }
 	client := limited(t, &service{onUnary: func(ctx context.Context) error {
 		limits.HoldFrom(ctx, "default").Settle(10)
 		return nil

@@ -343,7 +343,7 @@ func TestCostsByMessage(t *testing.T) {
 		require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 5)}}))
 		_, err = stream.CloseAndRecv()
 		require.NoError(t, err, name)
-		assert.Equal(t, uint64(1), limiter.PeekKey(limiter.KeyUint64(0), 1).Remaining, name)
+		assert.Equal(t, uint64(1), limiter.Peek(limiter.KeyUint64(0), 1).Remaining, name)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // left returns what all clients together have left.
-func left(l *engine.Limiter) uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
+func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
 // shared returns a limit with one key for all clients.
 func shared(name string, l *engine.Limiter) httplimit.Limit {
@@ -247,7 +247,7 @@ func (s *backend) Take(_ context.Context, key string, n uint64) (engine.Decision
 }
 
 func (s *backend) Refund(ctx context.Context, key string, n uint64) error {
-	s.limiter.Refund(key, n)
+	s.limiter.Refund(s.limiter.Key(key), n)
 	s.refunded += n
 	return errors.Join(s.err, ctx.Err())
 }
@@ -272,7 +272,7 @@ func TestBackends(t *testing.T) {
 	w = serve(h, getFrom(direct).WithContext(ctx))
 	assert.Equal(t, 429, w.Code)
 	assert.Len(t, s.keys, 2, "limits in memory are asked first, and a refusal there asks no store")
-	assert.EqualValues(t, 1, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
+	assert.EqualValues(t, 1, s.limiter.Peek(s.limiter.Key("ip:198.51.100.7"), 0).Remaining)
 	assert.Zero(t, m.Failures())
 
 	// Behind a refusal the backend is not asked, and the headers say what its policy is.

@@ -60,7 +60,7 @@ func TestTheExamplesOfTheDraft(t *testing.T) {
 		var limits []httplimit.Limit
 		for _, l := range c.limits {
 			of := httplimit.Limit{Name: l.name, Limiter: clock.Limiter(t, l.policy), Key: httplimit.Everyone, Unit: c.unit}
-			of.Limiter.ChargeKey(of.Limiter.KeyUint64(0), l.used)
+			of.Limiter.Charge(of.Limiter.KeyUint64(0), l.used)
 			limits = append(limits, of)
 		}
 		m := newMiddleware(t, limits, httplimit.Clock(clock.Now))

@@ -74,11 +74,11 @@ type quotaBackend struct {
 }
 
 func (b quotaBackend) Take(_ context.Context, key string, n uint64) (engine.Decision, error) {
-	return b.limiter.TakeQuota(key, b.quota, n), nil
+	return b.limiter.TakeKey(b.limiter.Key(key).With(b.quota), n), nil
 }
 
 func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
-	b.limiter.RefundKey(b.limiter.Key(key).With(b.quota), n)
+	b.limiter.Refund(b.limiter.Key(key).With(b.quota), n)
 	return nil
 }
 

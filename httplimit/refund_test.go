@@ -303,7 +303,7 @@ func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	}
 	assert.EqualValues(t, 9, left(dear.Limiter))
 	assert.EqualValues(t, 1, left(shadow.Limiter))
-	assert.EqualValues(t, 9, s.limiter.Peek("ip:198.51.100.7", 0).Remaining)
+	assert.EqualValues(t, 9, s.limiter.Peek(s.limiter.Key("ip:198.51.100.7"), 0).Remaining)
 	assert.EqualValues(t, 6, left(kept.Limiter))
 	assert.Zero(t, m.Failures())
 }

@@ -309,7 +309,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, res.Status())
 	c.Hurry(0)
 	c.Advance(300 * time.Millisecond)
-	assert.True(t, patient.PeekKey(key, 1).Allowed)
+	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
 // TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token, and is over when that would have
@@ -336,7 +336,7 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 				time.Sleep(c.lasts)
 				require.True(t, l.TakeKey(key, c.others).Allowed)
 				res.Finish(get("/"), http.StatusInternalServerError)
-				assert.Equal(t, c.left, l.PeekKey(key, 0).Remaining)
+				assert.Equal(t, c.left, l.Peek(key, 0).Remaining)
 			})
 		})
 	}
@@ -354,8 +354,8 @@ func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 		res := m.Decide(get("/"))
 		require.True(t, res.Allowed())
 		time.Sleep(time.Second)
-		require.Zero(t, l.PeekKey(key, 0).Remaining)
+		require.Zero(t, l.Peek(key, 0).Remaining)
 		res.Finish(get("/"), http.StatusInternalServerError)
-		assert.EqualValues(t, 1, l.PeekKey(key, 0).Remaining)
+		assert.EqualValues(t, 1, l.Peek(key, 0).Remaining)
 	})
 }

@@ -31,7 +31,7 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 		l.apply(r, res)
 	}
 	decided := false
-	if res.inFlight || res.stored || res.waits { // a source or a callback that panics must not keep what was taken
+	if res.needs&(hasPlaces|isStored|mayWait) != 0 { // a source or a callback that panics must not keep what was taken
 		defer func() {
 			if !decided {
 				res.abandon()
@@ -95,12 +95,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	if l.Cost != nil {
 		c.N = l.Cost(r)
 	}
-	res.refundable = res.refundable || l.Refund != nil
-	res.inFlight = res.inFlight || l.inFlight
-	res.stored = res.stored || l.Source != nil
-	res.waits = res.waits || l.MaxWait > 0
-	res.holding = res.holding || l.Hold
-	res.spread = res.spread || l.Spread != nil
+	res.needs |= l.needs
 }
 
 // carry charges the limiter what the key owes its predecessors.
@@ -172,17 +167,17 @@ func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 			return false
 		}
 	}
-	if res.spread && res.stored && !res.askSpreads(ctx, false) {
+	if res.needs&(isSpread|isStored) == isSpread|isStored && !res.askSpreads(ctx, false) {
 		return false
 	}
-	if res.stored && !res.takeStores(ctx) {
+	if res.needs&isStored != 0 && !res.takeStores(ctx) {
 		return false
 	}
 	if w.on != none {
 		res.yield(ctx, w)
 		return false
 	}
-	return !res.spread || res.askSpreads(ctx, true)
+	return res.needs&isSpread == 0 || res.askSpreads(ctx, true)
 }
 
 // takeMemory takes from the limiter of a check.
@@ -193,8 +188,8 @@ func (c *Check[R]) takeMemory() {
 		return
 	}
 	if l.Hold {
-		hold := new(engine.Hold)
-		*hold, c.Decision = l.Limiter.HoldKey(c.key, c.N)
+		hold := new(engine.Receipt)
+		c.Decision, *hold = l.Limiter.Hold(c.key, c.N)
 		c.hold = hold
 	} else {
 		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
@@ -262,9 +257,9 @@ func (c *Check[R]) peek() engine.Decision {
 	default:
 		return c.limit.Spread.Peek(c.N)
 	}
-	d := c.limit.Limiter.PeekKey(c.key, c.N)
+	d := c.limit.Limiter.Peek(c.key, c.N)
 	if c.limit.Hold && c.N > d.Limit && d.Limit > 0 {
-		return c.limit.Limiter.PeekKey(c.key, d.Limit)
+		return c.limit.Limiter.Peek(c.key, d.Limit)
 	}
 	return d
 }
@@ -274,7 +269,7 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {
 		c := res.at(i)
-		if waits && c.limit.inFlight {
+		if waits && c.limit.needs&hasPlaces != 0 {
 			continue
 		}
 		if c.taken == store {
@@ -294,7 +289,7 @@ func (res *Result[R]) abandon() {
 			c.giveBack()
 		}
 	}
-	res.inFlight = false
+	res.needs &^= hasPlaces
 	res.leave()
 }
 
@@ -304,15 +299,13 @@ func (c *Check[R]) giveBack() (given bool) {
 	given = c.taken != nowhere
 	switch {
 	case c.taken != nowhere && c.hold != nil:
-		given = c.hold.Cancel()
+		given = c.hold.Release()
 	case c.taken != memory:
 	case c.turn != nil:
 		c.turn.Leave()
 		c.turn = nil
-	case c.limit.Spread != nil:
-		c.spread.Refund(c.N)
 	default:
-		c.receipt.Refund(c.N)
+		c.receipt.Release()
 	}
 	c.taken = nowhere
 	return given
@@ -338,7 +331,7 @@ func (res *Result[R]) sum() {
 		return
 	}
 	shown := res.at(res.shown)
-	if shown.limit.inFlight && !shown.Never() {
+	if shown.InFlight() && !shown.Never() {
 		return
 	}
 	res.retry = max(shown.Decision.RetryAfter, 1)
@@ -350,8 +343,8 @@ func (res *Result[R]) sum() {
 // tighter reports whether the check is shown rather than another: of refusals the longer RetryAfter, otherwise the
 // smaller Remaining.
 func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
-	if c.limit.inFlight != other.limit.inFlight && (!refused || c.Never() == other.Never()) {
-		return other.limit.inFlight
+	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
+		return other.InFlight()
 	}
 	if refused {
 		return c.Decision.RetryAfter > other.Decision.RetryAfter

@@ -43,7 +43,7 @@ func Example() {
 			res.Finish(ctx, Job{Tenant: 7}, 0)
 		}
 	}
-	fmt.Println(inAll.PeekKey(inAll.KeyUint64(0), 0).Remaining, "left in all")
+	fmt.Println(inAll.Peek(inAll.KeyUint64(0), 0).Remaining, "left in all")
 	// Output:
 	// true tenant 1
 	// true tenant 0
@@ -67,6 +67,6 @@ func ExampleHoldFrom() {
 
 	res := set.Decide(context.Background(), Job{})
 	handle(res.Context(context.Background()))
-	fmt.Println(tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining)
+	fmt.Println(tokens.Peek(tokens.KeyUint64(0), 0).Remaining)
 	// Output: 70
 }

@@ -26,7 +26,7 @@ func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	res := s.Decide(ctx, 0)
 	assert.Equal(t, limits.Ended, res.Verdict())
 	assert.ErrorIs(t, res.Err(), context.Canceled)
-	assert.EqualValues(t, 2, memory.PeekKey(memory.KeyUint64(0), 0).Remaining)
+	assert.EqualValues(t, 2, memory.Peek(memory.KeyUint64(0), 0).Remaining)
 	assert.Empty(t, *failures)
 
 	db.take = errors.New("gone")
@@ -101,10 +101,10 @@ func TestAPanicKeepsNothing(t *testing.T) {
 	s, _ := newSet(t, first, second, third)
 	patient.TakeKey(patient.KeyUint64(0), 1)
 	assert.Panics(t, func() { s.Decide(t.Context(), 0) })
-	assert.EqualValues(t, 2, memory.PeekKey(memory.KeyUint64(0), 0).Remaining)
+	assert.EqualValues(t, 2, memory.Peek(memory.KeyUint64(0), 0).Remaining)
 	assert.Zero(t, s.Waiting())
 	c.Advance(time.Second)
-	assert.True(t, patient.PeekKey(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
+	assert.True(t, patient.Peek(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
 }
 
 // TestAPanicAtTheEndLosesNoRefund: what one limit gives back does not depend on the Refund function, or the store, of

@@ -6,14 +6,14 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Held is what a limit has taken for a request until it is settled: an [engine.Hold], or that of a [Holder]. Its
+// A Held is what a limit has taken for a request until it is settled: an [engine.Receipt], or that of a [Holder]. Its
 // methods may be called from any goroutine, do not wait for a store, and do nothing but the first time.
 type Held interface {
 	// Settle says what the request has cost: the difference is given back or charged. lost is how much was not charged,
 	// as far as that is known at once.
 	Settle(actual uint64) (lost uint64)
-	// Cancel gives back all that was taken, and reports whether it was this call that settled.
-	Cancel() bool
+	// Release gives back all that was taken, and reports whether it was this call that settled.
+	Release() bool
 }
 
 // holds are what the limits with Hold have taken for a request.
@@ -27,7 +27,7 @@ type holds struct {
 type holdsKey struct{}
 
 // Holds reports whether limits with Hold have taken for the request, which is allowed.
-func (res *Result[R]) Holds() bool { return res.holding && res.verdict == Admitted }
+func (res *Result[R]) Holds() bool { return res.needs&mayHold != 0 && res.verdict == Admitted }
 
 // Context returns the context for what handles an allowed request, in which [HoldFrom] finds what limits with Hold have
 // taken: ctx itself if there are none.
@@ -63,5 +63,5 @@ func HoldFrom(ctx context.Context, limit string) Held {
 			}
 		}
 	}
-	return new(engine.Hold)
+	return new(engine.Receipt)
 }

@@ -98,10 +98,10 @@ const (
 // limit is a Limit that was checked.
 type limit[R any] struct {
 	Limit[R]
-	index    int
-	inFlight bool
-	tiered   Tiered // the Source, if the limit has tiers
-	denied   Source // of tiers that it does not have
+	index  int
+	needs  needs
+	tiered Tiered // the Source, if the limit has tiers
+	denied Source // of tiers that it does not have
 }
 
 // setTiers finds what decides about tiers in a store.
@@ -148,7 +148,7 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 		if l.Spread != nil {
 			l.Key = Everyone[R]
 		}
-		checked[i] = &limit[R]{Limit: l, index: i, inFlight: l.inFlight()}
+		checked[i] = &limit[R]{Limit: l, index: i, needs: l.needs()}
 		if err := checked[i].setTiers(); err != nil {
 			return nil, fmt.Errorf("limit %d of %d, %q: %w", i+1, len(list), l.Name, err)
 		}

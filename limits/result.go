@@ -10,21 +10,39 @@ import (
 // A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use, and of copies only one
 // may be finished or released.
 type Result[R any] struct {
-	set        *Set[R]
-	verdict    Verdict
-	refundable bool // a limit may give back when the request is over
-	inFlight   bool // a limit gives back then what the request has in flight
-	stored     bool // a limit decides in a store
-	waits      bool // the request may wait for a limit
-	holding    bool // a limit has a hold, which what handles the request settles
-	spread     bool // a limit has a Spread
-	queued     bool // it has one of the places of requests that wait
-	n          int  // checks
-	shown      int  // the tightest check; -1 for none
-	retry      time.Duration
-	err        error // of the context that ended a wait
-	inline     [inlineChecks]Check[R]
-	more       []Check[R] // those that are not inline
+	set     *Set[R]
+	verdict Verdict
+	needs   needs // of the limits that apply; less what is done
+	queued  bool  // it has one of the places of requests that wait
+	n       int   // checks
+	shown   int   // the tightest check; -1 for none
+	retry   time.Duration
+	err     error // of the context that ended a wait
+	inline  [inlineChecks]Check[R]
+	more    []Check[R] // those that are not inline
+}
+
+// needs says what limits need beyond a take in memory.
+type needs uint8
+
+const (
+	mayRefund needs = 1 << iota // it may give back when the request is over
+	hasPlaces                   // it gives back then what the request has in flight
+	isStored                    // it decides in a store
+	mayWait                     // the request may wait for it
+	mayHold                     // it has a hold, which what handles the request settles
+	isSpread                    // it has a Spread
+)
+
+// needs returns what a limit needs.
+func (l *Limit[R]) needs() (of needs) {
+	for need, is := range map[needs]bool{mayRefund: l.Refund != nil, hasPlaces: l.inFlight(), isStored: l.Source != nil,
+		mayWait: l.MaxWait > 0, mayHold: l.Hold, isSpread: l.Spread != nil} {
+		if is {
+			of |= need
+		}
+	}
+	return of
 }
 
 // inlineChecks is how many limits can apply to a request before a decision allocates.
@@ -58,14 +76,13 @@ type Check[R any] struct {
 	broken   bool  // the quota could not be applied
 	taken    place // where the tokens are from
 	limit    *limit[R]
-	key      engine.Key           // of the limiter
-	text     string               // of the key, where a source or a front needs it
-	receipt  engine.Receipt       // of what was taken from the limiter
-	spread   engine.SpreadReceipt // instead, of a limit with a Spread
-	turn     *engine.Turn         // instead, of what was taken ahead of its time, until that has come
-	hold     Held                 // instead, of a limit with Hold, and of one of requests in flight in a store
-	source   Source               // the limit's, under the quota of the request
-	policy   engine.Policy        // of the request, where the limit has a Quota
+	key      engine.Key     // of the limiter
+	text     string         // of the key, where a source or a front needs it
+	receipt  engine.Receipt // of what was taken from the limiter
+	turn     *engine.Turn   // instead, of what was taken ahead of its time, until that has come
+	hold     Held           // instead, of a limit with Hold, and of one of requests in flight in a store
+	source   Source         // the limit's, under the quota of the request
+	policy   engine.Policy  // of the request, where the limit has a Quota
 }
 
 // place says where tokens were taken.
@@ -124,21 +141,21 @@ func (res *Result[R]) Check(i int) *Check[R] { return res.at(i) }
 
 // Refundable reports whether a limit may give back the cost when the allowed request is over, so that its outcome has
 // to be known ([Result.Finish]).
-func (res *Result[R]) Refundable() bool { return res.refundable && res.verdict == Admitted }
+func (res *Result[R]) Refundable() bool { return res.needs&mayRefund != 0 && res.verdict == Admitted }
 
 // InFlight reports whether the allowed request has places in limits of requests in flight, which it keeps until
 // [Result.Release] or [Result.Finish].
-func (res *Result[R]) InFlight() bool { return res.inFlight && res.verdict == Admitted }
+func (res *Result[R]) InFlight() bool { return res.needs&hasPlaces != 0 && res.verdict == Admitted }
 
 // Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what it took from them.
 // What is not released counts until it is forgotten. The second time, and after a refusal, it does nothing.
 func (res *Result[R]) Release() {
-	if !res.inFlight {
+	if res.needs&hasPlaces == 0 {
 		return
 	}
-	res.inFlight = false
+	res.needs &^= hasPlaces
 	for i := range res.n {
-		if c := res.at(i); c.limit.inFlight {
+		if c := res.at(i); c.limit.needs&hasPlaces != 0 {
 			c.giveBack()
 		}
 	}
@@ -150,10 +167,10 @@ func (res *Result[R]) Release() {
 // Its context may be done: what goes back to a store does not depend on it.
 func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	res.Release()
-	if !res.refundable || res.verdict != Admitted {
+	if res.needs&mayRefund == 0 || res.verdict != Admitted {
 		return
 	}
-	res.refundable = false
+	res.needs &^= mayRefund
 	var asks []Ask
 	defer func() { res.refund(ctx, asks) }() // also if a Refund function panics
 	for i := range res.n {
@@ -188,7 +205,7 @@ func (c *Check[R]) Shadow() bool { return c.limit.Shadow }
 
 // InFlight reports whether the limit is one of requests in flight. When such a limit admits a refused request is not
 // known: see [engine.Concurrency].
-func (c *Check[R]) InFlight() bool { return c.limit.inFlight }
+func (c *Check[R]) InFlight() bool { return c.limit.needs&hasPlaces != 0 }
 
 // Key returns the key that was charged, of the limit's Limiter; the zero Key if it has none.
 func (c *Check[R]) Key() engine.Key { return c.key }

@@ -79,7 +79,7 @@ func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	assert.Equal(t, 12, len(tightest.Name()))
 	assert.Equal(t, 11, tightest.Index())
 	for i, l := range list {
-		assert.EqualValues(t, 20-i-9, l.Limiter.PeekKey(l.Limiter.KeyUint64(0), 0).Remaining)
+		assert.EqualValues(t, 20-i-9, l.Limiter.Peek(l.Limiter.KeyUint64(0), 0).Remaining)
 	}
 }
 

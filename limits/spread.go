@@ -66,7 +66,7 @@ func (c *Check[R]) takeSpread() {
 	if c.Tier != 0 {
 		c.Decision = engine.Decision{RetryAfter: engine.Never}
 	} else {
-		c.Decision, c.spread = c.limit.Spread.TakeReceipt(c.N)
+		c.Decision, c.receipt = c.limit.Spread.TakeReceipt(c.N)
 	}
 	c.decided(memory)
 }

@@ -50,7 +50,7 @@ func (d *database) TakeAll(_ context.Context, asks []limits.Ask) error {
 		l := limiterOf(a)
 		if a.Decision = l.Take(a.Key, a.N); !a.Decision.Allowed {
 			for _, before := range asks[:i] {
-				limiterOf(&before).Refund(before.Key, before.N)
+				limiterOf(&before).Refund(limiterOf(&before).Key(before.Key), before.N)
 			}
 			return nil
 		}
@@ -64,13 +64,13 @@ func (d *database) RefundAll(ctx context.Context, asks []limits.Ask) error {
 		return d.refund
 	}
 	for _, a := range asks {
-		limiterOf(&a).Refund(a.Key, a.N)
+		limiterOf(&a).Refund(limiterOf(&a).Key(a.Key), a.N)
 	}
 	return ctx.Err()
 }
 
 // left returns what the key of all requests has left in a source.
-func (t table) left() uint64 { return t.limiter.Peek("number:0", 0).Remaining }
+func (t table) left() uint64 { return t.limiter.Peek(t.limiter.Key("number:0"), 0).Remaining }
 
 // stored is a limit in a database, with one key for all requests.
 func stored(t testing.TB, c *testclock.Clock, db *database, name string, burst uint64) (table, limits.Limit[int]) {
@@ -119,7 +119,7 @@ func TestOneStoreIsAskedOnce(t *testing.T) {
 	assert.Equal(t, []limits.Outcome{limits.NotTaken, limits.NotTaken, limits.Refused}, outcomes(&res))
 	assert.Equal(t, time.Second, res.RetryAfter())
 	assert.EqualValues(t, 7, wide.left(), "the store has taken from none")
-	assert.EqualValues(t, 1, memory.PeekKey(memory.KeyUint64(0), 0).Remaining, "what was taken in memory is back")
+	assert.EqualValues(t, 1, memory.Peek(memory.KeyUint64(0), 0).Remaining, "what was taken in memory is back")
 	assert.Zero(t, db.refunds, "there is nothing to give back to the store")
 
 	memory.TakeKey(memory.KeyUint64(0), 1)
@@ -152,7 +152,7 @@ func TestTwoStores(t *testing.T) {
 		res := s.Decide(t.Context(), 0)
 		assert.Equal(t, test.want, res.Verdict(), test.name)
 		assert.EqualValues(t, 2, a.left(), test.name)
-		assert.EqualValues(t, 2, memory.PeekKey(memory.KeyUint64(0), 0).Remaining, test.name)
+		assert.EqualValues(t, 2, memory.Peek(memory.KeyUint64(0), 0).Remaining, test.name)
 		assert.Equal(t, limits.NotTaken, res.Check(0).Outcome, test.name)
 		assert.Len(t, *failures, int(s.Failures()), test.name)
 	}
@@ -199,7 +199,7 @@ func TestOneStoreOfSeveralPolicies(t *testing.T) {
 	c.Advance(time.Second)
 	res = s.Decide(t.Context(), 0)
 	assert.Equal(t, limits.Unavailable, res.Verdict())
-	assert.EqualValues(t, 1, local.Limiter.PeekKey(local.Limiter.KeyUint64(0), 0).Remaining, "what is unavailable takes nothing")
+	assert.EqualValues(t, 1, local.Limiter.Peek(local.Limiter.KeyUint64(0), 0).Remaining, "what is unavailable takes nothing")
 }
 
 // TestShadowsInAStore take after the others, and never refuse.
@@ -265,7 +265,7 @@ func (b backend) Take(_ context.Context, key string, n uint64) (engine.Decision,
 }
 
 func (b backend) Refund(_ context.Context, key string, n uint64) error {
-	b.Limiter.Refund(key, n)
+	b.Limiter.Refund(b.Limiter.Key(key), n)
 	return b.refund
 }
 
@@ -282,7 +282,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	l.Take("number:2", 3)
 	res := s.Decide(t.Context(), 0)
 	assert.Equal(t, []limits.Outcome{limits.NotTaken, limits.Refused}, outcomes(&res))
-	assert.EqualValues(t, 3, l.Peek("number:1", 0).Remaining)
+	assert.EqualValues(t, 3, l.Peek(l.Key("number:1"), 0).Remaining)
 	assert.Empty(t, *failures)
 
 	source, err = limits.NewSource(backend{l, nil, gone}, l.Policy(0), nil)

@@ -33,7 +33,7 @@ func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				quick := patient(t, "quick", engine.TokenBucket(engine.PerSecond(1), 1))
 				refill := patient(t, "refill", engine.BatchRefill(10, 20*time.Second, 10))
-				refill.Limiter.ChargeKey(refill.Limiter.KeyUint64(0), 10)
+				refill.Limiter.Charge(refill.Limiter.KeyUint64(0), 10)
 				s, _ := newSet(t, quick, refill)
 				begin, went := time.Now(), map[time.Duration]int{}
 				var mu sync.Mutex
@@ -71,7 +71,7 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	key := line.KeyUint64(0)
 	line.TakeKey(key, 1)
 	s, err := limits.New([]limits.Limit[int]{first, second}, limits.Options[int]{Pause: func(ctx context.Context, d time.Duration) error {
-		assert.Equal(t, uint64(1), strict.PeekKey(key, 1).Remaining, "it takes nothing while it waits")
+		assert.Equal(t, uint64(1), strict.Peek(key, 1).Remaining, "it takes nothing while it waits")
 		strict.TakeKey(key, 1)
 		c.Advance(d)
 		strict.TakeKey(key, 1)
@@ -81,7 +81,7 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	res := s.Decide(t.Context(), 0)
 	assert.Equal(t, limits.Limited, res.Verdict())
 	assert.Equal(t, []limits.Outcome{limits.Refused, limits.NotTaken}, outcomes(&res))
-	assert.True(t, line.PeekKey(key, 1).Allowed)
+	assert.True(t, line.Peek(key, 1).Allowed)
 	assert.Zero(t, s.Waiting())
 }
 

@@ -127,17 +127,14 @@ func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engin
 	return engine.Decision{Allowed: true, Remaining: most - min(count, most), ResetAfter: l.limit.Life()}
 }
 
-// Release gives the places back.
-func (e *Entry) Release() { e.Cancel() }
-
 // Settle is Release: what a request costs is no matter of places.
 func (e *Entry) Settle(uint64) (lost uint64) {
-	e.Cancel()
+	e.Release()
 	return 0
 }
 
-// Cancel is Release, and reports whether it was this call that released the entry.
-func (e *Entry) Cancel() bool {
+// Release gives the places back, and reports whether it was this call that did.
+func (e *Entry) Release() bool {
 	first, send := e.settle()
 	if send {
 		e.leave()
@@ -187,7 +184,7 @@ func (l *Limiter) renewPlaces() {
 		switch {
 		case l.isLost(e.key):
 		case now >= e.end:
-			e.Cancel()
+			e.Release()
 		case e.claim.Renew():
 			if now < e.due {
 				e.renewed(e.number, e.due)

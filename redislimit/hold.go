@@ -120,8 +120,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Cancel gives back all that was taken, as Settle(0) does, and reports whether it was this call that settled the hold.
-func (h *Hold) Cancel() bool {
+// Release gives back all that was taken, as Settle(0) does, and reports whether it was this call that settled the hold.
+func (h *Hold) Release() bool {
 	first, _ := h.claim.Settle()
 	if first && h.quota.limiter != nil {
 		h.giveBack(h.taken)
@@ -180,7 +180,7 @@ func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}
 	if l.share != nil && l.isLost(key) {
-		_, _ = l.share.ChargeKey(l.share.Key(key).With(q.share), n)
+		_, _ = l.share.Charge(l.share.Key(key).With(q.share), n)
 	}
 	if !l.owed.Add(of, n) {
 		return n

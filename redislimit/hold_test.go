@@ -77,11 +77,11 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 				require.Zero(t, again.Settle(0))
 				require.Zero(t, again.Settle(100))
 			}
-			require.False(t, less.Cancel())
+			require.False(t, less.Release())
 			_ = dead // it is never settled
 			cancelled := hold(t, b, "k", 7)
 			require.EqualValues(t, 57, usedOf(t, b, "k"))
-			require.True(t, cancelled.Cancel())
+			require.True(t, cancelled.Release())
 			becomes(t, b, "k", 50)
 			nothing := hold(t, b, "k", 0)
 			nothing.Settle(4)

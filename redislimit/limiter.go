@@ -315,7 +315,7 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 			l.known.drop(key)
 			return true
 		} else if !ok && l.cold != nil && n <= l.terms.First {
-			l.cold.Refund(key, n)
+			l.cold.Refund(l.cold.Key(key), n)
 			l.known.drop(key)
 			return true
 		}

@@ -52,8 +52,8 @@ func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	held, _ := l.leases.LoadOrCompute(key, func() (*lease.Lease, bool) {
 		debt := uint64(0)
 		if l.cold != nil {
-			debt = l.terms.First - l.cold.Peek(key, 1).Remaining
-			l.cold.Refund(key, debt) // charged by this lease; what comes meanwhile by the next
+			debt = l.terms.First - l.cold.Peek(l.cold.Key(key), 1).Remaining
+			l.cold.Refund(l.cold.Key(key), debt) // charged by this lease; what comes meanwhile by the next
 		}
 		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
 	})

@@ -51,7 +51,7 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 		tokens, owed = held.Held()
 	}
 	if l.cold != nil {
-		owed += l.terms.First - l.cold.Peek(key, 1).Remaining
+		owed += l.terms.First - l.cold.Peek(l.cold.Key(key), 1).Remaining
 	}
 	return tokens, owed
 }
@@ -68,7 +68,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 		return err
 	}
 	if l.cold != nil {
-		l.cold.Reset(key)
+		l.cold.Reset(l.cold.Key(key))
 	}
 	if l.share != nil {
 		l.share.reset(key)

@@ -51,10 +51,10 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 			var want, got engine.Decision
 			switch random.IntN(8) {
 			case 0:
-				want, _ = local.ChargeKey(key, n)
+				want, _ = local.Charge(key, n)
 				got, err = q.Charge(t.Context(), "k", n)
 			case 1:
-				want = local.PeekKey(key, n)
+				want = local.Peek(key, n)
 				got, err = q.Peek(t.Context(), "k", n)
 			default:
 				want = local.TakeKey(key, n)

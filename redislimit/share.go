@@ -47,7 +47,7 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 
 // take decides about n tokens.
 func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
-	d := s.TakeQuota(key, q.share, n)
+	d := s.TakeKey(s.Key(key).With(q.share), n)
 	if d.Allowed {
 		s.owed.Add(owing{key, q.numbers}, n)
 	}
@@ -59,20 +59,20 @@ func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 
 // charge charges n tokens, whether they are there or not.
 func (s *share) charge(key string, q *Quota, n uint64) engine.Decision {
-	d, _ := s.ChargeKey(s.Key(key).With(q.share), n)
+	d, _ := s.Charge(s.Key(key).With(q.share), n)
 	s.owed.Add(owing{key, q.numbers}, n)
 	return d
 }
 
 // refund gives n tokens back that the share admitted.
 func (s *share) refund(key string, q *Quota, n uint64) {
-	s.RefundKey(s.Key(key).With(q.share), n)
+	s.Refund(s.Key(key).With(q.share), n)
 	s.owed.Forgive(owing{key, q.numbers}, n)
 }
 
 // reset makes a key as if the share had admitted nothing of it.
 func (s *share) reset(key string) {
-	s.Reset(key)
+	s.Reset(s.Key(key))
 	s.slow.DropKey(key)
 	for of := range s.owed.Keys {
 		if of.key == key {

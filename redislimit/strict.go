@@ -82,7 +82,7 @@ func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, err
 		return d, err
 	}
 	if l := q.limiter; n == 0 && l.share != nil && errors.Is(cause, ErrStore) {
-		d := l.share.PeekKey(l.share.Key(key).With(q.share), 1)
+		d := l.share.Peek(l.share.Key(key).With(q.share), 1)
 		d.Limit = q.policy.Limit()
 		return d, nil
 	}

@@ -52,7 +52,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	l := newLimits(t, []rpclimit.Limit{{Name: "large", Limiter: large, Key: rpclimit.Everyone}, {Name: "small", Limiter: small}},
 		rpclimit.ObserveWith(seen), rpclimit.OnLimited(func(_ rpclimit.Call, check rpclimit.Check) { told = append(told, check.Name()) }))
 	assert.Equal(t, []rpclimit.Code{ok, refused, refused}, codes(l, 3, from("192.0.2.1")))
-	assert.Equal(t, uint64(4), large.PeekKey(large.KeyUint64(0), 1).Remaining, "refused calls took nothing")
+	assert.Equal(t, uint64(4), large.Peek(large.KeyUint64(0), 1).Remaining, "refused calls took nothing")
 	assert.Equal(t, 2, seen.of(limits.Allowed))
 	assert.Equal(t, 2, seen.of(limits.Refused))
 	assert.Equal(t, []string{"small", "small"}, told)
@@ -71,7 +71,7 @@ func TestOneLimiterTwice(t *testing.T) {
 	limiter := testclock.New().Burst(t, 3)
 	l := newLimits(t, []rpclimit.Limit{{Name: "a", Limiter: limiter}, {Name: "b", Limiter: limiter}})
 	assert.Equal(t, []rpclimit.Code{ok, refused}, codes(l, 2, from("192.0.2.1")))
-	assert.Equal(t, uint64(1), limiter.PeekKey(limiter.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
+	assert.Equal(t, uint64(1), limiter.Peek(limiter.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
 }
 
 func TestMatchAndManyLimits(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
 	other := testclock.New().Burst(t, 1)
 	set := []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "bad", Limiter: testclock.New().Burst(t, 1), Quota: bad}}
 	assert.Equal(t, []rpclimit.Code{rpclimit.Unavailable, rpclimit.Unavailable}, codes(newLimits(t, set), 2, from("192.0.2.1")))
-	assert.Equal(t, uint64(1), other.PeekKey(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
+	assert.Equal(t, uint64(1), other.Peek(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
 	set[1].Shadow = true
 	var told int
 	l := newLimits(t, set, rpclimit.OnError(func(string, error) { told++ }))
@@ -225,7 +225,7 @@ func TestCountedDecisions(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, int64(800), passed.Load())
 	assert.Equal(t, int64(1200), stopped.Load())
-	assert.Equal(t, uint64(200), limiter.PeekKey(limiter.KeyUint64(0), 1).Remaining)
+	assert.Equal(t, uint64(200), limiter.Peek(limiter.KeyUint64(0), 1).Remaining)
 }
 
 // TestLimitsThatNewDidNotMake refuse everything.

@@ -109,7 +109,7 @@ func ExampleHoldFrom() {
 	}
 	res := set.Decide(rpclimit.Call{Method: "/models.Text/Complete"}) // as the interceptors do
 	fmt.Println(complete(res.Context(context.Background()), "a question"))
-	fmt.Println(tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining)
+	fmt.Println(tokens.Peek(tokens.KeyUint64(0), 0).Remaining)
 	// Output:
 	// an answer of 150 tokens
 	// 850

@@ -23,7 +23,7 @@ func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 }
 
 // left is what Everyone has left in a limiter.
-func left(l *engine.Limiter) uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
+func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
 // TestACallIsInFlightUntilItEnds: however it ends, and once.
 func TestACallIsInFlightUntilItEnds(t *testing.T) {

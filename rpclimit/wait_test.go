@@ -97,7 +97,7 @@ func TestACallThatEndsWhileItWaitsGivesBack(t *testing.T) {
 		assert.Equal(t, "the call ended while it waited for the rate limit", res.Reason())
 		assert.Equal(t, limits.NotTaken, res.Check(0).Outcome)
 		assert.Equal(t, limits.Refused, res.Check(1).Outcome)
-		assert.Equal(t, uint64(4), other.PeekKey(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
+		assert.Equal(t, uint64(4), other.Peek(other.KeyAddr(from("192.0.2.1").Peer), 1).Remaining)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.Equal(t, []rpclimit.Code{refused}, codes(l, 1, from("")))
 	c.Hurry(0)
 	c.Advance(300 * time.Millisecond)
-	assert.True(t, patient.PeekKey(key, 1).Allowed)
+	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
 // TestTheLongestWait is what a call with several waits for.
@@ -234,7 +234,7 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 			c.Advance(test.lasts)
 			require.True(t, l.TakeKey(key, test.others).Allowed)
 			res.Finish(rpclimit.Internal)
-			assert.Equal(t, test.left, l.PeekKey(key, 0).Remaining)
+			assert.Equal(t, test.left, l.Peek(key, 0).Remaining)
 		})
 	}
 }

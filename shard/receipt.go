@@ -116,11 +116,14 @@ func (r *Receipt) of() atomicbucket.Receipt {
 // Less makes r what identifies the rest of the take when n of its tokens have been given back, which left the record in
 // a state.
 func (r *Receipt) Less(n uint64, after atomicbucket.State) {
-	ticks := uint64(0)
-	if r.plan.isBucket {
-		ticks = n * r.token()
+	r.n -= n
+	switch {
+	case r.plan == nil: // of no take
+	case r.plan.isBucket:
+		r.after = r.after.Less(n*r.token(), after)
+	default:
+		r.after = r.after.Less(0, after)
 	}
-	r.n, r.after = r.n-n, r.after.Less(ticks, after)
 }
 
 // void reports whether the record of the key at p may be of another tenure than the take that a receipt identifies, so

@@ -36,7 +36,7 @@ func MeasureCalls(struct{}) ([]Allocated, error) {
 		{"Take", func(i int) { l.Take(texts[i%3], 2) }},
 		{"TakeKey", func(i int) { l.TakeKey(keys[i%3], 1) }},
 		{"TakeBatch", func(int) { err = l.TakeBatch(keys, 1, decisions) }},
-		{"Peek", func(i int) { l.Peek(texts[i%3], 1) }},
+		{"Peek", func(i int) { l.Peek(l.Key(texts[i%3]), 1) }},
 	} {
 		const calls = 20_000
 		var before, after runtime.MemStats

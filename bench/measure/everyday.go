@@ -83,9 +83,10 @@ func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	together := everyone.Key("")
 	return Keyed{call(func(key string) bool {
 		k := second.Key(key) // good for every limiter of the process
-		d, err := engine.All(engine.Request{Limiter: second, Key: k, N: 1}, engine.Request{Limiter: perMinute, Key: k, N: 1},
-			engine.Request{Limiter: everyone, Key: together, N: 1})
-		return err == nil && d.Allowed
+		var answers [3]engine.Answer
+		requests := [3]engine.Request{{Limiter: second, Key: k, N: 1}, {Limiter: perMinute, Key: k, N: 1}, {Limiter: everyone, Key: together, N: 1}}
+		allowed, err := engine.TakeAll(requests[:], answers[:])
+		return err == nil && allowed
 	})}, closing(second, perMinute, everyone), nil
 }
 

@@ -64,8 +64,8 @@ func TestCounterRefusesAnEmptyWindow(t *testing.T) {
 			// One token is there a nanosecond later, the limit when all but one of its parts of the
 			// window have passed.
 			limit := time.Duration(c.limit)
-			assert.Equal(t, time.Duration(1), k.l.Peek("key", 1).RetryAfter)
-			d := k.l.Peek("key", uint64(c.limit))
+			assert.Equal(t, time.Duration(1), k.l.Peek(k.l.Key("key"), 1).RetryAfter)
+			d := k.l.Peek(k.l.Key("key"), uint64(c.limit))
 			assert.Equal(t, c.window-(c.window-1)/limit, d.RetryAfter)
 			assert.Zero(t, k.ask(c.window+d.RetryAfter-1, c.limit)-(c.limit-1), "a nanosecond sooner one is missing")
 		})

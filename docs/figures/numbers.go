@@ -135,12 +135,12 @@ func answerRow(policy func(limit uint64) engine.Policy) (string, error) {
 	l.Take("is refunded", 8)
 	clock.set(7 * time.Second)
 	asked := l.Take("asks", 8)
-	l.Refund("is refunded", 3)
-	refunded := l.Peek("is refunded", 1)
+	l.Refund(l.Key("is refunded"), 3)
+	refunded := l.Peek(l.Key("is refunded"), 1)
 	if err := l.SetPolicy(policy(limit / 2)); err != nil {
 		return "", err
 	}
-	changed := l.Peek("asks", 1)
+	changed := l.Peek(l.Key("asks"), 1)
 	return fmt.Sprintf("| %v | %d | %v | %v | %d | %d |", policy(limit), asked.Remaining, asked.RetryAfter,
 		asked.ResetAfter, refunded.Remaining, changed.Remaining), nil
 }

@@ -58,7 +58,7 @@ func tellDebt() (d debt, err error) {
 		return d, err
 	}
 	defer l.Close()
-	calls := map[time.Duration]func(){chargeAt: func() { l.Charge("client", charged) }}
+	calls := map[time.Duration]func(){chargeAt: func() { l.Charge(l.Key("client"), charged) }}
 	for at := time.Second; at < debtEnd; at += time.Second {
 		if at == chargeAt {
 			continue
@@ -75,7 +75,7 @@ func tellDebt() (d debt, err error) {
 		}
 	}
 	// A token comes back each second, so the bucket has as many less than all as it takes seconds to be full.
-	d.tokens = tell(clock, debtEnd, calls, func() float64 { return limit - l.Peek("client", 0).ResetAfter.Seconds() })
+	d.tokens = tell(clock, debtEnd, calls, func() float64 { return limit - l.Peek(l.Key("client"), 0).ResetAfter.Seconds() })
 	return d, nil
 }
 
@@ -131,16 +131,16 @@ func tellHold(p engine.Policy) ([]chart.Point, error) {
 		return nil, err
 	}
 	defer l.Close()
-	var open [len(holds)]engine.Hold
+	var open [len(holds)]engine.Receipt
 	calls := map[time.Duration]func(){othersAt: func() { l.Take("client", others) }}
 	for i, h := range holds {
 		calls[h.from] = func() {
 			hold := &open[i]
-			*hold, _ = l.Hold("client", h.tokens)
+			_, *hold = l.Hold(l.Key("client"), h.tokens)
 		}
 		calls[h.settled] = func() { open[i].Settle(h.cost) }
 	}
-	return tell(clock, holdEnd, calls, func() float64 { return float64(budget - l.Peek("client", 0).Remaining) }), nil
+	return tell(clock, holdEnd, calls, func() float64 { return float64(budget - l.Peek(l.Key("client"), 0).Remaining) }), nil
 }
 
 func drawHold(w io.Writer) error {

@@ -50,7 +50,7 @@ var effects = append([]string{"Store", "Add", "CompareAndSwap", "Publish", "Clea
 	"record", "recordAt", "Hit", "hit", "insert", "miss", "settle", "publish", "overflowed", "least", "debt", "cover", "extend", "lower",
 	"lowered", "pass", "sweepAll", "visit", "sweepChunk", "adopt", "flush", "Flush", "Refund", "used", "drop", "left", "beyond", "probeBound",
 	"HitQuota", "HitCharge", "MissQuota", "TakeAt", "Charge", "RefundOf", "RefundAt", "PeekAt", "ReserveAt", "Adopt", "Sweep", "Reset",
-	"take", "takeSlowly", "takeAt", "takeReceipt", "ChargeKey", "PeekKey", "giveBack", "settle", "Settle", "reserve", "Swap", "observe",
+	"take", "takeSlowly", "takeAt", "takeReceipt", "Charge", "Peek", "giveBack", "settle", "Settle", "reserve", "Swap", "observe",
 	"promise", "lead", "recordAt", "hitOf"},
 	slices.Concat(transitions, loads)...)
 

@@ -21,7 +21,7 @@ import (
 // inFlight is a limit of so many calls of all clients at a time, and what is left of it.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
-	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.PeekKey(l.KeyUint64(0), 0).Remaining }
+	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
 // TestACallIsInFlightUntilItsHandlerReturns: unary or a stream, whatever its end.
@@ -110,7 +110,7 @@ func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})
-	left := func() uint64 { return tokens.PeekKey(tokens.KeyUint64(0), 0).Remaining }
+	left := func() uint64 { return tokens.Peek(tokens.KeyUint64(0), 0).Remaining }
 	interceptor := connectlimit.New(set)
 	_, err := interceptor.WrapUnary(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
 		limits.HoldFrom(ctx, "default").Settle(10)

@@ -108,7 +108,7 @@ func (c *counted) reset(k engine.Key) {
 // forgive makes the record of a key owe nothing.
 func (c *counted) forgive(k engine.Key) {
 	if c.Spread == nil {
-		c.ResetKey(k)
+		c.Reset(k)
 		return
 	}
 	_ = c.Spread.SetPolicy(c.Spread.Policy()) // it takes back what processors hold, and the policy is its own
@@ -123,11 +123,11 @@ func (c *counted) takeBack(k engine.Key, n, back uint64) {
 		return
 	}
 	if back < n { // the rest comes when there is room for it
-		c.RefundKey(k, back)
+		c.Refund(k, back)
 		if left, _ := c.Owed(k); left < n {
 			return
 		}
 	}
-	c.ResetKey(k)
-	c.ChargeKey(k, n-back) // where it took nothing back, because somebody waits near by
+	c.Reset(k)
+	c.Charge(k, n-back) // where it took nothing back, because somebody waits near by
 }

@@ -203,7 +203,7 @@ func (fs *Formers) keep(of *counted) []*former {
 // last.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
-		_, lost := l.ChargeKey(to, n)
+		_, lost := l.Charge(to, n)
 		return lost
 	})
 }

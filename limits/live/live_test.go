@@ -78,11 +78,11 @@ func TestAKeyKeepsWhatItOwes(t *testing.T) {
 func TestDebtAboveTheLimit(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(10)))
-	_, lost := before.Charge("a", 30)
+	_, lost := before.Charge(before.Key("a"), 30)
 	require.Zero(t, lost)
 	now := replace(t, before, newLimiter(t, clock, hourly(10), engine.MaxKeys(500)))
 	require.False(t, take(now, "a", 0))
-	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek("a", 1).RetryAfter)
+	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek(now.Key("a"), 1).RetryAfter)
 }
 
 // TestALowerLimitInBetween: what the next limiter has no room for stays with the previous one, so that a limit that is
@@ -372,7 +372,7 @@ func TestRefusedHitsAreNotHandedOver(t *testing.T) {
 		limit := hits.Share(11*time.Hour, clock.Now, 5)
 		limit.RaiseMost(8)
 		limit.RaiseMost(3)
-		hits.Charge("a", 600)
+		hits.Charge(hits.Key("a"), 600)
 		next := live.New(newLimiter(t, clock, hourly(10))).Share(11*time.Hour, clock.Now, 1)
 		require.NoError(t, limit.HandOver(next))
 		if !inUse {

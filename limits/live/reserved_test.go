@@ -20,7 +20,7 @@ func TestALowerLimitWhileSomebodyWaits(t *testing.T) {
 	for range many {
 		require.True(t, take(limiter, "a", 0))
 	}
-	_, err := limiter.Reserve("a", 1, time.Hour)
+	_, _, err := limiter.Reserve(limiter.Key("a"), 1, time.Hour)
 	require.NoError(t, err)
 	for i, n := range []uint64{3, many} {
 		next := replace(t, limiter, newLimiter(t, clock, hourly(n), engine.MaxKeys(500)))

@@ -22,7 +22,7 @@ func unused(t *testing.T) *engine.Limiter {
 // owing returns the limiter that replaces another, which a key owes something.
 func owing(t *testing.T, l *Limiter) *Limiter {
 	t.Helper()
-	l.Charge("a", 1)
+	l.Charge(l.Key("a"), 1)
 	l.Sweep()
 	next, err := l.Replace(unused(t))
 	require.NoError(t, err)

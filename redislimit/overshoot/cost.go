@@ -58,7 +58,7 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 				return c, err
 			}
 			l += took
-			local.Reset(key)
+			local.Reset(local.Key(key))
 			took, admitted := timed(local.Allow, key)
 			if admitted != batch {
 				return c, fmt.Errorf("overshoot: %d of %d of a full bucket", admitted, batch)

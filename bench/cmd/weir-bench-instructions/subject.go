@@ -32,8 +32,8 @@ var keyCounts = []int{1, 1000, 1_000_000}
 func names() (all []string) {
 	for _, keys := range keyCounts {
 		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
-			"TakeKey", "TakeKey, quota", "TakeReceipt", "HoldKey", "HoldKey, quota", "Settle, less", "Settle, less, late",
-			"Settle, more", "RefundKey", "ChargeKey", "EnterKey", "Release", "httplimit, 1 limit", "httplimit, 3 limits"} {
+			"TakeKey", "TakeKey, quota", "TakeReceipt", "Hold", "Hold, quota", "Settle, less", "Settle, less, late",
+			"Settle, more", "Refund", "Charge", "Release", "httplimit, 1 limit", "httplimit, 3 limits"} {
 			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
@@ -94,19 +94,19 @@ func calls() (all []call, err error) {
 
 // byKey is the calls for keys that are hashed already.
 func byKey(l *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
-	var hold engine.Hold
-	var entry engine.Entry
-	held := func(i int) { hold, _ = l.HoldKey(keys[i], 2) }
+	var hold engine.Receipt
+	var entry engine.Receipt
+	held := func(i int) { _, hold = l.Hold(keys[i], 2) }
 	return []call{
 		{name: "TakeKey", make: func(i int) { l.TakeKey(keys[i], 1) }},
 		{name: "quota", make: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
 		{name: "TakeReceipt", make: func(i int) { l.TakeReceipt(keys[i], 1) }},
-		{name: "HoldKey", make: func(i int) {
-			h, _ := l.HoldKey(keys[i], 1)
+		{name: "Hold", make: func(i int) {
+			_, h := l.Hold(keys[i], 1)
 			_ = &h
 		}},
-		{name: "HoldKey, quota", make: func(i int) {
-			h, _ := l.HoldKey(keys[i].With(quota), 1)
+		{name: "Hold, quota", make: func(i int) {
+			_, h := l.Hold(keys[i].With(quota), 1)
 			_ = &h
 		}},
 		{name: "less", make: func(int) { hold.Settle(1) }, before: held},
@@ -115,10 +115,9 @@ func byKey(l *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []ca
 			l.TakeKey(keys[i], 1)
 		}},
 		{name: "more", make: func(int) { hold.Settle(3) }, before: held},
-		{name: "RefundKey", make: func(i int) { l.RefundKey(keys[i], 1) }},
-		{name: "ChargeKey", make: func(i int) { l.ChargeKey(keys[i], 1) }},
-		{name: "EnterKey", make: func(i int) { l.EnterKey(keys[i], 1) }},
-		{name: "Release", make: func(int) { entry.Release() }, before: func(i int) { entry, _ = l.EnterKey(keys[i], 1) }},
+		{name: "Refund", make: func(i int) { l.Refund(keys[i], 1) }},
+		{name: "Charge", make: func(i int) { l.Charge(keys[i], 1) }},
+		{name: "Release", make: func(int) { entry.Release() }, before: func(i int) { _, entry = l.TakeReceipt(keys[i], 1) }},
 	}
 }
 

@@ -42,7 +42,7 @@ func TestAStateIsSharedAndStays(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, again.start())
 	defer end(t, again)
-	assert.EqualValues(t, 4, other.Peek("key", 1).Remaining)
+	assert.EqualValues(t, 4, other.Peek(other.Key("key"), 1).Remaining)
 	assert.Equal(t, 3, admitted(t, again, 9), "2 of 5 are taken by the first use")
 }
 

@@ -23,7 +23,7 @@ func (d *demo) serve(t *testing.T) (url string) {
 func allows(t *testing.T, r Rule, typed string, n uint64) bool {
 	b, err := r.Buckets.Of([]string{typed})
 	require.NoError(t, err)
-	return r.Limiter.PeekKey(b.Key, n).Allowed
+	return r.Limiter.Peek(b.Key, n).Allowed
 }
 
 // number reads the number at the beginning of an element's text.

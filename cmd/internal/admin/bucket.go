@@ -36,11 +36,11 @@ type inMemory struct {
 func (l inMemory) Of(parts []string) (Bucket, error) { return Bucket{Key: l.key(parts)}, nil }
 
 func (l inMemory) Peek(_ context.Context, b Bucket) (engine.Decision, error) {
-	return l.limiter.PeekKey(b.Key, 1), nil
+	return l.limiter.Peek(b.Key, 1), nil
 }
 
 func (l inMemory) Reset(_ context.Context, b Bucket) error {
-	l.limiter.ResetKey(b.Key)
+	l.limiter.Reset(b.Key)
 	return nil
 }
 

@@ -80,9 +80,9 @@ func TestOtherSitesCannotUseTheForm(t *testing.T) {
 		assert.Equal(t, 405, request(a, "GET", url, "").Code)
 		assert.Equal(t, 413, request(a, "POST", url, `{"rule":"`+strings.Repeat("x", maxForm), kind).Code)
 	}
-	assert.Equal(t, uint64(1), l.Peek("bob", 1).Remaining, "nothing was reset")
+	assert.Equal(t, uint64(1), l.Peek(l.Key("bob"), 1).Remaining, "nothing was reset")
 	assert.Equal(t, 200, request(a, "POST", "http://localhost:1/key/reset", form, kind, "Origin: http://localhost:1").Code)
-	assert.Equal(t, uint64(3), l.Peek("bob", 1).Remaining)
+	assert.Equal(t, uint64(3), l.Peek(l.Key("bob"), 1).Remaining)
 }
 
 func TestThePageIsOneOfItsOwn(t *testing.T) {

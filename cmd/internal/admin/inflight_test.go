@@ -25,9 +25,9 @@ func TestAKeyInFlight(t *testing.T) {
 		return []any{got["remaining"], got["retry_after"], got["reset_after"], got["allowed"]}
 	}
 	assert.Equal(t, []any{2., "now", "now", true}, peek())
-	one, _ := l.Enter("192.0.2.1")
+	_, one := l.TakeReceipt(l.Key("192.0.2.1"), 1)
 	assert.Equal(t, []any{1., "now", "when all of them are over", true}, peek())
-	two, _ := l.Enter("192.0.2.1")
+	_, two := l.TakeReceipt(l.Key("192.0.2.1"), 1)
 	assert.Equal(t, []any{0., "when one of them is over", "when all of them are over", false}, peek())
 	one.Release()
 	two.Release()

@@ -93,7 +93,7 @@ func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	require.True(t, limiter.Take("k", 10).Allowed)
 	require.Equal(t, Adjust, Diff(before, after).Rules[0].Limit)
 	require.NoError(t, limiter.SetPolicy(after.Rules[0].Policy))
-	assert.EqualValues(t, 10, limiter.Peek("k", 1).Remaining, "ten are taken")
+	assert.EqualValues(t, 10, limiter.Peek(limiter.Key("k"), 1).Remaining, "ten are taken")
 
 	// A change of a rule's own burst is none of its tiers.
 	tiered := func(burst int) *File {
@@ -108,7 +108,7 @@ func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	require.Equal(t, Adjust, Diff(before, after).Rules[0].Limit)
 	require.NoError(t, limiter.SetPolicy(after.Rules[0].Policy, after.Rules[0].TierPolicies()...))
 	assert.False(t, limiter.AllowKey(paid))
-	assert.InDelta(t, time.Hour, limiter.PeekKey(paid, 100).RetryAfter, float64(time.Minute))
+	assert.InDelta(t, time.Hour, limiter.Peek(paid, 100).RetryAfter, float64(time.Minute))
 }
 
 func TestDiffOfListenersAndRules(t *testing.T) {

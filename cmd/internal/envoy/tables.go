@@ -83,21 +83,21 @@ func (t localTable) take(_ context.Context, c counter, n uint64) (engine.Decisio
 }
 
 func (t localTable) peek(_ context.Context, c counter, n uint64) (engine.Decision, error) {
-	return t.limiter.PeekKey(c.hash, n), nil
+	return t.limiter.Peek(c.hash, n), nil
 }
 
 func (t localTable) charge(_ context.Context, c counter, n uint64) (engine.Decision, error) {
-	d, _ := t.limiter.ChargeKey(c.hash, n) // what exceeds the bound of the debt is not counted
+	d, _ := t.limiter.Charge(c.hash, n) // what exceeds the bound of the debt is not counted
 	return d, nil
 }
 
 func (t localTable) refund(_ context.Context, c counter, n uint64) error {
-	t.limiter.RefundKey(c.hash, n)
+	t.limiter.Refund(c.hash, n)
 	return nil
 }
 
 func (t localTable) reset(_ context.Context, c counter) error {
-	t.limiter.ResetKey(c.hash)
+	t.limiter.Reset(c.hash)
 	return nil
 }
 

@@ -58,11 +58,11 @@ func (b *batch) decide() {
 func (b *batch) look(key []byte, limit engine.Policy, quota engine.Quota, f form) {
 	b.decide()
 	k := b.key(key, limit, quota)
-	d := b.limiter.PeekKey(k, 0)
+	d := b.limiter.Peek(k, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 {
 		// A limit to which no token can be added is as long as a record can say, and is looked at as it is.
 		if more, err := b.limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
-			above := b.limiter.PeekKey(k.With(more), 1)
+			above := b.limiter.Peek(k.With(more), 1)
 			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
 		}
 	}

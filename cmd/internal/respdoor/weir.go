@@ -80,7 +80,7 @@ func (b *batch) keyed(args [][]byte) (key engine.Key, cost uint64, ok bool) {
 
 func weirPeek(_ *conn, b *batch, args [][]byte) {
 	if key, cost, ok := b.keyed(args); ok {
-		d := b.limiter.PeekKey(key, cost)
+		d := b.limiter.Peek(key, cost)
 		b.decision(&d)
 	}
 }
@@ -88,8 +88,8 @@ func weirPeek(_ *conn, b *batch, args [][]byte) {
 // weirRefund gives tokens back, and answers how the key stands then.
 func weirRefund(_ *conn, b *batch, args [][]byte) {
 	if key, cost, ok := b.keyed(args); ok {
-		b.limiter.RefundKey(key, cost)
-		d := b.limiter.PeekKey(key, 1)
+		b.limiter.Refund(key, cost)
+		d := b.limiter.Peek(key, 1)
 		b.decision(&d)
 	}
 }
@@ -97,7 +97,7 @@ func weirRefund(_ *conn, b *batch, args [][]byte) {
 // weirCharge takes tokens that need not be there, and answers how the key stands then.
 func weirCharge(_ *conn, b *batch, args [][]byte) {
 	if key, cost, ok := b.keyed(args); ok {
-		d, lost := b.limiter.ChargeKey(key, cost)
+		d, lost := b.limiter.Charge(key, cost)
 		b.pairs(6)
 		b.pairsOf(&d)
 		b.bulk("lost")
@@ -118,10 +118,10 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	owed := int64(0)
 	for _, arg := range args[1:] {
 		key := b.key(arg, anyLimit, quota)
-		if b.limiter.PeekKey(key, 0).ResetAfter > 0 {
+		if b.limiter.Peek(key, 0).ResetAfter > 0 {
 			owed++
 		}
-		b.limiter.ResetKey(key)
+		b.limiter.Reset(key)
 		b.formers.Forget(func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(arg), true })
 	}
 	b.integer(owed)

@@ -64,7 +64,7 @@ func (r *requests) affected(p *Point, names []string) (refused uint64, all []Aff
 			a.Refused++
 			a.LongestWait = max(a.LongestWait, d.RetryAfter)
 		case q.Refund:
-			limiter.RefundKey(key, q.Cost)
+			limiter.Refund(key, q.Cost)
 		}
 		return true
 	})

@@ -30,7 +30,7 @@ func byEngine(t *testing.T, p engine.Policy, requests []trace.Request) (keys, ke
 			refused++
 			seen[q.Key], days[[2]int64{int64(q.Key), dayOf(&q)}] = true, true
 		} else if q.Refund {
-			limiter.RefundKey(key, q.Cost)
+			limiter.Refund(key, q.Cost)
 		}
 	}
 	require.Zero(t, limiter.Stats().Evictions)
