@@ -12,7 +12,6 @@ COPY grpclimit/go.mod grpclimit/go.sum grpclimit/
 COPY otellimit/go.mod otellimit/go.sum otellimit/
 COPY limitertest/go.mod limitertest/go.sum limitertest/
 COPY fuzz/go.mod fuzz/go.sum fuzz/
-COPY internal/release/go.mod internal/release/go.sum internal/release/
 RUN cd cmd && go mod download
 COPY . .
 RUN cd cmd && CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-s -w' -o /weir ./weir

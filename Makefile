@@ -3,7 +3,7 @@
 # Those of go.work, and bench, examples and caddylimit, which have a go.work of their own: the libraries that weir is
 # compared with, the frameworks, and Caddy would raise the versions of everybody's dependencies
 # (docs/decisions/0001-modules.md).
-MODULES   := . limitertest fuzz examples redislimit grpclimit otellimit cmd internal/release bench caddylimit
+MODULES   := . limitertest fuzz examples redislimit grpclimit otellimit cmd bench caddylimit
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -214,10 +214,10 @@ tidy: ## go mod tidy for every module, and the sums of the workspaces
 
 # It writes the changelog, too. Without REALLY=yes it says what it would do.
 release: ## set versions, commit, tag VERSION=v1.2.3; REALLY=yes does it (releasing.md)
-	cd internal/release && go run . release -version "$(VERSION)" $(if $(REALLY),-really)
+	.ci/release "$(VERSION)" $(if $(REALLY),yes)
 
 release-check: begin ## import and install what would be published, from a proxy made of the tree
-	$(stage) "release check" bash -c 'cd internal/release && go run . check'
+	$(stage) "release check" .ci/release check
 
 vulncheck: begin ## known vulnerabilities of dependencies (needs the network)
 	$(call each,vulncheck,go run $(GOVULNCHECK) ./...)

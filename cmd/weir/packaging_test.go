@@ -2,27 +2,83 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
-func read(t *testing.T, tree *tree, name string) string {
+// inTree is where a file of the repository is.
+func inTree(names ...string) string { return filepath.Join(append([]string{"..", ".."}, names...)...) }
+
+func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(tree.join(name))
+	text, err := os.ReadFile(inTree(name))
 	require.NoError(t, err)
 	return string(text)
 }
 
-// commands returns the words of the lines of a Dockerfile that begin with a word, continued ones as one.
-func commands(dockerfile, word string) (found [][]string) {
+// A moduleFile is what the go command says of a go.mod or a go.work.
+type moduleFile struct {
+	Go      string
+	Use     []struct{ DiskPath string }
+	Require []struct {
+		Path, Version string
+		Indirect      bool
+	}
+}
+
+func moduleFileOf(t *testing.T, command, name string) (file moduleFile) {
+	t.Helper()
+	out, err := exec.Command("go", command, "edit", "-json", inTree(name)).Output()
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(out, &file))
+	return file
+}
+
+// TestModulesRequireTheSame: in a workspace a module is built with the highest version that any of them requires. Where
+// two require the same module directly, that is the version of both.
+func TestModulesRequireTheSame(t *testing.T) {
+	versions := map[string]string{}
+	for _, use := range moduleFileOf(t, "work", "go.work").Use {
+		for _, r := range moduleFileOf(t, "mod", path.Join(use.DiskPath, "go.mod")).Require {
+			if r.Indirect {
+				continue
+			}
+			if other := versions[r.Path]; other != "" {
+				assert.Equal(t, other, r.Version, "%s/go.mod requires %s", use.DiskPath, r.Path)
+			}
+			versions[r.Path] = r.Version
+		}
+	}
+	assert.NotEmpty(t, versions["github.com/stretchr/testify"])
+}
+
+// TestVersionsThatCannotBeReleased are refused before anything is done.
+func TestVersionsThatCannotBeReleased(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a release is made by a shell script")
+	}
+	for version, want := range map[string]string{
+		"": "want one such as", "1.2.3": "want one such as", "v1.2": "want one such as", "v1.2.3+linux": "want one such as",
+		"v2.0.0": "must end in /v2",
+	} {
+		out, err := exec.Command(inTree(".ci", "release"), version).CombinedOutput()
+		assert.Error(t, err, version)
+		assert.Contains(t, string(out), want, version)
+	}
+}
+
+// instructions returns the words of the lines of a Dockerfile that begin with a word, continued ones as one.
+func instructions(dockerfile, word string) (found [][]string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", " ")) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
 			found = append(found, words[1:])
@@ -34,31 +90,28 @@ func commands(dockerfile, word string) (found [][]string) {
 // TestDockerfile: what it copies exists, every module of the workspace is there before the modules are downloaded, and
 // the image runs as a user that is not root and is asked for its health.
 func TestDockerfile(t *testing.T) {
-	tree := repository(t)
-	text := read(t, tree, "Dockerfile")
+	text := read(t, "Dockerfile")
 	copied := map[string]bool{}
-	for _, words := range commands(text, "COPY") {
+	for _, words := range instructions(text, "COPY") {
 		if strings.HasPrefix(words[0], "--from=") {
 			continue
 		}
 		for _, name := range words[:len(words)-1] {
-			_, err := os.Stat(tree.join(name))
+			_, err := os.Stat(inTree(name))
 			assert.NoError(t, err)
 			copied[name] = true
 		}
 	}
-	for _, use := range tree.work.Use {
-		assert.True(t, copied[path.Join(use.Path, "go.mod")], "%s/go.mod: go.work uses it", use.Path)
+	for _, use := range moduleFileOf(t, "work", "go.work").Use {
+		assert.True(t, copied[path.Join(use.DiskPath, "go.mod")], "%s/go.mod: go.work uses it", use.DiskPath)
 	}
-	user := commands(text, "USER")
+	user := instructions(text, "USER")
 	require.Len(t, user, 1)
 	assert.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, user[0][0], "a number, because an empty image knows no names")
-	assert.Equal(t, []string{"CMD", `["/weir",`, `"health"]`}, commands(text, "HEALTHCHECK")[0][3:])
-	assert.Equal(t, []string{"scratch"}, commands(text, "FROM")[1])
-	goVersion := commands(text, "FROM")[0][0]
-	file, err := tree.goMod(tree.modules[0])
-	require.NoError(t, err)
-	assert.Contains(t, file.Go.Version, strings.TrimSuffix(strings.TrimPrefix(goVersion, "golang:"), "-bookworm"))
+	assert.Equal(t, []string{"CMD", `["/weir",`, `"health"]`}, instructions(text, "HEALTHCHECK")[0][3:])
+	assert.Equal(t, []string{"scratch"}, instructions(text, "FROM")[1])
+	goVersion := instructions(text, "FROM")[0][0]
+	assert.Contains(t, moduleFileOf(t, "mod", "go.mod").Go, strings.TrimSuffix(strings.TrimPrefix(goVersion, "golang:"), "-bookworm"))
 }
 
 // unit parses a systemd unit: every value of "Section.Key".
@@ -83,8 +136,7 @@ func unit(t *testing.T, text string) map[string][]string {
 
 // TestSystemdUnit: it is what systemd takes, and as closed as its comments say.
 func TestSystemdUnit(t *testing.T) {
-	tree := repository(t)
-	values := unit(t, read(t, tree, "packaging/weir.service"))
+	values := unit(t, read(t, "packaging/weir.service"))
 	assert.Equal(t, []string{"/usr/local/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
 	for key, want := range map[string]string{
 		"DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "ProtectHome": "yes",
@@ -102,7 +154,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	// It looks whether the programs exist, and weir is not installed.
 	copied := filepath.Join(t.TempDir(), "weir.service")
-	text := strings.ReplaceAll(read(t, tree, "packaging/weir.service"), "/usr/local/bin/weir", "/bin/true")
+	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/local/bin/weir", "/bin/true")
 	require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))
 	out, err := exec.Command(systemd, "verify", "--man=no", copied).CombinedOutput()
 	assert.NoError(t, err, "%s", out)
@@ -113,27 +165,26 @@ func TestSystemdUnit(t *testing.T) {
 
 // TestGoreleaser: what its configuration names exists. `goreleaser check` knows the rest.
 func TestGoreleaser(t *testing.T) {
-	tree := repository(t)
 	var config struct {
 		Builds   []struct{ Dir, Main, Binary string }
 		Archives []struct{ Files []string }
 		Nfpms    []struct{ Contents []struct{ Src, Dst string } }
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(read(t, tree, ".goreleaser.yaml")), &config))
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &config))
 	var programs []string
 	for _, b := range config.Builds {
-		assert.FileExists(t, tree.join(b.Dir, b.Main, "main.go"))
+		assert.FileExists(t, inTree(b.Dir, b.Main, "main.go"))
 		programs = append(programs, b.Binary)
 	}
 	assert.Equal(t, []string{"weir", "weir-envoy"}, programs)
 	for _, pattern := range config.Archives[0].Files {
-		found, err := filepath.Glob(tree.join(pattern))
+		found, err := filepath.Glob(inTree(pattern))
 		require.NoError(t, err)
 		assert.NotEmpty(t, found, pattern)
 	}
-	paths := read(t, tree, "packaging/weir.service")
+	paths := read(t, "packaging/weir.service")
 	for _, c := range config.Nfpms[0].Contents {
-		assert.FileExists(t, tree.join(c.Src))
+		assert.FileExists(t, inTree(c.Src))
 		if path.Ext(c.Dst) == ".yaml" {
 			assert.Contains(t, paths, c.Dst, "where the unit looks for it")
 		}
