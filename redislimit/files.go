@@ -30,7 +30,7 @@ type Files struct {
 
 // FromFiles sets files that a client reads. Those that cannot be read are an error of [Open]; later the client goes on
 // with what it read last, and logs the error. CA and Certificate are for an address that begins with rediss://.
-// Password is not for Sentinel, and the address has no other one.
+// Password is the store's and not that of sentinels ([SentinelUser]), and the address has no other one.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -87,6 +87,8 @@ type dialer struct {
 	told  atomic.Pointer[string] // the error of files that was logged last
 
 	opened, closed atomic.Int64 // connections
+
+	ofSentinels net.Resolver // by which connections to sentinels are known; it resolves as the default does
 }
 
 // A connection is one that a dialer has opened.
@@ -113,8 +115,6 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	switch f := config.files; {
 	case f.isTLS() && o.TLSConfig == nil:
 		return nil, errors.New("redislimit: FromFiles: CA and Certificate: the address is no rediss://")
-	case f.Password != "" && o.Sentinel.MasterSet != "":
-		return nil, errors.New("redislimit: FromFiles: Password: not for Sentinel, whose servers would be sent it, too: want it in the address")
 	case f.Password != "" && o.Password != "":
 		return nil, errors.New("redislimit: FromFiles: Password: the address has one, too: want one of the two")
 	}
@@ -126,8 +126,13 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	if o.DialCtxFn == nil {
 		o.DialCtxFn = d.dial
 	}
+	o.Sentinel.Dialer.Resolver = &d.ofSentinels
 	if user := o.Username; config.files.Password != "" {
-		o.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+		sentinel := rueidis.AuthCredentials{Username: o.Sentinel.Username, Password: o.Sentinel.Password}
+		o.AuthCredentialsFn = func(to rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			if _, ok := to.Address.(sentinelAddr); ok {
+				return sentinel, nil
+			}
 			return rueidis.AuthCredentials{Username: user, Password: d.read().password}, nil
 		}
 	}
@@ -155,16 +160,73 @@ func (d *dialer) dial(ctx context.Context, address string, tcp *net.Dialer, conf
 	} else {
 		conn, err = (&tls.Dialer{NetDialer: tcp, Config: d.secure(config)}).DialContext(ctx, "tcp", address)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		d.cause.Store(&dialFailure{address, err})
 		return nil, err
+	case config == nil:
+		d.reached(address)
+	default:
+		conn = &secured{Conn: conn, dialer: d, address: address}
 	}
 	d.opened.Add(1)
+	conn = &connection{Conn: conn, closed: &d.closed}
+	if tcp.Resolver == &d.ofSentinels {
+		conn = sentinelConn{conn}
+	}
+	return conn, nil
+}
+
+// reached notes that an address answers.
+func (d *dialer) reached(address string) {
 	if last := d.cause.Load(); last != nil && last.address == address {
 		d.cause.CompareAndSwap(last, nil)
 	}
-	return &connection{Conn: conn, closed: &d.closed}, nil
 }
+
+// A sentinelConn is a connection to a sentinel. What asks for credentials sees that by its address.
+type sentinelConn struct{ net.Conn }
+
+type sentinelAddr struct{ net.Addr }
+
+func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
+
+// A secured is a connection over TLS. What a server thinks of the certificate of the client it says after the handshake
+// (TLS 1.3), in place of its first answer, and closes the connection.
+type secured struct {
+	net.Conn
+	dialer  *dialer
+	address string
+	answers atomic.Bool
+}
+
+// Read notes the first answer, or the alert in its place.
+func (c *secured) Read(b []byte) (n int, err error) {
+	n, err = c.Conn.Read(b)
+	switch {
+	case c.answers.Load():
+	case isHandshake(err):
+		c.dialer.cause.Store(&dialFailure{c.address, err})
+	case n > 0:
+		c.answers.Store(true)
+		c.dialer.reached(c.address)
+	}
+	return n, err
+}
+
+// Write reads the alert of a server that has closed the connection. Otherwise nobody might: the client library closes
+// the connection when it cannot write.
+func (c *secured) Write(b []byte) (n int, err error) {
+	n, err = c.Conn.Write(b)
+	if err != nil && !c.answers.Load() {
+		_ = c.SetReadDeadline(time.Now().Add(alertTime))
+		_, _ = c.Read(make([]byte, 1))
+	}
+	return n, err
+}
+
+// alertTime is how long an alert may take that was sent before the connection was closed.
+const alertTime = 50 * time.Millisecond
 
 // secure returns how to shake hands, by what is in the files now.
 func (d *dialer) secure(config *tls.Config) *tls.Config {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,7 +105,6 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		"no such file":                {"redis://localhost", redislimit.Files{Password: name + "none"}},
 		"no password in it":           {"redis://localhost", redislimit.Files{Password: name}},
 		"want one of the two":         {"redis://:secret@localhost", redislimit.Files{Password: name}},
-		"not for Sentinel":            {"redis://localhost?master_set=m", redislimit.Files{Password: name}},
 	} {
 		_, err := redislimit.Open(t.Context(), test.address, redislimit.FromFiles(test.files))
 		if assert.ErrorContains(t, err, want) {
@@ -112,4 +112,36 @@ func TestFilesThatDoNotFit(t *testing.T) {
 			assert.NotErrorIs(t, err, redislimit.ErrStore)
 		}
 	}
+}
+
+// A password file is the servers' with Sentinel, also of one that becomes the master. The sentinels are sent theirs, or
+// none: they would not know that user, and refuse the connection.
+func TestAPasswordFileWithSentinel(t *testing.T) {
+	master, replica, sentinels := sentinelSet(t)
+	name := filepath.Join(t.TempDir(), "password")
+	password := func(word string) {
+		require.NoError(t, os.WriteFile(name, []byte(word+"\n"), 0o600))
+		for _, server := range []*redistest.Server{master, replica} {
+			server.Do("ACL", "SETUSER", "weir", "reset", "on", ">"+word, "~*", "+@all")
+		}
+	}
+	password("first")
+	url := strings.Replace(sentinels.URL(), "redis://", "redis://weir@", 1)
+	store := open(t, url, redislimit.FromFiles(redislimit.Files{Password: name}))
+	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	answers := func() bool { _, err := l.Take(t.Context(), "k", 1); return err == nil }
+	require.Eventually(t, answers, backSoon, time.Millisecond)
+	password("second")
+	master.Do("CLIENT", "KILL", "TYPE", "normal")
+	require.Eventually(t, answers, backSoon, time.Millisecond, "another password")
+	sentinels.Failover()
+	sentinels.AwaitMaster(replica)
+	master.Stop()
+	require.Eventually(t, answers, backSoon, time.Millisecond, "another master")
+	for _, sentinel := range sentinels.Nodes {
+		require.Empty(t, sentinel.Do("ACL", "LOG"), "a sentinel was sent a password")
+	}
+	_, err := redislimit.Open(t.Context(), strings.Replace(sentinels.URL(), "redis://", "redis://weir@", 1),
+		redislimit.FromFiles(redislimit.Files{Password: name}), redislimit.SentinelUser("weir", "none"))
+	require.ErrorContains(t, err, "WRONGPASS", "the sentinels' own")
 }

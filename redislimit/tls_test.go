@@ -80,6 +80,21 @@ func TestTLS(t *testing.T) {
 		_, err = redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(bad))
 		assert.Error(t, err, name)
 	}
+	// What the server thinks of them it says after the handshake.
+	other := issue(t, dir, "other authority", nil)
+	for range 20 {
+		for want, certificates := range map[string][]tls.Certificate{"unknown": {*issue(t, dir, "stranger", other)}, "certificate required": nil} {
+			shown := &tls.Config{RootCAs: pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if certificates == nil {
+					return new(tls.Certificate), nil
+				}
+				return &certificates[0], nil
+			}}
+			_, err = redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(shown))
+			require.ErrorIs(t, err, redislimit.ErrStore)
+			require.ErrorContains(t, err, "remote error: tls: "+want)
+		}
+	}
 	_, err = redislimit.Open(t.Context(), "redis://"+address, redislimit.TLS(good))
 	assert.ErrorContains(t, err, "TLS: the address is no rediss://")
 }

@@ -141,9 +141,6 @@ func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 		if _, has := u.User.Password(); has {
 			d.Fail(at, "password_file: the url has a password, too: leave one of the two out")
 		}
-		if u.Query().Has("master_set") {
-			d.Fail(at, "password_file: Sentinel would be sent it, too: write the password into the url")
-		}
 	}
 	if seen["share"] != nil && s.OnLoss != redislimit.FailShare {
 		d.Fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
