@@ -121,7 +121,7 @@ func (s *Store) section() section {
 			at("certificate", text, &s.Files.Certificate, "", "of `rediss://`: the file of the certificate by which the store knows weir"),
 			at("certificate_key", text, &s.Files.CertificateKey, "", "the file of its key"),
 			at("password_file", text, &s.Files.Password, "",
-				"a file with the password of the store's user, instead of one in the `url`; not with Sentinel"),
+				"a file with the password of the store's user, instead of one in the `url`; sentinels are not sent it"),
 		},
 	}
 }
