@@ -8,5 +8,3 @@ const (
 	AmbiguousMatch  AmbiguousPaths = "match" // it meets the rules for every reading; the default
 	AmbiguousRefuse AmbiguousPaths = "refuse"
 )
-
-var ambiguousPaths = []AmbiguousPaths{AmbiguousMatch, AmbiguousRefuse}

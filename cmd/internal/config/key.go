@@ -80,18 +80,6 @@ func (k Key) Equal(other Key) bool {
 	return slices.EqualFunc(k, other, func(a, b KeyPart) bool { return slices.Equal(a, b) })
 }
 
-// bucketKey is the key of a rule.
-var bucketKey = kind[Key]{
-	read: func(d *decoder, n *yaml.Node, what string, into *Key) {
-		var parts []KeyPart
-		list(keyPart, notTwice).read(d, n, what, &parts)
-		if *into = parts; len(parts) > 1 && into.Uses(SourceGlobal) {
-			d.Fail(n, "%s: global is one bucket for all requests and cannot be joined with others", what)
-		}
-	},
-	schema: func() schema { return many(keyPart.schema()) },
-}
-
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // keyPart reads "A or B or C". A header or cookie without an alternative has the address: to

@@ -278,12 +278,3 @@ func mapping[T any](of func(*T) section) kind[T] {
 		},
 	}
 }
-
-// kept is a value that is read when others are known: its node.
-func kept[V any](k kind[V]) kind[*yaml.Node] {
-	return kind[*yaml.Node]{
-		read:   func(_ *decoder, n *yaml.Node, _ string, into **yaml.Node) { *into = n },
-		schema: k.schema,
-		span:   k.span,
-	}
-}

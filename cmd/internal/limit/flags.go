@@ -32,7 +32,8 @@ func (f *Flags) spec(a engine.Algorithm) spec.Limit {
 // policy returns the policy of a limit. What is wrong with it is said of the flags.
 func policy(l spec.Limit) (engine.Policy, error) {
 	p, err := l.Policy()
-	for _, e := range spec.ErrorsOf(err) {
+	if es := spec.ErrorsOf(err); es != nil {
+		e := es[0]
 		if rest, ok := strings.CutPrefix(e.Message, e.Key); ok {
 			e.Message = map[string]string{"rate": "--limit", "burst": "--burst", "aligned": "--aligned"}[e.Key] + rest
 		}
