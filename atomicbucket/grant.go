@@ -64,7 +64,7 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if exact := min(maxBurstTicks/uint64(longest), maxExact); exact > 0 {
 		second := exact * uint64(time.Second)
 		return TokenBucket{
-			exact: exact, burst: second, token: second, clock: newDivider(exact), tokens: newDivider(second),
+			exact: exact, burst: second, token: second, clock: newDivider(exact), tokens: newDivider(second), prices: true,
 		}, nil
 	}
 	period := uint64(1)
@@ -73,7 +73,7 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}
 	second := ceilDiv(uint64(time.Second), period)
 	return TokenBucket{
-		burst: second, token: second, round: 1, step: 1, clock: newDivider(period), tokens: newDivider(second),
+		burst: second, token: second, round: 1, step: 1, clock: newDivider(period), tokens: newDivider(second), prices: true,
 	}, nil
 }
 

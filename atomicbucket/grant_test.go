@@ -353,7 +353,7 @@ func TestNewTicksByHeart(t *testing.T) {
 	for _, longest := range []time.Duration{1<<51 + 1, 1 << 52} {
 		b, err := NewTicks(longest)
 		require.NoError(t, err)
-		require.Equal(t, TokenBucket{burst: 5e8, token: 5e8, round: 1, step: 1, clock: newDivider(2), tokens: newDivider(5e8)}, b)
+		require.Equal(t, TokenBucket{burst: 5e8, token: 5e8, round: 1, step: 1, clock: newDivider(2), tokens: newDivider(5e8), prices: true}, b)
 	}
 	b, err := NewTicks(1<<52 + 1)
 	require.NoError(t, err)

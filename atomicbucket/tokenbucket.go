@@ -54,6 +54,8 @@ type TokenBucket struct {
 	token uint64 // ticks in a token
 	round uint64 // 0 for an algorithm that never rounds, else 1
 	step  uint64 // ticks for each count of the clock: the refill of a batch, else 1
+	// prices says that limits come with the calls, so that records say what a token cost.
+	prices bool
 	// clock counts an instant in ticks, or steps of them; of an exact algorithm, ticks in nanoseconds.
 	clock  divider
 	tokens divider // counts ticks in tokens
@@ -107,8 +109,13 @@ func (b *TokenBucket) Cost(n uint64) uint64 { return n * b.token }
 // Quota returns what the algorithm grants.
 func (b *TokenBucket) Quota() Quota { return Quota{b.token, b.burst / b.token} }
 
-// RingSize returns 0: a record is one word.
-func (b *TokenBucket) RingSize() uint64 { return 0 }
+// RingSize returns how many words hold the prices of a record ([NewTicks]): 0 if a record is one word.
+func (b *TokenBucket) RingSize() uint64 {
+	if b.prices {
+		return priceSize
+	}
+	return 0
+}
 
 // debt returns the ticks from now until the bucket is full, zero for a full
 // one. Tag and version of s, and the bits of now above the payload, fall out of

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// stepPolicies are limiters of every algorithm, with a tier of another limit.
+// stepPolicies are limiters of every algorithm, with a tier of another limit. Those whose limits come with the calls
+// have the first of them as a tier, too.
 var stepPolicies = [][2]Policy{
 	{TokenBucket(PerSecond(1), 20), TokenBucket(Every(700*time.Millisecond), 30)},
 	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
@@ -22,12 +23,19 @@ var stepPolicies = [][2]Policy{
 	{SlidingWindow(20, time.Minute), SlidingWindow(30, time.Minute)},
 	{SlidingLog(20, time.Minute), SlidingLog(30, time.Minute)},
 	{Concurrency(20, time.Minute), Concurrency(30, time.Minute)},
+	pricedSteps,
 }
+
+// pricedSteps is the limiter of [TokenBuckets] among them.
+var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Every(700*time.Millisecond), 30)}
 
 // A step is a limiter for one execution, and a key of it under its second tier.
 type step struct {
 	*Limiter
 	key Key
+	own Quota // that of the limiter itself, or of its other tier
+	// again makes another one, in which nobody waits.
+	again func() step
 }
 
 // forEachStep makes a call of every algorithm's limiter once for each of its operations on shared words, and before
@@ -35,13 +43,24 @@ type step struct {
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
-			interleave.Inject(func() (call, other func(), check func(string)) {
+			var again func() step
+			again = func() step {
 				now := time.Unix(1_700_000_000, 0)
-				l, err := New(p[0], Tiers(p[1]), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time { return now }))
+				own := p[0]
+				if p == pricedSteps {
+					own = TokenBuckets(time.Hour)
+				}
+				l, err := New(own, Tiers(p[1]), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time { return now }))
 				require.NoError(t, err)
 				t.Cleanup(func() { l.Close() })
-				return make(t, step{l, l.KeyUint64(1).Tier(1)})
-			})
+				var quota Quota
+				if p == pricedSteps {
+					quota, err = l.Quota(p[0])
+					require.NoError(t, err)
+				}
+				return step{l, l.KeyUint64(1).Tier(1), quota, again}
+			}
+			interleave.Inject(func() (call, other func(), check func(string)) { return make(t, again()) })
 		})
 	}
 }
@@ -197,11 +216,14 @@ var stepVerbs = map[string]func(s step) any{
 	"reset":     func(s step) any { s.Reset(s.key); return nil },
 	"sweep":     func(s step) any { s.Sweep(); return nil },
 	"charge":    func(s step) any { d, lost := s.Charge(s.key, 28); return []any{d, lost} },
-	"own limit": func(s step) any { return s.TakeKey(s.key.With(Quota{}), 3) },
+	"own limit": func(s step) any { return s.TakeKey(s.key.With(s.own), 3) },
 	"reserve": func(s step) any {
 		r, err := s.ahead(s.key, 29, time.Hour)
 		if err != nil {
 			return err.Error()
+		}
+		if s.own != (Quota{}) { // a wait that was promised before, and then not, counts as one
+			return true
 		}
 		return r.delay
 	},
@@ -212,7 +234,11 @@ var stepVerbs = map[string]func(s step) any{
 func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	type outcome struct{ call, other, own, tier any }
 	outcomeOf := func(s step, call, other any) outcome {
-		return outcome{call, other, s.Peek(s.key.With(Quota{}), 1), s.Peek(s.key, 1)}
+		own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
+		if s.own != (Quota{}) { // of two prices at once, either may be the one by which it comes back
+			own.RetryAfter, own.ResetAfter, tier.RetryAfter, tier.ResetAfter = 0, 0, 0, 0
+		}
+		return outcome{call, other, own, tier}
 	}
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {
@@ -226,7 +252,7 @@ func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 					}
 					forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 						prepare(t, s)
-						one, two := step{s.Limiter, s.KeyUint64(2).Tier(1)}, step{s.Limiter, s.KeyUint64(3).Tier(1)}
+						one, two := s.again(), s.again()
 						prepare(t, one)
 						prepare(t, two)
 						a, b := call(one), other(one)

@@ -82,7 +82,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		return nil, err
 	}
 	layout := c.table(plan)
-	layout.Start = clock.nanos()
+	layout.Start, layout.Now = clock.nanos(), clock.latest
 	var table *shard.Table
 	var secrets *secrets
 	if c.shared != "" {

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"math/bits"
+	"sort"
 
 	"github.com/weir-go/weir/internal/reference"
 )
@@ -87,6 +88,53 @@ type bucket struct {
 	q     *grants
 	full  int64
 	given int64
+	*prices
+	price int64 // what a token of what is owed cost; of a limiter that has prices
+}
+
+// prices are what a limiter of TokenBuckets knows of all keys.
+type prices struct {
+	fastest   int64        // the least price at which somebody's debt was converted; 0: none
+	clock     func() int64 // the earliest time at which a later call may be decided
+	watermark func() int64
+	ahead     func() int64 // the latest time at which a request was granted, or goes that waits
+}
+
+// seen returns what is owed, at the price of a token of the quota.
+func (b *bucket) seen(at int64) int64 {
+	if b.prices == nil || b.price == 0 || b.price == b.q.token {
+		return b.owed(at)
+	}
+	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
+}
+
+// counted returns what is owed at the price of a token of the quota: as many tokens at the earliest time, and at the
+// latest time at which some may have been granted.
+func (b *bucket) counted(at, earliest, latest int64) int64 {
+	owed := b.owed(earliest)
+	kept := min(scaled(owed, b.price, b.q.token), mostTicks)
+	if latest > earliest {
+		later := owed
+		if latest-earliest < b.wait(earliest, owed) {
+			later = scaled(b.owed(latest), b.price, b.q.token) + b.ticks(latest) - b.ticks(earliest)
+		}
+		kept = max(kept, later)
+	}
+	return max(min(kept, mostTicks)-(b.ticks(at)-b.ticks(earliest)), 0)
+}
+
+// speeds reports whether the quota has a faster price than what is owed.
+func (b *bucket) speeds() bool { return b.prices != nil && b.q.token < b.price }
+
+// charges makes the bucket owe so much at the price of a token of the quota.
+func (b *bucket) charges(at, owed int64) {
+	if b.prices != nil && b.price != b.q.token {
+		if b.owed(b.watermark()) > 0 && (b.fastest == 0 || min(b.price, b.q.token) < b.fastest) {
+			b.fastest = min(b.price, b.q.token)
+		}
+		b.price, b.given = b.q.token, b.given+1
+	}
+	b.set(at, owed)
 }
 
 // mostTicks is what a record has room for.
@@ -102,7 +150,7 @@ func (b *bucket) take(at int64, n uint64) bool {
 	if n > b.q.tokens || b.retry(at, n) > 0 {
 		return false
 	}
-	b.set(at, b.owed(at)+int64(n)*b.q.token)
+	b.charges(at, b.seen(at)+int64(n)*b.q.token)
 	return true
 }
 
@@ -111,11 +159,11 @@ func (b *bucket) reserve(at int64, n uint64, within int64) (wait int64, ok bool)
 	if b.perNano > 0 {
 		within = min(within, mostTicks/b.perNano)
 	}
-	owed := b.owed(at) + int64(n)*b.q.token
+	owed := b.seen(at) + int64(n)*b.q.token
 	if more := b.ticks(at+min(within, math.MaxInt64-at)) - b.ticks(at); owed > min(b.q.limit()+more, mostTicks) {
 		return 0, false
 	}
-	b.set(at, owed)
+	b.charges(at, owed)
 	return b.wait(at, owed-b.q.limit()), true
 }
 
@@ -124,22 +172,32 @@ func (b *bucket) charge(at int64, n, limits uint64) uint64 {
 	if limits < uint64(bound/b.q.limit()) {
 		bound = int64(limits) * b.q.limit()
 	}
-	charged := min(n, uint64(max(bound-b.owed(at), 0)/b.q.token))
+	charged := min(n, uint64(max(bound-b.seen(at), 0)/b.q.token))
 	if charged > 0 {
-		b.set(at, b.owed(at)+int64(charged)*b.q.token)
+		b.charges(at, b.seen(at)+int64(charged)*b.q.token)
 	}
 	return charged
 }
 
 func (b *bucket) remaining(at int64) uint64 {
-	return uint64(max(b.q.limit()-b.owed(at), 0) / b.q.token)
+	return uint64(max(b.q.limit()-b.seen(at), 0) / b.q.token)
 }
 
 func (b *bucket) retry(at int64, n uint64) int64 {
 	if n == 0 {
 		return 0
 	}
-	return b.wait(at, b.owed(at)+int64(n)*b.q.token-b.q.limit())
+	if b.prices == nil || b.price == 0 || b.price == b.q.token {
+		return b.wait(at, b.owed(at)+int64(n)*b.q.token-b.q.limit())
+	}
+	if b.speeds() { // who is refused makes it come back faster
+		return b.wait(at, b.seen(at)+int64(n)*b.q.token-b.q.limit())
+	}
+	// What is owed comes back at its price. The first instant at which it is little enough is found by halves.
+	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
+	return int64(sort.Search(int(b.wait(earliest, b.owed(earliest))), func(passed int) bool {
+		return b.counted(at+int64(passed), earliest+int64(passed), max(at+int64(passed), b.ahead())) <= may
+	}))
 }
 
 // change keeps the tokens that were taken under the tier of the last take: those owed at that time, of which what is
@@ -148,6 +206,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 func (b *bucket) change(at, latest, promised int64, from, to *grants) {
 	if from.token == to.token {
 		return
+	}
+	if b.prices != nil {
+		b.price = to.token
 	}
 	owed, highest := b.owed(at), uint64(0)
 	for _, was := range from.ever {
@@ -186,6 +247,10 @@ func (b *bucket) paper(at int64, n uint64) paper {
 // take cost, less what has passed since.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
+	if b.prices != nil {
+		b.giveBackPriced(at, of, n, latest)
+		return
+	}
 	owed, back := b.owed(at), min(b.owed(latest), cost)
 	last := of.given == b.given
 	switch {
@@ -206,12 +271,44 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
+// giveBackPriced is giveBack in tokens. Of a take that is not the last by its price, what came back since has done so
+// at the fastest price at which anything was converted.
+func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
+	cost := int64(n) * b.price
+	owed, back := b.owed(at), min(b.owed(latest), cost)
+	last := of.given == b.given
+	switch {
+	case last && of.full == b.full:
+		back = min(owed, cost)
+	case last:
+		back = min(back, max(of.full-b.ticks(latest), 0))
+	default:
+		least, passed := min(b.price, of.q.token), b.ticks(latest)-b.ticks(of.at)
+		if b.fastest > 0 {
+			least = min(least, b.fastest)
+		}
+		if least < b.price {
+			passed = scaled(passed, least, b.price)
+		}
+		back = min(back, max(int64(of.n)*b.price-passed, 0))
+	}
+	b.set(at, owed-back)
+	b.given++
+	of.full -= int64(n) * of.q.token
+	if last {
+		of.given++
+	}
+}
+
 // refund gives back what is owed, unless somebody waits, or was granted something ahead of the clock.
 func (b *bucket) refund(at int64, n uint64, near nearby) {
-	owed := b.owed(at)
+	owed, token := b.owed(at), b.q.token
+	if b.prices != nil {
+		token = b.price
+	}
 	back := owed
-	if n < uint64(owed/b.q.token)+1 {
-		back = min(owed, int64(n)*b.q.token)
+	if n < uint64(owed/token)+1 {
+		back = min(owed, int64(n)*token)
 	}
 	if b.ticks(near.latest) > b.ticks(at) {
 		back = 0

@@ -58,7 +58,9 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int
 			limit = max(limit, e.q.limit())
 		}
 	}
-	if m.policies == 0 {
+	if m.kind.policy.grant == grantsQuotas {
+		m.requireFitsTokens(k, first, last, i, passed)
+	} else if m.policies == 0 {
 		require.LessOrEqual(m.t, sum, limit+passed, "%s: I1: %d ticks in %d", m.call, sum, passed)
 	} else if same { // one under several limits has a weaker bound: decision 30
 		burst, token := uint64(0), last.q.token
@@ -71,6 +73,25 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int
 		}
 		require.LessOrEqual(m.t, tokens, burst+uint64(passed/token), "%s: I1: %d tokens in %d ticks, across changes", m.call, tokens, passed)
 	}
+}
+
+// requireFitsTokens is requireFitsIn for a limiter of TokenBuckets: in tokens, under whatever quotas they were taken.
+// It is no more than the largest burst and the highest rate of those in that time.
+func (m *model) requireFitsTokens(k *modelKey, first, last *event, i int, passed int64) {
+	tokens, from, to := uint64(0), i, i
+	for j, e := range k.story {
+		if e.at >= first.at && e.at <= last.at && (!e.charged || j <= i) {
+			tokens, from, to = tokens+e.n, min(from, j), max(to, j)
+		}
+	}
+	burst, token := last.q.tokens, last.q.token
+	for _, e := range k.story[from : to+1] { // of those who go later, what it was asked under until then
+		token = min(token, e.q.token)
+		if !e.charged {
+			burst = max(burst, e.q.tokens)
+		}
+	}
+	require.LessOrEqual(m.t, tokens, burst+uint64(passed/token), "%s: I1: %d tokens in %d ticks", m.call, tokens, passed)
 }
 
 // requireFitsWindow: what was granted in less than a window is no more than the limit, by a log; and than twice the
@@ -111,12 +132,15 @@ func (m *model) setsPolicy() {
 	}
 	m.set(m.seen)
 	tier := int(m.byte()) % 3
-	if m.kind.perNano > 1 { // the first tier's numbers are those of the ticks
+	if m.kind.perNano > 1 { // the first tier's numbers are those of the ticks, or there are none
 		tier = 1 + tier%2
 	}
 	policies := make([]Policy, len(m.kind.tiers)+1)
 	for i := range policies {
 		policies[i] = m.limiter.Policy(i)
+	}
+	if m.kind.policy.grant == grantsQuotas { // a longest time with the same ticks
+		policies[0] = TokenBuckets(time.Hour + time.Duration(m.byte())*time.Minute)
 	}
 	q := m.grants[tier]
 	to, was := q.policy, *q
@@ -134,6 +158,9 @@ func (m *model) setsPolicy() {
 	for _, k := range m.keys {
 		if b, ok := k.account.(*bucket); ok && k.last == q {
 			b.change(m.seen, max(m.seen, m.leading, m.promised), max(m.seen, m.promised), &was, q)
+			if b.prices != nil {
+				k.notes(q, event{at: m.seen}) // what it owes comes back by these numbers from now on
+			}
 		}
 		m.look(k)
 	}

@@ -45,7 +45,9 @@ type model struct {
 	refusals RefusalCharge
 	debt     uint64 // limits that a key may owe
 	kind     modelKind
-	policies int // how often the policy was changed
+	prices   *prices
+	floor    int64 // the watermark before a call that is made before it is on paper
+	policies int   // how often the policy was changed
 	keys     [3]*modelKey
 	open     []*taken
 	call     string // under way
@@ -179,11 +181,16 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 		d := m.answer(k, q, 0, at, at-nanos)
 		return d, e
 	}
+	paid := uint64(0)
 	switch m.refusals {
 	case ChargeTheRest:
-		m.pay(k, q, n, 1, at, clock)
+		paid = m.pay(k, q, n, 1, at, clock)
 	case ChargePenalty:
-		m.pay(k, q, n, m.debt, at, clock)
+		paid = m.pay(k, q, n, m.debt, at, clock)
+	}
+	if b, ok := k.account.(*bucket); ok && n <= q.tokens && paid == 0 && b.speeds() {
+		b.charges(at, b.seen(at)) // comes back faster from now on
+		k.notes(q, event{at: at})
 	}
 	d := m.answer(k, q, n, at, at-nanos)
 	if d.Allowed {
@@ -222,6 +229,9 @@ func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decisio
 	}
 	if n <= q.tokens {
 		d.RetryAfter = time.Duration(k.retry(at, n))
+		if b, ok := k.account.(*bucket); ok && d.RetryAfter > 0 && b.speeds() {
+			d.ResetAfter = time.Duration(b.wait(at, b.seen(at)) + late)
+		}
 		if d.Allowed = d.RetryAfter == 0; !d.Allowed {
 			d.RetryAfter += time.Duration(late)
 		}
@@ -260,8 +270,21 @@ func newModel(t *testing.T, program []byte) *model {
 	require.NoError(t, err)
 	t.Cleanup(func() { m.limiter.Close() })
 	m.seen, m.leading, m.promised = m.now, 0, 0
+	m.prices = &prices{
+		clock: func() int64 { return m.at(m.now) },
+		watermark: func() int64 {
+			if m.floor > 0 { // the limiter's call was made before, and may have moved it
+				return m.floor
+			}
+			return m.limiter.table.Watermark()
+		},
+		ahead: func() int64 { return max(m.leading, m.promised, m.seen) },
+	}
 	for i := range m.keys {
 		m.keys[i] = &modelKey{key: m.limiter.KeyUint64(uint64(i)), account: kind.account()}
+		if b, ok := m.keys[i].account.(*bucket); ok && kind.policy.grant == grantsQuotas {
+			b.prices = m.prices
+		}
 	}
 	m.draw(kind)
 	return m
@@ -310,7 +333,7 @@ func modelKindsOfBuckets() []modelKind {
 	return []modelKind{
 		buckets(TokenBucket(PerSecond(1), 5), tiers, quotas, ticker{perNano: 1}),
 		buckets(TokenBucket(Per(16, 15001*time.Nanosecond), 3), tiers, quotas, ticker{perNano: 16}),
-		buckets(TokenBuckets(time.Hour), nil, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Every(90*time.Millisecond), 3)), ticker{perNano: 16}),
+		buckets(TokenBuckets(time.Hour), tiers, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Every(90*time.Millisecond), 3)), ticker{perNano: 16}),
 		buckets(batches(10), []Policy{batches(4), batches(25), Unlimited()}, []Policy{batches(7), batches(40), Blocked()},
 			ticker{refill: 3, interval: int64(time.Second)}),
 	}

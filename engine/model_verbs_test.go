@@ -204,6 +204,8 @@ func (m *model) holds() {
 func (m *model) reserves() {
 	k, q, key := m.key()
 	n, within := m.tokens(q), time.Duration(m.byte())*100*time.Millisecond
+	m.floor = m.limiter.table.Watermark()
+	defer func() { m.floor = 0 }()
 	r, err := m.limiter.ahead(key, n, within)
 	at := m.at(m.now)
 	b, isBucket := k.account.(*bucket)

@@ -32,6 +32,9 @@ func Blocked() Policy { return Policy{grant: grantsNone} }
 // whole number of ticks: so rates up to a million tokens a second are late by less than a thousandth where longest is
 // up to 26 days.
 //
+// A key keeps the tokens that it has taken when its quota changes. For that its record says what a token cost: 32 bytes
+// a slot, 54 a key ([MaxKeys]).
+//
 // longest is 1ns to 365 days. [Stats].Forgiven counts the seconds in which the keys that were forgotten would have
 // been full, each key's rounded up.
 func TokenBuckets(longest time.Duration) Policy {

@@ -32,12 +32,17 @@ type Quota struct{ quota shard.Quota }
 //     included.
 //   - [Unlimited] and [Blocked] in any limiter.
 //
-// Two quotas for one key share its record: what the key owes is the key's, as time until it is full for a token bucket,
-// as tokens for the others, and each quota holds it against its own limit. So a key that is used under several token
-// buckets gets over any time t at most the highest rate * (the longest time in which one of them fills + t). That is
-// the highest burst + the highest rate * t if all fill in the same time, such as 100/m with burst 100 and 5000/m with
-// burst 5000. It may be more if they do not: 100/s with burst 100, drained, owes a second, and at 1/s with burst 100
-// that is one token, so 99 pass at once.
+// Two quotas for one key share its record: what the key owes is the key's, and each quota holds it against its own
+// limit. In a limiter of [TokenBuckets], as in one of windows and logs, the key keeps the tokens that it has taken. So
+// however often its quota changes, over any time t it gets at most the highest burst + the highest rate * t of those
+// that it was asked under. What it owes comes back at the rate of the last request that was admitted, or of a later one
+// of a faster rate. Another quota than that takes some hundred nanoseconds.
+//
+// In a limiter of one [TokenBucket] a key under several quotas, or tiers, owes as much time. So it gets over any time t
+// at most the highest rate * (the longest time in which one of them fills + t). That is the highest burst + the highest
+// rate * t if all fill in the same time, such as 100/m with burst 100 and 5000/m with burst 5000. It may be more if
+// they do not: 100/s with burst 100, drained, owes a second, and at 1/s with burst 100 that is one token, so 99 pass at
+// once.
 //
 // Numbers that do not fit are an error that names them and the range. A rate with more than 15 digits, or one so fast
 // that a token is a thousand ticks or less, and every error, takes microseconds and some memory.

@@ -22,7 +22,7 @@ import (
 // end, if that is sooner; an aligned one with the clock's. A counter of windows that become longer or shorter counts
 // its estimate, rounded up, as taken in the present one. The requests in a sliding log stay what they are; a longer
 // window counts those that are still there, which is none of a key that was idle by the shorter one and has been
-// forgotten. Under a [Quota] of a token bucket a key keeps what it owes as time. What is rounded is less than a
+// forgotten. Under a [Quota] of a [TokenBucket] a key keeps what it owes as time. What is rounded is less than a
 // nanosecond, or a tick where that is longer, and rounded up.
 //
 // Who has reserved ([Limiter.Reserve]) goes when it was told. Until the last reservation of a key, or of one of some

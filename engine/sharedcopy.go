@@ -222,8 +222,8 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	if err != nil {
 		return 0, false, fmt.Errorf("policy: what keys owe under %v cannot be told under %v: %w", from.all[0], to.all[0], err)
 	}
-	done = d.table.Debts(d.now(), in, func(label, debt uint64) {
-		switch table.Owe(label, clock(), debt, plan).Verdict {
+	done = d.table.Debts(d.now(), in, func(label, debt, token uint64) {
+		switch table.Owe(label, clock(), debt, token, plan).Verdict {
 		case shard.NoRoom, shard.Unrecorded:
 			lost++
 		}

@@ -29,7 +29,7 @@ func OpenSharedTable(path string) (*SharedTable, error) {
 		if c, err = configOf(fields); err != nil {
 			return 0, err
 		}
-		layout, err := c.viewed(policiesOf(Unlimited(), nil)) // as long as with any other policies
+		layout, err := c.viewed(anyOf(fields))
 		if err != nil {
 			return 0, err
 		}
@@ -45,6 +45,17 @@ func OpenSharedTable(path string) (*SharedTable, error) {
 	}
 	t.view, t.function = view, c.clock == clockFunc
 	return &t, nil
+}
+
+// anyOf returns policies with which a table is as long as with those of a file that has the fields.
+func anyOf(fields []sharedfile.Field) policies {
+	any := policiesOf(Unlimited(), nil)
+	for _, f := range fields {
+		if f.Name == fieldAlgorithm && f.Value != any.base.kind() {
+			return policiesOf(TokenBucket(Per(1, 1), 1), nil) // whose records have no prices, as those of all others
+		}
+	}
+	return any
 }
 
 // viewed returns how a table of the policies lies in a file.
@@ -64,7 +75,7 @@ func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
 
 // mapped is view while the memory is there.
 func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
-	layout, err := c.viewed(policiesOf(Unlimited(), nil))
+	layout, err := c.viewed(anyOf(view.Fields()))
 	if err != nil {
 		return nil, err
 	}

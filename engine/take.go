@@ -201,7 +201,7 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 		*d = everything
 		return
 	case shard.TooMuch:
-		*d = l.peek(k, n, nanos, nanos)
+		*d = l.peek(k, n, nanos, min(nanos, l.clock.surely()))
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
 	case shard.NoRoom:
 		// The first record of the neighbourhood to be idle makes room.

@@ -35,7 +35,7 @@ func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 }
 
 // TestQuotasAgainstExactTime (I1, I2, I7): a few keys, each asked for under many limits, while time runs and records
-// are forgotten: every field of every answer is that of one exact debt in time.
+// are forgotten: every field of every answer is that of one exact debt in tokens.
 func TestQuotasAgainstExactTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		longest time.Duration
@@ -49,7 +49,10 @@ func TestQuotasAgainstExactTime(t *testing.T) {
 					engine.ClockFunc(func() time.Time { return time.Unix(0, clock.Load()) }))
 				require.NoError(t, err)
 				defer l.Close()
-				debts := map[string]*reference.Debt{"ann": reference.NewDebt(), "bob": reference.NewDebt(), "cid": reference.NewDebt()}
+				tick := big.NewRat(1, c.perNano)
+				debts := map[string]*reference.Debt{
+					"ann": reference.NewDebt(tick), "bob": reference.NewDebt(tick), "cid": reference.NewDebt(tick),
+				}
 				keys := rapid.SampledFrom([]string{"ann", "bob", "cid"})
 				quotas := []granting{drawQuota(t, l, c.perNano), drawQuota(t, l, c.perNano)}
 				t.Repeat(map[string]func(*rapid.T){

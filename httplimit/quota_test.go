@@ -48,7 +48,7 @@ func TestQuotaOfARequest(t *testing.T) {
 	require.Equal(t, `"default";r=2;t=1200`, w.Header().Get("RateLimit"))
 	w = ask("6")
 	require.Equal(t, `"default";q=6;w=3600`, w.Header().Get("RateLimit-Policy"))
-	require.Equal(t, `"default";r=3;t=1800`, w.Header().Get("RateLimit"), "what the key owes is the key's: 20 minutes, and 10 more")
+	require.Equal(t, `"default";r=4;t=1200`, w.Header().Get("RateLimit"), "what the key owes is the key's: one token, and one more")
 	require.Equal(t, 429, ask("1").Code)
 
 	w = ask("all")
@@ -110,7 +110,7 @@ func TestQuotaOfABackend(t *testing.T) {
 	refunds = true
 	require.Equal(t, 200, ask("3").Code)
 	refunds = false
-	require.Equal(t, `"default";r=3;t=1800`, ask("6").Header().Get("RateLimit"), "20 minutes, and 10 more; the second came back")
+	require.Equal(t, `"default";r=4;t=1200`, ask("6").Header().Get("RateLimit"), "one token, and one more; the second came back")
 	require.Empty(t, ask("all").Header().Get("RateLimit"))
 	require.Equal(t, 429, ask("none").Code)
 	require.Empty(t, failures)

@@ -102,12 +102,8 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 func (l *limit[R]) carry(r R, c *Check[R]) {
 	keyOf := func(before *engine.Limiter) (engine.Key, bool) {
 		key, ok := l.Key(Hasher{limiter: before}, r)
-		switch {
-		case !ok:
-		case l.Quota != nil:
+		if ok && l.Quota != nil {
 			key = live.Under(before, key, c.policy)
-		case before.Policy(0).Longest() != 0:
-			key = live.Under(before, key, l.policy(c.Tier))
 		}
 		return key, ok
 	}

@@ -150,5 +150,5 @@ func ExampleLimiter_Quota() {
 	}
 	// Output:
 	// true 6 <nil>
-	// true 500 <nil>
+	// true 896 <nil>
 }

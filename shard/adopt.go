@@ -59,23 +59,33 @@ func (t *Table) adopt(sl *slot) {
 // changed otherwise (R9). Then the numbers of s may be of neither plan, and the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
+	token, known := t.price(sl, s)
 	if plan.from == nil {
 		sl.state.Free(s) // R20
 		return false
 	}
-	_, ok := sl.state.Convert(s, plan.live, t.converted(plan, s, key, t.Watermark()))
+	payload, price := t.converted(plan, s, token, known, key, t.Watermark())
+	if !t.offers(sl, s, price) { // R27
+		return false
+	}
+	_, ok := sl.state.Convert(s, plan.live, payload)
 	return ok
 }
 
 // converted returns the payload by a plan of a record that follows the one before, with its key word (R24), from an
-// instant on.
-func (t *Table) converted(plan *Plan, s atomicbucket.State, key uint64, now int64) (payload uint64) {
+// instant on, and its price. token is what its price was, if it is known.
+func (t *Table) converted(
+	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
+) (payload, price uint64) {
 	change := plan.changes[key&tierMask>>tierShift]
+	if t.prices != nil {
+		change, price = plan.repriced(change, token, known)
+	}
 	if t.buckets {
 		change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
 		change.Latest = max(change.Latest, change.Promised, plan.since(now))
 	}
-	return plan.algorithm.Convert(plan.from, s, now, change)
+	return plan.algorithm.Convert(plan.from, s, now, change), price
 }
 
 // since returns a time by a clock that was read when the plan was the present one: no request that was decided by the

@@ -33,7 +33,7 @@ const nearSlots = hitLines * lineSlots
 // search of the insert finds one. Like Hit it calls nothing, so that everything stays in registers.
 func (t *Table) atHome(p Place) (c candidate) {
 	sl := p.home
-	for left := min(t.hits, lineSlots); left > 0; left-- {
+	for left := min(t.near, lineSlots); left > 0; left-- {
 		s := sl.state.Load()
 		plan := t.plan.Load()                                         // after the state: R9
 		if s.Tag() != plan.live || t.planned.Load() != plan.planned { // or the plan is not the present one: R21

@@ -177,8 +177,9 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 			return undecided
 		}
 		bound := plan.bound(quota, r.mode)
-		n := min(r.n, plan.room(record, r.now, quota, bound))
-		if after, verdict := t.moveBy(p, record, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
+		seen := t.view(p, record, plan, quota.Token, r.now, r.clock)
+		n := min(r.n, plan.room(seen.Record, r.now, quota, bound))
+		if after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
 			if verdict == NoRoom {
 				return t.noEntry(p, after, plan, r.now)
 			}
@@ -192,35 +193,35 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 // moveBy takes a demand from a record that has room for it, and tells the status of what is asked for next. A demand
 // for nothing is refused, and writes nothing. It is undecided if the record is another by now.
 func (t *Table) moveBy(
-	p Place, record atomicbucket.Record, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
+	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {
 	if d.Cost == 0 {
 		if r.status != nil {
-			*r.status = plan.status(record, r.now, asks)
+			*r.status = plan.statusOf(seen, r.now, asks)
 		}
-		if sl.state.Load() == record.State { // R2
-			return record.State, Refused
+		if sl.state.Load() == seen.from { // R2
+			return seen.State, Refused
 		}
 		return 0, Undecided
 	}
-	payload, _ := plan.take(record, r.now, d)
-	if !plan.flush(record, r.now, &sl.state) { // R10
+	payload, _ := plan.take(seen.Record, r.now, d)
+	if !plan.flush(seen.Record, r.now, &sl.state) { // R10
 		return 0, Undecided
 	}
 	if r.status != nil { // before the move, as in hit
-		*r.status = plan.status(record.After(payload), r.now, asks)
+		*r.status = plan.status(seen.After(payload), r.now, asks)
 	}
 	if t.entries != nil {
 		ok := false
-		if payload, ok = t.enter(r, sl, record.State, payload, d.Cost); !ok {
-			return record.State, NoRoom
+		if payload, ok = t.enter(r, sl, seen.from, payload, d.Cost); !ok {
+			return seen.from, NoRoom
 		}
 	}
 	t.lead(r.now, r.clock)
 	t.relabel(p, sl, r.quota)
-	if after, ok := sl.state.Move(record.State, payload); ok {
+	if after, ok := t.move(sl, seen, plan, payload, r.now); ok {
 		t.entered(r)
-		plan.forget(t.shards[0].counters, record.State, r.now)
+		plan.forget(t.shards[0].counters, seen.from, r.now)
 		return after, Admitted
 	}
 	return 0, Undecided
@@ -229,17 +230,21 @@ func (t *Table) moveBy(
 // penalize is what a record that does not admit a request of a plan whose refusals cost something is charged: in one
 // step with the refusal, so that no request pays that could have been admitted. It is undecided if the record is
 // another by now.
-func (t *Table) penalize(p Place, record atomicbucket.Record, plan *Plan, sl *slot, r *request, quota quota) Outcome {
+func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, quota quota) Outcome {
 	m := charging
 	if plan.refusals == TheRest {
 		m = draining
 	}
 	bound := plan.bound(quota, m)
-	n := min(r.n, plan.room(record, r.now, quota, bound))
-	if r.n <= plan.room(record, r.now, quota, quota.limit) {
+	n := min(r.n, plan.room(seen.Record, r.now, quota, bound))
+	if r.n <= plan.room(seen.Record, r.now, quota, quota.limit) {
 		return undecided // by an exchange beside this: R10
 	}
-	after, verdict := t.moveBy(p, record, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
+	if n == 0 && seen.speeds() {
+		t.speed(p, sl, seen, plan, r)
+		return undecided
+	}
+	after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), quota.Demand(r.n))
 	if verdict == Undecided {
 		return undecided
 	}

@@ -13,7 +13,7 @@ func TestDebtsAreCarriedOver(t *testing.T) {
 	from, to := newTable(t, 64, 32, nil), newTable(t, 256, 16, nil)
 	owed := func(tb *Table, now int64) map[uint64]uint64 {
 		all := map[uint64]uint64{}
-		require.True(t, tb.Debts(now, nil, func(fingerprint, debt uint64) { all[fingerprint] = debt }))
+		require.True(t, tb.Debts(now, nil, func(fingerprint, debt, _ uint64) { all[fingerprint] = debt }))
 		return all
 	}
 	for key := range uint64(5) {
@@ -27,7 +27,7 @@ func TestDebtsAreCarriedOver(t *testing.T) {
 	require.Equal(t, Admitted, take(to, 4<<40+1, start, 2))
 	for range 2 {
 		for key, debt := range debts {
-			verdict := to.Owe(key, start, debt, to.Plan()).Verdict
+			verdict := to.Owe(key, start, debt, 0, to.Plan()).Verdict
 			require.Contains(t, []Verdict{Admitted, Refused}, verdict, "refused if it owes that much already")
 		}
 		after := owed(to, start)

@@ -14,7 +14,8 @@
 //	               homes
 //	probe bound    how far from its home a key's record can lie (R11)
 //	stride         an eighth of the probe window, the unit of probe bounds
-//	record         a slot that holds a key's bucket; with the ring behind it, if the algorithm has one
+//	record         a slot that holds a key's bucket; with the ring or the prices behind it, if the algorithm has them
+//	price          what a token cost, in ticks, when a record was last charged (R27)
 //	fingerprint    the 64-bit hash of a key, without the four bits that are the place of a tier (R24)
 //	label          what a key word says: a fingerprint and a tier
 //	tenure         the time from one claim of a slot to the next
@@ -37,15 +38,15 @@
 //
 // # Why it can be this simple
 //
-// For a limiter an idle bucket and no bucket are the same thing. So a slot whose record is idle may be given to another
-// key in place: nothing is lost, nothing needs to be copied, the table never grows, and no memory is freed while
-// another goroutine reads it. All that is needed is that the word which is compared and swapped says whose tenure it
-// is.
+// For a limiter an idle bucket and no bucket are the same thing. So a slot whose record is idle may be given to
+// another key in place: nothing is lost, nothing needs to be copied, the table never grows, and no memory is freed
+// while another goroutine reads it. All that is needed is that the word which is compared and swapped says whose
+// tenure it is.
 //
 // # The words of a slot
 //
-// key is the label. Its fingerprint is written by the goroutine that claimed the slot, while the state is CLAIM, and at
-// no other time.
+// key is the label. Its fingerprint is written by the goroutine that claimed the slot, while the state is CLAIM, and
+// at no other time.
 //
 // state owns the slot: tag, version, payload (see package atomicbucket).
 //
@@ -87,8 +88,8 @@
 // the last owner's and the state the next one's: a take charged to a stranger.
 //
 // R2. A refusal, and any other answer that writes nothing, reads the state once more, and stands only if it has not
-// changed. That read is the moment of the answer. Without it the state may be one tenure's and the key another's: a key
-// refused on a stranger's bucket.
+// changed. That read is the moment of the answer. Without it the state may be one tenure's and the key another's: a
+// key refused on a stranger's bucket.
 //
 // R3. The version changes at every claim, and the key is written under CLAIM only, before TENT. (It changes at every
 // conversion, too: R9; at every refund that takes something out of a log: R10; and at a refund of a token bucket, but
@@ -116,36 +117,36 @@
 // R7. Forgetting follows the watermark. A record is forgotten as idle (by a claim or by a sweep) only if it is idle at
 // the watermark. A claim of a record that became idle later moves the watermark there first: to that moment if the
 // record tells it to the nanosecond, so that records that became idle later can still be told apart, else to the time
-// of the claim. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later, and
-// reads the watermark after the search that found no record. A take whose time is before the watermark is decided at
-// the watermark. Without this a goroutine whose clock is late could find a record forgotten which at its own time was
-// not yet idle, and start a full bucket in the past: it would be refilled twice for the same stretch of time. (Clocks
-// do differ: a goroutine can be suspended between its clock and its search.) For the same reason a peek or a refund
-// reads the watermark after its search, and begins again if it has passed the time that it would answer for: it would
-// call a key without a record full at a time when it was not yet.
+// of the claim. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later,
+// and reads the watermark after the search that found no record. A take whose time is before the watermark is decided
+// at the watermark. Without this a goroutine whose clock is late could find a record forgotten which at its own time
+// was not yet idle, and start a full bucket in the past: it would be refilled twice for the same stretch of time.
+// (Clocks do differ: a goroutine can be suspended between its clock and its search.) For the same reason a peek or a
+// refund reads the watermark after its search, and begins again if it has passed the time that it would answer for: it
+// would call a key without a record full at a time when it was not yet.
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and begins again if the state has
 // changed since. So no take that the record was charged with is later than the refund. Else a goroutine that is
 // suspended after its clock would give back what has come back by itself before another take, and forgive that take.
 //
 // The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo 2^54, the payload's
-// circle. A call whose clock is further ahead of it than the skew first moves the watermark there. Before the watermark
-// moves on from where it is more than a skew ahead of the last complete sweep, the call that moves it sweeps. A leap of
-// more than four skews is made in steps of four and any number of whole turns, which makes idle on the circle what is
-// idle in truth. A sweep reads the watermark after each state, so it judges by a time that the record's last take
-// cannot have been far ahead of. And a sweep aborts what is tentative: the call that is about to commit it has read the
-// watermark before, and would give the key a record of that time. A call that commits nonetheless is overtaken by one
-// step of four skews at most, after a sweep that began before its record was published, and so by five in all: its
-// record is seen for what it is.
+// circle. A call whose clock is further ahead of it than the skew first moves the watermark there. Before the
+// watermark moves on from where it is more than a skew ahead of the last complete sweep, the call that moves it
+// sweeps. A leap of more than four skews is made in steps of four and any number of whole turns, which makes idle on
+// the circle what is idle in truth. A sweep reads the watermark after each state, so it judges by a time that the
+// record's last take cannot have been far ahead of. And a sweep aborts what is tentative: the call that is about to
+// commit it has read the watermark before, and would give the key a record of that time. A call that commits
+// nonetheless is overtaken by one step of four skews at most, after a sweep that began before its record was
+// published, and so by five in all: its record is seen for what it is.
 //
 // Skews here are those of a pace, which is read at each step, not of the plan by which a call found out how far to go.
 // While the plan is replaced it is the smaller skew of the two, and no step has turns, since records follow both and
 // their circles differ. With steps of another plan's skew a record would go once around its circle unseen, and look
 // indebted when it is idle. In a table of one process the pace is a word. A call that has read it before could still
-// make a step of the larger skew. So calls that may be about to are counted, and if there is one when the pace has been
-// set, the watermark is moved by a nanosecond: then that call's compare-and-swap fails. In a table of several processes
-// the pace is the skew of the present plan, read when no replacement is under way, and a replacement moves the
-// watermark itself (R22).
+// make a step of the larger skew. So calls that may be about to are counted, and if there is one when the pace has
+// been set, the watermark is moved by a nanosecond: then that call's compare-and-swap fails. In a table of several
+// processes the pace is the skew of the present plan, read when no replacement is under way, and a replacement moves
+// the watermark itself (R22).
 //
 // A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
 // last complete sweep, and have not been idle for a skew. The next complete sweep meets such a record after five more
@@ -159,17 +160,17 @@
 // call is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
 //
 // R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
-// full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged the
-// claimer's take, a claimer that finds its record committed could not know whether it was admitted.
+// full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged
+// the claimer's take, a claimer that finds its record committed could not know whether it was admitted.
 //
 // R9. A plan is read after the state that it is applied to. The plan may be replaced while the table is used. Records
-// say by their tag (LIVE or LIVE') which of two plans they follow, the present one or the previous one. There are never
-// three, because one replacement ends before the next begins. A call that meets a record of the previous plan converts
-// it. The replacement converts all records, and aborts what is tentative, so that no call can commit by a plan that it
-// read before. A state and a plan that was read after it, and that agree, are right for each other. Otherwise the slot
-// no longer holds that state, and the compare-and-swap fails: a conversion changes the version as a claim does, since a
-// plan may be changed and changed back. Without this rule a bucket would be read by another plan's numbers: as more
-// tokens than it has, or fewer.
+// say by their tag (LIVE or LIVE') which of two plans they follow, the present one or the previous one. There are
+// never three, because one replacement ends before the next begins. A call that meets a record of the previous plan
+// converts it. The replacement converts all records, and aborts what is tentative, so that no call can commit by a
+// plan that it read before. A state and a plan that was read after it, and that agree, are right for each other.
+// Otherwise the slot no longer holds that state, and the compare-and-swap fails: a conversion changes the version as a
+// claim does, since a plan may be changed and changed back. Without this rule a bucket would be read by another plan's
+// numbers: as more tokens than it has, or fewer.
 //
 // A conversion keeps the tokens that a key has taken (R24), and never fewer. So whatever the changes, a key gets over
 // any interval at most the highest limit and the highest rate that it had in it. The reason: a debt in tokens is at
@@ -211,26 +212,27 @@
 //
 // R12. A page is marked before the claim of a slot that was never used, and so before the record there is published.
 // Sweeps and replacements of the plan pass the pages that are not marked. A page that they pass has no record, or none
-// that was published before its mark was read, which is as if they had come to the slot before: R7, R9 and R11 say what
-// then becomes of the record. A mark is for ever, as a used slot is never unused again (R5). If the mark were made
-// after the record is published, a live record could be passed: it would grow older than the circle, follow a plan of
-// long ago, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would leave a
-// slot that sweeps pass (R17).
+// that was published before its mark was read, which is as if they had come to the slot before: R7, R9 and R11 say
+// what then becomes of the record. A mark is for ever, as a used slot is never unused again (R5). If the mark were
+// made after the record is published, a live record could be passed: it would grow older than the circle, follow a
+// plan of long ago, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would
+// leave a slot that sweeps pass (R17).
 //
 // R13. A quota that has numbers of its own names the unit that they are in, and is compared with that of the plan that
-// the state follows (R9). A quota of another unit grants nothing. A unit is that of one table, and a new plan has it as
-// long as the numbers mean the same to it. Without this a limit would be applied in ticks of another length, or where
-// a payload has no room for it. What a record owes does not depend on quotas: so any record can be judged, and
-// forgotten, without them.
+// the state follows (R9). A quota of another unit grants nothing. A unit is that of one table, and a new plan has it
+// as long as the numbers mean the same to it. Without this a limit would be applied in ticks of another length, or
+// where a payload has no room for it. Any record can be judged, and forgotten, without the quota of its key: when it
+// is full is a time, whatever a token cost.
 //
-// R14. A charge, which takes what fits under a bound whether it is there or not, is one compare-and-swap like any take;
-// the first one of a key is in its commit (R8). The bound is so many limits, as far as a payload has room: two skews of
-// a bucket, so that R7 holds. What a refusal costs is charged in one step with it, from the state that refused: were it
-// charged by a second compare-and-swap, tokens could have come back in between, and a request pay that could have
-// been admitted. A request for more than the limit is refused by any state, so its charge may be a step of its own.
+// R14. A charge, which takes what fits under a bound whether it is there or not, is one compare-and-swap like any
+// take; the first one of a key is in its commit (R8). The bound is so many limits, as far as a payload has room: two
+// skews of a bucket, so that R7 holds. What a refusal costs is charged in one step with it, from the state that
+// refused: were it charged by a second compare-and-swap, tokens could have come back in between, and a request pay
+// that could have been admitted. A request for more than the limit is refused by any state, so its charge may be a
+// step of its own.
 //
-// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show all of that. Words
-// outside the record show the rest, and a refund reads them after the record.
+// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show all of that.
+// Words outside the record show the rest, and a refund reads them after the record.
 //
 // A receipt is for a take of one tenure. When a tenure ends because the record is idle, all that it owed has come back
 // by itself, and the record of a later tenure says so: the time at which the take's tokens were back, its window, or
@@ -251,14 +253,14 @@
 // makes of a single take is not known, but of a log, whose requests stay what they are.
 //
 // A bucket that is what the take left, to the bit, owes nothing to a later take that was not given back: within a
-// version it grows by takes, and falls only by refunds of the last of them. So it is made what it would be had the take
-// taken less, which is right at any time, and no clock is read. But what looks so may be a bucket of another tenure, of
-// another plan, or of a later turn of the circle. The first two are told as above. (But if an earlier take of its
-// tenure was given back, the bucket is full before the tick that this one left, and a later tenure may reach the same
-// tick. It is told apart by the version alone, and in another slot that is the same for one in 128.) There is none of
-// the third if the watermark, read after the record, is at most a skew later than the take: no take is more than a skew
-// ahead of it, and one of the next turn is 14 later than this. Else a take would be forgiven of which nothing is given
-// back.
+// version it grows by takes, and falls only by refunds of the last of them. So it is made what it would be had the
+// take taken less, which is right at any time, and no clock is read. But what looks so may be a bucket of another
+// tenure, of another plan, or of a later turn of the circle. The first two are told as above. (But if an earlier take
+// of its tenure was given back, the bucket is full before the tick that this one left, and a later tenure may reach
+// the same tick. It is told apart by the version alone, and in another slot that is the same for one in 128.) There is
+// none of the third if the watermark, read after the record, is at most a skew later than the take: no take is more
+// than a skew ahead of it, and one of the next turn is 14 later than this. Else a take would be forgiven of which
+// nothing is given back.
 //
 // What comes back to a bucket by itself before a later take, that take has had. So a refund is reckoned at a time that
 // no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at
@@ -272,56 +274,87 @@
 // not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
 // after that.
 //
-// R25. A reservation goes at the time it was told, and what goes and is taken fits. Consider all that is taken at once,
-// or goes when its wait is over, and is not given back. In any time t that is no more than the limit and what comes
-// back in t. A bucket is the tick at which it is full and nothing else, so the rule must follow from the tick: the debt
-// at any time is at least what was taken for that time or a later one. A take, or a reservation, adds its cost at all
-// times. A refund may take off no more than leaves that true. For the time of its own take and for earlier times, it
-// may take off the cost of that take. For later times, it may take off what the bucket would owe then by that take
-// alone: all else that is owed then may have been taken for that time. So a refund is calculated at the latest time at
-// which a reservation near by goes, if that is later than the time of R15. A call that tells a reservation to wait
-// enters the end of that wait before its compare-and-swap, and a refund reads it after the state. There is one
-// exception: nothing came behind a take, or a part of it was given back only as if it had never been. Then the bucket
-// becomes what it would be without the refunded part, at all times, and no time is read. So the last in line
-// comes back whole, and so does a part of it. Of one in the middle, what the line does not need comes back. The rest is
-// lost, since a bucket has no place for a gap in its line. If a refund were calculated at its own time, what it gives
-// would go at one time with those who were told to go later.
+// R25. A reservation goes at the time it was told, and what goes and is taken fits. Consider all that is taken at
+// once, or goes when its wait is over, and is not given back. In any time t that is no more than the limit and what
+// comes back in t. A bucket is the tick at which it is full and nothing else, so the rule must follow from the tick:
+// the debt at any time is at least what was taken for that time or a later one. A take, or a reservation, adds its
+// cost at all times. A refund may take off no more than leaves that true. For the time of its own take and for earlier
+// times, it may take off the cost of that take. For later times, it may take off what the bucket would owe then by
+// that take alone: all else that is owed then may have been taken for that time. So a refund is calculated at the
+// latest time at which a reservation near by goes, if that is later than the time of R15. A call that tells a
+// reservation to wait enters the end of that wait before its compare-and-swap, and a refund reads it after the state.
+// There is one exception: nothing came behind a take, or a part of it was given back only as if it had never been.
+// Then the bucket becomes what it would be without the refunded part, at all times, and no time is read. So the last
+// in line comes back whole, and so does a part of it. Of one in the middle, what the line does not need comes back.
+// The rest is lost, since a bucket has no place for a gap in its line. If a refund were calculated at its own time,
+// what it gives would go at one time with those who were told to go later.
 //
 // R24. A record is converted by its own tier's numbers. Four bits of the key word say under which tier the key took
 // last, or that it took under a quota with numbers of its own. A record of such a quota owes as much time as before,
 // since a quota comes with each call and has no numbers before a change. A call under another tier than the key word
 // says writes its own tier there. It does so by a compare-and-swap of the key's own label, before the compare-and-swap
-// by which it takes. So a call that reads a state with that take, and then the key word, finds the tier of the take, or
-// one under which another call has asked since. (In the second case the key was under that tier before the plan
+// by which it takes. So a call that reads a state with that take, and then the key word, finds the tier of the take,
+// or one under which another call has asked since. (In the second case the key was under that tier before the plan
 // changed.) Hit compares the whole word, and leaves a key under another tier to the calls that write it. A search
 // compares the fingerprint. Without the tier every debt would be scaled by the numbers of tier 0: a change of those
 // would forgive the debts of other tiers, or multiply them. If the tier were written after the take, a conversion
 // between the two would do so.
 //
 // A record may have been charged for times after that of its conversion: by requests ahead of their clock, by
-// reservations, which go when they were told, and by requests whose clock was read after that of the call that replaces
-// the plan, which may be suspended. So a conversion counts the tokens owed at two times, and keeps the later of the two
-// ticks at which the bucket would be full. One is the watermark: no later call is decided before it. The other is the
-// latest time for which the record may have been charged, or the moment at which it owes nothing by the plan before, if
-// that is earlier. It is the latest of three: at which a request ahead of its clock was granted, until which a
-// reservation near by was told to wait (both are read after the state: R15), and a time by the clock that was read when
-// the new plan was the present one. (A request that was decided by the plan before had read its clock before it read
-// the plan.) The first call that converts a record reads that clock, whichever call it is. With a slower rate the first
-// time counts, with a faster one the second: by the first alone, tokens that were taken for a later time would have
-// come back by then.
+// reservations, which go when they were told, and by requests whose clock was read after that of the call that
+// replaces the plan, which may be suspended. So a conversion counts the tokens owed at two times, and keeps the later
+// of the two ticks at which the bucket would be full. One is the watermark: no later call is decided before it. The
+// other is the latest time for which the record may have been charged, or the moment at which it owes nothing by the
+// plan before, if that is earlier. It is the latest of three: at which a request ahead of its clock was granted, until
+// which a reservation near by was told to wait (both are read after the state: R15), and a time by the clock that was
+// read when the new plan was the present one. (A request that was decided by the plan before had read its clock before
+// it read the plan.) The first call that converts a record reads that clock, whichever call it is. With a slower rate
+// the first time counts, with a faster one the second: by the first alone, tokens that were taken for a later time
+// would have come back by then.
 //
 // A key may owe more at the watermark than all limits that its tier ever had, because of reservations or charges. That
-// excess stays as much time until the latest of the reservations near by goes. Until then the bucket grants nothing but
-// what a higher limit has above all previous ones. In tokens of a slower rate, the next caller would wait for longer
-// than those before it. If the present limit counted instead of the highest, what was taken under a higher one would be
-// forgiven.
+// excess stays as much time until the latest of the reservations near by goes. Until then the bucket grants nothing
+// but what a higher limit has above all previous ones. In tokens of a slower rate, the next caller would wait for
+// longer than those before it. If the present limit counted instead of the highest, what was taken under a higher one
+// would be forgiven.
+//
+// R27. A table whose limits come with the calls keeps the tokens that a key has taken. A payload is a time. How many
+// tokens a time is, only the price of a token says, so a record has two words with prices: one for versions that are
+// even, one for those that are odd. A call of another price sees as many tokens at its own price, rounded up. When it
+// is admitted it writes that, in the compare-and-swap by which it takes, with the next version. Before, it offers its
+// price for that version: by a compare-and-swap of the other word, from a value that was read before the state was
+// read once more. So the word of a version that a record has is never changed: to go on from version v, a word of
+// version v+1 must be there, and a call that would overwrite that has read a state of version v after another value.
+// Within a version tokens are only taken, so a state that was left does not come back. (What is given back changes the
+// version, also if nothing came behind.) An offer names the state that it is for, by twelve bits. One that is for this
+// state is used by whoever finds it: the call makes its own take at that price, so no two calls keep each other from
+// ending. One that is for another state, but looks the same, is as good. If the record has no room for its debt at
+// that price, a tick is added, and the offer is for another state. (A call that is suspended within an offer, while
+// the word changes and comes back to the bit, could change the price of a record. That takes the same price, and one
+// of 4096.) A record is committed at the price of the call that claimed it. A call of another price commits it full,
+// and begins again. Hit leaves tables with prices alone. HitQuota compares the price with the state that was read
+// before it. Without prices 100/s with burst 100, drained, would be one token of 1/s. If the price were written after
+// the state, or by a plain store, a debt would be read at a price at which nobody was charged.
+//
+// What a record owes comes back at its price. A request that is refused leaves it, unless its own price is lower: then
+// it converts the record, and takes nothing. Else a key would wait for a slow quota's token under a fast quota.
+//
+// Tokens are counted at two times, as in R24. For a higher price that is the earliest time at which a later call may
+// be decided: that of the call's clock, and the watermark moves there first unless the record is idle by it. So no
+// late call finds the record with what came back at the lower price counted as at the higher one. For a lower price it
+// is the latest time for which the record may have been charged: at which a request ahead of its clock was granted,
+// until which a reservation near by waits, or that of the clock, which is read after the state.
+//
+// A refund counts in tokens of the record. A receipt of the same version has the same price. For any other, what came
+// back since the take has done so at the lowest price of all conversions at most: a word of the table has it, and is
+// written before the conversion.
 //
 // # A table of several processes
 //
 // A shared table ([Map]) is the same words in memory that several processes have mapped. A process that is killed is
-// goroutines that are stopped for ever, which the rules above allow for. The rules below are about what such goroutines
-// leave behind, about words that nobody should have written, and about the plan. What a process has of its own is its
-// plan, which it builds of numbers in the memory, and the units of its quotas.
+// goroutines that are stopped for ever, which the rules above allow for. The rules below are about what such
+// goroutines leave behind, about words that nobody should have written, and about the plan. What a process has of its
+// own is its plan, which it builds of numbers in the memory, and the units of its quotas.
 //
 // R17. A claim says who claims: its payload is the number of the claimer's attachment. A sweep that meets a claim of
 // the dead frees the slot. An attachment is dead when none of its goroutines runs, or ever will; no later one has its
@@ -341,38 +374,38 @@
 //
 // R20. Any word may hold anything: no call crashes, goes on for ever, or touches what is beside the table because of
 // it. A page's mark beyond the last page, and a bound for a slot that is not in the window of its key, are not
-// followed. A live record that follows no plan is freed. So is one that a search does not find because a slot before it
-// says that it was never used; and one that is beyond its probe bound is brought within it. Else the call that meets
-// such a record while it inserts would look for it for ever. (A reservation that was refused by a record which a search
-// does not find, since Hit searches otherwise, inserts.) What is decided by words that nobody wrote is decided by them:
-// the records of this table are wrong, and no other's. Logs are not shared, since what their rings say is followed
-// without a check.
+// followed. A live record that follows no plan is freed. So is one that a search does not find because a slot before
+// it says that it was never used; and one that is beyond its probe bound is brought within it. Else the call that
+// meets such a record while it inserts would look for it for ever. (A reservation that was refused by a record which a
+// search does not find, since Hit searches otherwise, inserts.) What is decided by words that nobody wrote is decided
+// by them: the records of this table are wrong, and no other's. Any word of a price is a price. Logs are not shared,
+// since what their rings say is followed without a check.
 //
 // R21. The plan of a shared table stands in its memory by value: the numbers of plan n in one of two areas, and in one
-// word, planned, which n is the present one. A process that has built plan n decides by it only if planned says n, read
-// after the state. So R9 holds for all processes, also for one that has slept through any number of replacements: it is
-// the word that is read after the state, and the process's own plan is what the word means. (The tags of two plans tell
-// them apart only while each is the present one or the one before.) A call that finds another number builds the plans n
-// and n-1, of which the latter is what records are converted from, and looks whether planned still says n. The numbers
-// of a plan are complete before it is announced (R22), and their area is written again for plan n+2, when all records
-// follow plan n+1 and planned says so. So what was read of plan n is what it was announced with; and if what was read
-// of plan n-1 was not, all records follow plan n by then, and the compare-and-swap of a conversion fails. Without the
-// word a process would decide by a plan of long ago whose tag is that of the present one; without the second look by
-// the numbers of a later plan.
+// word, planned, which n is the present one. A process that has built plan n decides by it only if planned says n,
+// read after the state. So R9 holds for all processes, also for one that has slept through any number of replacements:
+// it is the word that is read after the state, and the process's own plan is what the word means. (The tags of two
+// plans tell them apart only while each is the present one or the one before.) A call that finds another number builds
+// the plans n and n-1, of which the latter is what records are converted from, and looks whether planned still says n.
+// The numbers of a plan are complete before it is announced (R22), and their area is written again for plan n+2, when
+// all records follow plan n+1 and planned says so. So what was read of plan n is what it was announced with; and if
+// what was read of plan n-1 was not, all records follow plan n by then, and the compare-and-swap of a conversion
+// fails. Without the word a process would decide by a plan of long ago whose tag is that of the present one; without
+// the second look by the numbers of a later plan.
 //
 // R22. A replacement is made in steps, each of which leaves something that any call can go on with. (1) A process
 // enters its number in the word setting, if nobody's that is alive is there, and so is the only one that writes
 // numbers. (2) It completes a replacement that is under way. (3) It writes the numbers. (4) It announces the plan:
 // change says its number, and that it is not complete. Then setting is given back. (5) The watermark moves to the time
 // of the call that makes this step. (6) planned becomes the plan's number. (7) Every slot is met, as in R9. (8) change
-// says that the plan is complete. Steps 5 to 8 are made by any number of calls, which find from change and planned what
-// comes next: 6 and 8 are compare-and-swaps from a number that never comes back, 5 and 7 may be made again. What
-// changes the watermark, a sweep, the next replacement, and a process that attaches and compares its numbers with those
-// of the plan complete what they find first. So a process that dies in a replacement has made it or not, and nobody
-// waits for one that has announced it. If it dies between 1 and 4 it has announced nothing, and its numbers are written
-// over; if between 4 and the end of setting, the next process that enters there completes its plan by 2, and then
-// writes to the other area. Without 1 two processes could build different plans of one number. If the next plan were
-// announced before 8, records of three plans would have two tags.
+// says that the plan is complete. Steps 5 to 8 are made by any number of calls, which find from change and planned
+// what comes next: 6 and 8 are compare-and-swaps from a number that never comes back, 5 and 7 may be made again. What
+// changes the watermark, a sweep, the next replacement, and a process that attaches and compares its numbers with
+// those of the plan complete what they find first. So a process that dies in a replacement has made it or not, and
+// nobody waits for one that has announced it. If it dies between 1 and 4 it has announced nothing, and its numbers are
+// written over; if between 4 and the end of setting, the next process that enters there completes its plan by 2, and
+// then writes to the other area. Without 1 two processes could build different plans of one number. If the next plan
+// were announced before 8, records of three plans would have two tags.
 //
 // Records are converted at the watermark, and until 6 calls decide by the plan before. Any time may pass until then:
 // the process that replaces the plan is stopped, or dies, and whoever comes next goes on. So a call that makes step 5
@@ -385,25 +418,26 @@
 // other and four of it have passed: a call that is a skew of the plan before ahead of the watermark completes the
 // replacement before it decides. When the step is made all records follow the plan before, but for one case: a call
 // that has read planned may be suspended, and its compare-and-swap come when they are converted or complete. It has
-// read the watermark before planned. So only the first such step can succeed after 6, and none after step 5 of the next
-// replacement; and it is a step that any call may make by either plan. If planned were read first, a step by plans of
-// long ago could come.
+// read the watermark before planned. So only the first such step can succeed after 6, and none after step 5 of the
+// next replacement; and it is a step that any call may make by either plan. If planned were read first, a step by
+// plans of long ago could come.
 //
-// Else the watermark stands still between 4 and 8, since circles of two plans differ (R7): a call that wants to move it
-// has read the watermark, then that no replacement is under way, then it compares and swaps. If it has read that before
-// 4, its compare-and-swap comes before 5 or fails, since 5 changes the watermark: by a nanosecond where there is
-// nowhere to go. Without 5 a leap by turns of the circle of the plan before could come when records follow the new one.
+// Else the watermark stands still between 4 and 8, since circles of two plans differ (R7): a call that wants to move
+// it has read the watermark, then that no replacement is under way, then it compares and swaps. If it has read that
+// before 4, its compare-and-swap comes before 5 or fails, since 5 changes the watermark: by a nanosecond where there
+// is nowhere to go. Without 5 a leap by turns of the circle of the plan before could come when records follow the new
+// one.
 //
 // R23. The watermark of a shared table moves only to a time that the machine's clock has reached. The call that moves
-// it reads that clock at that step (but for the nanosecond of R22). Each process decides by a clock of its own, such as
-// a processor's counter, and that may be wrong: a counter can go on while the machine sleeps. The machine's clock is
-// one for all. A call whose own clock is ahead of the watermark by more than the trust reads the machine's clock. If
-// that is earlier, the call is decided by it, and so charges no record ahead of it. Sweeps keep the watermark within
-// the trust, so calls of processes whose clocks are right seldom read it. A call gives up the claim of a record that is
-// not idle by the machine's clock, and begins again at that time. Without this rule one call by a clock that is hours
-// ahead moves the watermark there. The watermark never falls, so all processes, including those that attach later,
-// decide at that time for hours, and no bucket refills. If the trust were the skew, such a call would charge its key's
-// record hours ahead, and starve it.
+// it reads that clock at that step (but for the nanosecond of R22). Each process decides by a clock of its own, such
+// as a processor's counter, and that may be wrong: a counter can go on while the machine sleeps. The machine's clock
+// is one for all. A call whose own clock is ahead of the watermark by more than the trust reads the machine's clock.
+// If that is earlier, the call is decided by it, and so charges no record ahead of it. Sweeps keep the watermark
+// within the trust, so calls of processes whose clocks are right seldom read it. A call gives up the claim of a record
+// that is not idle by the machine's clock, and begins again at that time. Without this rule one call by a clock that
+// is hours ahead moves the watermark there. The watermark never falls, so all processes, including those that attach
+// later, decide at that time for hours, and no bucket refills. If the trust were the skew, such a call would charge
+// its key's record hours ahead, and starve it.
 //
 // A watermark that is beyond the machine's clock nonetheless holds a value that no process wrote (R20). A process that
 // attaches refuses it.
@@ -452,8 +486,8 @@
 //
 // One record a key (I3). A record becomes LIVE only by a commit. Let two commits of one key come from slots a and b, a
 // published and within its bound (R11) first. The commit of b searched after b was (R4), hence after a was. If a was
-// decided by then, it was LIVE and b aborts, unless it had been forgotten, and then there is one record. If a was TENT,
-// b is aborted if it is the higher; if it is the lower it kills a, or fails to and finds it LIVE (R6).
+// decided by then, it was LIVE and b aborts, unless it had been forgotten, and then there is one record. If a was
+// TENT, b is aborted if it is the higher; if it is the lower it kills a, or fails to and finds it LIVE (R6).
 //
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state read before the key (R1). A commit is
 // one compare-and-swap and is its own take (R8).
@@ -467,19 +501,19 @@
 // refused has a record already, since a full bucket admits every cost up to the burst.
 //
 // Lock-free (I5). No call waits for CLAIM: it is passed. Any call can settle TENT. Every other compare-and-swap that
-// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's that
-// has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped for ever
-// inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead, only until
-// the next sweep (R17, R18). A replacement of the plan is completed by whoever comes next (R22), but for its first
-// three steps: one that is stopped there keeps others from replacing it, and from nothing else.
+// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's
+// that has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped
+// for ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead,
+// only until the next sweep (R17, R18). A replacement of the plan is completed by whoever comes next (R22), but for
+// its first three steps: one that is stopped there keeps others from replacing it, and from nothing else.
 //
 // # Time and memory
 //
-// A hit costs one line in the common case, 1.34 lines on average in a table that is 0.6 full of live records. An insert
-// searches twice more, as far as the probe bound of its home: a line or two, if a sweep has come by since the table was
-// fuller. Nothing is allocated after New, the slots hold no pointers, and large tables lie outside the Go heap. No call
-// waits for the sweeper (Sweep); it counts, lowers probe bounds, and keeps idle records from growing older than the
-// payload's circle.
+// A hit costs one line in the common case, 1.34 lines on average in a table that is 0.6 full of live records. An
+// insert searches twice more, as far as the probe bound of its home: a line or two, if a sweep has come by since the
+// table was fuller. Nothing is allocated after New, the slots hold no pointers, and large tables lie outside the Go
+// heap. No call waits for the sweeper (Sweep); it counts, lowers probe bounds, and keeps idle records from growing
+// older than the payload's circle.
 //
 // # Stability
 //

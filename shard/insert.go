@@ -81,7 +81,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 
 // publish writes the key into the claimed slot and settles the record.
 func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *request) Outcome {
-	t.ring(sl).Clear(claimed)
+	t.clear(sl, claimed, r.quota)
 	sl.key.Store(t.label(p, r.quota))      // under CLAIM: R3
 	tentative := sl.state.Publish(claimed) // before the search in settle: R4
 	return t.settle(p, sl, tentative, r)
@@ -137,6 +137,10 @@ search:
 	now := max(r.now, watermark)
 	if uint64(now-watermark) > plan.skew { // a new plan may have a smaller one
 		return undecided // the record stays tentative: the call begins again, and settles it then
+	}
+	if !t.isOf(mine, tentative, quota) { // R27: the call that claimed it has another price
+		mine.state.Commit(tentative, plan.live, plan.full(now).State.Payload())
+		return undecided
 	}
 	demand, charged := r.first(plan, quota)
 	t.lead(r.now, r.clock)

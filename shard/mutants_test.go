@@ -9,7 +9,7 @@ import (
 )
 
 // mutants are the code with a rule broken that no scenario of fuzz/explore could show: what follows would take several
-// replacements of the plan, beside each other, or is about entries.
+// replacements of the plan, beside each other, or is about entries, or about prices.
 var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan does not look whether that is present by then", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if false { // after"},
@@ -72,6 +72,21 @@ var mutants = []interleave.Mutant{
 	}},
 	{"R26", "a refused request keeps its entry", "two enter, limit 1", "R26", []interleave.Edit{
 		{entriesGo, "		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)\n", ""},
+	}},
+	{"R27", "an offer does not look at the state again", "TestPricesInEveryOrder", "I2", []interleave.Edit{
+		{"atomicbucket/price.go", "if at.Load() != s { // after", "if false { // after"},
+	}},
+	{"R27", "hit does not look at the price", "TestPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/quota.go", "t.prices != nil && !atomicbucket.PriceIs(", "t.prices != nil && false && !atomicbucket.PriceIs("},
+	}},
+	{"R27", "a call takes the price that another offers for its own", "TestPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/price.go", "if next == token {", "if next > 0 {"},
+	}},
+	{"R27", "a call of another price commits a record with its take", "TestPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/insert.go", "if !t.isOf(mine, tentative, quota) {", "if false {"},
+	}},
+	{"R27", "what is given back does not offer a price", "TestPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/price.go", "after, done = t.reprice(sl, s, r.Ring, price, plan, now+owed-back, at)", "after, done = sl.state.Convert(s, s.Tag(), now+owed-back)"},
 	}},
 }
 

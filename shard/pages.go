@@ -65,7 +65,7 @@ func (m *memory) marked() iter.Seq[[]slot] {
 func (t *Table) claimsFirst(sl *slot) {
 	number := t.number(sl)
 	dense := t.memory.mark(number)
-	if t.rings != nil {
+	if t.rings != nil && t.owner == nil {
 		perRing := t.ringWords / 2
 		last := (number+1)*perRing - 1
 		for at := number * perRing; at < last; at += pageSlots {

@@ -10,7 +10,7 @@ import (
 // parts is the memory of a table: what its calls read and write, but for the plan and what follows from that.
 type parts struct {
 	memory         *memory
-	rings          *memory // of sliding logs, else nil
+	rings          *memory // of sliding logs, and prices, else nil
 	common         *common
 	counters       []counters
 	bounds         []word.Word

@@ -25,9 +25,10 @@ func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, a
 		if ask > quota.Tokens {
 			ask = 0
 		}
-		status := plan.status(record, at, quota.Demand(ask))
+		seen := t.view(p, record, plan, quota.Token, at, clock)
+		status := plan.statusOf(seen, at, quota.Demand(ask))
 		if sl == nil || sl.state.Load() == record.State { // R2
-			return Outcome{State: record.State, Plan: plan, At: at}, status
+			return Outcome{State: seen.State, Plan: plan, At: at}, status
 		}
 		t.shard(p).retries.Add(1)
 	}

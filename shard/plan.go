@@ -123,11 +123,14 @@ func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bo
 }
 
 // refused is the verdict on a record that does not admit a demand.
-func (p *Plan) refused(r atomicbucket.Record, now int64, d atomicbucket.Demand) Verdict {
+func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
 	if p.doubt == 0 || p.refusals != Nothing {
 		return Refused
 	}
-	return p.refusal(p.algorithm.Shortfall(r, p.algorithm.Ticks(now), d))
+	if !v.same {
+		return p.refusal(p.shortfall(v, now, d))
+	}
+	return p.refusal(p.algorithm.Shortfall(v.Record, p.algorithm.Ticks(now), d))
 }
 
 // refusal is the verdict on a record that lacks so many ticks.

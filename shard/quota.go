@@ -108,7 +108,7 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 	}
 	demand := atomicbucket.Demand{Cost: n * q.token, Limit: q.token * tokens, Token: q.token}
 	sl, label := p.home, p.fingerprint|tierMask
-	for left := t.hits; left > 0; { // as in Hit
+	for left := t.near; left > 0; { // as in Hit
 		s := sl.state.Load()
 		if sl.key.Load() != label { // R1
 			if s == 0 {
@@ -126,7 +126,8 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 			continue
 		}
 		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.trust || // R13, R7
-			t.planned.Load() != plan.planned { // R21
+			t.planned.Load() != plan.planned || // R21
+			t.prices != nil && !atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, q.token) { // R27
 			break
 		}
 		tick := plan.bucket.Ticks(now)

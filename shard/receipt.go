@@ -133,7 +133,7 @@ func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 		return false
 	}
 	// A log's requests stay what they are when the plan is replaced.
-	return r.number == 0 || t.rings == nil && r.number != plan.number ||
+	return r.number == 0 || (t.rings == nil || t.buckets) && r.number != plan.number ||
 		t.Ends(p).begun() != r.ends
 }
 

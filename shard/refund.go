@@ -42,7 +42,7 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 		record, plan, sl := t.record(p)
 		s := record.State
 		// A bucket to which nothing was given back since, but as if it had never been taken: R15.
-		same := plan.isBucket && n <= of.n && of.in(s) && !t.void(of, p, plan)
+		same := t.hits > 0 && n <= of.n && of.in(s) && !t.void(of, p, plan)
 		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
 			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
 				return after, plan, of.at, Admitted
@@ -65,7 +65,7 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 			if after, ok := plan.bucket.RefundBehind(s, of.after, plan.bucket.Ticks(at), n*of.token(), &sl.state); ok {
 				return after, plan, at, Admitted
 			}
-		} else if after, v, done := t.giveBack(p, record.State, plan, sl, at, n, of); done {
+		} else if after, v, done := t.giveBack(p, record, plan, sl, at, n, of); done {
 			return after, plan, at, v
 		}
 	}
@@ -78,7 +78,7 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	if !of.IsKnown() {
 		of.EnterNone(n, q)
 	}
-	if t.rings != nil {
+	if t.rings != nil && !t.buckets {
 		now = min(now, clock)
 	}
 	if t.entries != nil {
@@ -87,7 +87,7 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl, at := t.recordAt(p, now, clock)
-		if after, v, done := t.giveBack(p, record.State, plan, sl, at, n, &of); done {
+		if after, v, done := t.giveBack(p, record, plan, sl, at, n, &of); done {
 			return Outcome{State: after, Plan: plan, At: at, Verdict: v}
 		}
 	}
@@ -96,17 +96,20 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 // giveBack gives n tokens back to the record of the key at p, which was read before, in its slot, at a time. It is not
 // done if the slot holds another state by now.
 func (t *Table) giveBack(
-	p Place, s atomicbucket.State, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
+	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
 	returns := plan.returns(of)
 	if sl == nil || !returns && (plan.looksAtNothing(of.quota) || t.void(of, p, plan)) {
-		return s, Refused, true
+		return r.State, Refused, true
+	}
+	if t.prices != nil {
+		return t.returnPriced(p, r, plan, sl, at, n, of)
 	}
 	algorithm, quota := plan.algorithm, plan.granted(of.quota)
 	// More than the limit may be owed: by charges, or since it fell.
 	demand := atomicbucket.Demand{Cost: plan.product(n, quota.Token), Limit: quota.limit, Token: quota.Token}
 	latest, promised := t.ahead(p, at)
-	after, done = algorithm.Refund(atomicbucket.Record{State: s, Ring: t.ring(sl)}, atomicbucket.Return{
+	after, done = algorithm.Refund(r, atomicbucket.Return{
 		Now: algorithm.Ticks(at), Latest: algorithm.Ticks(max(latest, promised)), Of: of.of(), Demand: demand,
 	}, &sl.state)
 	return after, Admitted, done

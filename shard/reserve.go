@@ -36,13 +36,14 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 			continue
 		}
 		demand := plan.bucket.Ahead(o.At, patience, quota.Demand(n))
-		payload, ok := plan.bucket.Take(record, plan.bucket.Ticks(o.At), demand)
+		seen := t.view(p, record, plan, quota.Token, o.At, clock)
+		payload, ok := plan.bucket.Take(seen.Record, plan.bucket.Ticks(o.At), demand)
 		if !ok {
 			if sl.state.Load() == record.State { // R2
-				return Outcome{State: record.State, Plan: plan, At: o.At}
+				return Outcome{State: seen.State, Plan: plan, At: o.At}
 			}
 		} else {
-			ahead := Outcome{State: record.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted, ended: ended}
+			ahead := Outcome{State: seen.After(payload).State, Plan: plan, At: o.At, Verdict: Admitted, ended: ended}
 			if now > clock {
 				t.lead(o.At, clock)
 			}
@@ -50,7 +51,7 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 				t.promise(p, o.At+int64(wait)) // before the move: R15
 			}
 			t.relabel(p, sl, q)
-			if _, ok := sl.state.Move(record.State, payload); ok {
+			if ahead.State, ok = t.move(sl, seen, plan, payload, o.At); ok {
 				return ahead
 			}
 		}

@@ -20,7 +20,7 @@ type Shared struct {
 	// moves only to times that it has reached (R23). Without it the clocks of all calls are believed.
 	Clock func() int64
 	// Now returns the time by the clock of the calls of this process. By it records are converted of which a faster
-	// plan would give something back (R24). Without it they are converted at the watermark.
+	// plan, or a lower price, would give something back (R24, R27). Without it they are converted at the watermark.
 	Now func() int64
 }
 
@@ -39,7 +39,7 @@ const (
 )
 
 // stretches are where the parts of a shared table begin in its memory, and where the last one ends.
-type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, end uint64 }
+type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, prices, end uint64 }
 
 // stretches returns how the parts of a shared table lie: each from a page on.
 func (l layout) stretches() (s stretches) {
@@ -56,6 +56,7 @@ func (l layout) stretches() (s stretches) {
 		{&s.marks, markWords(l.slots()) * uint64(unsafe.Sizeof(word.Word{}))},
 		{&s.entries, l.entries * entryBytes},
 		{&s.slots, l.slots() * slotBytes},
+		{&s.prices, l.ringSlots() * slotBytes},
 	} {
 		*part.begin = at
 		at += ceilDiv(part.bytes, partBytes) * partBytes
@@ -77,7 +78,7 @@ func (cfg Config) sharedLayout() (layout, error) {
 	l, err := cfg.layout()
 	switch {
 	case err != nil:
-	case l.ringSize > 0:
+	case l.ringSize > 0 && !cfg.Plan.isBucket:
 		err = fmt.Errorf("shard: a table of logs cannot be shared")
 	case cfg.Plan.inFlight != nil:
 		err = fmt.Errorf("shard: a shared table of what is in flight has entries: want the algorithm of those")
@@ -150,7 +151,12 @@ func Map(cfg Config, s Shared) (*Table, error) {
 	if claimant < 1 || claimant > maxClaimant {
 		return nil, fmt.Errorf("shard: claimant %d: want 1 to %d", claimant, uint64(maxClaimant))
 	}
+	var prices *memory
+	if l.ringSize > 0 {
+		prices = &memory{slots: stretch[slot](first, at.prices, l.ringSlots())}
+	}
 	t := cfg.table(l, parts{
+		rings: prices,
 		memory: &memory{
 			slots:  stretch[slot](first, at.slots, l.slots()),
 			mapped: at.end,

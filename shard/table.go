@@ -63,6 +63,9 @@ type Config struct {
 	Start       int64    // the time at which the table is made, in nanoseconds
 	Prefault    bool     // touch every page now, not at first use
 	Entries     uint64   // of a shared table of what is in flight: how many takes may be so at a time
+	// Now returns the time by the clock of the calls, the latest that it has read. By it debts are counted where prices
+	// change (R27). Without it they are counted at the times of the calls.
+	Now func() int64
 }
 
 // A Table is the whole table: its shards, and the watermark that orders forgetting
@@ -74,16 +77,18 @@ type Table struct {
 	lines       uint64 // lines in a shard
 	homes       uint64 // lines in a shard that are a home: those with a probe window behind them
 	probeWindow uint64 // slots in a probe window
-	hits        uint64 // slots that Hit searches: none, if the records are not token buckets
+	hits        uint64 // slots that Hit searches: none, if the records are not token buckets, or have prices
 	plan        word.Pointer[Plan]
 	*common
 	slots uint64 // in all shards
 
-	buckets   bool // the records are token buckets, of whatever plan
+	buckets   bool           // the records are token buckets, of whatever plan
+	near      uint64         // slots that HitQuota searches: as hits, with prices, too
+	prices    unsafe.Pointer // of the first slot's record; nil if records have none
 	overflow  Overflow
 	shards    []shard
 	memory    *memory
-	rings     *memory // of sliding logs, else nil
+	rings     *memory // of sliding logs, and prices, else nil
 	ringSize  uint64  // entries of a ring
 	ringWords uint64  // and the words that it takes
 	dense     chan struct{}
@@ -110,7 +115,8 @@ type common struct {
 	leading   word.Word            // the latest time ahead of its clock at which a request was granted
 	lowering  word.Word            // what the sweep is at that lowers probe bounds
 	changes                        // of a shared table's plan
-	_         [lineBytes - 32]byte
+	fastest   word.Word            // 2^63-1 less the least price at which records were converted; 0: none was (R27)
+	_         [lineBytes - 40]byte
 	sweeps
 	_ [2*lineBytes - unsafe.Sizeof(sweeps{})]byte
 }
@@ -136,6 +142,7 @@ func New(cfg Config) (*Table, error) {
 		return nil, err
 	}
 	t := cfg.table(layout, p)
+	t.now = cfg.Now
 	t.begin(cfg.Start)
 	return t, nil
 }
@@ -167,7 +174,10 @@ func (cfg Config) table(layout layout, p parts) *Table {
 		t.shards[i] = shard{slots, &p.counters[i]}
 	}
 	if t.buckets = cfg.Plan.isBucket; t.buckets {
-		t.hits = min(t.probeWindow, hitLines*lineSlots)
+		t.near = min(t.probeWindow, hitLines*lineSlots)
+	}
+	if t.prices = pricesOf(cfg.Plan, p.rings); t.prices == nil {
+		t.hits = t.near
 	}
 	t.plan.Store(cfg.Plan)
 	t.pace.Store(cfg.Plan.skew)

@@ -217,24 +217,28 @@ func (t *Table) hit(p Place, r *request) Outcome {
 		if sl == nil || r.n > quota.Tokens || uint64(r.now)-t.watermark.Load() > plan.ahead(r) { // R7
 			return undecided
 		}
-		demand := quota.Demand(r.n)
-		if payload, ok := plan.take(record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
-			if o := t.penalize(p, record, plan, sl, r, quota); o.Verdict != Undecided {
+		demand, seen := quota.Demand(r.n), t.view(p, record, plan, quota.Token, r.now, r.clock)
+		if payload, ok := plan.take(seen.Record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
+			if o := t.penalize(p, seen, plan, sl, r, quota); o.Verdict != Undecided {
 				return o
 			}
+		} else if !ok && seen.speeds() && r.mode == taking {
+			if t.speed(p, sl, seen, plan, r) {
+				continue
+			}
 		} else if !ok {
-			verdict := plan.refused(record, r.now, demand)
+			verdict := plan.refused(seen, r.now, demand)
 			room := false
 			if r.status != nil {
-				*r.status = plan.status(record, r.now, demand)
+				*r.status = plan.statusOf(seen, r.now, demand)
 				room = r.status.RetryAfter == 0 // by an exchange beside this: R10
 			}
 			if sl.state.Load() == record.State && !room { // R2
-				return Outcome{State: record.State, Plan: plan, At: r.now, Verdict: verdict}
+				return Outcome{State: seen.State, Plan: plan, At: r.now, Verdict: verdict}
 			}
 		} else if plan.flush(record, r.now, &sl.state) { // R10
 			if r.status != nil { // before the move: afterwards the ring may have gone on
-				*r.status = plan.status(record.After(payload), r.now, quota.Demand(0))
+				*r.status = plan.status(seen.After(payload), r.now, quota.Demand(0))
 			}
 			if ok = t.entries == nil; !ok {
 				payload, ok = t.enter(r, sl, record.State, payload, demand.Cost)
@@ -244,7 +248,7 @@ func (t *Table) hit(p Place, r *request) Outcome {
 			}
 			t.lead(r.now, r.clock)
 			t.relabel(p, sl, r.quota)
-			if after, ok := sl.state.Move(record.State, payload); ok {
+			if after, ok := t.move(sl, seen, plan, payload, r.now); ok {
 				plan.forget(t.shard(p).counters, record.State, r.now)
 				t.entered(r)
 				return Outcome{State: after, Plan: plan, At: r.now, Verdict: Admitted}

@@ -2,13 +2,13 @@ package reference
 
 import "math/big"
 
-// A Debt is one key's record in a table whose limits come with the calls: the time at which its bucket is full. A
-// token of a quota costs time, and a quota with room for so many tokens admits what keeps the bucket full in no more
-// time than they all take. Times are rational nanoseconds.
-type Debt struct{ full *big.Rat }
+// A Debt is one key's record in a table whose limits come with the calls: the time at which its bucket is full, and
+// what a token cost when it was last charged. A token of a quota costs time, and a quota with room for so many tokens
+// admits what then owes no more of them. Times are rational nanoseconds, in steps of a tick.
+type Debt struct{ full, token, tick *big.Rat }
 
 // NewDebt returns the record of a key that owes nothing.
-func NewDebt() *Debt { return &Debt{new(big.Rat)} }
+func NewDebt(tick *big.Rat) *Debt { return &Debt{new(big.Rat), tick, tick} }
 
 // Owed returns the time until the bucket is full.
 func (d *Debt) Owed(nanos int64) *big.Rat {
@@ -19,32 +19,45 @@ func (d *Debt) Owed(nanos int64) *big.Rat {
 	return owed
 }
 
+// owedAt returns the time that the tokens which are owed take to come back at another price, rounded up.
+func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
+	ticks := new(big.Rat).Quo(d.Owed(nanos), d.tick)
+	ticks.Mul(ticks, new(big.Rat).Quo(token, d.token))
+	return ticks.Mul(d.tick, new(big.Rat).SetInt(quotientUp(ticks.Num(), ticks.Denom())))
+}
+
 // Take takes n tokens, each of which takes a time to come back, if no more than limit of them are then taken.
 func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
-	owed := d.Owed(nanos)
+	owed := d.owedAt(nanos, token)
 	owed.Add(owed, times(token, n))
 	if owed.Cmp(times(token, limit)) > 0 {
+		if n > 0 && token.Cmp(d.token) < 0 { // from now on it comes back faster
+			owed.Sub(owed, times(token, n))
+			d.full, d.token = owed.Add(owed, new(big.Rat).SetInt64(nanos)), token
+		}
 		return false
 	}
-	d.full = owed.Add(owed, new(big.Rat).SetInt64(nanos))
+	if n > 0 {
+		d.full, d.token = owed.Add(owed, new(big.Rat).SetInt64(nanos)), token
+	}
 	return true
 }
 
 // Remaining returns how many tokens could be taken.
 func (d *Debt) Remaining(nanos int64, token *big.Rat, limit uint64) uint64 {
 	left := times(token, limit)
-	if left.Sub(left, d.Owed(nanos)).Sign() <= 0 {
+	if left.Sub(left, d.owedAt(nanos, token)).Sign() <= 0 {
 		return 0
 	}
 	left.Quo(left, token)
 	return new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
 }
 
-// RetryAfter returns the nanoseconds until n tokens can be taken, n being no more than limit.
-func (d *Debt) RetryAfter(nanos int64, token *big.Rat, n, limit uint64) int64 {
-	wait := times(token, n)
-	wait.Sub(wait.Add(wait, d.Owed(nanos)), times(token, limit))
-	if wait.Sign() <= 0 {
+// RetryAfter returns the nanoseconds until n tokens can be taken, n being no more than limit: what is owed comes back
+// at its own price.
+func (d *Debt) RetryAfter(nanos int64, _ *big.Rat, n, limit uint64) int64 {
+	wait := d.Owed(nanos)
+	if wait.Sub(wait, times(d.token, limit-n)).Sign() <= 0 {
 		return 0
 	}
 	return quotientUp(wait.Num(), wait.Denom()).Int64()

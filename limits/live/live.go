@@ -249,19 +249,9 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 }
 
 // Under returns the key k of a previous limiter under the numbers p, which the request brings: by them it is counted
-// what the key owes, where the records of that limiter do not know it ([engine.TokenBuckets]). Numbers that the limiter
-// cannot hold are replaced by the nearest ones that it can.
+// what the key owes, where the records of that limiter do not say ([engine.Limiter.Owed]).
 func Under(before *engine.Limiter, k engine.Key, p engine.Policy) engine.Key {
 	quota, err := before.Quota(p)
-	if longest := before.Policy(0).Longest(); err != nil && longest != 0 {
-		slowest := engine.Every(longest)
-		for rate := p.Rate().PerSecond(); err != nil && rate > slowest.PerSecond(); rate /= 2 { // it may be too fast
-			quota, err = before.Quota(engine.TokenBucket(engine.PerSecond(rate), 1))
-		}
-		if err != nil {
-			quota, err = before.Quota(engine.TokenBucket(slowest, 1))
-		}
-	}
 	if err != nil {
 		return k
 	}

@@ -23,9 +23,9 @@ func TestRedisAloneNeedsNoRules(t *testing.T) {
 	assert.True(t, alone.RedisAlone())
 	var out strings.Builder
 	require.NoError(t, alone.Describe(&out))
-	assert.Equal(t, `redis     127.0.0.1:6380, no password; limits that fill within 624h0m0s; 26 MiB for 1,000,000 keys, then evict
+	assert.Equal(t, `redis     127.0.0.1:6380, no password; limits that fill within 624h0m0s; 51 MiB for 1,000,000 keys, then evict
 
-0 rules, about 26 MiB of memory when all keys are there
+0 rules, about 51 MiB of memory when all keys are there
 `, out.String())
 	both := parsed(t, "redis: 127.0.0.1:6380\nrules: [{name: a, rate: 1/s}]")
 	assert.False(t, both.RedisAlone())

@@ -24,12 +24,12 @@ func (b *batch) begin(c *conn) {
 	b.limiter, b.formers, b.longest, b.resp3 = c.settings.Limiter, c.settings.Formers, c.settings.Longest, c.resp3
 }
 
-// key returns the key of a text under a limit. What it owes previous limiters is charged to it.
-func (b *batch) key(text []byte, limit engine.Policy, quota engine.Quota) engine.Key {
+// key returns the key of a text under a quota. What it owes previous limiters is charged to it.
+func (b *batch) key(text []byte, quota engine.Quota) engine.Key {
 	k := b.limiter.KeyBytes(text).With(quota)
 	if b.formers.Any() {
 		b.formers.Move(b.limiter, k, func(before *engine.Limiter) (engine.Key, bool) {
-			return live.Under(before, before.KeyBytes(text), limit), true
+			return before.KeyBytes(text), true
 		})
 	}
 	return k

@@ -13,10 +13,12 @@ import (
 
 // A cell is the rule of redis-cell as its documents describe it, in exact fractions of seconds. A key is the time at
 // which it would be full again, were requests to come evenly (the theoretical arrival time). A token is worth the time
-// period / count, and max_burst + 1 tokens may be out at once.
+// period / count, and max_burst + 1 tokens may be out at once. Other than redis-cell, a key whose limit changes owes as
+// many tokens as before, and not as much time.
 type cell struct {
-	full map[string]*big.Rat
-	tick *big.Rat // a token is worth a multiple of it, rounded up
+	full  map[string]*big.Rat
+	token map[string]*big.Rat // what one of those that the key owes is worth
+	tick  *big.Rat            // a token is worth a multiple of it, rounded up
 }
 
 // throttle returns the five integers of the answer.
@@ -25,27 +27,43 @@ func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity
 	times := func(n int64) *big.Rat { return new(big.Rat).Mul(token, big.NewRat(n, 1)) }
 	room, demand := times(burst+1), times(quantity)
 
-	begin := now
+	time, last := new(big.Rat), c.token[key] // until the key is full, and what a token of that is worth
+	if last == nil {
+		last = token
+	}
 	if full := c.full[key]; full != nil && full.Cmp(now) > 0 {
-		begin = full
+		time.Sub(full, now)
 	}
-	next := new(big.Rat).Add(begin, demand)
-	early := new(big.Rat).Sub(next, new(big.Rat).Add(now, room)) // how much too early the request is
+	in := func(time, of, other *big.Rat) *big.Rat { // as many tokens, worth something else
+		tokens := new(big.Rat).Quo(time, of)
+		return tokens.Mul(tokens, other)
+	}
+	owed := new(big.Rat).Mul(ceil(in(new(big.Rat).Quo(time, c.tick), last, token)), c.tick)
+	next := new(big.Rat).Add(owed, demand)
 	answer := [5]int64{0, burst + 1, 0, -1, 0}
-	if early.Sign() > 0 {
+	if next.Cmp(room) > 0 {
 		answer[0] = 1
-		if demand.Cmp(room) <= 0 {
-			answer[3] = toInt(ceil(early))
+		if quantity > 0 && demand.Cmp(room) <= 0 && token.Cmp(last) < 0 { // from now on it comes back faster
+			time, last = owed, token
+			c.full[key], c.token[key] = new(big.Rat).Add(now, owed), token
 		}
-		next = begin
+		if demand.Cmp(room) <= 0 {
+			wait := new(big.Rat).Sub(time, in(new(big.Rat).Sub(room, demand), token, last))
+			if token.Cmp(last) < 0 { // a look says what a request would be told
+				wait.Sub(owed, room)
+			}
+			answer[3] = toInt(ceil(wait))
+		}
 	} else {
-		c.full[key] = next
+		if owed = next; quantity > 0 {
+			time = owed
+			c.full[key], c.token[key] = new(big.Rat).Add(now, owed), token
+		}
 	}
-	owed := new(big.Rat).Sub(next, now)
 	if left := new(big.Rat).Sub(room, owed); left.Sign() > 0 {
 		answer[2] = toInt(floor(left.Quo(left, token)))
 	}
-	answer[4] = toInt(ceil(owed))
+	answer[4] = toInt(ceil(time))
 	return answer
 }
 
@@ -59,7 +77,7 @@ func toInt(r *big.Rat) int64 { return r.Num().Int64() }
 
 // TestTheModelIsThePublishedOne: the examples of redis-cell's documents.
 func TestTheModelIsThePublishedOne(t *testing.T) {
-	c := &cell{full: map[string]*big.Rat{}, tick: big.NewRat(1, 1e9)}
+	c := &cell{map[string]*big.Rat{}, map[string]*big.Rat{}, big.NewRat(1, 1e9)}
 	now := big.NewRat(0, 1)
 	assert.Equal(t, [5]int64{0, 16, 15, -1, 2}, c.throttle(now, "user123", 15, 30, 60, 1))
 	assert.Equal(t, [5]int64{0, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 1))
@@ -84,7 +102,7 @@ func TestAgreesWithRedisCell(t *testing.T) {
 			for seed := range uint64(4) {
 				d := open(t)
 				d.settings.Store(&Settings{Limiter: d.clock.limiter(t, table.longest), Longest: table.longest})
-				model := &cell{full: map[string]*big.Rat{}, tick: table.tick}
+				model := &cell{map[string]*big.Rat{}, map[string]*big.Rat{}, table.tick}
 				random := rand.New(rand.NewPCG(seed, 7))
 				sent, want, limited := "", "", 0
 				for range 250 {

@@ -35,7 +35,7 @@ func (b *batch) take(key []byte, limit engine.Policy, tokens uint64, f form) {
 		b.decide()
 	}
 	b.tokens = tokens
-	b.keys[b.takes.n], b.forms[b.takes.n] = b.key(key, limit, quota), f
+	b.keys[b.takes.n], b.forms[b.takes.n] = b.key(key, quota), f
 	b.takes.n++
 }
 
@@ -57,7 +57,7 @@ func (b *batch) decide() {
 // higher one. So it is when a token more could not be taken of a token more.
 func (b *batch) look(key []byte, limit engine.Policy, quota engine.Quota, f form) {
 	b.decide()
-	k := b.key(key, limit, quota)
+	k := b.key(key, quota)
 	d := b.limiter.Peek(k, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 {
 		// A limit to which no token can be added is as long as a record can say, and is looked at as it is.

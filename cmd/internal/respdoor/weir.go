@@ -75,7 +75,7 @@ func (b *batch) keyed(args [][]byte) (key engine.Key, cost uint64, ok bool) {
 		b.refuse(p, err)
 		return key, 0, false
 	}
-	return b.key(args[1], p, quota), cost, true
+	return b.key(args[1], quota), cost, true
 }
 
 func weirPeek(_ *conn, b *batch, args [][]byte) {
@@ -117,7 +117,7 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	}
 	owed := int64(0)
 	for _, arg := range args[1:] {
-		key := b.key(arg, anyLimit, quota)
+		key := b.key(arg, quota)
 		if b.limiter.Peek(key, 0).ResetAfter > 0 {
 			owed++
 		}

@@ -114,7 +114,7 @@ func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 		"charge":    {takes, "WEIR.CHARGE a LIMIT 1/h BURST 2", "*12 $7 allowed :0 $5 limit :2 $9 remaining :0 $11 retry_after $4 7200 $11 reset_after $5 10800 $4 lost :0"},
 		"refund":    {takes, "WEIR.REFUND a LIMIT 1/h BURST 2", "*10 $7 allowed :1 $5 limit :2 $9 remaining :1 $11 retry_after $1 0 $11 reset_after $4 3600"},
 		"reset":     {"WEIR.CHARGE a LIMIT 1/s BURST 3000 COST 30000", "DEL a b", ":1"},
-		"a limit that the previous table could not hold": {takes, "CL.THROTTLE a 0 1 36000", "*5 :1 :1 :0 :36000 :36000"},
+		"a limit that the previous table could not hold": {takes, "CL.THROTTLE a 0 1 36000", "*5 :1 :1 :0 :72000 :72000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startRedis(t, fmt.Sprintf(file, 100, "2h"))

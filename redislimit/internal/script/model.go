@@ -43,14 +43,17 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	q := l.quota(a)
 	num, den := float64(l.num), float64(q.Units)
 	full := float64(q.Tokens) * den
-	level, at, changed := m.level, m.at, false
-	if m.known && (m.num != l.num || m.den != l.den) { // by numbers of before a change: the tokens stay, or the time
-		level, at, changed = max(0, level-float64(max(0, now-at)*m.num)), now, true
-		if l.tokens == 0 {
-			level = math.Ceil(level / float64(m.num) * num)
-		} else {
-			level = math.Ceil(level / float64(m.den) * float64(l.den))
-		}
+	level, left, at, changed := m.level, 0.0, m.at, false
+	by, other := l.den, false // what is left is of another quota, and stays so until something is taken or given back
+	if l.tokens == 0 {
+		by = int64(q.Units)
+	}
+	// By numbers of before a change, or of another quota, the tokens stay.
+	if m.known && (m.num != l.num || m.den != by) {
+		level = max(0, level-float64(max(0, now-at)*m.num))
+		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
+		at, changed = now, true
+		level = math.Ceil(level / float64(m.den) * float64(by))
 	}
 	level = min(level, num*1e15)
 	back := changed || m.known && now < at
@@ -58,13 +61,20 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 		level = max(0, level-float64(now-at)*num)
 	}
 	before, less := level, float64(a.Returned)*den
-	if a.Window > AnyWindow { // what was owed when it was taken has come back by then
+	if a.Window > AnyWindow && other { // it may have come back at the rate of another quota
+		less = 0
+	} else if a.Window > AnyWindow { // what was owed when it was taken has come back by then
 		less = min(less, float64(max(0, a.Window-now))*num)
 	}
 	level = max(0, level-less)
 	level += min(float64(a.Debt), math.Floor(max(0, float64(l.terms.MaxDebt)*full-level)/den)) * den
 	answer := decide(q, a, uint64((full-min(level, full))/den))
-	if answer.RetryAfter == unknown {
+	other = other && level == before && answer.Granted == 0
+	slower := other && m.den < by
+	if answer.RetryAfter == unknown && slower {
+		may := float64(q.Tokens-a.Need) * float64(m.den)
+		answer.RetryAfter = micros(uint64(math.Ceil((left - may) / float64(m.num))))
+	} else if answer.RetryAfter == unknown {
 		answer.RetryAfter = micros(uint64(math.Ceil((level + float64(a.Need)*den - full) / num)))
 	}
 	level += float64(answer.Granted) * den
@@ -72,8 +82,11 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if answer.Granted > 0 && a.Window > 0 {
 		answer.Window = now + answer.ResetAfter.Microseconds()
 	}
-	if level != before || back { // else it stays as it was written, and pays back from then
-		m.known, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, l.den
+	if other && (slower || answer.RetryAfter == 0) {
+		answer.ResetAfter = micros(uint64(math.Ceil(left / float64(m.num))))
+	}
+	if !other && (level != before || back) { // else it stays as it was written, and pays back from then
+		m.known, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, by
 	}
 	return answer
 }

@@ -193,7 +193,9 @@ func TestScriptsAreTheModel(t *testing.T) {
 				if windows[i%len(windows)] = got.Window; got.Granted > 0 {
 					granted++
 				}
-				if got.RetryAfter > 0 && got.RetryAfter != engine.Never {
+				// A look under a faster quota answers as a request, which would make what is owed come back faster.
+				looks := p.IsOfQuotas() && a.Want == 0
+				if got.RetryAfter > 0 && got.RetryAfter != engine.Never && !looks {
 					refused++
 					need := Ask{Need: a.Need, Want: a.Need, Quota: quota}
 					// Exact: so much later it passes, a microsecond sooner it does not.

@@ -1,0 +1,123 @@
+package atomicbucket
+
+import (
+	"math"
+	"math/bits"
+)
+
+// The record of a bucket whose limits come with the calls (see [NewTicks]) has two words behind it, its prices: what a
+// token cost by the limit under which it was last charged. A payload alone is a time, and how many tokens a time is,
+// only the price says. The word of a version is that of the same parity:
+//
+//	 63              13   12   11        0
+//	+------------------+-----+-----------+
+//	| token, less one  | bit | mark      |
+//	+------------------+-----+-----------+
+//
+// bit is the second bit of the version: it tells the price of this version from that of the next but one. mark is of
+// the state for which the price of the next version was offered. See rule R27 of shard/doc.go.
+
+const (
+	markBits  = 12
+	turnShift = markBits
+	tokenBit  = turnShift + 1
+	priceSize = 2
+	markMixer = 0x9e3779b97f4a7c15 // odd, so that no bit of the payload is lost
+)
+
+// priceOf returns the word that says what a token costs in a version, offered for a state.
+func priceOf(version, token uint64, offeredFor State) uint64 {
+	return (token-1)<<tokenBit | version>>1&1<<turnShift | mark(offeredFor)
+}
+
+// mark returns some bits of a payload, mixed.
+func mark(s State) uint64 { return s.Payload() * markMixer >> (64 - markBits) }
+
+// PriceIs reports whether the word of a state's version says that a token costs so much.
+func PriceIs(word uint64, s State, token uint64) bool {
+	return word>>turnShift == (token-1)<<1|s.Version()>>1&1
+}
+
+// Price returns what a token costs by the record of a state. It is not ok if that is not known, which happens only
+// where somebody has written words that no call writes.
+func (r Ring) Price(s State) (token uint64, ok bool) {
+	w := r[s.Version()&1].Load()
+	return w>>tokenBit + 1, w>>turnShift&1 == s.Version()>>1&1
+}
+
+// Begin makes the price that of a slot that is claimed. No other goroutine changes it: one that still offers a price to
+// an earlier tenure expects that one's words.
+func (r Ring) Begin(claimed State, token uint64) {
+	version := claimed.Version()
+	r[version&1].Store(priceOf(version, token, 0))
+	r[(version+1)&1].Store(priceOf(version-1, token, 0))
+}
+
+// Offer makes a price that of the version after a state's, unless another one is offered for the same state: it returns
+// the price that the next version has. It is not ok if the slot holds another state by now. at is where the state is.
+func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
+	w, version := &r[(s.Version()+1)&1], s.Version()+1
+	mine := priceOf(version, token, s)
+	for {
+		old := w.Load()
+		if at.Load() != s { // after the word: so that is not the price of a record
+			return 0, false
+		}
+		if (old^mine)&(1<<tokenBit-1) == 0 {
+			return old>>tokenBit + 1, true
+		}
+		if w.CompareAndSwap(old, mine) {
+			return token, true
+		}
+	}
+}
+
+// HasPrices reports whether records of the algorithm say what a token cost.
+func (b *TokenBucket) HasPrices() bool { return b.prices }
+
+// Sixteenths returns how many sixteenths of a nanosecond so many ticks take, rounded down, and 1 at least. The
+// algorithm is one of [NewTicks].
+func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
+	const parts = 16
+	if b.exact != 0 {
+		return max(ticks*parts/b.exact, 1)
+	}
+	return ticks * parts << b.clock.shift
+}
+
+// Reprice returns what a token costs that costs so much in the ticks of another algorithm, rounded down. Both are of
+// [NewTicks].
+func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
+	up, down := max(b.exact, 1), max(from.exact, 1)
+	if from.exact == 0 {
+		up <<= from.clock.shift
+	}
+	if b.exact == 0 {
+		down <<= b.clock.shift
+	}
+	return max(Within(token, down, up), 1)
+}
+
+// Repriced returns the payload of a record that owes as many tokens at one price as at another: at an instant, and at
+// the latest one at which some of them may have been granted. See [TokenBucket.Convert].
+func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token uint64) (payload uint64) {
+	return b.Convert(b, s, nanos, Change{
+		Before: price, After: token, Highest: maxBurstTicks + maxSkew + 1, Latest: latest, Promised: nanos,
+	})
+}
+
+// Fit returns ticks at a price, at another price, rounded up. It is not ok if a record has no room for them.
+func Fit(ticks, price, token uint64) (at uint64, ok bool) {
+	at = proportion(ticks, price, token)
+	return at, at <= maxBurstTicks
+}
+
+// Within returns ticks at a price, at another price, rounded down, or the largest number.
+func Within(ticks, price, token uint64) uint64 {
+	hi, lo := bits.Mul64(ticks, token)
+	if hi >= price {
+		return math.MaxUint64
+	}
+	share, _ := bits.Div64(hi, lo, price)
+	return share
+}

@@ -1,0 +1,222 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// Quotas of one limiter, between which a key changes.
+var (
+	perSecond100 = engine.TokenBucket(engine.PerSecond(100), 100)
+	perSecond1   = engine.TokenBucket(engine.PerSecond(1), 100)
+	perHour1     = engine.TokenBucket(engine.PerHour(1), 1)
+)
+
+// priced is a limiter whose limits come with the calls, and a key under them.
+func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key) {
+	l, now = limiterOf(t, engine.TokenBuckets(2*time.Hour), options...)
+	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
+}
+
+// TestAQuotaKeepsTheTokensTaken (I1): a bucket of 100/s that is drained owes a second, which at 1/s is one token of a
+// hundred. The next ninety-nine are refused all the same, by whatever verb they are asked for.
+func TestAQuotaKeepsTheTokensTaken(t *testing.T) {
+	verbs := map[string]func(t *testing.T, l *engine.Limiter, k engine.Key) bool{
+		"allow": func(_ *testing.T, l *engine.Limiter, k engine.Key) bool { return l.AllowKey(k) },
+		"take":  func(_ *testing.T, l *engine.Limiter, k engine.Key) bool { return l.TakeKey(k, 1).Allowed },
+		"peek":  func(_ *testing.T, l *engine.Limiter, k engine.Key) bool { return l.Peek(k, 1).Allowed },
+		"hold": func(_ *testing.T, l *engine.Limiter, k engine.Key) bool {
+			d, _ := l.Hold(k, 1)
+			return d.Allowed
+		},
+		"receipt": func(_ *testing.T, l *engine.Limiter, k engine.Key) bool {
+			d, _ := l.TakeReceipt(k, 1)
+			return d.Allowed
+		},
+		"reserve": func(_ *testing.T, l *engine.Limiter, k engine.Key) bool {
+			_, _, err := l.Reserve(k, 1, 0)
+			return err == nil
+		},
+		"batch": func(t *testing.T, l *engine.Limiter, k engine.Key) bool {
+			d := make([]engine.Decision, 1)
+			require.NoError(t, l.TakeBatch([]engine.Key{k}, 1, d))
+			return d[0].Allowed
+		},
+	}
+	for name, verb := range verbs {
+		t.Run(name, func(t *testing.T) {
+			l, now, under := priced(t)
+			require.True(t, l.TakeKey(under(perSecond100), 100).Allowed)
+			assert.False(t, verb(t, l, under(perSecond1)))
+			*now = now.Add(10*time.Millisecond - 1)
+			assert.False(t, verb(t, l, under(perSecond1)), "a token comes back in 10 ms, as under 100/s")
+			*now = now.Add(1)
+			assert.True(t, verb(t, l, under(perSecond1)))
+			*now = now.Add(10 * time.Millisecond)
+			assert.Equal(t, name == "peek", verb(t, l, under(perSecond1)), "from now on it takes a second")
+		})
+	}
+}
+
+// TestAQuotaToAndFro (I1): however often a key changes its quota, it gets what one bucket of the largest burst gives.
+// Nothing adds up that is not taken, either.
+func TestAQuotaToAndFro(t *testing.T) {
+	quotas := []engine.Policy{
+		perSecond100, perSecond1, engine.TokenBucket(engine.PerSecond(7), 100),
+		engine.TokenBucket(engine.PerHour(97), 100), engine.TokenBucket(engine.PerSecond(999), 100),
+	}
+	l, _, under := priced(t)
+	for i := range 100 {
+		k := under(quotas[i%len(quotas)])
+		require.EqualValues(t, 100-i, l.Peek(k, 1).Remaining)
+		require.True(t, l.TakeKey(k, 1).Allowed)
+	}
+	for range 1000 {
+		for _, p := range quotas {
+			require.False(t, l.AllowKey(under(p)))
+		}
+	}
+}
+
+// TestAQuotaThatIsRaised: a larger burst and a faster rate are there at once, for no more than the difference. Nobody
+// waits longer than for what is left of the wait before.
+func TestAQuotaThatIsRaised(t *testing.T) {
+	l, now, under := priced(t)
+	require.True(t, l.AllowKey(under(perHour1)))
+	require.Equal(t, engine.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}, l.Peek(under(perHour1), 1))
+	d := l.TakeKey(under(perSecond100), 99)
+	require.True(t, d.Allowed)
+	require.Equal(t, time.Second, d.ResetAfter, "what was owed before comes back as fast")
+	require.False(t, l.AllowKey(under(perSecond100)))
+	*now = now.Add(time.Second)
+	require.True(t, l.AllowKey(under(perHour1)), "all is back")
+
+	other := l.Key("bob")
+	require.True(t, l.TakeKey(other.With(quotaOf(t, l, perSecond100)), 60).Allowed)
+	before := l.Peek(other.With(quotaOf(t, l, perSecond100)), 1)
+	require.True(t, l.AllowKey(under(perSecond1).With(quotaOf(t, l, engine.TokenBucket(engine.PerSecond(1), 2)))))
+	require.Equal(t, before, l.Peek(other.With(quotaOf(t, l, perSecond100)), 1), "another key")
+}
+
+// TestAQuotaThatIsLowered: a key that has taken more than a smaller limit waits until what is above that has come back,
+// at the rate by which it was taken: refusals change nothing.
+func TestAQuotaThatIsLowered(t *testing.T) {
+	l, now, under := priced(t)
+	require.True(t, l.TakeKey(under(perSecond100), 50).Allowed)
+	small := under(engine.TokenBucket(engine.PerHour(10), 10))
+	require.Equal(t, engine.Decision{Limit: 10, RetryAfter: 410 * time.Millisecond, ResetAfter: 500 * time.Millisecond}, l.TakeKey(small, 1))
+	*now = now.Add(410*time.Millisecond - 1)
+	require.False(t, l.AllowKey(small))
+	*now = now.Add(1)
+	d := l.TakeKey(small, 1)
+	require.True(t, d.Allowed)
+	require.Equal(t, time.Hour, d.ResetAfter, "ten tokens at 10/h")
+}
+
+// TestReceiptsOfSeveralQuotas: what a take took goes back in its tokens, whatever was taken behind it. Where others
+// changed the quota since, it is what cannot have come back by itself at the fastest of them.
+func TestReceiptsOfSeveralQuotas(t *testing.T) {
+	l, now, under := priced(t)
+	_, first := l.TakeReceipt(under(perSecond100), 40)
+	_, second := l.TakeReceipt(under(perSecond1), 20)
+	first.Refund(30)
+	require.EqualValues(t, 70, l.Peek(under(perSecond1), 1).Remaining)
+	second.Refund(20)
+	require.EqualValues(t, 90, l.Peek(under(perSecond1), 1).Remaining)
+	first.Refund(10)
+	require.EqualValues(t, 100, l.Peek(under(perSecond1), 1).Remaining)
+
+	_, first = l.TakeReceipt(under(perSecond100), 40)
+	require.True(t, l.TakeKey(under(perSecond1), 20).Allowed)
+	*now = now.Add(100 * time.Millisecond) // 100 ms are ten tokens at 100/s
+	first.Refund(40)
+	require.EqualValues(t, 70, l.Peek(under(perSecond1), 1).Remaining)
+
+	d, hold := l.Hold(under(perHour1).With(quotaOf(t, l, engine.TokenBucket(engine.PerHour(60), 60))), 10)
+	require.True(t, d.Allowed)
+	require.Zero(t, hold.Settle(25))
+	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
+}
+
+// TestAQuotaWhileSomebodyWaits (I1): who has reserved goes when it was told, and what a faster quota takes meanwhile
+// fits beside that.
+func TestAQuotaWhileSomebodyWaits(t *testing.T) {
+	l, now, under := priced(t)
+	slow := under(engine.TokenBucket(engine.PerSecond(1), 10))
+	require.True(t, l.TakeKey(slow, 10).Allowed)
+	_, delay, err := l.Reserve(slow, 5, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, delay)
+	fast := under(perSecond100)
+	taken := uint64(0)
+	for range 500 { // five seconds
+		*now = now.Add(10 * time.Millisecond)
+		if l.AllowKey(fast) {
+			taken++
+		}
+	}
+	// At the end of the wait the five go, and what was taken is within a bucket of 100.
+	require.LessOrEqual(t, taken+5, uint64(100+500))
+	require.LessOrEqual(t, l.Peek(fast, 1).Remaining, uint64(100-5))
+	require.False(t, l.TakeKey(slow, 6).Allowed)
+}
+
+// TestAQuotaByALateClock (I1, I8): a call that was decided by a slower quota, and one whose clock is earlier. What came
+// back between the two did so at the faster rate.
+func TestAQuotaByALateClock(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		l, now, under := priced(t)
+		begin := *now
+		require.True(t, l.TakeKey(under(perSecond100), 100).Allowed)
+		if ahead {
+			*now = begin.Add(500 * time.Millisecond)
+			require.True(t, l.TakeAt(under(perSecond1), 1, begin.Add(time.Second)).Allowed)
+		} else {
+			*now = begin.Add(time.Second)
+			require.True(t, l.AllowKey(under(perSecond1)))
+		}
+		*now = begin
+		got := 0
+		for l.AllowKey(under(perSecond100)) {
+			got++
+		}
+		require.Less(t, got, 100, "in a second, after a hundred: 200 in all")
+	}
+}
+
+// TestPricesFollowThePolicy: what keys owe is so many tokens of their quotas also when the longest time changes, and so
+// the tick, and under a tier when its numbers change.
+func TestPricesFollowThePolicy(t *testing.T) {
+	l, _, under := priced(t, engine.Tiers(perSecond100))
+	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)
+	bob := l.Key("bob")
+	require.True(t, l.TakeKey(bob.Tier(1), 40).Allowed)
+	for _, longest := range []time.Duration{24 * time.Hour, 300 * time.Hour, 365 * 24 * time.Hour, 2 * time.Hour} {
+		require.NoError(t, l.SetPolicy(engine.TokenBuckets(longest), perSecond1))
+		require.InDelta(t, 60, l.Peek(under(perSecond1), 1).Remaining, 1, longest)
+		require.InDelta(t, 60, l.Peek(bob.Tier(1), 1).Remaining, 1, longest)
+		require.Equal(t, "40s", l.Peek(bob.Tier(1), 1).ResetAfter.Round(time.Second).String())
+		require.NoError(t, l.SetPolicy(engine.TokenBuckets(longest), perSecond100))
+	}
+}
+
+// TestOwedByQuotas: what a key owes is told in its tokens, whatever the quota of the question.
+func TestOwedByQuotas(t *testing.T) {
+	l, _, under := priced(t)
+	for _, k := range []engine.Key{l.Key("anna"), under(perSecond1)} {
+		n, _ := l.Owed(k)
+		require.Zero(t, n)
+	}
+	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)
+	for i, k := range []engine.Key{l.Key("anna"), under(perSecond1), under(perHour1), under(perSecond100)} {
+		n, by := l.Owed(k)
+		require.EqualValues(t, 40, n, fmt.Sprint(i))
+		require.Equal(t, 400*time.Millisecond, l.Peek(by, 1).ResetAfter)
+	}
+}

@@ -1,0 +1,236 @@
+package shard
+
+import (
+	"math"
+	"runtime"
+	"unsafe"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
+)
+
+// Records of a table whose limits come with the calls say what a token cost when they were last charged: R27.
+
+// pricesOf returns where the prices of the first slot are, or nil if the records have none.
+func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
+	if !plan.isBucket || rings == nil {
+		return nil
+	}
+	return unsafe.Pointer(&rings.slots[0])
+}
+
+// priceWord returns the word with the price of a record. Two prices take as much room as a slot.
+func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
+	at := uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first)) + uintptr(s.Version()&1)*8
+	return (*word.Word)(unsafe.Add(t.prices, at))
+}
+
+// A view is a record as the calls of one price see it.
+type view struct {
+	atomicbucket.Record                    // owes as many tokens, at that price
+	from                atomicbucket.State // what the slot holds
+	of                  uint64             // what a token costs
+	same                bool               // the record has that price
+	price               uint64             // else this one
+	earliest            int64              // the tokens that it owes are counted then, and at the latest time
+}
+
+// view returns a record as a call sees it at a time that may be ahead of its clock, and by whose limit a token costs so
+// much. The record was read before.
+func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
+	if t.prices == nil || r.Ring == nil { // or a key without a record: it owes nothing
+		return view{Record: r, from: r.State, of: token, same: true}
+	}
+	price, known := r.Ring.Price(r.State)
+	if !known {
+		return view{Record: r, from: r.State, of: token, price: token, earliest: now}
+	}
+	if price == token {
+		return view{Record: r, from: r.State, of: token, same: true}
+	}
+	latest, promised := t.ahead(p, now) // after the state: R15
+	earliest, latest := max(min(now, clock), t.Watermark()), max(latest, promised)
+	if t.now != nil {
+		latest = max(latest, t.now()) // after the state, too: nothing was granted by a clock that is later
+	}
+	seen := r.After(plan.bucket.Repriced(r.State, earliest, latest, price, token))
+	return view{seen, r.State, token, false, price, earliest}
+}
+
+// speeds reports whether the call of a view has a faster price than the record.
+func (v *view) speeds() bool { return !v.same && v.of < v.price }
+
+// statusOf is [Plan.status] of a view. What a record owes comes back at its price until it is converted: by a request
+// that is admitted, or one of a faster price that is refused.
+func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
+	status := p.status(v.Record, nanos, d)
+	if v.same || v.speeds() && status.RetryAfter > 0 {
+		return status
+	}
+	status.RetryAfter = p.bucket.Wait(nanos, p.shortfall(v, nanos, d))
+	status.ResetAfter = p.bucket.Wait(nanos, p.bucket.Debt(v.from.Record(), p.bucket.Ticks(nanos)))
+	return status
+}
+
+// shortfall returns the ticks until a view admits a demand, if nothing else is taken, and the call comes again as far
+// ahead of its clock.
+func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
+	now := p.bucket.Ticks(nanos)
+	if v.same || v.speeds() || d.Cost == 0 {
+		return p.bucket.Shortfall(v.Record, now, d)
+	}
+	earliest := p.bucket.Ticks(v.earliest)
+	owed, may := p.bucket.Debt(v.from.Record(), earliest), d.Limit-min(d.Cost, d.Limit)
+	return owed - min(owed, atomicbucket.Within(may+now-earliest, v.of, v.price))
+}
+
+// move makes a payload, which the call of a view has computed at a time, that of the record. Of another price it is a
+// conversion, and what is returned is the record as that call sees it.
+func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
+	if v.same {
+		return sl.state.Move(v.from, payload)
+	}
+	if !plan.idle(v.from, t.Watermark()) {
+		t.hasten(plan, min(v.price, v.of))
+		if v.of > v.price {
+			t.raise(v.earliest) // what has come back later has done so at the faster price
+		}
+	}
+	return t.reprice(sl, v.from, v.Ring, v.of, plan, payload, now)
+}
+
+// speed makes what a record owes come back at the price of a request that is refused, which is faster, from now on.
+func (t *Table) speed(p Place, sl *slot, v view, plan *Plan, r *request) bool {
+	t.relabel(p, sl, r.quota)
+	_, ok := t.move(sl, v, plan, v.State.Payload(), r.now)
+	return ok
+}
+
+// reprice makes a payload, which is computed at a time and a price, that of the record, with the next version.
+func (t *Table) reprice(
+	sl *slot, from atomicbucket.State, ring atomicbucket.Ring, token uint64, plan *Plan, payload uint64, now int64,
+) (after atomicbucket.State, ok bool) {
+	next, ok := ring.Offer(from, token, &sl.state)
+	if !ok {
+		return 0, false
+	}
+	if next == token {
+		return sl.state.Convert(from, from.Tag(), payload)
+	}
+	// Another call has offered its price to the same state: it is made with this call's tokens, so that no two calls
+	// keep each other from ending.
+	tick := plan.bucket.Ticks(now)
+	after = atomicbucket.NewState(from.Tag(), from.Version()+1, payload)
+	owed, fits := atomicbucket.Fit(plan.bucket.Debt(after.Record(), tick), token, next)
+	if !fits {
+		sl.state.Move(from, from.Payload()+1) // a tick more, so that the offer is one for another state
+		return 0, false
+	}
+	t.hasten(plan, next)
+	_, ok = sl.state.Convert(from, from.Tag(), tick+owed)
+	return after, ok
+}
+
+// hasten enters what a token costs by which records are converted: refunds ask for the least, since debts may have come
+// back so fast. It is called before the conversion.
+func (t *Table) hasten(plan *Plan, token uint64) {
+	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
+}
+
+// returnPriced is giveBack for a record with a price. What is given back is counted in its tokens. A receipt of the
+// same version and price is for a take behind which there are only takes at that price. Of any other, what has come
+// back since has done so at the fastest price of all conversions of the table at most.
+func (t *Table) returnPriced(
+	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
+) (after atomicbucket.State, v Verdict, done bool) {
+	s, bucket := r.State, &plan.bucket
+	price, known := r.Ring.Price(s)
+	latest, promised := t.ahead(p, at)
+	latest = max(latest, promised)
+	now, last := bucket.Ticks(at), bucket.Ticks(latest)
+	owed, cost := bucket.Debt(r, now), plan.product(n, price)
+	back := min(bucket.Debt(r, last), cost)
+	switch {
+	case !known || of.IsKnown() && latest-of.at > 3*int64(plan.skew), !of.IsKnown() && latest > at:
+		back = 0
+	case !of.IsKnown():
+	case of.in(s) && price == of.token() && s == of.after: // R25: the last in line comes back whole
+		back = min(owed, cost)
+	case of.in(s) && price == of.token():
+		back = min(back, bucket.Debt(of.after.Record(), last))
+	default:
+		all, passed := plan.product(of.n, price), last-bucket.Ticks(of.at)
+		if least := t.least16(plan, min(price, of.token())); least < bucket.Sixteenths(price) {
+			passed, _ = atomicbucket.Fit(uint64(latest-of.at)*16, least, price)
+		}
+		back = min(back, all-min(all, passed))
+	}
+	after, done = t.reprice(sl, s, r.Ring, price, plan, now+owed-back, at)
+	return after, Admitted, done
+}
+
+// least16 returns the fastest price of all conversions, or a faster one, in sixteenths of a nanosecond.
+func (t *Table) least16(plan *Plan, token uint64) uint64 {
+	least := plan.bucket.Sixteenths(token)
+	if fastest := t.fastest.Load(); fastest > 0 {
+		least = min(least, uint64(math.MaxInt64-int64(fastest)))
+	}
+	return least
+}
+
+// isOf reports whether a record that is about to be committed has the price of a quota, or has none.
+func (t *Table) isOf(sl *slot, s atomicbucket.State, q quota) bool {
+	return t.prices == nil || atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, q.Token)
+}
+
+// clear clears what is behind a claimed slot.
+func (t *Table) clear(sl *slot, claimed atomicbucket.State, q Quota) {
+	if t.prices == nil {
+		t.ring(sl).Clear(claimed)
+		return
+	}
+	quota := t.current().granted(q)
+	t.ring(sl).Begin(claimed, max(quota.Token, 1))
+}
+
+// offers makes a price that of the next version of a record: of one that is converted to another plan.
+func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
+	if t.prices == nil {
+		return true
+	}
+	next, ok := t.ring(sl).Offer(s, price, &sl.state)
+	if ok && next != price {
+		sl.state.Move(s, s.Payload()+1) // what was offered is in the units of the plan before: see reprice
+		return false
+	}
+	return ok
+}
+
+// repriced returns the change of a record with a price when a plan replaces another, and the price that it then has. If
+// it has the price of the tier under which its key took last, it is that of the tier. Else the record owes as much
+// time.
+func (p *Plan) repriced(c atomicbucket.Change, price uint64, known bool) (atomicbucket.Change, uint64) {
+	if known && price == c.Before {
+		return c, c.After
+	}
+	return atomicbucket.Change{}, p.bucket.Reprice(p.from.(*atomicbucket.TokenBucket), price)
+}
+
+// LastPrice returns what a token cost when the key at p was charged last; false if it has no record, or records do not
+// say.
+func (t *Table) LastPrice(p Place) (token uint64, known bool) {
+	defer runtime.KeepAlive(t)
+	record, _, sl := t.record(p)
+	if t.prices == nil || sl == nil {
+		return 0, false
+	}
+	return record.Ring.Price(record.State)
+}
+
+// price returns what a token cost when the record of a state was last charged; 0 if records do not say.
+func (t *Table) price(sl *slot, s atomicbucket.State) (token uint64, known bool) {
+	if t.prices == nil {
+		return 0, false
+	}
+	return t.ring(sl).Price(s)
+}
