@@ -16,9 +16,9 @@ func BenchmarkHandler(b *testing.B) {
 	const many = "1000000000/s"
 	for name, config := range map[string][2]string{
 		"empty":                    {},
-		"weir, by address":         {"weir", `{"headers":["off"],"limits":[{"name":"bench a","rate":"` + many + `"}]}`},
+		"weir, by address":         {"weir", `{"headers":["none"],"limits":[{"name":"bench a","rate":"` + many + `"}]}`},
 		"weir, with RateLimit":     {"weir", `{"limits":[{"name":"bench b","rate":"` + many + `"}]}`},
-		"weir, three limits":       {"weir", `{"headers":["off"],"limits":[{"name":"bench c","rate":"` + many + `"},{"name":"bench d","rate":"` + many + `"},{"name":"bench e","rate":"` + many + `"}]}`},
+		"weir, three limits":       {"weir", `{"headers":["none"],"limits":[{"name":"bench c","rate":"` + many + `"},{"name":"bench d","rate":"` + many + `"},{"name":"bench e","rate":"` + many + `"}]}`},
 		"rate_limit":               {"rate_limit", `{"disable_metrics":true,"rate_limits":{"bench":{"key":"{http.request.remote.host}","window":"1us","max_events":100}}}`},
 		"rate_limit, with metrics": {"rate_limit", `{"rate_limits":{"bench metrics":{"key":"{http.request.remote.host}","window":"1us","max_events":100}}}`},
 	} {

@@ -37,10 +37,10 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //			max_keys    <number>
 //			overflow    evict|refuse|admit
 //		}
-//		headers    ietf|legacy|draft06...|off
-//		jitter     <duration>
+//		headers    ietf|legacy|draft-06...|none
+//		retry_jitter <duration>
 //		store      <address>
-//		on_failure share|closed|open
+//		on_loss    share|closed|open
 //		nodes      <machines>
 //		share      <percent>
 //		timeout    <duration>
@@ -51,7 +51,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Read(d, append([]directive.Option{
 		directive.Many("limit", h.readLimit),
 		directive.Once("headers", directive.Texts(&h.Headers)),
-		directive.Once("jitter", directive.Duration(&h.Jitter)),
+		directive.Once("retry_jitter", directive.Duration(&h.Jitter)),
 		directive.Once("log_key", directive.Flag(&h.LogKey)),
 		directive.Once("state", directive.Text(&h.State)),
 	}, sharing.Options(&h.Sharing)...)...)

@@ -61,9 +61,9 @@ func TestDirectivesAsJSON(t *testing.T) {
 				local
 			}
 			headers ietf legacy
-			jitter 3s
+			retry_jitter 3s
 			store redis://localhost
-			on_failure share
+			on_loss share
 			nodes 3
 			share 20%
 			timeout 2s
@@ -87,18 +87,18 @@ func TestDirectivesAsJSON(t *testing.T) {
 			log_key
 			disable_metrics
 			store {env.STORE}
-			on_failure closed
+			on_loss closed
 			nodes 100
 		}`)
 	require.NoError(t, err)
-	weir := `"handler":"weir","headers":["ietf","legacy"],"jitter":3000000000,"limits":[` +
+	weir := `"handler":"weir","headers":["ietf","legacy"],"limits":[` +
 		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
 		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
 		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"local":true,"name":"flights"},` +
 		`{"local":true,"max_wait":2000000000,"name":"plans","rate":"10/s","refund_status":["404","5xx"],` +
 		`"tiers":{"by":"{http.request.header.X-Plan}","values":{"":{"rate":"0"},"gold":{"rate":"unlimited"},"paid":{"burst":300,"rate":"100/s"}}}}],` +
-		`"log_key":true,"nodes":3,"on_failure":"share","share":"20%","state":"/dev/shm/weir","store":"redis://localhost","timeout":2000000000`
-	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"nodes":100,"on_failure":"closed","rate_limits":{"z":{` +
+		`"log_key":true,"nodes":3,"on_loss":"share","retry_jitter":3000000000,"share":"20%","state":"/dev/shm/weir","store":"redis://localhost","timeout":2000000000`
+	compat := `"disable_metrics":true,"handler":"rate_limit","jitter":0.2,"log_key":true,"nodes":100,"on_loss":"closed","rate_limits":{"z":{` +
 		`"ipv4_prefix":24,"ipv6_prefix":64,"key":"{http.request.remote.host}","match":[{"method":["POST"]}],"max_events":7,"max_keys":5,"window":86400000000000}},` +
 		`"store":"{env.STORE}","sweep_interval":10000000000`
 	assert.Contains(t, got, weir)
@@ -128,7 +128,7 @@ func TestBadDirectives(t *testing.T) {
 		weir("tiers {header.X} {\npaid 1/s 2 3\n}"):       `tier "paid": want a rate, such as 100/m`,
 		weir("tiers {header.X} {\npaid 1/s 0\n}"):         `tier "paid": burst "0": want a whole number from 1 to 4294967295`,
 		weir("tiers {header.X} {\npaid 1/s\npaid 2/s\n}"): `tier "paid" is given twice`,
-		"weir {\njitter -1s\n}":                           `jitter "-1s": want a duration above 0`,
+		"weir {\nretry_jitter -1s\n}":                     `retry_jitter "-1s": want a duration above 0`,
 		"weir {\nlimits\n}":                               `unknown option "limits" of weir: want limit`,
 		"weir {\nlimit\n}":                                "wrong argument count",
 		zone("window 1m"):                                 `zone "a": want both a window and events`,
@@ -145,7 +145,7 @@ func TestBadDirectives(t *testing.T) {
 		"rate_limit {\njitter NaN\n}":                                                         `jitter "NaN": want a number from 0 to 1000`,
 		"rate_limit {\nzone a {\nwindow 1s\nevents 1\n}\nzone a {\nwindow 1s\nevents 1\n}\n}": `zone "a" is given twice`,
 		"weir {\nstore redis://a\nnodes 0\n}":                                                 `nodes "0": want a whole number from 1 to 100000`,
-		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, jitter, log_key, state, store, on_failure, nodes, share or timeout`,
+		"weir {\nstorage file_system\n}":                                                      `unknown option "storage" of weir: want limit, headers, retry_jitter, log_key, state, store, on_loss, nodes, share or timeout`,
 		"rate_limit 5":                                                                        "wrong argument count",
 	} {
 		_, err := adapt(directives)

@@ -135,7 +135,7 @@ func handler(c conformance.Config) (*caddylimit.Handler, error) {
 		h.Limits = append(h.Limits, made)
 	}
 	if c.Store != nil {
-		h.Store, h.OnFailure, h.Nodes = "redis://"+c.Store.Address(), string(c.OnLoss), c.Nodes
+		h.Store, h.OnLoss, h.Nodes = "redis://"+c.Store.Address(), string(c.OnLoss), c.Nodes
 	}
 	return h, nil
 }

@@ -27,11 +27,11 @@ const module = "weir"
 type Handler struct {
 	// Limits are the limits. A request is held against those that match it, all or nothing.
 	Limits []Limit `json:"limits,omitempty"`
-	// Headers are the styles of the fields that answers carry: ietf, legacy, draft06, several of them, or off. Without
+	// Headers are the styles of the fields that answers carry: ietf, legacy, draft-06, several of them, or none. Without
 	// any it is ietf.
 	Headers []string `json:"headers,omitempty"`
 	// Jitter is up to how much is added to Retry-After, in whole seconds up to an hour. 0 is none.
-	Jitter caddy.Duration `json:"jitter,omitempty"`
+	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
 	// LogKey has the key of a refused request logged. It may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
 	// State is a folder of this machine, as a full path. The limits that are not in a store have files there, in which
@@ -124,14 +124,14 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 			styles |= httplimit.IETF
 		case "legacy":
 			styles |= httplimit.Legacy
-		case "draft06":
+		case "draft-06":
 			styles |= httplimit.Draft06
-		case "off":
+		case "none":
 			if len(names) > 1 {
-				return 0, fmt.Errorf("headers %s: want off alone, or styles", strings.Join(names, " "))
+				return 0, fmt.Errorf("headers %s: want none alone, or styles", strings.Join(names, " "))
 			}
 		default:
-			return 0, fmt.Errorf("headers %q: want ietf, legacy, draft06, some of them, or off", name)
+			return 0, fmt.Errorf("headers %q: want ietf, legacy, draft-06, some of them, or none", name)
 		}
 	}
 	return styles, nil

@@ -56,7 +56,7 @@ func TestLimitsInAStore(t *testing.T) {
 	c.Stop(t)
 	assert.Equal(t, 0, passed(start(t, weir), 3), "the store has not forgotten")
 
-	compat := testcaddy.Start(t, "rate_limit", `{"store":"redis://`+store+`","on_failure":"closed","rate_limits":{
+	compat := testcaddy.Start(t, "rate_limit", `{"store":"redis://`+store+`","on_loss":"closed","rate_limits":{
 		"stored":{"key":"{http.request.header.X}","window":"1h","max_events":3},"none":{"match":[{"method":["PUT"]}],"window":"1h","max_events":0}}}`)
 	assert.Equal(t, 3, passed(compat, 5, "X", "a"))
 	assert.Equal(t, 3, passed(compat, 5, "X", "b"))

@@ -136,7 +136,7 @@ func TestMalformedHeaders(t *testing.T) {
 // TestBodiesOfRefusals: what each format says, to the letter.
 func TestBodiesOfRefusals(t *testing.T) {
 	gone := &backend{err: errors.New("gone")}
-	closed := httplimit.Limit{Name: "shared", Source: source(t, gone), OnFailure: limits.Closed}
+	closed := httplimit.Limit{Name: "shared", Source: source(t, gone), OnLoss: limits.Closed}
 	never := shared("small", testclock.New().Burst(t, 1))
 	never.Cost = func(*http.Request) uint64 { return 2 }
 	empty := shared("used \"up\"", testclock.New().Burst(t, 1))

@@ -55,7 +55,7 @@ func TestRefusedGRPC(t *testing.T) {
 	w = serve(dear.Handler(hello), call("application/grpc", 2))
 	assert.Equal(t, []string{"8", ""}, []string{w.Header().Get("Grpc-Status"),
 		w.Header().Get("Grpc-Status-Details-Bin")})
-	gone := one(t, httplimit.Limit{Source: source(t, &backend{err: errors.New("gone")}), OnFailure: limits.Closed})
+	gone := one(t, httplimit.Limit{Source: source(t, &backend{err: errors.New("gone")}), OnLoss: limits.Closed})
 	w = serve(gone.Handler(hello), call("application/grpc", 2))
 	assert.Equal(t, []string{"14", ""}, []string{w.Header().Get("Grpc-Status"),
 		w.Header().Get("Grpc-Status-Details-Bin")})

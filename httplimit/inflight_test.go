@@ -237,7 +237,7 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 		},
 		"when a request in flight ends is not known, so it cannot be waited for, but MaxWait is set": func(l *httplimit.Limit) { l.MaxWait = time.Second },
 		"either its Limiter or its Source is one of requests in flight, and the other is not": func(l *httplimit.Limit) {
-			l.Source, l.OnFailure = source(t, noBackend{}), limits.Local
+			l.Source, l.OnLoss = source(t, noBackend{}), limits.Local
 		},
 	} {
 		l := inFlight(t, c, 1)

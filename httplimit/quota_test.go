@@ -83,7 +83,7 @@ func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
 }
 
 // TestQuotaOfABackend: a backend decides under the limit of the request, and what it does not take is answered 503
-// whatever OnFailure says.
+// whatever OnLoss says.
 func TestQuotaOfABackend(t *testing.T) {
 	l := testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour))
 	quotas, err := limits.NewSource(quotaBackend{limiter: l}, l.Policy(0), func(p engine.Policy) (limits.Backend, error) {
@@ -94,7 +94,7 @@ func TestQuotaOfABackend(t *testing.T) {
 	var failures []error
 	refunds := false
 	m := one(t, httplimit.Limit{
-		Source: quotas, Quota: perHour, OnFailure: limits.Open,
+		Source: quotas, Quota: perHour, OnLoss: limits.Open,
 		Refund: func(*http.Request, int) bool { return refunds },
 	}, httplimit.OnError(func(_ string, err error) { failures = append(failures, err) }))
 	ask := func(text string) *httptest.ResponseRecorder {

@@ -208,7 +208,7 @@ func TestShadowModeNeverRefuses(t *testing.T) {
 	h := one(t, l, httplimit.ObserveWith(&seen)).Handler(hello)
 	assert.Equal(t, []int{200, 200, 200, 200}, statuses(h, 4))
 	assert.Equal(t, 3, seen.of(limits.ShadowRefused))
-	gone := httplimit.Limit{Name: "gone", Source: source(t, &backend{err: errors.New("gone")}), OnFailure: limits.Closed,
+	gone := httplimit.Limit{Name: "gone", Source: source(t, &backend{err: errors.New("gone")}), OnLoss: limits.Closed,
 		Shadow: true}
 	assert.Equal(t, []int{200, 200}, statuses(one(t, gone).Handler(hello), 2))
 }
@@ -231,7 +231,7 @@ func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 		var told []error
 		before := shared("before", c.Burst(t, 9))
 		m := newMiddleware(t, []httplimit.Limit{before,
-			{Name: "shared", Source: source(t, &backend{err: gone}), OnFailure: k.policy, Limiter: k.limiter}},
+			{Name: "shared", Source: source(t, &backend{err: gone}), OnLoss: k.policy, Limiter: k.limiter}},
 			httplimit.ObserveWith(&seen), httplimit.OnError(func(limit string, err error) {
 				assert.Equal(t, "shared", limit)
 				told = append(told, err)

@@ -210,7 +210,7 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	case c.source != nil:
 		asks := []Ask{c.ask(i)}
 		res.answer([]int{i}, asks, c.source.Store().TakeAll(ctx, asks))
-		if c.Outcome == Failed && c.limit.OnFailure == Local {
+		if c.Outcome == Failed && c.limit.OnLoss == Local {
 			c.takeMemory()
 		}
 	default:

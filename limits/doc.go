@@ -31,7 +31,7 @@
 //
 // # When a store fails
 //
-// A store that does not answer decides nothing; [Limit].OnFailure says what happens then. The store may have taken the
+// A store that does not answer decides nothing; [Limit].OnLoss says what happens then. The store may have taken the
 // tokens before it failed, and they stay taken.
 //
 // A store can also fail while tokens are given back to it: the request was refused elsewhere, or it is over and its

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestAClientThatHasGonePassesNoStore: a store that gives up because the client has gone has not failed, so OnFailure
+// TestAClientThatHasGonePassesNoStore: a store that gives up because the client has gone has not failed, so OnLoss
 // does not decide, and what was taken in memory goes back.
 func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	c, db := testclock.New(), &database{take: context.Canceled}
 	memory, first := inMemory(t, c, "memory", 2)
 	_, second := stored(t, c, db, "stored", 2)
-	second.OnFailure = limits.Open
+	second.OnLoss = limits.Open
 	s, failures := newSet(t, first, second)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -33,8 +33,8 @@ type Limit[R any] struct {
 	// Source decides instead, for several processes together, in a store; under [engine.Concurrency] it has to be a
 	// [Holder]. Then Limiter is only what [Local] falls back to.
 	Source Source
-	// OnFailure says what happens to a request when the source fails.
-	OnFailure FailurePolicy
+	// OnLoss says what happens to a request when the source fails.
+	OnLoss FailurePolicy
 
 	// Match reports which requests the limit is for; nil means all.
 	Match func(R) bool
@@ -202,10 +202,10 @@ func (l *Limit[R]) checkSource() error {
 	switch {
 	case l.Limiter == nil && l.Source == nil && l.Spread == nil:
 		return errors.New("it has neither a Limiter nor a Source, and no Spread")
-	case l.OnFailure > Local:
-		return fmt.Errorf("an OnFailure of %d: want Open, Closed or Local", l.OnFailure)
-	case l.Source == nil && l.OnFailure != Open:
-		return fmt.Errorf("OnFailure is %d but there is no Source that could fail", l.OnFailure)
+	case l.OnLoss > Local:
+		return fmt.Errorf("an OnLoss of %d: want Open, Closed or Local", l.OnLoss)
+	case l.Source == nil && l.OnLoss != Open:
+		return fmt.Errorf("OnLoss is %d but there is no Source that could fail", l.OnLoss)
 	case l.Source == nil:
 		return nil
 	case l.Limiter != nil && isInFlight(l.Source) != (l.Limiter.Algorithm() == engine.AlgorithmConcurrency):
@@ -216,9 +216,9 @@ func (l *Limit[R]) checkSource() error {
 		return errors.New("tokens of a Source cannot be waited for, but MaxWait is set")
 	case l.Hold && !canHold(l.Source):
 		return fmt.Errorf("its Source, a %T, has no holds, but Hold is set", l.Source)
-	case l.OnFailure == Local && l.Limiter == nil:
-		return errors.New("OnFailure is Local but there is no Limiter to fall back to")
-	case l.OnFailure != Local && l.Limiter != nil:
+	case l.OnLoss == Local && l.Limiter == nil:
+		return errors.New("OnLoss is Local but there is no Limiter to fall back to")
+	case l.OnLoss != Local && l.Limiter != nil:
 		return errors.New("it has a Limiter and a Source, and only Local uses both")
 	}
 	return nil

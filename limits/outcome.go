@@ -20,7 +20,7 @@ const (
 	Refused
 	// ShadowRefused: the limit would have refused the request, but is in shadow mode.
 	ShadowRefused
-	// Failed: the store did not answer, and [Limit].OnFailure decided, or the quota of the request could not be
+	// Failed: the store did not answer, and [Limit].OnLoss decided, or the quota of the request could not be
 	// applied. Where the local limiter decided ([Local]), its outcome is observed as well.
 	Failed
 	// Refunded: the cost of an allowed request was given back when it was over.

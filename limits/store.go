@@ -34,7 +34,7 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		res.answer(of, asks, err)
 		for _, j := range of {
 			c := res.at(j)
-			if c.Outcome == Failed && c.limit.OnFailure == Local && res.verdict == Admitted {
+			if c.Outcome == Failed && c.limit.OnLoss == Local && res.verdict == Admitted {
 				if c.takeMemory(); c.Outcome == Refused {
 					res.verdict = Limited
 				}
@@ -64,7 +64,7 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 		case !c.answered:
 			res.set.failed(c.limit, cmp.Or(asks[i].Err, err))
 			c.Decision, c.Outcome = engine.Decision{}, Failed
-			if c.limit.OnFailure == Closed && refuses == nil {
+			if c.limit.OnLoss == Closed && refuses == nil {
 				res.verdict = Unavailable
 			}
 		case refuses == nil:

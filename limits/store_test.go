@@ -75,7 +75,7 @@ func (t table) left() uint64 { return t.limiter.Peek(t.limiter.Key("number:0"), 
 // stored is a limit in a database, with one key for all requests.
 func stored(t testing.TB, c *testclock.Clock, db *database, name string, burst uint64) (table, limits.Limit[int]) {
 	in := table{db, c.Burst(t, burst)}
-	return in, limits.Limit[int]{Name: name, Source: in, OnFailure: limits.Closed, Key: limits.Everyone[int]}
+	return in, limits.Limit[int]{Name: name, Source: in, OnLoss: limits.Closed, Key: limits.Everyone[int]}
 }
 
 // inMemory is a limit in memory, with one key for all requests.
@@ -165,7 +165,7 @@ func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	c, one, two := testclock.New(), &database{refund: gone}, &database{}
 	a, first := stored(t, c, one, "first", 2)
 	b, second := stored(t, c, two, "second", 1)
-	first.OnFailure = limits.Open
+	first.OnLoss = limits.Open
 	s, failures := newSet(t, first, second)
 	b.limiter.Take("number:0", 1)
 	res := s.Decide(t.Context(), 0)
@@ -181,9 +181,9 @@ func TestOneStoreOfSeveralPolicies(t *testing.T) {
 	gone := errors.New("gone")
 	c, db := testclock.New(), &database{take: gone}
 	_, open := stored(t, c, db, "open", 9)
-	open.OnFailure = limits.Open
+	open.OnLoss = limits.Open
 	_, local := stored(t, c, db, "local", 9)
-	local.OnFailure, local.Limiter = limits.Local, c.Burst(t, 1)
+	local.OnLoss, local.Limiter = limits.Local, c.Burst(t, 1)
 	s, failures := newSet(t, open, local)
 	res := s.Decide(t.Context(), 0)
 	assert.True(t, res.Allowed())
@@ -296,7 +296,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	// A decision beside an error is none: redislimit.FailClosed has one.
 	source, err = limits.NewSource(backend{l, gone, nil}, l.Policy(0), nil)
 	require.NoError(t, err)
-	s, _ = newSet(t, limits.Limit[int]{Name: "a", Source: source, Key: by(1), OnFailure: limits.Closed})
+	s, _ = newSet(t, limits.Limit[int]{Name: "a", Source: source, Key: by(1), OnLoss: limits.Closed})
 	res = s.Decide(t.Context(), 0)
 	assert.Equal(t, limits.Unavailable, res.Verdict())
 
@@ -344,14 +344,14 @@ func (p partly) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return p.database.RefundAll(ctx, asks)
 }
 
-// TestASourceThatAloneFails: its OnFailure decides, and the others of its store count as always.
+// TestASourceThatAloneFails: its OnLoss decides, and the others of its store count as always.
 func TestASourceThatAloneFails(t *testing.T) {
 	cause := errors.New("a value of another type")
 	for _, test := range []struct {
-		onFailure limits.FailurePolicy
-		left      uint64
-		first     limits.Verdict
-		second    limits.Verdict
+		onLoss limits.FailurePolicy
+		left   uint64
+		first  limits.Verdict
+		second limits.Verdict
 	}{
 		{limits.Open, 0, limits.Admitted, limits.Limited},
 		{limits.Closed, 1, limits.Unavailable, limits.Unavailable},
@@ -360,7 +360,7 @@ func TestASourceThatAloneFails(t *testing.T) {
 		in, sure := stored(t, c, db, "sure", 1)
 		sure.Source = unsure{in, nil}
 		_, broken := stored(t, c, db, "broken", 9)
-		broken.Source, broken.OnFailure = unsure{broken.Source.(table), cause}, test.onFailure
+		broken.Source, broken.OnLoss = unsure{broken.Source.(table), cause}, test.onLoss
 		s, failures := newSet(t, sure, broken)
 		res := s.Decide(t.Context(), 0)
 		assert.Equal(t, test.first, res.Verdict())

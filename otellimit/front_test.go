@@ -61,8 +61,8 @@ func TestHTTP(t *testing.T) {
 		{Name: "clients", Limiter: bucket(t, 3), Match: on("/"), Refund: httplimit.RefundStatus(503, 503)},
 		{Name: "trial", Limiter: bucket(t, 1), Match: on("/"), Shadow: true},
 		{Name: "open", Source: brokenSource(t), Match: on("/open")},
-		{Name: "closed", Source: brokenSource(t), Match: on("/closed"), OnFailure: limits.Closed},
-		{Name: "local", Source: brokenSource(t), Match: on("/local"), OnFailure: limits.Local, Limiter: shared},
+		{Name: "closed", Source: brokenSource(t), Match: on("/closed"), OnLoss: limits.Closed},
+		{Name: "local", Source: brokenSource(t), Match: on("/local"), OnLoss: limits.Local, Limiter: shared},
 		{Name: "same limiter", Limiter: shared, Match: on("/none")},
 	}
 	front, err := otellimit.RegisterHTTP(p, list)

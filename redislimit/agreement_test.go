@@ -102,7 +102,7 @@ func TestARollingChangeOfNumbers(t *testing.T) {
 			var nodes []*redislimit.Limiter
 			start := func(policy engine.Policy) *redislimit.Limiter {
 				client := open(t, server.URL(), redislimit.Timeout(10*time.Second), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
-				return limiter(t, client, policy, redislimit.OnFailure(redislimit.FailClosed))
+				return limiter(t, client, policy, redislimit.OnLoss(redislimit.FailClosed))
 			}
 			for range 4 {
 				nodes = append(nodes, start(of(1000)))

@@ -63,7 +63,7 @@ func TestServersClockJumps(t *testing.T) {
 				server.Do("FLUSHALL")
 				at := noon
 				server.SetClock(at)
-				l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+				l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
 				took, _ := all(t, l, "k")
 				require.Equal(t, tenPerSecond, took)
 
@@ -112,7 +112,7 @@ func TestServersClockJumpsUnderLeases(t *testing.T) {
 	policy := engine.TokenBucket(engine.PerSecond(limit), limit)
 	var each [nodes]*redislimit.Limiter
 	for i := range each {
-		each[i] = limiter(t, patient(t, server.URL()), policy, redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnFailure(redislimit.FailClosed))
+		each[i] = limiter(t, patient(t, server.URL()), policy, redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnLoss(redislimit.FailClosed))
 		require.Equal(t, redislimit.Leased, each[i].Mode())
 	}
 	admitted := 0
@@ -166,7 +166,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	}
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
-			l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
 			limit, err := script.NewLimit(policy, script.Terms{})
 			require.NoError(t, err)
 			random := rand.New(rand.NewPCG(1, 2))

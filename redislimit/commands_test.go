@@ -29,7 +29,7 @@ func TestWhatTheServerCarriesOut(t *testing.T) {
 	policies["leased window"] = engine.FixedWindow(1000, time.Second)
 	var commands []redistest.Command
 	for name, policy := range policies {
-		l, err := redislimit.New(store, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+		l, err := redislimit.New(store, name, policy, redislimit.OnLoss(redislimit.FailClosed))
 		require.NoError(t, err)
 		require.Equal(t, strings.HasPrefix(name, "leased"), l.Mode() == redislimit.Leased, name)
 		commands = append(commands, server.Monitor(func() {
@@ -117,7 +117,7 @@ func isAbout(number string, at time.Time) bool {
 func TestFloodOfRandomKeys(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
-	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 400), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 400), redislimit.OnLoss(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
 	tried := evaluations(t, server) // when the client was opened
 	for i := range 50_000 {
@@ -128,7 +128,7 @@ func TestFloodOfRandomKeys(t *testing.T) {
 	require.Eventually(t, func() bool { _ = l.Allow("comes back"); return len(keysOf(server)) == 1 }, 10*time.Second, time.Millisecond)
 
 	const most = 10
-	few, err := redislimit.New(store, "few", engine.TokenBucket(engine.PerHour(360_000), 400), redislimit.OnFailure(redislimit.FailClosed), redislimit.MaxKeys(most))
+	few, err := redislimit.New(store, "few", engine.TokenBucket(engine.PerHour(360_000), 400), redislimit.OnLoss(redislimit.FailClosed), redislimit.MaxKeys(most))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, few.Close()) }()
 	require.Equal(t, redislimit.Leased, few.Mode())

@@ -101,7 +101,7 @@ func TestEvictionIsTold(t *testing.T) {
 // A key that is evicted has its whole limit again: so much is lost, and no more.
 func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
 	admitted := 0
 	for i := range 4 * burst {
 		if i == 2*burst {
@@ -135,8 +135,8 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			server, store := mini(t, redislimit.BreakAfter(time.Millisecond))
-			open := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailOpen))
-			closed := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+			open := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailOpen))
+			closed := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 			shared, err := redislimit.New(store, "shared", slow(), redislimit.Nodes(faultNode))
 			require.NoError(t, err)
 			t.Cleanup(func() { assert.NoError(t, shared.Close()) })

@@ -36,7 +36,7 @@ func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (li
 	policy := map[conformance.Loss]redislimit.FailurePolicy{
 		conformance.Share: redislimit.FailShare, conformance.Open: redislimit.FailOpen, conformance.Closed: redislimit.FailClosed,
 	}[c.OnLoss]
-	limiter, err := redislimit.New(client, l.Name, l.Own(), redislimit.Nodes(c.Nodes), redislimit.OnFailure(policy),
+	limiter, err := redislimit.New(client, l.Name, l.Own(), redislimit.Nodes(c.Nodes), redislimit.OnLoss(policy),
 		redislimit.MaxKeys(l.Room()), redislimit.Tiers(l.Policies()[1:]...))
 	if err != nil {
 		_ = client.Close()

@@ -74,7 +74,7 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 	}
 	if d.limit.IsInFlight() {
 		d.config.believe = 0 // another node may free a place at any time
-	} else if d.config.onFailure == FailShare {
+	} else if d.config.onLoss == FailShare {
 		if d.ofShare, err = shares.Of(policy, d.divisor()); err == nil {
 			err = d.ofShare.Check()
 		}

@@ -49,11 +49,11 @@ func underPressure(b *testing.B, policy string) (often, seldom int) {
 	client, err := redislimit.Open(b.Context(), server.URL(), redislimit.Timeout(5*time.Second))
 	require.NoError(b, err)
 	defer client.Close()
-	onFailure := redislimit.FailOpen
+	onLoss := redislimit.FailOpen
 	if policy == "noeviction" {
-		onFailure = redislimit.FailClosed
+		onLoss = redislimit.FailClosed
 	}
-	l, err := redislimit.New(client, "login", engine.TokenBucket(engine.PerHour(5), 5), redislimit.OnFailure(onFailure))
+	l, err := redislimit.New(client, "login", engine.TokenBucket(engine.PerHour(5), 5), redislimit.OnLoss(onLoss))
 	require.NoError(b, err)
 	defer l.Close()
 	server.Do("CONFIG", "SET", "maxmemory", "12mb", "maxmemory-policy", policy)

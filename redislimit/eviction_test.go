@@ -31,13 +31,13 @@ func evict(t *testing.T, server *redistest.Server) {
 // they may, and it is charged. FailClosed refuses; FailOpen keeps asking, because that refuses more than asking nobody.
 func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	const limit, share = 8, 2
-	for _, onFailure := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
-		t.Run(onFailure.String(), func(t *testing.T) {
+	for _, onLoss := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
+		t.Run(onLoss.String(), func(t *testing.T) {
 			server, log := redistest.Start(t), &testlog.Log{}
 			client, err := Open(t.Context(), server.URL(), Timeout(10*time.Second), Logger(slog.New(slog.NewTextHandler(log, nil))))
 			require.NoError(t, err)
 			defer client.Close()
-			l, err := New(client, "login", engine.TokenBucket(engine.PerHour(1), limit), Nodes(limit/share), OnFailure(onFailure), BelieveRefusals(0))
+			l, err := New(client, "login", engine.TokenBucket(engine.PerHour(1), limit), Nodes(limit/share), OnLoss(onLoss), BelieveRefusals(0))
 			require.NoError(t, err)
 			require.NoError(t, l.Close()) // nothing in the background, which would look, too
 			require.Eventually(t, func() bool { return client.eviction.isBusy.CompareAndSwap(false, true) }, 10*time.Second, time.Millisecond)
@@ -62,10 +62,10 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 			assert.Equal(t, 1, h.Lost)
 			assert.Equal(t, "eviction", h.LastErrorKind)
 			assert.Len(t, log.With("lost until"), 1)
-			want := map[FailurePolicy]int{FailShare: share, FailClosed: 0, FailOpen: limit}[onFailure]
+			want := map[FailurePolicy]int{FailShare: share, FailClosed: 0, FailOpen: limit}[onLoss]
 			assert.Equal(t, want, admitted())
 			_, err = l.Take(t.Context(), "k", 1)
-			assert.Equal(t, onFailure == FailClosed, err != nil)
+			assert.Equal(t, onLoss == FailClosed, err != nil)
 			if err != nil {
 				assert.ErrorIs(t, err, ErrStore)
 			}
@@ -74,7 +74,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 			look(1)
 			assert.Zero(t, client.Health().Lost)
 			assert.Len(t, log.With("the store is back"), 1)
-			if onFailure == FailShare {
+			if onLoss == FailShare {
 				_, err := l.Take(t.Context(), "k", 1)
 				require.NoError(t, err)
 				require.Eventually(t, func() bool {

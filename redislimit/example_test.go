@@ -66,7 +66,7 @@ func ExampleNew() {
 			log.Fatal(err)
 		}
 		defer client.Close()
-		limiter, err := redislimit.New(client, "uploads", policy, redislimit.OnFailure(redislimit.FailClosed))
+		limiter, err := redislimit.New(client, "uploads", policy, redislimit.OnLoss(redislimit.FailClosed))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -150,7 +150,7 @@ func TestClusterFailover(t *testing.T) {
 	slowFailover(t)
 	cluster := redistest.StartCluster(t)
 	replica, master := cluster.AddReplica(0), cluster.Nodes[0]
-	sure := limiter(t, patient(t, cluster.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
+	sure := limiter(t, patient(t, cluster.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
 	here, there := nodeKeys(t, sure, master, 3), nodeKeys(t, sure, cluster.Nodes[1], 3)
 	everywhere := append(append([]string(nil), here...), there...)
 
@@ -175,8 +175,8 @@ func TestClusterFailover(t *testing.T) {
 
 	// By the master's end, whose replica, the master of before, has received nothing of it.
 	store := open(t, cluster.URL())
-	short := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
-	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
+	short := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
+	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, shared.Close()) })
 	hit, spared := call(t, short, here...), call(t, short, there...)
@@ -205,7 +205,7 @@ func TestClusterFailover(t *testing.T) {
 	spared.stop()
 	hit.check(t, "the failed master's keys")
 	spared.check(t, "the others' keys")
-	knowing := limiter(t, patient(t, cluster.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
+	knowing := limiter(t, patient(t, cluster.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
 	for _, key := range here {
 		_, admitted := hit.of(key)
 		admitted += rest(t, knowing, key)
@@ -224,7 +224,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	store, err := redislimit.Open(t.Context(), cluster.URL(), redislimit.Partitions(1), redislimit.Timeout(10*time.Second), redislimit.BreakAfter(silence))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	const keys = 200
 	round := func(remaining uint64) {
 		t.Helper()
@@ -281,11 +281,11 @@ func TestSentinelMasterKilled(t *testing.T) {
 	master, replica, sentinels := sentinelSet(t)
 	store := open(t, sentinels.URL())
 	require.Equal(t, 1, store.Health().Parts)
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
-	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
+	shared, err := redislimit.New(store, "shared", slow(), redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, shared.Close()) })
-	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 2000), redislimit.OnFailure(redislimit.FailClosed))
+	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 2000), redislimit.OnLoss(redislimit.FailClosed))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, leased.Close()) })
 	require.Equal(t, redislimit.Leased, leased.Mode())
@@ -319,7 +319,7 @@ func TestSentinelMasterKilled(t *testing.T) {
 	c.stop()
 	c.check(t, "a master that was killed")
 	_, admitted := c.of("k")
-	admitted += rest(t, limiter(t, patient(t, sentinels.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed)), "k")
+	admitted += rest(t, limiter(t, patient(t, sentinels.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed)), "k")
 	assert.LessOrEqual(t, admitted, first+burst, "more than one burst more")
 	assert.GreaterOrEqual(t, admitted+c.missing("k"), first+burst, "no new burst, and no answer is missing")
 	require.Eventually(t, func() bool { return leased.Allow("k") }, backSoon, time.Millisecond, "leases do not resume")
@@ -332,7 +332,7 @@ func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)
 	store := open(t, sentinels.URL())
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	c := call(t, l, "k")
 	require.Eventually(t, func() bool { n, _ := c.of("k"); return n > burst }, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool { return len(keysOf(replica)) == 1 }, 10*time.Second, time.Millisecond)
@@ -364,7 +364,7 @@ func TestSentinelSilent(t *testing.T) {
 	master, replica, sentinels := sentinelSet(t)
 	proxy := redistest.StartProxy(t, sentinels.Nodes[0].Addr())
 	store := open(t, redistest.SentinelURL(proxy.Addr()))
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	c := call(t, l, "k")
 	c.awaitServed(t, "k")
 	proxy.BlackHole()
@@ -384,7 +384,7 @@ func TestReadOnly(t *testing.T) {
 	store := open(t, server.URL())
 	limiters := map[redislimit.FailurePolicy]*redislimit.Limiter{}
 	for _, policy := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
-		l, err := redislimit.New(store, policy.String(), slow(), redislimit.OnFailure(policy), redislimit.Nodes(faultNode))
+		l, err := redislimit.New(store, policy.String(), slow(), redislimit.OnLoss(policy), redislimit.Nodes(faultNode))
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
 		limiters[policy] = l

@@ -101,7 +101,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 				server := redistest.Start(t)
 				proxy := redistest.StartProxy(t, server.Addr())
 				store := open(t, proxy.URL())
-				l := limiter(t, store, slow(), redislimit.OnFailure(policy), redislimit.Nodes(faultNode))
+				l := limiter(t, store, slow(), redislimit.OnLoss(policy), redislimit.Nodes(faultNode))
 				require.Equal(t, redislimit.Strict, l.Mode())
 				require.Eventually(t, func() bool { // the machine may be busy
 					_, err := l.Take(t.Context(), "warm", 1)
@@ -113,7 +113,7 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 					_, _ = timed(t, l, "broken")
 					return l.Stats().Store.Lost == 1
 				}, backSoon, time.Millisecond, "no answer, and the store does not count as lost")
-				require.Equal(t, policy, l.Stats().OnFailure)
+				require.Equal(t, policy, l.Stats().OnLoss)
 				require.Positive(t, l.Stats().Fallbacks)
 
 				// While it is lost the policy answers, and the store is asked a few times a second.
@@ -171,7 +171,7 @@ func TestAtMostOneExtraBurst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			proxy := redistest.StartProxy(t, server.Addr())
-			l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
+			l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
 			admitted := 0
 			ask := func() {
 				if d, err := timed(t, l, "k"); err == nil && d.Allowed {
@@ -218,7 +218,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 			proxy := redistest.StartProxy(t, server.Addr())
 			store := open(t, proxy.URL())
 			const limit = 2000
-			l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), limit), redislimit.OnFailure(redislimit.FailClosed))
+			l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), limit), redislimit.OnLoss(redislimit.FailClosed))
 			require.Equal(t, redislimit.Leased, l.Mode())
 			begin, admitted := time.Now(), uint64(0)
 			ask := func() error {
@@ -248,7 +248,7 @@ func TestLeasesWhileTheStoreIsAway(t *testing.T) {
 // Thousands of requests that come while nothing answers are over in time, and leave nothing behind.
 func TestNothingQueuesWithoutBound(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, open(t, server.URL(), redislimit.BreakAfter(time.Minute)), slow(), redislimit.OnLoss(redislimit.FailClosed))
 	_, _ = timed(t, l, "k")
 	before := runtime.NumGoroutine()
 	server.Pause()
@@ -275,7 +275,7 @@ func TestNoScript(t *testing.T) {
 	server := redistest.Start(t)
 	store := patient(t, server.URL())
 	for name, policy := range algorithms() {
-		l, err := redislimit.New(store, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+		l, err := redislimit.New(store, name, policy, redislimit.OnLoss(redislimit.FailClosed))
 		require.NoError(t, err)
 		for i := range burst {
 			server.Do("SCRIPT", "FLUSH")
@@ -287,7 +287,7 @@ func TestNoScript(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 
-	leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnFailure(redislimit.FailClosed))
+	leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnLoss(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, leased.Mode())
 	for range 20 {
 		server.Do("SCRIPT", "FLUSH")
@@ -300,7 +300,7 @@ func errOf(_ engine.Decision, err error) error { return err }
 
 func TestRestart(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
 	for range burst {
 		require.True(t, take(t, l, "k", 1).Allowed)
 	}
@@ -327,7 +327,7 @@ func TestRestart(t *testing.T) {
 func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	store := patient(t, cluster.URL())
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	require.Greater(t, store.Health().Parts, 1)
 
 	t.Run("keys of all nodes", func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("leases", func(t *testing.T) {
-		leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnFailure(redislimit.FailClosed))
+		leased := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.OnLoss(redislimit.FailClosed))
 		require.Equal(t, redislimit.Leased, leased.Mode())
 		for i := range 100 {
 			for range 10 {
@@ -393,7 +393,7 @@ func TestCluster(t *testing.T) {
 
 	t.Run("a node is gone", func(t *testing.T) {
 		store := open(t, cluster.URL())
-		l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailClosed))
+		l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed))
 		cluster.Nodes[2].Stop()
 		require.Eventually(t, func() bool {
 			for i := range 100 {
@@ -462,7 +462,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 	store := patient(t, server.URL())
 	for name, policy := range algorithms() {
 		t.Run(name, func(t *testing.T) {
-			l, err := redislimit.New(store, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+			l, err := redislimit.New(store, name, policy, redislimit.OnLoss(redislimit.FailClosed))
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, l.Close()) }()
 			require.True(t, take(t, l, "k", burst-2).Allowed)
@@ -483,7 +483,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
-	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
 	// The script is known, and all connections are there, of which a call takes any: up to four.
 	inARow := 0
 	require.Eventually(t, func() bool {
@@ -526,7 +526,7 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	store := open(t, proxy.URL(), redislimit.BreakAfter(time.Millisecond))
 	const limit = 2000
 	policy := engine.TokenBucket(engine.PerSecond(100), limit)
-	l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed))
 	require.Equal(t, redislimit.Leased, l.Mode())
 	require.Eventually(t, func() bool { _ = l.Allow("k"); return l.Stats().Held > 0 }, 10*time.Second, time.Millisecond)
 	given := func() bool { return l.Stats().Held == 0 && l.Stats().Leases == 0 }
@@ -538,7 +538,7 @@ func TestALostLeaseCallIsNotRepeated(t *testing.T) {
 	assert.LessOrEqual(t, evaluations(t, server), int(store.Health().Calls-before), "a call was repeated")
 	proxy.Clear()
 	// Another node finds all but what the calls wanted: much more than a half, which one grant never is.
-	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnFailure(redislimit.FailClosed))
+	other := limiter(t, patient(t, server.URL()), policy, redislimit.OnLoss(redislimit.FailClosed))
 	admitted := 0
 	require.Eventually(t, func() bool {
 		if other.Allow("k") {
@@ -558,7 +558,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 			var admitted atomic.Int64
 			var all sync.WaitGroup
 			for range 2 {
-				node, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.OnFailure(redislimit.FailClosed))
+				node, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.OnLoss(redislimit.FailClosed))
 				require.NoError(t, err)
 				defer func() { assert.NoError(t, node.Close()) }()
 				all.Go(func() {

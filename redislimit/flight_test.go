@@ -144,7 +144,7 @@ func TestPlacesWhileTheStoreIsLost(t *testing.T) {
 	during.Release()
 	again.Release()
 	require.Eventually(t, func() bool { return usedOfNow(l, "k") == 0 }, backSoon, time.Millisecond)
-	closed := places(t, open(t, server.URL()), 10, redislimit.OnFailure(redislimit.FailClosed))
+	closed := places(t, open(t, server.URL()), 10, redislimit.OnLoss(redislimit.FailClosed))
 	server.Pause()
 	defer server.Resume()
 	_, _, err = closed.Enter(t.Context(), "k", 1)

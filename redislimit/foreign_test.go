@@ -22,7 +22,7 @@ func TestAForeignKeyHindersNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server.Do("FLUSHALL")
 			store := patient(t, server.URL())
-			l, err := redislimit.New(store, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+			l, err := redislimit.New(store, name, policy, redislimit.OnLoss(redislimit.FailClosed))
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, l.Close()) }()
 			require.True(t, take(t, l, "foreign", 1).Allowed)

@@ -142,7 +142,7 @@ func TestSettleWithoutAnAnswer(t *testing.T) {
 	proxy := redistest.StartProxy(t, server.Addr())
 	for name, policy := range slowly(100) {
 		t.Run(name, func(t *testing.T) {
-			node, err := redislimit.New(open(t, proxy.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed))
+			node, err := redislimit.New(open(t, proxy.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed))
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = node.Close() })
 			straight, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.InMode(redislimit.Strict))
@@ -246,7 +246,7 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var nodes [2]*redislimit.Limiter
 			for i := range nodes {
-				l, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed))
+				l, err := redislimit.New(patient(t, server.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed))
 				require.NoError(t, err)
 				t.Cleanup(func() { assert.NoError(t, l.Close()) })
 				nodes[i] = l

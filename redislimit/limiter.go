@@ -177,7 +177,7 @@ func (l *Limiter) follow() {
 	w := &ways{link, make([]queue, len(link.breakers))}
 	for i := range w.queues {
 		w.queues[i] = queue{client: l.client, redis: link.redis, limit: l.limit, breaker: &link.breakers[i], now: l.now}
-		if l.config.onFailure != FailOpen {
+		if l.config.onLoss != FailOpen {
 			w.queues[i].eviction = &l.client.eviction
 		}
 	}

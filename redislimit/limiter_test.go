@@ -70,7 +70,7 @@ func TestStrictIsTheLimit(t *testing.T) {
 	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
 			server, store := mini(t)
-			l := limiter(t, store, policy, redislimit.OnFailure(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
 			assert.Equal(t, redislimit.Strict, l.Mode())
 			for i := range 5 {
 				d := take(t, l, "k", 1)

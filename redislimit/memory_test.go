@@ -27,7 +27,7 @@ func TestMemoryOfAKey(t *testing.T) {
 	}
 	for name, policy := range policies {
 		server.Do("FLUSHALL")
-		l, err := redislimit.New(client, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+		l, err := redislimit.New(client, name, policy, redislimit.OnLoss(redislimit.FailClosed))
 		require.NoError(t, err)
 		for _, n := range []uint64{policy.Limit() - 5, 1, 1, 1, 1, 1} { // a log has room to grow
 			require.True(t, take(t, l, "192.0.2.1", n).Allowed)
@@ -53,7 +53,7 @@ func keysOf(server *redistest.Server) []string {
 func TestCallsOfLargeLogsAreShort(t *testing.T) {
 	client := patient(t, redistest.Start(t).URL())
 	for limit, most := range map[uint64]float64{4096: 8, 1000: 32, 10: 64} {
-		l := limiter(t, client, engine.SlidingLog(limit, time.Hour), redislimit.OnFailure(redislimit.FailClosed))
+		l := limiter(t, client, engine.SlidingLog(limit, time.Hour), redislimit.OnLoss(redislimit.FailClosed))
 		before := client.Health()
 		var all sync.WaitGroup
 		for i := range 300 {

@@ -20,7 +20,7 @@ func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 		"strict":              {redislimit.InMode(redislimit.Strict)},
 		"strict by its nodes": {redislimit.Nodes(1000)},
 		"other overdraft":     {redislimit.Overdraft(0)},
-		"closed":              {redislimit.OnFailure(redislimit.FailClosed)},
+		"closed":              {redislimit.OnLoss(redislimit.FailClosed)},
 	}
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1000), 400),

@@ -50,7 +50,7 @@ type config struct {
 	mode      Mode
 	nodes     int
 	overdraft uint64
-	onFailure FailurePolicy
+	onLoss    FailurePolicy
 	maxKeys   int
 	believe   time.Duration
 	fraction  float64 // of the limit that a share is; 0: 1/nodes
@@ -111,13 +111,13 @@ func Overdraft(tokens uint64) Option {
 	}
 }
 
-// OnFailure sets what happens while the store is lost; [FailShare] without it.
-func OnFailure(p FailurePolicy) Option {
+// OnLoss sets what happens while the store is lost; [FailShare] without it.
+func OnLoss(p FailurePolicy) Option {
 	return func(c *config) error {
 		if p > FailOpen {
-			return fmt.Errorf("redislimit: OnFailure(%d): want FailShare, FailClosed or FailOpen", p)
+			return fmt.Errorf("redislimit: OnLoss(%d): want FailShare, FailClosed or FailOpen", p)
 		}
-		c.onFailure = p
+		c.onLoss = p
 		return nil
 	}
 }

@@ -139,7 +139,7 @@ func TestPeekAndResetOfALostStore(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	store := open(t, proxy.URL())
-	l := limiter(t, store, slow(), redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(faultNode))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(faultNode))
 	require.Eventually(t, func() bool { _, err := l.Peek(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond)
 	before := store.Health()
 	proxy.BlackHole()

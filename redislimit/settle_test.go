@@ -50,7 +50,7 @@ func TestSettle(t *testing.T) {
 		require.NoError(t, l.Settle(ctx))
 		cancel()
 		require.NoError(t, l.Close())
-		next, err := redislimit.New(open(t, server.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed))
+		next, err := redislimit.New(open(t, server.URL()), name, policy, redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = next.Close() })
 		assert.LessOrEqual(t, used(t, next, "k"), uint64(40))

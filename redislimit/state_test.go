@@ -70,7 +70,7 @@ func TestTheLeastRights(t *testing.T) {
 	policies := algorithms()
 	policies["leased"] = engine.TokenBucket(engine.PerSecond(1000), 400)
 	for name, policy := range policies {
-		l, err := redislimit.New(client, name, policy, redislimit.OnFailure(redislimit.FailClosed))
+		l, err := redislimit.New(client, name, policy, redislimit.OnLoss(redislimit.FailClosed))
 		require.NoError(t, err)
 		for range 2 * burst {
 			_, err = l.Take(t.Context(), "k", 1)

@@ -15,8 +15,8 @@ type Stats struct {
 	Leases    int           // keys that the node has a lease of
 	Held      uint64        // tokens in hand
 	Debt      uint64        // tokens admitted and not charged yet
-	OnFailure FailurePolicy // that of the limiter
-	Fallbacks int64         // decisions by OnFailure, because the store failed to make them
+	OnLoss    FailurePolicy // that of the limiter
+	Fallbacks int64         // decisions by OnLoss, because the store failed to make them
 	Store     Health
 	// settings or numbers of another node that differ from this one's; "" if none were seen for a minute
 	Differs string
@@ -25,7 +25,7 @@ type Stats struct {
 // Stats returns the limiter's statistics, those of its tiers included; the mode is its own. It visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
-		Mode: l.Mode(), OnFailure: l.config.onFailure, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
+		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
 	}
 	if l.agreement != nil && l.agreement.differs.Load() != nil {
 		s.Differs = *l.agreement.differs.Load()

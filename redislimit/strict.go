@@ -55,7 +55,7 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 		return engine.Decision{}, err // the context's
 	}
 	l.fallbacks.Add(1)
-	switch l.config.onFailure {
+	switch l.config.onLoss {
 	case FailShare:
 		r.are(fromShare)
 		var d engine.Decision
@@ -75,7 +75,7 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 	return engine.Decision{Limit: q.policy.Limit(), RetryAfter: breaker.ProbeEvery}, err
 }
 
-// Fallback decides about n tokens as [OnFailure] says, without asking the store: for a caller whose own question to the
+// Fallback decides about n tokens as [OnLoss] says, without asking the store: for a caller whose own question to the
 // store has failed, with the error of that. n = 0 takes nothing, and says what the node's share has left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {

@@ -28,7 +28,7 @@ func TestTiers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, store := miniAs(t, true)
 			l := limiter(t, store, of(2), redislimit.Tiers(of(5), of(9), engine.Unlimited(), engine.Blocked()),
-				redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed))
+				redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed))
 			tier := 0
 			made := limitOf("a", l)
 			made.Tier = func(errand) int { return tier }

@@ -71,7 +71,7 @@ func TestTLS(t *testing.T) {
 	c, err := redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(good), redislimit.Timeout(10*time.Second))
 	require.NoError(t, err)
 	defer c.Close()
-	l := limiter(t, c, slow(), redislimit.OnFailure(redislimit.FailClosed))
+	l := limiter(t, c, slow(), redislimit.OnLoss(redislimit.FailClosed))
 	assert.True(t, take(t, l, "k", 1).Allowed)
 
 	for name, bad := range map[string]*tls.Config{

@@ -27,7 +27,7 @@ func together(t *testing.T, store *redislimit.Client, policies map[string]engine
 	all, list := map[string]*redislimit.Limiter{}, []limits.Limit[errand]{}
 	for name, policy := range policies {
 		l, err := redislimit.New(store, name, policy, append([]redislimit.Option{
-			redislimit.InMode(redislimit.Strict), redislimit.OnFailure(redislimit.FailClosed)}, options...)...)
+			redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed)}, options...)...)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
 		all[name], list = l, append(list, limitOf(name, l))
@@ -39,7 +39,7 @@ func together(t *testing.T, store *redislimit.Client, policies map[string]engine
 
 func limitOf(name string, l *redislimit.Limiter) limits.Limit[errand] {
 	return limits.Limit[errand]{
-		Name: name, Source: l.Source(), OnFailure: limits.Closed,
+		Name: name, Source: l.Source(), OnLoss: limits.Closed,
 		Match:  func(e errand) bool { return e[name] != "" },
 		Key:    func(h limits.Hasher, e errand) (engine.Key, bool) { return h.Key(e[name]), true },
 		Refund: func(_ errand, outcome int) bool { return outcome == 1 },
@@ -205,9 +205,9 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Millisecond))
 	list := []limits.Limit[errand]{}
 	for name, options := range map[string][]redislimit.Option{
-		"open": {redislimit.OnFailure(redislimit.FailOpen)}, "closed": {redislimit.OnFailure(redislimit.FailClosed)},
-		"share of 2": {redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(4)},
-		"share of 8": {redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(1)},
+		"open": {redislimit.OnLoss(redislimit.FailOpen)}, "closed": {redislimit.OnLoss(redislimit.FailClosed)},
+		"share of 2": {redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(4)},
+		"share of 8": {redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(1)},
 	} {
 		l, err := redislimit.New(store, name, engine.TokenBucket(engine.PerHour(1), 8), options...)
 		require.NoError(t, err)

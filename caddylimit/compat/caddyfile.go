@@ -28,7 +28,7 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //		log_key
 //		disable_metrics
 //		store          <address>
-//		on_failure     share|closed|open
+//		on_loss     share|closed|open
 //		nodes          <machines>
 //		share          <percent>
 //	}

@@ -135,8 +135,8 @@ func TestBadConfigurations(t *testing.T) {
 	for _, c := range [][2]string{
 		{`{"jitter":-0.1,` + zone + `}`, "jitter -0.1: want"},
 		{`{"sweep_interval":"-1s",` + zone + `}`, "sweep_interval -1s: want 1ms to 24h"},
-		{`{"on_failure":"open",` + zone + `}`, "no store that could fail"},
-		{`{"store":"redis://localhost","on_failure":"maybe",` + zone + `}`, `on_failure "maybe": want share, closed or open`},
+		{`{"on_loss":"open",` + zone + `}`, "no store that could fail"},
+		{`{"store":"redis://localhost","on_loss":"maybe",` + zone + `}`, `on_loss "maybe": want share, closed or open`},
 		{`{"store":"{env.NO_SUCH_VARIABLE}",` + zone + `}`, "the address of the store"},
 		{`{"rate_limits":{"bad":null}}`, `zone "bad": it is null`},
 	} {

@@ -117,7 +117,7 @@ func (c *simCommand) scenario() (sim.Scenario, error) {
 		Nodes: c.Nodes, Keys: c.Keys, Zipf: c.Zipf, Rate: c.Limit, Burst: c.Burst, Load: c.Load, Time: c.Duration,
 		RTT: c.RTT, Jitter: c.Jitter, Loss: c.Loss, Timeout: c.Timeout, Skew: c.Skew, Overdraft: c.Overdraft, Seed: c.Seed,
 		Costs: c.Cost, AwayEvery: c.DownEvery, CutOff: c.CutOff, Partitions: c.Parts, AwayPartitions: c.DownParts,
-		OnFailure: map[string]redislimit.FailurePolicy{"share": redislimit.FailShare, "closed": redislimit.FailClosed}[c.OnLoss],
+		OnLoss: map[string]redislimit.FailurePolicy{"share": redislimit.FailShare, "closed": redislimit.FailClosed}[c.OnLoss],
 	}
 	if c.Down != "" {
 		from, to, ok := strings.Cut(c.Down, "..")

@@ -45,7 +45,7 @@ func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err 
 		made.Limiter, made.Spread, made.Formers = of.Limiter, of.Spread, of.Formers()
 		return made, nil
 	}
-	made.OnFailure = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
+	made.OnLoss = map[Loss]limits.FailurePolicy{Closed: limits.Closed}[c.OnLoss]
 	made.Source, err = ls.Source(ls.Env, c, l)
 	return made, err
 }

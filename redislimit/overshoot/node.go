@@ -97,7 +97,7 @@ func (t Task) options(mode redislimit.Mode) []redislimit.Option {
 		failure = redislimit.FailShare
 	}
 	return []redislimit.Option{
-		redislimit.InMode(mode), redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnFailure(failure),
+		redislimit.InMode(mode), redislimit.Nodes(nodes), redislimit.Overdraft(overdraft), redislimit.OnLoss(failure),
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *Scenario) awayPartitions() int {
 // only some nodes are cut off, their shares fill beside the store all the while.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
-	case s.OnFailure != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
+	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
 		return 0
 	case s.Away == Span{}:
 		return all // single answers that are lost or late

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnFailure,
+// A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnLoss,
 // Partitions, AwayPartitions, Skew and Overdraft must be set; [Default] has a value for each, which is the product's
 // where there is one.
 type Scenario struct {
@@ -50,8 +50,8 @@ type Scenario struct {
 	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
 	Seed      uint64        // of the random numbers
 
-	// OnFailure says what a node does with requests that the store fails to decide: FailShare or FailClosed.
-	OnFailure redislimit.FailurePolicy
+	// OnLoss says what a node does with requests that the store fails to decide: FailShare or FailClosed.
+	OnLoss redislimit.FailurePolicy
 
 	Strategies []Strategy // in the order of the report
 }
@@ -110,9 +110,9 @@ func (s *Scenario) Check() error {
 		return fmt.Errorf("sim: %d nodes cut off: want 0 to %d while the store is away", s.CutOff, s.Nodes)
 	case s.Skew < 0 || s.Skew > time.Hour:
 		return fmt.Errorf("sim: clock skew of %v: want 0 to 1h", s.Skew)
-	case s.OnFailure != redislimit.FailShare && s.OnFailure != redislimit.FailClosed:
+	case s.OnLoss != redislimit.FailShare && s.OnLoss != redislimit.FailClosed:
 		return fmt.Errorf("sim: nodes that fail %v admit everything without a store: want FailShare or FailClosed",
-			s.OnFailure)
+			s.OnLoss)
 	case s.Costs != nil && len(s.Costs) == 0:
 		return fmt.Errorf("sim: no costs: want one at least, or nil")
 	case len(s.Costs) > 0 && (slices.Min(s.Costs) < 1 || slices.Max(s.Costs) > s.Burst):

@@ -45,7 +45,7 @@ func (s *localShares) charged(node uint32, q *question) {
 
 // arrive is a request that the store did not decide.
 func (s *localShares) arrive(t *transport, node, key uint32, n uint64) {
-	if s.scenario.OnFailure != redislimit.FailShare {
+	if s.scenario.OnLoss != redislimit.FailShare {
 		return
 	}
 	id := pair(node, key)

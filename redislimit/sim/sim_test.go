@@ -146,7 +146,7 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	with := func(trip time.Duration) (Result, *Report) {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Timeout, s.Strategies = 1, trip, time.Second, []Strategy{Strict()}
-			s.OnFailure = redislimit.FailClosed            // settlements of shares would be questions, too
+			s.OnLoss = redislimit.FailClosed               // settlements of shares would be questions, too
 			s.Rate, s.Load = engine.PerSecond(20_000), 0.5 // nothing is refused, and that remembered
 		})
 		return r.Results[0], r
@@ -167,9 +167,9 @@ func TestQuestionsTravelTogether(t *testing.T) {
 // With shares a store that was away costs what they have, and what comes back until the last node has noticed that it
 // is back.
 func TestAStoreThatIsAway(t *testing.T) {
-	with := func(onFailure redislimit.FailurePolicy, from, to time.Duration) []Result {
+	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {
-			s.Away, s.OnFailure, s.Strategies = Span{from, to}, onFailure, []Strategy{Strict(), Lease()}
+			s.Away, s.OnLoss, s.Strategies = Span{from, to}, onLoss, []Strategy{Strict(), Lease()}
 		}).Results
 	}
 	never := with(redislimit.FailShare, 0, 0)
@@ -210,7 +210,7 @@ func TestClocksMayDiffer(t *testing.T) {
 
 func TestLossesAreNeverMore(t *testing.T) {
 	r := run(t, func(s *Scenario) {
-		s.Load, s.Loss, s.OnFailure, s.Strategies = 2, 0.3, redislimit.FailClosed, []Strategy{Strict(), Lease()}
+		s.Load, s.Loss, s.OnLoss, s.Strategies = 2, 0.3, redislimit.FailClosed, []Strategy{Strict(), Lease()}
 	})
 	for _, o := range r.Results {
 		assert.Less(t, o.Admitted, r.Ideal, o.Strategy)
@@ -292,7 +292,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"skew of -1ns":          func(s *Scenario) { s.Skew = -1 },
 		"Overdraft(1001)":       func(s *Scenario) { s.Overdraft = 1001 },
 		"Overdraft(101): want":  func(s *Scenario) { s.Overdraft = 101 },
-		"fail open admit":       func(s *Scenario) { s.OnFailure = redislimit.FailOpen },
+		"fail open admit":       func(s *Scenario) { s.OnLoss = redislimit.FailOpen },
 		"2 shares for 4 nodes":  func(s *Scenario) { s.Traffic = []float64{1, 2} },
 		"share -1 of node 2":    func(s *Scenario) { s.Traffic = []float64{1, -1, 1, 1} },
 		"add up to 0":           func(s *Scenario) { s.Traffic = make([]float64, 4) },

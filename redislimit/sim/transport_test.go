@@ -50,7 +50,7 @@ func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	} {
 		r := run(t, func(s *Scenario) {
 			s.Nodes, s.RTT, s.Rate, s.Burst, s.Load = 1, 40*time.Millisecond, engine.PerSecond(rate), uint64(rate/5), 0.95
-			s.Time, s.OnFailure, s.Strategies = 2*time.Second, redislimit.FailClosed, []Strategy{Strict()}
+			s.Time, s.OnLoss, s.Strategies = 2*time.Second, redislimit.FailClosed, []Strategy{Strict()}
 		})
 		assert.GreaterOrEqual(t, float64(r.Results[0].Admitted), min(2*want, 0.999*float64(r.Ideal)), "%v/s", rate)
 	}
@@ -60,7 +60,7 @@ func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 func TestAStoreThatIsTooSlow(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Load, s.RTT, s.Jitter, s.Timeout = 1, 2, 100*time.Millisecond, 50*time.Millisecond, 151*time.Millisecond
-		s.OnFailure, s.Strategies = redislimit.FailClosed, []Strategy{Strict()}
+		s.OnLoss, s.Strategies = redislimit.FailClosed, []Strategy{Strict()}
 	})
 	assert.LessOrEqual(t, r.Results[0].Admitted, r.Ideal)
 	assert.Positive(t, r.Results[0].Admitted)
@@ -168,7 +168,7 @@ func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	for _, rtt := range []time.Duration{46 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond} {
 		for policy, want := range map[redislimit.FailurePolicy]float64{redislimit.FailShare: 1, redislimit.FailClosed: 0} {
 			r := run(t, func(s *Scenario) {
-				s.RTT, s.Load, s.Timeout, s.OnFailure = rtt, 2, 50*time.Millisecond, policy
+				s.RTT, s.Load, s.Timeout, s.OnLoss = rtt, 2, 50*time.Millisecond, policy
 				s.Strategies = []Strategy{Strict(), Lease()}
 			})
 			for i, one := range r.Results {
@@ -198,7 +198,7 @@ func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 func TestAPartitionThatIsAway(t *testing.T) {
 	keys := func(partitions, away int) *Report {
 		return run(t, func(s *Scenario) {
-			s.Keys, s.Zipf, s.Load, s.OnFailure, s.Strategies = 8, 0, 2, redislimit.FailClosed, []Strategy{Strict(), Lease()}
+			s.Keys, s.Zipf, s.Load, s.OnLoss, s.Strategies = 8, 0, 2, redislimit.FailClosed, []Strategy{Strict(), Lease()}
 			s.Away, s.Partitions, s.AwayPartitions = Span{0, s.Time}, partitions, away
 		})
 	}

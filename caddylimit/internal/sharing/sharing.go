@@ -21,9 +21,9 @@ type Sharing struct {
 	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, as redis://host:6379.
 	// It may have placeholders, such as {env.REDIS_URL}. Limits of requests in flight stay in this process.
 	Store string `json:"store,omitempty"`
-	// OnFailure is what happens while the store is lost: share, by default, admits this machine's share of the limits;
+	// OnLoss is what happens while the store is lost: share, by default, admits this machine's share of the limits;
 	// closed answers 503; open admits all.
-	OnFailure string `json:"on_failure,omitempty"`
+	OnLoss string `json:"on_loss,omitempty"`
 	// Nodes is about how many machines share the store, 1 to 100,000; without it 4. It says how large a share is, and
 	// from which size on a limit is leased.
 	Nodes int `json:"nodes,omitempty"`
@@ -38,7 +38,7 @@ type Sharing struct {
 func Options(s *Sharing) []directive.Option {
 	return []directive.Option{
 		directive.Once("store", directive.Text(&s.Store)),
-		directive.Once("on_failure", directive.Text(&s.OnFailure)),
+		directive.Once("on_loss", directive.Text(&s.OnLoss)),
 		directive.Once("nodes", directive.Integer(&s.Nodes, 1, mostNodes)),
 		directive.Once("share", directive.Text(&s.Share)),
 		directive.Once("timeout", directive.Duration(&s.Timeout)),
@@ -52,7 +52,7 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	if spec.Store, err = address(s.Store); err != nil {
 		return spec, err
 	}
-	if spec.OnFailure, err = parseOnFailure(s.OnFailure); err != nil {
+	if spec.OnLoss, err = parseOnLoss(s.OnLoss); err != nil {
 		return spec, err
 	}
 	if spec.Share, err = parseShare(s.Share); err != nil {
@@ -66,14 +66,14 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 		return spec, fmt.Errorf("timeout %v: want 1ms to 10s", spec.Timeout)
 	case spec.Store == "" && s.Timeout != 0:
 		return spec, fmt.Errorf("timeout %v: there is no store that a request could wait for", spec.Timeout)
-	case spec.Store == "" && s.OnFailure != "":
-		return spec, fmt.Errorf("on_failure %s: there is no store that could fail", s.OnFailure)
+	case spec.Store == "" && s.OnLoss != "":
+		return spec, fmt.Errorf("on_loss %s: there is no store that could fail", s.OnLoss)
 	case spec.Store == "" && s.Nodes != 0:
 		return spec, fmt.Errorf("nodes %d: there is no store that they could share", s.Nodes)
 	case spec.Store == "" && s.Share != "":
 		return spec, fmt.Errorf("share %s: there is no store that could fail", s.Share)
-	case spec.OnFailure != redislimit.FailShare && s.Share != "":
-		return spec, fmt.Errorf("share %s: on_failure %v admits no share: want one of the two", s.Share, spec.OnFailure)
+	case spec.OnLoss != redislimit.FailShare && s.Share != "":
+		return spec, fmt.Errorf("share %s: on_loss %v admits no share: want one of the two", s.Share, spec.OnLoss)
 	}
 	return spec, nil
 }
@@ -94,14 +94,14 @@ func address(text string) (string, error) {
 	return replaced, nil
 }
 
-// parseOnFailure reads a failure policy, share for "".
-func parseOnFailure(text string) (redislimit.FailurePolicy, error) {
+// parseOnLoss reads a failure policy, share for "".
+func parseOnLoss(text string) (redislimit.FailurePolicy, error) {
 	for _, p := range []redislimit.FailurePolicy{redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen} {
 		if text == p.String() || text == "" {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("on_failure %q: want share, closed or open", text)
+	return 0, fmt.Errorf("on_loss %q: want share, closed or open", text)
 }
 
 // parseShare reads a part of a limit, in percent; 0 for "".

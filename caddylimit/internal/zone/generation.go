@@ -35,7 +35,7 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		}
 		return g, err
 	}
-	if g.store, err = host.store(spec.Store, spec.Timeout, spec.OnFailure != redislimit.FailClosed); err != nil {
+	if g.store, err = host.store(spec.Store, spec.Timeout, spec.OnLoss != redislimit.FailClosed); err != nil {
 		return nil, err
 	}
 	if g.backend, err = redislimit.New(g.store.client, id.stored(), spec.Policy, spec.storeOptions()...); err != nil {

@@ -25,8 +25,8 @@ type Spec struct {
 	State string
 	// Store is the address of a store of package redislimit; "" for a limit of this process.
 	Store string
-	// OnFailure is what happens while the store is lost.
-	OnFailure redislimit.FailurePolicy
+	// OnLoss is what happens while the store is lost.
+	OnLoss redislimit.FailurePolicy
 	// Nodes is how many machines share the store, and Share which part of the limit this one admits while the store is
 	// lost, in percent; 0 for those of package redislimit.
 	Nodes, Share int
@@ -68,7 +68,7 @@ func (s *Spec) Largest() (most uint64) {
 
 // InProcess returns the spec without a store.
 func (s Spec) InProcess() Spec {
-	s.Store, s.OnFailure, s.Nodes, s.Share, s.Timeout = "", 0, 0, 0, 0
+	s.Store, s.OnLoss, s.Nodes, s.Share, s.Timeout = "", 0, 0, 0, 0
 	return s
 }
 
@@ -124,7 +124,7 @@ func (s Spec) check(name string) error {
 }
 
 func (s Spec) storeOptions() []redislimit.Option {
-	options := []redislimit.Option{redislimit.OnFailure(s.OnFailure), redislimit.Tiers(s.tiers()...)}
+	options := []redislimit.Option{redislimit.OnLoss(s.OnLoss), redislimit.Tiers(s.tiers()...)}
 	if s.MaxKeys != 0 {
 		options = append(options, redislimit.MaxKeys(s.MaxKeys))
 	}
@@ -179,7 +179,7 @@ func (s Spec) String() string {
 		text += ", in the file " + s.State
 	}
 	if s.Store != "" {
-		text += fmt.Sprintf(", in a store, on_failure %v", s.OnFailure)
+		text += fmt.Sprintf(", in a store, on_loss %v", s.OnLoss)
 		if s.Nodes != 0 {
 			text += fmt.Sprintf(", nodes %d", s.Nodes)
 		}

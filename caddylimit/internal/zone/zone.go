@@ -185,7 +185,7 @@ func CheckName(name string) error {
 // Limit returns l with what the zone counts by.
 func (u *Use) Limit(l httplimit.Limit) httplimit.Limit {
 	if u.gen.backend != nil {
-		l.Source, l.OnFailure = u.gen.backend.Source(), limits.Closed
+		l.Source, l.OnLoss = u.gen.backend.Source(), limits.Closed
 		return l
 	}
 	l.Limiter = u.gen.limiter.Limiter

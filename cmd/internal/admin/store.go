@@ -102,7 +102,7 @@ func leasesOf(r Rule) *leaseView {
 		return nil
 	}
 	s := r.Stored.Stats()
-	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.Fallbacks, OnLoss: s.OnFailure.String(), Differs: s.Differs}
+	return &leaseView{Keys: s.Leases, Held: s.Held, Debt: s.Debt, Fallbacks: s.Fallbacks, OnLoss: s.OnLoss.String(), Differs: s.Differs}
 }
 
 func storeOf(rules []Rule) *storeView {

@@ -81,7 +81,7 @@ func (s *Store) Options() []redislimit.ClientOption {
 // StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
 	options := []redislimit.Option{
-		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnFailure(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
+		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
 		redislimit.InMode(r.Store.Mode),
 	}
 	if r.Store.Share > 0 {

@@ -116,13 +116,13 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
-		onFailure := func(p redislimit.FailurePolicy) []redislimit.Option {
-			return append(options[:len(options):len(options)], redislimit.OnFailure(p))
+		onLoss := func(p redislimit.FailurePolicy) []redislimit.Option {
+			return append(options[:len(options):len(options)], redislimit.OnLoss(p))
 		}
 		t := storeTable{onLoss: o.OnLoss}
 		var err error
 		if o.OnLoss == Share {
-			if t.shares, err = redislimit.New(store, name, policy, onFailure(redislimit.FailShare)...); err != nil {
+			if t.shares, err = redislimit.New(store, name, policy, onLoss(redislimit.FailShare)...); err != nil {
 				return nil, err
 			}
 			if t.shares.Mode() == redislimit.Leased { // two would each have leases of a key
@@ -130,7 +130,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 				return t, nil
 			}
 		}
-		if t.limiter, err = redislimit.New(store, name, policy, onFailure(redislimit.FailClosed)...); err != nil {
+		if t.limiter, err = redislimit.New(store, name, policy, onLoss(redislimit.FailClosed)...); err != nil {
 			if t.shares != nil {
 				err = errors.Join(err, t.shares.Close())
 			}

@@ -28,7 +28,7 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	}
 	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client that
 	// has gone: neither request is to come to the upstream.
-	l.Source, l.OnFailure = g.stored[rule.Name].Value.Source(), limits.Closed
+	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }
 
