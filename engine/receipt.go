@@ -134,11 +134,11 @@ func (r *Receipt) Refund(n uint64) {
 // Release gives back all that was not given back yet, as Refund does, and ends the receipt. It reports whether it was
 // this call that ended it. It is lock-free and does not allocate. What is in flight is released with it:
 //
-//	d, entry := limiter.TakeReceipt(key, 1)
+//	d, receipt := limiter.TakeReceipt(key, 1)
 //	if !d.Allowed {
 //		...
 //	}
-//	defer entry.Release()
+//	defer receipt.Release()
 func (r *Receipt) Release() bool {
 	if !r.end() {
 		return false
@@ -154,9 +154,11 @@ func (r *Receipt) Release() bool {
 // is how many tokens were not charged for that, 0 if all were.
 //
 // What was taken before [Limiter.Reset], an eviction or [Limiter.SetPolicy] is not given back (a log gives back after
-// SetPolicy). What the request cost more is charged nonetheless, under the limit that there is now. A limiter that is
-// closed settles like any other. What is in flight ([Concurrency]) stays so, settled or not, but for the difference:
-// Release ends that.
+// SetPolicy). A cost beyond what was taken is still charged, under the present limit. A limiter that is closed settles
+// like any other.
+//
+// For what is in flight ([Concurrency]), call Release instead. Settle gives back or charges the difference only. The
+// rest stays in flight until it is forgotten, because a Release after Settle does nothing.
 func (r *Receipt) Settle(actual uint64) (lost uint64) {
 	if !r.end() {
 		return 0
