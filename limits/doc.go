@@ -13,7 +13,7 @@
 //	if !res.Allowed() {
 //		return fmt.Errorf("too many jobs: try again in %v", res.RetryAfter())
 //	}
-//	defer res.Release(ctx)
+//	defer res.Release()
 //
 // The type of a request is a parameter. Package httplimit is the front for HTTP requests, and package rpclimit the one
 // for remote procedure calls. They find keys and write answers. They do not count.

@@ -46,10 +46,11 @@ type Limiter struct {
 	once      sync.Once
 }
 
-// New returns a limiter of the policy: a token bucket, a fixed window, a sliding window or a sliding log. name
-// is part of the keys' names in the store, as are the algorithm and its window: limits of which one of these differs
-// have nothing in common. Limiters of one name and other numbers count together, each against its own: a changed limit
-// keeps the tokens that were taken. The name is 1 to 128 characters, without braces and control characters.
+// New returns a limiter of the policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a sliding
+// window, a sliding log, or what is in flight ([engine.Concurrency]). name is part of the keys' names in the store, as
+// are the algorithm and its window. Limits that differ in one of these have nothing in common. Limiters of one name
+// with other numbers count together, each against its own numbers: a changed limit keeps the tokens that were taken.
+// The name is 1 to 128 characters, without braces and control characters.
 //
 // What does not fit, and a policy whose numbers the store cannot hold, are errors that say so; [Check] tells them
 // without a client.
