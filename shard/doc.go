@@ -465,18 +465,27 @@
 // is counted, or the record names it. To mark an entry is a compare-and-swap from a holder that was read before the
 // state was read once more, and only if the entry is of this slot: an entry that has left may be another slot's by now.
 // The state counts its changes modulo 2^11, so that a record which comes back to the same tokens and the same entry is
-// not what it was. (As with versions, a call that is held up for exactly 2,048 changes that end in the same state might
-// miss one mark, and the tokens of a process that dies just then would stay until the record is reset.)
+// not what it was. (As with versions, a call that is held up for exactly 2,048 changes that end in the same state, or
+// for 256 takes of an entry, might miss one mark. The tokens of a process that dies just then would stay until the
+// record is reset.)
 //
 // Steps 5 to 7 may be made by anyone, for an entry of the dead or one that is older than the plan remembers, and by
 // several at once. The entry leaves once, because its holder is read after the state: had it left before, the record
 // would name it, or the next change would have freed it, and the compare-and-swap fails if it leaves in between. A
-// pending entry of the dead whose slot does not name it was never counted, since nobody else makes step 3.
+// pending entry of the dead whose slot does not name it was never counted, since nobody else makes step 3. An entry
+// that is older than the plan remembers is marked first: its process may be stopped between steps 3 and 4, and a full
+// record has no next change.
 //
-// The holder has a generation, which step 1 counts, and which a receipt has. So a receipt of an entry that was
-// forgotten gives back nothing of who has the entry by then. While something is in flight the record stays: it is not
-// idle, and it is not evicted. (A new key is refused then.) A reset lets every entry of the record leave. So a slot is
-// not another key's while an entry names it.
+// The holder has a generation, which step 1 counts. A receipt has it, and the low bits of since, because the generation
+// goes round after 256 takes. So a receipt of an entry that was forgotten gives back nothing of who has the entry by
+// then. While something is in flight the record stays: it is not idle, and it is not evicted. (A new key is refused
+// then.) So a slot is not another key's while an entry names it.
+//
+// A reset marks the last change, and lets every entry of the record leave. So does a refund of no take in particular,
+// up to its tokens. Both go through all entries, and meanwhile the slot may become another key's. So they read the
+// holder of an entry, and then the key: as long as the entry is counted, the key stays. Else they would give back what
+// the other key has in flight. A reset of a record that stays as it was, while no entry is found, forgets the record:
+// no entry knows of its tokens.
 //
 // Were the last entry not marked before the next change, nobody could tell whether its take was made. A dead process's
 // tokens would then stay, or be taken off a second time. Were an entry counted before its take, the tokens of another

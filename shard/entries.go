@@ -67,6 +67,10 @@ func (e *entry) become(was, what atomicbucket.Entry) bool {
 	return e.holder.CompareAndSwap(uint64(was), uint64(was.As(what)))
 }
 
+// use tells one use of an entry from others by the same process: the generation goes round, and some bits of the time
+// do not at once.
+func (e *entry) use(h atomicbucket.Entry) uint32 { return uint32(e.since.Load())<<8 | h.Generation() }
+
 // enter returns the payload by which a request takes so many tokens from a slot's record in a state, given that without
 // an entry. The request's entry says so before, and that of the last change is marked (R26). If the state is past, the
 // compare-and-swap from it will fail. It is not ok if no entry is free.
@@ -94,7 +98,7 @@ func (t *Table) concludes(r *request, o *Outcome) {
 	switch {
 	case r.number == 0:
 	case r.isCounted:
-		o.ended = r.holder.Generation()
+		o.ended = t.entries.all[r.number-1].use(r.holder)
 	default:
 		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)
 	}
@@ -169,17 +173,21 @@ func (t *Table) leave(number uint64, h atomicbucket.Entry) (n uint64, after atom
 	}
 }
 
+// mark marks a pending entry as counted if its take was made.
+func (t *Table) mark(e *entry) {
+	at := e.what.Load() & slotMask
+	if at >= t.slots {
+		return // R20
+	}
+	for sl := t.slotOf(at); !t.flushed(sl, sl.state.Load()); {
+	}
+}
+
 // forsaken frees what an entry of a dead process has in flight (R26).
 func (t *Table) forsaken(number uint64, h atomicbucket.Entry) (n uint64) {
 	e := &t.entries.all[number]
-	for h.What() == atomicbucket.Pending {
-		at := e.what.Load() & slotMask
-		if at < t.slots {
-			sl := t.slotOf(at)
-			if !t.flushed(sl, sl.state.Load()) {
-				continue
-			}
-		}
+	if h.What() == atomicbucket.Pending {
+		t.mark(e)
 		if e.become(h, atomicbucket.NoEntry) { // nothing was taken, or the state would have said so
 			return 0
 		}
@@ -228,7 +236,13 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 		}
 		if gone {
 			forgotten += t.forsaken(uint64(number), h)
-		} else if h.What() == atomicbucket.Counted && now-int64(e.since.Load()) >= longest {
+			continue
+		}
+		if h.What() == atomicbucket.Pending { // its process may be stopped since its take was made
+			t.mark(e)
+			h = atomicbucket.Entry(e.holder.Load())
+		}
+		if h.What() == atomicbucket.Counted && now-int64(e.since.Load()) >= longest {
 			n, _ := t.leave(uint64(number), h)
 			forgotten += n
 		}
@@ -236,16 +250,40 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 	return true
 }
 
-// dismiss makes entries of a record leave, whoever has them, as long as they have no more tokens than so many together.
-func (t *Table) dismiss(sl *slot, most uint64) {
+// dismiss makes entries of a key's record, which was in a state, leave, whoever has them, as long as they have no more
+// tokens than so many together.
+func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
+	t.flushed(sl, s)
 	for number := range t.entries.all {
 		e := &t.entries.all[number]
 		h := atomicbucket.Entry(e.holder.Load())
-		if what := e.what.Load(); h.What() == atomicbucket.Counted && what&slotMask == t.number(sl) && what>>tokensShift <= most {
+		what := e.what.Load()
+		if h.What() != atomicbucket.Counted || what&slotMask != t.number(sl) || what>>tokensShift > most {
+			continue
+		}
+		if sl.key.Load()&^tierMask == p.fingerprint { // after the holder: the slot may be another key's by now
 			n, _ := t.leave(uint64(number), h)
 			most -= n
 		}
 	}
+}
+
+// emptied is Reset of a table of what is in flight. A record may have tokens of which no entry knows: after a loss of
+// power, or if somebody has written what no call writes. If it stays as it is while all entries are looked at, none of
+// them is its own, and it is forgotten.
+func (t *Table) emptied(p Place) (found bool) {
+	for range 2 {
+		record, plan, sl := t.record(p)
+		if sl == nil || found && plan.idle(record.State, 0) {
+			return found
+		}
+		found = true
+		t.dismiss(p, sl, record.State, slotMask)
+		if sl.state.Free(record.State) {
+			return found
+		}
+	}
+	return found
 }
 
 // returned gives back n tokens of what is in flight: the entry of a receipt when nothing of it is left, or without one
@@ -255,7 +293,7 @@ func (t *Table) returned(p Place, n uint64, of *Receipt) (s atomicbucket.State, 
 	switch {
 	case !of.IsKnown():
 		if sl != nil {
-			t.dismiss(sl, n)
+			t.dismiss(p, sl, record.State, n)
 		}
 		return record.State, plan, Admitted
 	case n < of.n:
@@ -263,8 +301,9 @@ func (t *Table) returned(p Place, n uint64, of *Receipt) (s atomicbucket.State, 
 	}
 	number, _ := plan.entries.Last(of.after)
 	if number < uint64(len(t.entries.all)) {
-		h := atomicbucket.Entry(t.entries.all[number].holder.Load())
-		if h.What() == atomicbucket.Counted && h.Claimant() == t.claimant && h.Generation() == of.ends {
+		e := &t.entries.all[number]
+		h := atomicbucket.Entry(e.holder.Load())
+		if h.What() == atomicbucket.Counted && h.Claimant() == t.claimant && e.use(h) == of.ends {
 			if n, after := t.leave(number, h); n > 0 {
 				return after, plan, Admitted
 			}

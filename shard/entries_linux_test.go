@@ -12,6 +12,104 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
+// entriesIn returns the tables of processes 1 and 2, both alive, in one memory: of a limit in flight that is forgotten
+// after a minute, with so many entries.
+func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow) (one, two *Table) {
+	algorithm, err := atomicbucket.NewEntries(limit, limit, time.Minute)
+	require.NoError(t, err)
+	build := func([]uint64) (*Plan, error) { return NewPlan(&algorithm, 0) }
+	plan, err := build(nil)
+	require.NoError(t, err)
+	cfg := Config{Plan: plan, Slots: 1, Shards: 1, ProbeWindow: window, Start: start, Entries: count, Overflow: overflow}
+	bytes, err := cfg.SharedBytes()
+	require.NoError(t, err)
+	memory := make([]byte, bytes)
+	require.NoError(t, cfg.Begin(memory, nil))
+	one, err = Map(cfg, Shared{Memory: memory, Owner: ownerOf{1, []uint64{2}}, Build: build})
+	require.NoError(t, err)
+	two, err = Map(cfg, Shared{Memory: memory, Owner: ownerOf{2, []uint64{1}}, Build: build})
+	require.NoError(t, err)
+	return one, two
+}
+
+// inFlightOf returns how much of a key is in flight.
+func inFlightOf(tb *Table, key uint64) uint64 {
+	o, _ := tb.Peek(tb.Find(key), start, 1, 0)
+	return o.Plan.entries.Debt(o.State.Record(), 0)
+}
+
+// stopped makes the entry of a take one of a process that is stopped before it says so: between steps 3 and 4.
+func stopped(tb *Table, o Outcome) *entry {
+	number, _ := o.Plan.entries.Last(o.State)
+	e := &tb.entries.all[number]
+	e.holder.Store(uint64(atomicbucket.Entry(e.holder.Load()).As(atomicbucket.Pending)))
+	return e
+}
+
+// TestWhatAStoppedProcessHasInFlightIsForgotten (R26): after its lifetime, also if the process was stopped before its
+// entry says that its take was made. One whose take was not made stays pending, as its process lives.
+func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {
+	one, two := entriesIn(t, 1, 4, 1, Refuse)
+	o := two.Take(two.Find(1), start, 1, 0)
+	require.Equal(t, Admitted, o.Verdict)
+	e := stopped(two, o)
+	r := request{now: start, own: two.entries.take(2, start)}
+	one.Sweep(start+int64(time.Minute)-1, nil)
+	require.EqualValues(t, 1, inFlightOf(one, 1))
+	one.Sweep(start+int64(time.Minute), nil)
+	assert.Zero(t, inFlightOf(one, 1))
+	assert.Equal(t, atomicbucket.NoEntry, atomicbucket.Entry(e.holder.Load()).What())
+	assert.EqualValues(t, r.holder, one.entries.all[r.number-1].holder.Load())
+	assert.EqualValues(t, 1, one.Stats().Forgotten)
+}
+
+// TestAResetIsOfAllEntries (R26): also of one whose process was stopped before it says that its take was made, and of
+// tokens of which no entry knows any more.
+func TestAResetIsOfAllEntries(t *testing.T) {
+	for name, c := range map[string]struct{ first, last func(e *entry) }{
+		"all is well":          {},
+		"a process is stopped": {last: func(*entry) {}},
+		"an entry is lost":     {first: func(e *entry) { e.holder.Store(0) }},
+		"all are lost":         {func(e *entry) { e.holder.Store(0) }, func(e *entry) { e.holder.Store(0) }},
+	} {
+		one, two := entriesIn(t, 5, 4, 1, Refuse)
+		for i, harm := range []func(e *entry){c.first, c.last} {
+			o := two.Take(two.Find(1), start, uint64(i)+1, 0)
+			require.Equal(t, Admitted, o.Verdict, name)
+			if harm != nil {
+				harm(stopped(two, o))
+			}
+		}
+		require.EqualValues(t, 3, inFlightOf(one, 1), name)
+		assert.True(t, one.Reset(one.Find(1)), name)
+		assert.Zero(t, inFlightOf(one, 1), name)
+		require.Equal(t, Admitted, two.Take(two.Find(1), start, 5, 0).Verdict, name)
+		assert.EqualValues(t, 5, inFlightOf(one, 1), name)
+		assert.False(t, one.Reset(one.Find(2)), name)
+	}
+}
+
+// TestAReceiptIsOfOneUseOfItsEntry (R26): one of an entry that was forgotten gives back nothing of those who have the
+// entry later, whatever its generation is by then.
+func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
+	one, _ := entriesIn(t, 1, 1, 1, Refuse)
+	p, now := one.Find(1), int64(start)
+	take := func() Receipt {
+		now++
+		o := one.Take(p, now, 1, 0)
+		require.Equal(t, Admitted, o.Verdict)
+		return o.Receipt(1, 0, one.Ends(p))
+	}
+	old := take()
+	one.Reset(p)
+	for range 1 << 10 {
+		r := take()
+		require.Equal(t, Refused, one.Refund(p, now, 1, 0, old).Verdict)
+		require.EqualValues(t, 1, inFlightOf(one, 1))
+		require.Equal(t, Admitted, one.Refund(p, now, 1, 0, r).Verdict)
+	}
+}
+
 // TestASweepRestsAmongEntries as it does among slots, and gives up there when it is told to.
 func TestASweepRestsAmongEntries(t *testing.T) {
 	algorithm, err := atomicbucket.NewEntries(5, 5, time.Minute)

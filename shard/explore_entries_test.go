@@ -19,6 +19,7 @@ const (
 	reaps
 	sweepsAll
 	resetsKey
+	refundsKey // of no take in particular
 )
 
 // An inFlightCall is a call at so long after the start.
@@ -29,7 +30,7 @@ type inFlightCall struct {
 }
 
 func (c inFlightCall) String() string {
-	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset"}[c.verb], c.n, c.key, c.late)
+	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund"}[c.verb], c.n, c.key, c.late)
 }
 
 // An earlierCall is made before the threads, by the process of one of them.
@@ -39,7 +40,7 @@ type earlierCall struct {
 }
 
 // An inFlightScenario is what is explored: processes whose calls are interleaved in every way, and of which the first
-// may die at any step.
+// may die at any step, or hang for ever.
 type inFlightScenario struct {
 	name    string
 	limit   uint64
@@ -47,6 +48,7 @@ type inFlightScenario struct {
 	window  int
 	before  []earlierCall
 	threads [][]inFlightCall
+	hangs   bool          // the first does not die
 	timed   bool          // time passes, so that reading it is a step
 	end     time.Duration // when the one comes that reaps at last
 	large   bool
@@ -63,6 +65,7 @@ var (
 	reap      = inFlightCall{verb: reaps}
 	sweep     = inFlightCall{verb: sweepsAll}
 	clear     = inFlightCall{verb: resetsKey, key: 1 << 40}
+	back      = inFlightCall{verb: refundsKey, key: 1 << 40, n: 1}
 	late      = inFlightCall{verb: reaps, late: lifetime}
 	sweepLate = inFlightCall{verb: sweepsAll, late: lifetime}
 	otherLate = inFlightCall{verb: enters, key: 2 << 40, n: 1, late: lifetime}
@@ -91,6 +94,10 @@ var inFlightScenarios = []inFlightScenario{
 	{name: "an idle record is claimed by one that dies", limit: 2, entries: 2, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{other(1)}, {out, in(1)}}},
 	{name: "a reset beside one that leaves", limit: 2, entries: 3, window: 1, before: []earlierCall{{0, in(1)}, {1, in(1)}}, threads: [][]inFlightCall{{out}, {clear, out}}},
 	{name: "a reset beside one that enters", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{in(1)}, {clear, in(1)}}},
+	{name: "a reset as the slot becomes another key's", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{clear}, {out, other(1)}}},
+	{name: "a refund of no take as the slot becomes another key's", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{back}, {out, other(1)}}},
+	{name: "one hangs beside one that enters", limit: 1, entries: 2, window: 1, hangs: true, end: lifetime, threads: [][]inFlightCall{{in(1), out}, {in(1), out}}},
+	{name: "one hangs beside a reset", limit: 2, entries: 3, window: 1, hangs: true, end: lifetime, threads: [][]inFlightCall{{in(1), out}, {clear, in(2), out}}},
 	{name: "one is forgotten as it leaves", limit: 2, entries: 2, window: 1, timed: true, end: lifetime, before: []earlierCall{{0, in(1)}}, threads: [][]inFlightCall{{out}, {late}}},
 	{name: "a slot is tentative again as one leaves late", limit: 2, entries: 2, window: 1, timed: true, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{late, sweepLate, otherLate}, {out}}},
 	{name: "one is forgotten, and its entry taken again, as it leaves", limit: 2, entries: 1, window: 1, timed: true, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{late}, {in(1), first}}},

@@ -56,7 +56,7 @@ var mutants = []interleave.Mutant{
 		{"atomicbucket/entries.go", "| Pending | Entry", "| Counted | Entry"},
 	}},
 	{"R26", "a pending entry of the dead is freed without a look at the record", "one enters and dies beside one that reaps", "R26", []interleave.Edit{
-		{entriesGo, "if !t.flushed(sl, sl.state.Load()) {", "if false && !t.flushed(sl, sl.state.Load()) {"},
+		{entriesGo, "		t.mark(e)\n		if e.become", "		if e.become"},
 	}},
 	{"R26", "what a dead process has in flight stays", "one enters and dies beside one that reaps", "R26", []interleave.Edit{
 		{entriesGo, "gone = t.deserted(h.Claimant())", "gone = false"},
@@ -65,7 +65,19 @@ var mutants = []interleave.Mutant{
 		{entriesGo, "gone = t.deserted(h.Claimant())", "gone = true"},
 	}},
 	{"R26", "a receipt is for whoever has the entry by now", "one is forgotten, and its entry taken again, as it leaves", "I2", []interleave.Edit{
-		{entriesGo, " && h.Generation() == of.ends {", " {"},
+		{entriesGo, " && e.use(h) == of.ends {", " {"},
+	}},
+	{"R26", "what a process that hangs has in flight is not forgotten", "one hangs beside one that enters", "R26", []interleave.Edit{
+		{entriesGo, "			t.mark(e)\n			h = atomicbucket", "			h = atomicbucket"},
+	}},
+	{"R26", "a reset passes an entry that is pending", "one hangs beside a reset", "I7", []interleave.Edit{
+		{entriesGo, "	t.flushed(sl, s)\n	for number", "	for number"},
+	}},
+	{"R26", "a reset is of the key that has the slot by now", "a reset as the slot becomes another key's", "I2", []interleave.Edit{
+		{entriesGo, "if sl.key.Load()&^tierMask == p.fingerprint { // after", "if true { // after"},
+	}},
+	{"R26", "a reset forgets a record that has changed", "a reset beside one that enters", "I7", []interleave.Edit{
+		{entriesGo, "sl.state.Free(record.State)", "sl.state.Free(sl.state.Load())"},
 	}},
 	{"R26", "what is in flight is evicted", "two keys, one slot", "I7", []interleave.Edit{
 		{"shard/overflow.go", "|| sl == nil || t.entries != nil {", "|| sl == nil {"},

@@ -39,14 +39,13 @@ func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, a
 // there was a record.
 func (t *Table) Reset(p Place) bool {
 	defer runtime.KeepAlive(t)
+	if t.entries != nil {
+		return t.emptied(p)
+	}
 	for {
 		record, _, sl := t.record(p)
 		if sl == nil {
 			return false
-		}
-		if t.entries != nil {
-			t.dismiss(sl, slotMask)
-			return true
 		}
 		if t.end(p, func() bool { return sl.state.Free(record.State) }) {
 			return true
