@@ -110,6 +110,20 @@ func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	}
 }
 
+// TestWithoutAnEntryAKeyIsAdmittedAsOthers: under Admit, what a client may want to know is told as if it were recorded.
+func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
+	one, _ := entriesIn(t, 5, 1, 8, Admit)
+	require.Equal(t, Admitted, one.Take(one.Find(1), start, 1, 0).Verdict)
+	for key := range uint64(2) { // without a record, and with one
+		status := atomicbucket.Status{}
+		o := one.TakeAt(one.Find(key), start, start, 2, TierQuota(0), &status)
+		assert.Equal(t, Unrecorded, o.Verdict)
+		assert.Equal(t, 3-key, status.Remaining, "key %d", key)
+		assert.Equal(t, time.Minute, status.ResetAfter)
+	}
+	assert.EqualValues(t, 1, inFlightOf(one, 1))
+}
+
 // TestASweepRestsAmongEntries as it does among slots, and gives up there when it is told to.
 func TestASweepRestsAmongEntries(t *testing.T) {
 	algorithm, err := atomicbucket.NewEntries(5, 5, time.Minute)

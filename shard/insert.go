@@ -151,7 +151,9 @@ search:
 	}
 	if !ok {
 		mine.state.Abort(tentative)
-		return t.noEntry(p, plan.full(now).State, plan, now)
+		first := atomicbucket.NewState(plan.live, 0, plan.first(now, demand))
+		plan.tell(first, now, r)
+		return t.noEntry(p, first, plan, now)
 	}
 	s, ok := mine.state.Commit(tentative, plan.live, t.born(p, plan, payload))
 	if !ok {
