@@ -115,7 +115,7 @@ test-modules: begin
 test: test-documents
 test-documents: begin ## what the documents say: links, commands, programs and tables
 	$(stage) documents bash -c 'go test ./docs && cd cmd && go test -count 1 -run "Document|README" ./weir \
-	&& go test -count 1 -run "Document|Operations|Described" ./internal/config && go test -count 1 -run "Behind" ./internal/serve \
+	&& go test -count 1 -run "Document|Operations|Described" ./internal/rulefile && go test -count 1 -run "Behind" ./internal/serve \
 	&& cd ../bench && go test -count 1 -run "Figures" ./report && cd ../examples && go test -count 1 -run "Scripts" . \
 	&& cd ../otellimit && go test -count 1 -run "Document" .'
 

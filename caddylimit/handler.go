@@ -27,8 +27,8 @@ const module = "weir"
 type Handler struct {
 	// Limits are the limits. A request is held against those that match it, all or nothing.
 	Limits []Limit `json:"limits,omitempty"`
-	// Headers are the styles of the fields that answers carry: ietf, legacy, draft-06, several of them, or none. Without
-	// any it is ietf.
+	// Headers are the styles of the fields that answers carry: ietf, legacy, draft-06, several of them, or none.
+	// Without any it is ietf.
 	Headers []string `json:"headers,omitempty"`
 	// Jitter is up to how much is added to Retry-After, in whole seconds up to an hour. 0 is none.
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
@@ -40,7 +40,7 @@ Try it:
 // Run implements the command.
 func (c *checkCommand) Run() error {
 	if c.Schema {
-		schema, err := config.Schema()
+		schema, err := rulefile.Schema()
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (c *checkCommand) Run() error {
 	if c.File == "" {
 		return limit.Misuse("which file? Name a rule file: weir check weir.yaml")
 	}
-	var asked config.Asked
+	var asked rulefile.Asked
 	if c.Explain != "" {
 		var err error
 		if asked, err = c.asked(); err != nil {
@@ -86,7 +86,7 @@ func (c *checkCommand) Run() error {
 }
 
 // warnings says what of a good file is probably not meant.
-func warnings(f *config.File) []string {
+func warnings(f *rulefile.File) []string {
 	all := f.Warnings()
 	if much := f.MemoryWarning(); much != "" {
 		all = append(all, much)
@@ -106,19 +106,19 @@ func passed(tests int) string {
 }
 
 // load reads the file, or standard input.
-func (c *checkCommand) load() (*config.File, error) {
+func (c *checkCommand) load() (*rulefile.File, error) {
 	if c.File != accesslog.Stdin {
-		return config.Load(c.File)
+		return rulefile.Load(c.File)
 	}
-	text, err := io.ReadAll(io.LimitReader(os.Stdin, config.MaxBytes+1))
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, rulefile.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read standard input: %w", err)
 	}
-	return config.Parse("standard input", text)
+	return rulefile.Parse("standard input", text)
 }
 
 // compiles returns the error that a server would find in the rules of a good file.
-func compiles(f *config.File) error {
+func compiles(f *rulefile.File) error {
 	ip, err := rules.ClientIP(f)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ type describedRule struct {
 }
 
 // writeJSON writes what is known of the file. A file with mistakes is an error, after that.
-func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
+func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error {
 	out := checked{File: c.File, Good: err == nil, Mistakes: []mistake{}, Warnings: []string{},
 		Rules: []describedRule{}}
 	var mistakes yamlfile.Errors
@@ -184,8 +184,8 @@ func (c *checkCommand) writeJSON(w io.Writer, f *config.File, err error) error {
 
 // loadRules reads a rule file. Its mistakes are printed a line each, with nothing before them, as
 // editors want it.
-func loadRules(name string) (*config.File, error) {
-	f, err := config.Load(name)
+func loadRules(name string) (*rulefile.File, error) {
+	f, err := rulefile.Load(name)
 	return f, printed(name, err)
 }
 

@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/cmd/internal/serve"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
 // runTests makes the requests of a file's tests. What is not as expected is an error of kind [yamlfile.Errors].
-func runTests(f *config.File) error {
+func runTests(f *rulefile.File) error {
 	var failed yamlfile.Errors
 	for i := range f.Tests {
 		t := &f.Tests[i]
@@ -38,7 +38,7 @@ func runTests(f *config.File) error {
 }
 
 // runTest returns what is not as a test expects. Each test begins with all limits unused.
-func runTest(f *config.File, t *config.Test) (differs []string, err error) {
+func runTest(f *rulefile.File, t *rulefile.Test) (differs []string, err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func listed(names []string) string {
 }
 
 // asked returns the request of the flags --explain, --client and --header.
-func (c *checkCommand) asked() (a config.Asked, err error) {
-	a = config.Asked{Line: c.Explain, Client: config.DefaultClient, Header: http.Header{}}
+func (c *checkCommand) asked() (a rulefile.Asked, err error) {
+	a = rulefile.Asked{Line: c.Explain, Client: rulefile.DefaultClient, Header: http.Header{}}
 	if c.Client != "" {
 		if a.Client, err = netip.ParseAddr(c.Client); err != nil || a.Client.Zone() != "" {
 			return a, limit.Misuse("--client %q: want an address, such as 203.0.113.7", c.Client)
@@ -119,7 +119,7 @@ func (c *checkCommand) asked() (a config.Asked, err error) {
 }
 
 // explain writes which rules count a request and why the others do not.
-func explain(w io.Writer, f *config.File, asked config.Asked) (err error) {
+func explain(w io.Writer, f *rulefile.File, asked rulefile.Asked) (err error) {
 	trial, err := serve.NewTrial(f)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 const tried = `
@@ -41,7 +41,7 @@ func TestTheTestsOfARuleFile(t *testing.T) {
 		`{request: GET /../x, expect: {then: 200}}`: "request 1: want 200, got 400 by the check of the request: the path of " +
 			"its target goes above its root, at least to some servers",
 	} {
-		f, err := config.Parse("weir.yaml", []byte(tried+"tests:\n  - "+test))
+		f, err := rulefile.Parse("weir.yaml", []byte(tried+"tests:\n  - "+test))
 		require.NoError(t, err, test)
 		var messages []string
 		if err := runTests(f); err != nil {
@@ -112,17 +112,17 @@ func TestTheTestsOfTheDocument(t *testing.T) {
 	section := string(text[bytes.Index(text, []byte("\n## Tests\n")):])
 	_, yaml, _ := strings.Cut(section, "```yaml\n")
 	yaml, _, _ = strings.Cut(yaml, "```")
-	f, err := config.Parse("weir.yaml", []byte(yaml))
+	f, err := rulefile.Parse("weir.yaml", []byte(yaml))
 	require.NoError(t, err)
 	assert.NoError(t, runTests(f))
-	smaller, err := config.Parse("weir.yaml", []byte(strings.Replace(yaml, "burst: 5", "burst: 4", 1)))
+	smaller, err := rulefile.Parse("weir.yaml", []byte(strings.Replace(yaml, "burst: 5", "burst: 4", 1)))
 	require.NoError(t, err)
 	err = runTests(smaller)
 	require.Error(t, err)
 	assert.Contains(t, section, "\n    "+err.Error()+"\n")
 
 	var out strings.Builder
-	require.NoError(t, explain(&out, f, config.Asked{Line: "GET /login", Client: netip.MustParseAddr("203.0.113.7")}))
+	require.NoError(t, explain(&out, f, rulefile.Asked{Line: "GET /login", Client: netip.MustParseAddr("203.0.113.7")}))
 	explained := strings.ReplaceAll("    "+strings.TrimSpace(strings.ReplaceAll(out.String(), "\n", "\n    ")), "    \n", "\n")
 	assert.Contains(t, section, explained)
 }

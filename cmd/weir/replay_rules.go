@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/cmd/internal/replay"
 	"github.com/weir-go/weir/cmd/internal/report"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/suggest"
 	"github.com/weir-go/weir/internal/atomicfile"
 )
@@ -67,7 +67,7 @@ func (c *replayCommand) throughRules() (work, error) {
 }
 
 // ruleFile reads --rules, or makes a file of the flags.
-func (c *replayCommand) ruleFile() (*config.File, error) {
+func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 	if c.Rules == "" {
 		if c.Host != "" {
 			return nil, limit.Misuse("--host %s: only rules match by host: say --rules FILE, or leave it out", c.Host)
@@ -81,7 +81,7 @@ func (c *replayCommand) ruleFile() (*config.File, error) {
 }
 
 // singleRule makes a file of the flags.
-func (c *replayCommand) singleRule() (*config.File, error) {
+func (c *replayCommand) singleRule() (*rulefile.File, error) {
 	if c.Compare {
 		return nil, limit.Misuse("--compare: it goes with neither --suggest nor --refuse-clients nor --html: leave one of them out")
 	}
@@ -89,9 +89,9 @@ func (c *replayCommand) singleRule() (*config.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule := config.NewRule("limit")
+	rule := rulefile.NewRule("limit")
 	rule.Policy, rule.MaxKeys = policy, c.MaxKeys
-	return config.Single(rule), nil
+	return rulefile.Single(rule), nil
 }
 
 // writeRules prints what the rules did, and the suggestions, and writes the page.

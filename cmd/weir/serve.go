@@ -7,10 +7,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/logs"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/serve"
 	"github.com/weir-go/weir/internal/version"
 )
@@ -107,7 +107,7 @@ func (c *serveCommand) Run() (err error) {
 }
 
 // file returns the rule file and what reads it again, or the file that the flags stand for.
-func (c *serveCommand) file() (*config.File, func() (*config.File, error), error) {
+func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), error) {
 	name, err := c.name()
 	if err != nil {
 		return nil, nil, err
@@ -120,5 +120,5 @@ func (c *serveCommand) file() (*config.File, func() (*config.File, error), error
 		return nil, nil, err
 	}
 	file, err := loadRules(name)
-	return file, func() (*config.File, error) { return config.Load(name) }, err
+	return file, func() (*rulefile.File, error) { return rulefile.Load(name) }, err
 }

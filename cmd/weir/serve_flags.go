@@ -3,8 +3,8 @@ package main
 import (
 	"cmp"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // serveFlags are what a rule file says in the simple case.
@@ -29,42 +29,42 @@ func (c *serveCommand) name() (string, error) {
 }
 
 // asFile returns the file that the flags stand for.
-func (f *serveFlags) asFile() (*config.File, error) {
+func (f *serveFlags) asFile() (*rulefile.File, error) {
 	policy, err := f.Policy()
 	if err != nil {
 		return nil, err
 	}
-	rule := config.NewRule("default")
+	rule := rulefile.NewRule("default")
 	rule.Policy, rule.MaxKeys = policy, f.MaxKeys
 	if f.Key != "" {
-		if rule.Key, err = config.ParseKey(f.Key); err != nil {
+		if rule.Key, err = rulefile.ParseKey(f.Key); err != nil {
 			return nil, limit.Misuse("--key: %v", err)
 		}
 	}
-	file := config.Single(rule)
+	file := rulefile.Single(rule)
 	file.Name = "the command line"
 	if f.Listen != "" {
-		if file.Listen[0].Address, err = config.ParseAddress(f.Listen); err != nil {
+		if file.Listen[0].Address, err = rulefile.ParseAddress(f.Listen); err != nil {
 			return nil, limit.Misuse("--listen: %v", err)
 		}
 	}
 	if f.Admin != "none" {
-		if file.Admin, err = config.ParseAdmin(cmp.Or(f.Admin, "127.0.0.1:8081")); err != nil {
+		if file.Admin, err = rulefile.ParseAdmin(cmp.Or(f.Admin, "127.0.0.1:8081")); err != nil {
 			return nil, limit.Misuse("--admin: %v", err)
 		}
 	}
 	if f.Upstream != "" {
-		if file.Upstream, err = config.ParseUpstream(f.Upstream); err != nil {
+		if file.Upstream, err = rulefile.ParseUpstream(f.Upstream); err != nil {
 			return nil, limit.Misuse("--upstream: %v", err)
 		}
 	}
 	for _, text := range f.TrustedProxies {
-		proxies, err := config.ParseProxies(text)
+		proxies, err := rulefile.ParseProxies(text)
 		if err != nil {
 			return nil, limit.Misuse("--trusted-proxy: %v", err)
 		}
 		file.TrustedProxies = append(file.TrustedProxies, proxies...)
-		file.ClientIP.From = config.FromXForwardedFor
+		file.ClientIP.From = rulefile.FromXForwardedFor
 	}
 	return file, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -83,7 +83,7 @@ func TestKilledSuccessor(t *testing.T) {
 	if rules == "" {
 		t.Skip("a process of TestUpgradeThatIsKilled runs this")
 	}
-	f, err := config.Load(rules)
+	f, err := rulefile.Load(rules)
 	require.NoError(t, err)
 	limiter, err := f.Rules[0].NewLimiter(f.Rules[0].StateOptions()...)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestUpgradeThatIsKilled(t *testing.T) {
 			"max_keys: 100, tiers: {header: Plan, values: {free: {rate: 1/h, burst: %d}}}}]\n", dir, burst, burst+1))
 	}
 	old := rules(5)
-	f, err := config.Load(old)
+	f, err := rulefile.Load(old)
 	require.NoError(t, err)
 	policies := func() string {
 		table, err := engine.OpenSharedTable(f.Rules[0].State)

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 )
 
 // TestJSONHasNoStructs: a value that the text log writes as a text is the same text in JSON.
 func TestJSONHasNoStructs(t *testing.T) {
 	var out bytes.Buffer
-	l := New(&out, config.Log{Format: config.LogJSON})
-	rule := config.NewRule("login")
+	l := New(&out, rulefile.Log{Format: rulefile.LogJSON})
+	rule := rulefile.NewRule("login")
 	l.Info("limiting", "policy", engine.TokenBucket(engine.PerHour(5), 7), "key", rule.Key, "for", rule.Match,
 		"list", []string{"a", "b"}, "err", errors.New("odd"), "wait", time.Second, "n", 1)
 	l.Close()

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // A Log is where a server logs to. Make one with [New] and Close it. All methods are safe for concurrent use.
@@ -19,12 +19,12 @@ type Log struct {
 }
 
 // New returns a Log that writes to out.
-func New(out io.Writer, settings config.Log) *Log {
+func New(out io.Writer, settings rulefile.Log) *Log {
 	l := &Log{}
 	l.SetLevel(settings)
 	handler := func(to io.Writer) slog.Handler {
 		options := &slog.HandlerOptions{Level: &l.level}
-		if settings.Format == config.LogJSON {
+		if settings.Format == rulefile.LogJSON {
 			asJSON := *options
 			asJSON.ReplaceAttr = readable
 			return slog.NewJSONHandler(to, &asJSON)
@@ -58,7 +58,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 }
 
 // SetLevel changes the level to that of other settings. The format stays.
-func (l *Log) SetLevel(settings config.Log) { l.level.Set(settings.Level) }
+func (l *Log) SetLevel(settings rulefile.Log) { l.level.Set(settings.Level) }
 
 // Close writes what has not been written yet, for at most a second. Later lines are lost.
 func (l *Log) Close() {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // without leaves the times out.
@@ -31,7 +31,7 @@ func without(text string) string {
 func TestAFloodIsSummedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := New(&out, config.Log{})
+		l := New(&out, rulefile.Log{})
 		one, two := l.With("upstream", "one"), l.With("upstream", "two")
 		for i := range 20_000 {
 			one.Error("upstream failed", "n", i)
@@ -69,7 +69,7 @@ func TestAFloodIsSummedUp(t *testing.T) {
 func TestAKindIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := New(&out, config.Log{})
+		l := New(&out, rulefile.Log{})
 		for range 3 {
 			for range atOnce {
 				l.Warn("a")
@@ -87,7 +87,7 @@ func TestAKindIsForgotten(t *testing.T) {
 func TestManyKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := New(&out, config.Log{})
+		l := New(&out, rulefile.Log{})
 		for i := range 10 * maxKinds {
 			l.Warn(fmt.Sprint("kind ", i))
 		}
@@ -117,7 +117,7 @@ func (g *gate) Write(p []byte) (int, error) {
 func TestAReaderThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gate{open: make(chan struct{})}
-		l := New(out, config.Log{})
+		l := New(out, rulefile.Log{})
 		line := strings.Repeat("x", 1000)
 		for range 10_000 {
 			l.Info(line)
@@ -135,7 +135,7 @@ func TestAReaderThatStandsStill(t *testing.T) {
 func TestAReaderThatNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gate{open: make(chan struct{})}
-		l := New(out, config.Log{})
+		l := New(out, rulefile.Log{})
 		l.Info("a")
 		begin := time.Now()
 		l.Close()
@@ -150,17 +150,17 @@ type broken struct{ io.Writer }
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestAReaderThatIsGone(t *testing.T) {
-	l := New(broken{}, config.Log{})
+	l := New(broken{}, rulefile.Log{})
 	l.Error("a")
 	l.Close()
 }
 
 func TestFormatsAndLevels(t *testing.T) {
 	var out bytes.Buffer
-	l := New(&out, config.Log{Format: config.LogJSON, Level: slog.LevelWarn})
+	l := New(&out, rulefile.Log{Format: rulefile.LogJSON, Level: slog.LevelWarn})
 	l.Info("not this")
 	l.Warn("this", "n", 1)
-	l.SetLevel(config.Log{Level: slog.LevelDebug})
+	l.SetLevel(rulefile.Log{Level: slog.LevelDebug})
 	l.Debug("and this")
 	l.Close()
 	assert.Regexp(t, `^\{"time":"[^"]+","level":"WARN","msg":"this","n":1}`+"\n"+

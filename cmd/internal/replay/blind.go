@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
@@ -21,7 +21,7 @@ func (l *logged) blind(r *rules.Rule) string {
 	}
 	reads := r.Reads()
 	for _, use := range []struct {
-		of              []config.Source
+		of              []rulefile.Source
 		ofHost, ofOther string
 	}{
 		{reads.Match, "the log does not say for which host a request was: name it by --host",
@@ -32,7 +32,7 @@ func (l *logged) blind(r *rules.Rule) string {
 		for _, s := range use.of {
 			switch {
 			case l.has(s):
-			case s.Kind == config.SourceHost:
+			case s.Kind == rulefile.SourceHost:
 				return use.ofHost
 			default:
 				return fmt.Sprintf(use.ofOther, s.Kind, s.Name)
@@ -59,7 +59,7 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 }
 
 // exemptNotes says which exemptions are not found in the log: their requests are counted.
-func (l *logged) exemptNotes(f *config.File) (all []string) {
+func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	for _, s := range rules.ExemptReads(f) {
 		if !l.has(s) {
 			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not hold it", s))
@@ -69,16 +69,16 @@ func (l *logged) exemptNotes(f *config.File) (all []string) {
 }
 
 // has reports whether the source is known of every request of the log.
-func (l *logged) has(s config.Source) bool {
+func (l *logged) has(s rulefile.Source) bool {
 	switch s.Kind {
-	case config.SourceHeader:
+	case rulefile.SourceHeader:
 		return l.fields.Header(s.Name)
-	case config.SourceCookie:
+	case rulefile.SourceCookie:
 		return l.fields.Header("Cookie")
-	case config.SourceHost:
+	case rulefile.SourceHost:
 		return l.fields.Host || l.host != ""
-	case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceGlobal,
-		config.SourceNone:
+	case rulefile.SourceIP, rulefile.SourceQuery, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal,
+		rulefile.SourceNone:
 	}
 	return true
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/engine"
 )
@@ -61,7 +61,7 @@ type trial struct {
 }
 
 // newRun returns a run in which the clients are told apart as the file says.
-func newRun(f *config.File, a attempt, window time.Duration) (*run, error) {
+func newRun(f *rulefile.File, a attempt, window time.Duration) (*run, error) {
 	ip, err := rules.PeerIP(f)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func newRun(f *config.File, a attempt, window time.Duration) (*run, error) {
 }
 
 // byAddress returns the file in which a client is an address.
-func byAddress() *config.File { return config.Single(config.NewRule("")) }
+func byAddress() *rulefile.File { return rulefile.Single(rulefile.NewRule("")) }
 
 func (r *run) add(policy engine.Policy, newLimiter NewLimiter) error {
 	limiter, err := newLimiter(policy, r.room, engine.ClockFunc(r.clock.now))

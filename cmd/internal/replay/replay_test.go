@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -135,7 +135,7 @@ func TestWhatSortingChanges(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, r.Outcome.AsLogged, c.Outcomes[0].AsLogged)
 
-		file, err := config.Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, burst: 1}]"))
+		file, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, burst: 1}]"))
 		require.NoError(t, err)
 		of, err := RunRules(file, RulesOptions{}, open())
 		require.NoError(t, err)

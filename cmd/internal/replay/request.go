@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
@@ -30,15 +30,15 @@ func newRequests(host string) *requests {
 }
 
 // need makes the requests have the header fields that are among the sources.
-func (rs *requests) need(sources ...config.Source) {
+func (rs *requests) need(sources ...rulefile.Source) {
 	for _, s := range sources {
 		switch s.Kind {
-		case config.SourceHeader:
+		case rulefile.SourceHeader:
 			rs.headers[http.CanonicalHeaderKey(s.Name)] = true
-		case config.SourceCookie:
+		case rulefile.SourceCookie:
 			rs.headers["Cookie"] = true
-		case config.SourceIP, config.SourceQuery, config.SourcePath, config.SourceMethod, config.SourceHost,
-			config.SourceGlobal, config.SourceNone:
+		case rulefile.SourceIP, rulefile.SourceQuery, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceHost,
+			rulefile.SourceGlobal, rulefile.SourceNone:
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -53,7 +53,7 @@ func TestRoomForKeys(t *testing.T) {
 		assert.Zero(t, r.Evictions)
 	}
 
-	f, err := config.Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/h, burst: 1}]"))
+	f, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/h, burst: 1}]"))
 	require.NoError(t, err)
 	log, err := accesslog.Open([]string{many}, "")
 	require.NoError(t, err)

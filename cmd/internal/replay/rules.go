@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/cmd/internal/trace"
 	"github.com/weir-go/weir/engine"
@@ -30,7 +30,7 @@ type RulesReport struct {
 
 // RuleReport is what one rule would have done.
 type RuleReport struct {
-	Rule  *config.Rule
+	Rule  *rulefile.Rule
 	Blind string   // why the rule was not judged; "" if it was
 	Notes []string // what was judged otherwise than a server would
 	Outcome
@@ -68,11 +68,11 @@ type RulesOptions struct {
 //
 // Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
 // that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
-func RunRules(f *config.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
+func RunRules(f *rulefile.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }
 
-func replayRules(f *config.File, a attempt, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
+func replayRules(f *rulefile.File, a attempt, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	run, err := newRun(f, a, 0)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ type ruleClient struct {
 }
 
 // compile makes the middleware of the rules that can be judged from what is logged.
-func (r *rulesRun) compile(f *config.File, l *logged) error {
+func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	client := logClient{r.clients.ip}
 	all, err := rules.Compile(f, client)
 	if err != nil {

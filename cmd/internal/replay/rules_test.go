@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 func runRules(t *testing.T, rules, log string, options RulesOptions) *RulesReport {
 	t.Helper()
-	f, err := config.Parse("weir.yaml", []byte(rules))
+	f, err := rulefile.Parse("weir.yaml", []byte(rules))
 	require.NoError(t, err)
 	r, err := RunRules(f, options, accesslog.NewLog(strings.NewReader(log)))
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/suggest"
 )
 
@@ -26,7 +26,7 @@ const phoneRules = `rules:
 
 // The page of a real log fits a phone: no part of it is scrolled sideways, the tables neither.
 func TestThePageFitsAPhone(t *testing.T) {
-	f, err := config.Parse("weir.yaml", []byte(phoneRules))
+	f, err := rulefile.Parse("weir.yaml", []byte(phoneRules))
 	require.NoError(t, err)
 	log, err := accesslog.Open([]string{"../replay/testdata/apache_access_excerpt.log"}, "")
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/suggest"
 )
 
@@ -29,7 +29,7 @@ const rules = `rules:
 // made is a page of the excerpt, with suggestions.
 func made(t *testing.T) *Page {
 	t.Helper()
-	f, err := config.Parse("weir.yaml", []byte(rules))
+	f, err := rulefile.Parse("weir.yaml", []byte(rules))
 	require.NoError(t, err)
 	log, err := os.ReadFile("../replay/testdata/apache_access_excerpt.log")
 	require.NoError(t, err)

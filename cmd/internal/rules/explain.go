@@ -3,7 +3,7 @@ package rules
 import (
 	"net/http"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
@@ -45,5 +45,5 @@ func (r *Rule) Unmet(request *http.Request) (unmet []string) {
 
 // IsUnlimited reports whether the rule has a request in a tier that is unlimited: then it does not count it.
 func (r *Rule) IsUnlimited(request *http.Request) bool {
-	return r.ConstantOf(r.tierOf(request)) == config.Unlimited
+	return r.ConstantOf(r.tierOf(request)) == rulefile.Unlimited
 }

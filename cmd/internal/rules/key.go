@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/httplimit/reading"
@@ -12,7 +12,7 @@ import (
 )
 
 // partKey returns the key of one part of a rule's key: that of the first source that a request has.
-func partKey(sources config.KeyPart, client httplimit.KeyFunc, m *reading.Match) (key httplimit.KeyFunc, err error) {
+func partKey(sources rulefile.KeyPart, client httplimit.KeyFunc, m *reading.Match) (key httplimit.KeyFunc, err error) {
 	// From the last source to the first: each is what the one before falls back to.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
 		key, err = sourceKey(sources[i], client, m, key)
@@ -20,30 +20,30 @@ func partKey(sources config.KeyPart, client httplimit.KeyFunc, m *reading.Match)
 	return key, err
 }
 
-func sourceKey(s config.Source, client httplimit.KeyFunc, m *reading.Match,
+func sourceKey(s rulefile.Source, client httplimit.KeyFunc, m *reading.Match,
 	fallback httplimit.KeyFunc) (httplimit.KeyFunc, error) {
 	switch s.Kind {
-	case config.SourceHeader:
+	case rulefile.SourceHeader:
 		return httplimit.Header(s.Name, fallback)
-	case config.SourceCookie:
+	case rulefile.SourceCookie:
 		return httplimit.Cookie(s.Name, fallback)
-	case config.SourceQuery:
+	case rulefile.SourceQuery:
 		return query(s.Name, fallback), nil
-	case config.SourceIP:
+	case rulefile.SourceIP:
 		return client, nil
-	case config.SourcePath:
+	case rulefile.SourcePath:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 			return h.Key(m.KeyPath(r)), true
 		}, nil
-	case config.SourceMethod:
+	case rulefile.SourceMethod:
 		return httplimit.Method, nil
-	case config.SourceHost:
+	case rulefile.SourceHost:
 		return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 			return h.Key(spelling.Host(r.Host)), true
 		}, nil
-	case config.SourceGlobal:
+	case rulefile.SourceGlobal:
 		return httplimit.Everyone, nil
-	case config.SourceNone:
+	case rulefile.SourceNone:
 		return nil, nil // such a request the rule does not count
 	}
 	return nil, fmt.Errorf("a key of %s: there is no such source", s)
@@ -63,17 +63,17 @@ func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 }
 
 // ClientIP returns what finds the address of a client as the file says.
-func ClientIP(f *config.File) (*httplimit.ClientIP, error) {
+func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	options := prefixes(f)
 	header := ""
 	switch f.ClientIP.From {
-	case config.FromSocket:
+	case rulefile.FromSocket:
 		return httplimit.NewClientIP(options...)
-	case config.FromXForwardedFor:
+	case rulefile.FromXForwardedFor:
 		header = "X-Forwarded-For"
-	case config.FromForwarded:
+	case rulefile.FromForwarded:
 		header = "Forwarded"
-	case config.FromHeader:
+	case rulefile.FromHeader:
 		header = f.ClientIP.Header
 	}
 	for _, p := range f.TrustedProxies {
@@ -84,11 +84,11 @@ func ClientIP(f *config.File) (*httplimit.ClientIP, error) {
 
 // PeerIP returns what takes the address of the connection for the client's. It is for requests of which the client is
 // known, such as those of a log.
-func PeerIP(f *config.File) (*httplimit.ClientIP, error) {
+func PeerIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(prefixes(f)...)
 }
 
-func prefixes(f *config.File) []httplimit.IPOption {
+func prefixes(f *rulefile.File) []httplimit.IPOption {
 	return []httplimit.IPOption{
 		httplimit.IPv4Prefix(f.ClientIP.IPv4Prefix), httplimit.IPv6Prefix(f.ClientIP.IPv6Prefix),
 	}

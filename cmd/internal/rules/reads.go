@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 
 	"github.com/weir-go/weir/httplimit/reading"
 )
@@ -9,10 +9,10 @@ import (
 // Reads says what a rule looks at in a request, for requests of which not everything is known. Only headers, cookies,
 // query parameters and the host are listed: every request has the others, which are its client, method and path.
 type Reads struct {
-	Match []config.Source // to tell whether the rule is for the request
-	Key   []config.Source // to tell the bucket
-	Tier  []config.Source
-	Cost  []config.Source
+	Match []rulefile.Source // to tell whether the rule is for the request
+	Key   []rulefile.Source // to tell the bucket
+	Tier  []rulefile.Source
+	Cost  []rulefile.Source
 }
 
 // Reads returns what the rule looks at.
@@ -24,41 +24,43 @@ func (r *Rule) Reads() (all Reads) {
 	for _, part := range r.Key {
 		for _, s := range part {
 			switch s.Kind {
-			case config.SourceHeader, config.SourceCookie, config.SourceQuery, config.SourceHost:
+			case rulefile.SourceHeader, rulefile.SourceCookie, rulefile.SourceQuery, rulefile.SourceHost:
 				all.Key = append(all.Key, s)
-			case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
+			case rulefile.SourceIP, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal, rulefile.SourceNone:
 			}
 		}
 	}
 	if r.Tiers != nil {
-		all.Tier = []config.Source{header(r.Tiers.Header)}
+		all.Tier = []rulefile.Source{header(r.Tiers.Header)}
 	}
 	if r.Cost.Header != "" {
-		all.Cost = []config.Source{header(r.Cost.Header)}
+		all.Cost = []rulefile.Source{header(r.Cost.Header)}
 	}
 	return all
 }
 
 // readsOf returns what a match looks at.
-func readsOf(m *reading.Match) (all []config.Source) {
+func readsOf(m *reading.Match) (all []rulefile.Source) {
 	if len(m.Hosts) > 0 {
-		all = append(all, config.Source{Kind: config.SourceHost})
+		all = append(all, rulefile.Source{Kind: rulefile.SourceHost})
 	}
 	for _, f := range m.Headers {
 		all = append(all, header(f.Name))
 	}
 	for _, f := range m.Query {
-		all = append(all, config.Source{Kind: config.SourceQuery, Name: f.Name})
+		all = append(all, rulefile.Source{Kind: rulefile.SourceQuery, Name: f.Name})
 	}
 	return all
 }
 
 // ExemptReads returns what the exemptions of a file look at.
-func ExemptReads(f *config.File) (all []config.Source) {
+func ExemptReads(f *rulefile.File) (all []rulefile.Source) {
 	for i := range f.Exempt {
 		all = append(all, readsOf(&f.Exempt[i])...)
 	}
 	return all
 }
 
-func header(name string) config.Source { return config.Source{Kind: config.SourceHeader, Name: name} }
+func header(name string) rulefile.Source {
+	return rulefile.Source{Kind: rulefile.SourceHeader, Name: name}
+}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/httplimit/reading"
@@ -18,7 +18,7 @@ import (
 
 // A Rule is a rule of a file with its key compiled.
 type Rule struct {
-	*config.Rule
+	*rulefile.Rule
 	parts  []httplimit.KeyFunc // of the key
 	index  *reading.Index      // of all rules
 	number int                 // in it
@@ -32,7 +32,7 @@ type Client interface {
 }
 
 // Compile compiles the rules of a file, in their order. An error is one that [config.Parse] would have found.
-func Compile(f *config.File, client Client) ([]*Rule, error) {
+func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	matches := make([]*reading.Match, len(f.Rules))
 	for i := range f.Rules {
 		matches[i] = &f.Rules[i].Match
@@ -69,7 +69,7 @@ func (r *Rule) Limit() httplimit.Limit {
 }
 
 // Exempt returns what tells the requests that no rule of the file is for, for [httplimit.Skip]; nil if there are none.
-func Exempt(f *config.File, client Client) func(*http.Request) bool {
+func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 	if len(f.Exempt) == 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (r *Rule) KeyTexts(request *http.Request) []string {
 }
 
 // cost returns how many tokens a request takes; nil for one.
-func cost(c config.Cost) func(*http.Request) uint64 {
+func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	switch {
 	case c.Header != "":
 		return func(r *http.Request) uint64 {
@@ -111,7 +111,7 @@ func cost(c config.Cost) func(*http.Request) uint64 {
 
 // isFor reports whether the rule has anything to do with a request. With a request that is unlimited it has not.
 func (r *Rule) isFor(request *http.Request) bool {
-	return r.index.Meets(r.number, request, r.client) && r.ConstantOf(r.tierOf(request)) != config.Unlimited
+	return r.index.Meets(r.number, request, r.client) && r.ConstantOf(r.tierOf(request)) != rulefile.Unlimited
 }
 
 // denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).
@@ -119,12 +119,12 @@ const denied = math.MaxInt
 
 // tier returns under which tier of the limiter a request is; nil for always 0.
 func (r *Rule) tier() func(*http.Request) int {
-	if r.Tiers == nil && r.Constant == config.Counted {
+	if r.Tiers == nil && r.Constant == rulefile.Counted {
 		return nil
 	}
 	return func(request *http.Request) int {
 		tier := r.tierOf(request)
-		if r.ConstantOf(tier) == config.Denied {
+		if r.ConstantOf(tier) == rulefile.Denied {
 			return denied
 		}
 		return tier
@@ -148,7 +148,7 @@ func valueOf(r *http.Request, name string) string {
 	return ""
 }
 
-func refund(s config.Statuses) func(*http.Request, int) bool {
+func refund(s rulefile.Statuses) func(*http.Request, int) bool {
 	if len(s) == 0 {
 		return nil
 	}

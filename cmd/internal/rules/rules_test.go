@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits"
@@ -17,7 +17,7 @@ import (
 // compile returns the rules of a file.
 func compile(t *testing.T, text string) []*Rule {
 	t.Helper()
-	file, err := config.Parse("weir.yaml", []byte(text))
+	file, err := rulefile.Parse("weir.yaml", []byte(text))
 	require.NoError(t, err)
 	ip, err := ClientIP(file)
 	require.NoError(t, err)
@@ -167,13 +167,13 @@ rules:
     cost: {header: X-Cost, max: 2}
     tiers: {header: X-Plan, values: {gold: {burst: 20}}}
   - {name: nothing, rate: 1/s, match: {path: /a}}`)
-	host := config.Source{Kind: config.SourceHost}
+	host := rulefile.Source{Kind: rulefile.SourceHost}
 	assert.Equal(t, Reads{
-		Match: []config.Source{host, header("X-Env"), {Kind: config.SourceQuery, Name: "q"}, header("X-No")},
-		Key: []config.Source{host, {Kind: config.SourceCookie, Name: "id"}, header("X-Key"),
-			{Kind: config.SourceQuery, Name: "p"}},
-		Tier: []config.Source{header("X-Plan")},
-		Cost: []config.Source{header("X-Cost")},
+		Match: []rulefile.Source{host, header("X-Env"), {Kind: rulefile.SourceQuery, Name: "q"}, header("X-No")},
+		Key: []rulefile.Source{host, {Kind: rulefile.SourceCookie, Name: "id"}, header("X-Key"),
+			{Kind: rulefile.SourceQuery, Name: "p"}},
+		Tier: []rulefile.Source{header("X-Plan")},
+		Cost: []rulefile.Source{header("X-Cost")},
 	}, all[0].Reads())
 	assert.Equal(t, Reads{}, all[1].Reads())
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // Typed returns a request that has the key which a person wrote, one text for each part of the rule's key: the key of
@@ -24,33 +24,33 @@ func (r *Rule) Typed(texts []string) *http.Request {
 }
 
 // meant returns the source of a part that a text is for.
-func meant(sources config.KeyPart, text string) config.Source {
+func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	_, err := netip.ParseAddr(text)
-	if last := sources[len(sources)-1]; last.Kind == config.SourceIP && err == nil {
+	if last := sources[len(sources)-1]; last.Kind == rulefile.SourceIP && err == nil {
 		return last
 	}
 	return sources[0]
 }
 
 // write puts the text where the source is read from.
-func write(r *http.Request, s config.Source, text string) {
+func write(r *http.Request, s rulefile.Source, text string) {
 	switch s.Kind {
-	case config.SourceIP:
+	case rulefile.SourceIP:
 		r.RemoteAddr = text
-	case config.SourceHeader:
+	case rulefile.SourceHeader:
 		r.Header.Set(s.Name, text)
-	case config.SourceCookie:
+	case rulefile.SourceCookie:
 		r.AddCookie(&http.Cookie{Name: s.Name, Value: text})
-	case config.SourceQuery:
+	case rulefile.SourceQuery:
 		values := r.URL.Query()
 		values.Set(s.Name, text)
 		r.URL.RawQuery = values.Encode()
-	case config.SourcePath:
+	case rulefile.SourcePath:
 		r.URL.Path = text
-	case config.SourceMethod:
+	case rulefile.SourceMethod:
 		r.Method = text
-	case config.SourceHost:
+	case rulefile.SourceHost:
 		r.Host = text
-	case config.SourceGlobal, config.SourceNone: // read from nowhere
+	case rulefile.SourceGlobal, rulefile.SourceNone: // read from nowhere
 	}
 }

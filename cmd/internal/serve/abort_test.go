@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // unheeding is an upstream that answers when a test lets it, and sends the body when it lets it again. It stops when
@@ -43,7 +43,7 @@ func unheeding(let chan struct{}) roundTripper {
 func TestAClientThatHangsUp(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint(ignored), func(t *testing.T) {
-			file, err := config.Parse("weir.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\n"+
+			file, err := rulefile.Parse("weir.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\n"+
 				"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: %v}\n"+
 				"rules: [{name: a, concurrency: 1, max_keys: 100}]\n", ignored))
 			require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestAClientThatHangsUp(t *testing.T) {
 // TestAClientThatHangsUpAmidItsBody keeps its place with ignore_client_abort until the upstream answers, too, which may
 // be at work since it has the header, or response_timeout is over.
 func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
+	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+
 		"rules: [{name: a, concurrency: 1, max_keys: 100}]\n"))
 	require.NoError(t, err)

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits"
 )
 
 // observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
 // counters go on, else a new one. fresh reports which.
-func (s *Server) observer(f *config.File, before *generation) (a *admin.Admin, fresh bool, err error) {
+func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {
 	case want == nil:
@@ -85,9 +85,9 @@ func (g *generation) shownRules() []admin.Rule {
 }
 
 // partLabels names the parts of a key that a person types. A global key has none.
-func partLabels(key config.Key) (labels []string) {
+func partLabels(key rulefile.Key) (labels []string) {
 	for _, part := range key {
-		if part[0].Kind != config.SourceGlobal {
+		if part[0].Kind != rulefile.SourceGlobal {
 			labels = append(labels, part.String())
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/httplimit/reading"
@@ -21,15 +21,15 @@ type fieldsRead struct {
 	path    bool
 }
 
-func newFieldsRead(f *config.File, all []*rules.Rule) fieldsRead {
-	read := fieldsRead{path: f.AmbiguousPaths == config.AmbiguousRefuse}
+func newFieldsRead(f *rulefile.File, all []*rules.Rule) fieldsRead {
+	read := fieldsRead{path: f.AmbiguousPaths == rulefile.AmbiguousRefuse}
 	for _, s := range rules.ExemptReads(f) {
-		read.host = read.host || s.Kind == config.SourceHost
+		read.host = read.host || s.Kind == rulefile.SourceHost
 	}
 	for _, rule := range all {
 		reads := rule.Reads()
 		for _, s := range reads.Match {
-			read.host = read.host || s.Kind == config.SourceHost // of headers it reads all values
+			read.host = read.host || s.Kind == rulefile.SourceHost // of headers it reads all values
 		}
 		for _, s := range slices.Concat(reads.Key, reads.Tier, reads.Cost) {
 			read.add(s)
@@ -38,23 +38,23 @@ func newFieldsRead(f *config.File, all []*rules.Rule) fieldsRead {
 	return read
 }
 
-func (read *fieldsRead) add(s config.Source) {
+func (read *fieldsRead) add(s rulefile.Source) {
 	switch s.Kind {
-	case config.SourceHost:
+	case rulefile.SourceHost:
 		read.host = true
-	case config.SourceHeader:
+	case rulefile.SourceHeader:
 		if !slices.Contains(read.headers, s.Name) {
 			read.headers = append(read.headers, s.Name)
 		}
-	case config.SourceCookie:
+	case rulefile.SourceCookie:
 		if !slices.Contains(read.cookies, s.Name) {
 			read.cookies = append(read.cookies, s.Name)
 		}
-	case config.SourceQuery:
+	case rulefile.SourceQuery:
 		if !slices.Contains(read.query, s.Name) {
 			read.query = append(read.query, s.Name)
 		}
-	case config.SourceIP, config.SourcePath, config.SourceMethod, config.SourceGlobal, config.SourceNone:
+	case rulefile.SourceIP, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal, rulefile.SourceNone:
 	}
 }
 

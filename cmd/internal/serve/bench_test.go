@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/proxy"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
@@ -47,7 +47,7 @@ func bareProxy(t testing.TB, upstream string, transport http.RoundTripper) http.
 
 // startWeir returns weir with a rule for all requests.
 func startWeir(t testing.TB, upstream string, by func(proxy.Target, http.RoundTripper) http.RoundTripper) *Server {
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstream: \""+upstream+"\"\n"+
+	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstream: \""+upstream+"\"\n"+
 		"rules: [{name: clients, key: \"header:X-Client\", rate: 1000000/s, burst: 1000000, max_keys: 1000}]\n"))
 	require.NoError(t, err)
 	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler), Transport: by})

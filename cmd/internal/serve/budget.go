@@ -3,7 +3,7 @@ package serve
 import (
 	"log/slog"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // A budget divides the files that the process may have open. A connection is a file, to a client or to an upstream.
@@ -29,7 +29,7 @@ const (
 )
 
 // newBudget divides so many files, 0 for no bound.
-func newBudget(files uint64, f *config.File) budget {
+func newBudget(files uint64, f *rulefile.File) budget {
 	most := int64(f.Server.MaxConnections)
 	b := budget{administrators: maxReserve / 2}
 	if files == 0 {
@@ -39,7 +39,7 @@ func newBudget(files uint64, f *config.File) budget {
 	reserve := min(max(int64(files)/8, minReserve), maxReserve)
 	b.administrators = reserve / 2
 	rest := max(int64(files)-reserve, 2)
-	if most == config.ByOpenFiles {
+	if most == rulefile.ByOpenFiles {
 		most = rest / 2
 	}
 	b.divide(most, f)
@@ -51,7 +51,7 @@ func newBudget(files uint64, f *config.File) budget {
 }
 
 // divide gives connections to clients, to proxies that ask, and to clients of Redis.
-func (b *budget) divide(most int64, f *config.File) {
+func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients, b.decisions, b.redis = most, most, most
 	parts := int64(0)
 	for _, is := range []bool{len(f.Listen) > 0, f.Decide != nil, f.Redis != nil} {
@@ -83,7 +83,7 @@ const (
 
 // perClient returns how many connections one client may have, of so many; 0 for no bound.
 func perClient(said int, all int64) int64 {
-	if said != config.ByShare {
+	if said != rulefile.ByShare {
 		return int64(said)
 	}
 	if all <= minPerClient {
@@ -93,7 +93,7 @@ func perClient(said int, all int64) int64 {
 }
 
 // bound sets the bounds of connections to what a file says.
-func (s *Server) bound(f *config.File) {
+func (s *Server) bound(f *rulefile.File) {
 	b := newBudget(s.config.OpenFiles, f)
 	b.warn(s.config.OpenFiles, s.config.Log)
 	s.connections[clients].Bound(b.clients, perClient(f.Server.MaxConnectionsPerClient, b.clients))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 func TestBudgets(t *testing.T) {
@@ -16,24 +16,24 @@ func TestBudgets(t *testing.T) {
 		maxConnections int
 		want           budget
 	}{
-		{0, config.ByOpenFiles, budget{administrators: 128}},
+		{0, rulefile.ByOpenFiles, budget{administrators: 128}},
 		{0, 100, budget{100, 100, 100, 0, 128}},
-		{256, config.ByOpenFiles, budget{112, 112, 112, 112, 16}},
-		{1024, config.ByOpenFiles, budget{448, 448, 448, 448, 64}},
-		{20_300, config.ByOpenFiles, budget{10_022, 10_022, 10_022, 10_022, 128}},
-		{1_048_576, config.ByOpenFiles, budget{524_160, 524_160, 524_160, 524_160, 128}},
+		{256, rulefile.ByOpenFiles, budget{112, 112, 112, 112, 16}},
+		{1024, rulefile.ByOpenFiles, budget{448, 448, 448, 448, 64}},
+		{20_300, rulefile.ByOpenFiles, budget{10_022, 10_022, 10_022, 10_022, 128}},
+		{1_048_576, rulefile.ByOpenFiles, budget{524_160, 524_160, 524_160, 524_160, 128}},
 		{1024, 800, budget{800, 800, 800, 96, 64}},
 		{1024, 10_000, budget{10_000, 10_000, 10_000, 1, 64}},
 		{1024, 0, budget{0, 0, 0, 896, 64}},
-		{8, config.ByOpenFiles, budget{1, 1, 1, 1, 16}},
+		{8, rulefile.ByOpenFiles, budget{1, 1, 1, 1, 16}},
 	} {
-		f := &config.File{Server: config.Server{MaxConnections: c.maxConnections}, Listen: make([]config.Listener, 1)}
+		f := &rulefile.File{Server: rulefile.Server{MaxConnections: c.maxConnections}, Listen: make([]rulefile.Listener, 1)}
 		assert.Equal(t, c.want, newBudget(c.files, f), "%+v", c)
 	}
-	both := &config.File{Listen: make([]config.Listener, 1), Decide: &config.Decide{}}
+	both := &rulefile.File{Listen: make([]rulefile.Listener, 1), Decide: &rulefile.Decide{}}
 	both.Server.MaxConnections = 801
 	assert.Equal(t, budget{401, 400, 400, 95, 64}, newBudget(1024, both))
-	both.Redis = &config.Redis{}
+	both.Redis = &rulefile.Redis{}
 	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 

@@ -6,9 +6,9 @@ import (
 	"net/http"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/cmd/internal/refcount"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits/live"
@@ -18,10 +18,10 @@ import (
 // build makes the generation of a file. What it can use of the one before it takes over, and
 // changes says what becomes of the limiters; it is corrected where a limiter does not take the new numbers
 // after all. On an error everything is as before.
-func (s *Server) build(file *config.File, before *generation, changes *config.Changes,
+func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
-		limiters: map[string]*live.Limiter{}, counted: map[string]*config.Rule{},
+		limiters: map[string]*live.Limiter{}, counted: map[string]*rulefile.Rule{},
 		stored: map[string]*refcount.Value[*redislimit.Limiter]{},
 	}}
 	if before.handler != nil {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
 )
@@ -48,7 +48,7 @@ func startDoor(env *conformance.Env, c conformance.Config) (conformance.Server, 
 		return nil, err
 	}
 	a.server, err = Start(Config{
-		File: file, Load: func() (*config.File, error) { return config.Load(a.path) }, Log: slog.New(slog.DiscardHandler),
+		File: file, Load: func() (*rulefile.File, error) { return rulefile.Load(a.path) }, Log: slog.New(slog.DiscardHandler),
 		LimiterOptions: []engine.Option{engine.ClockFunc(env.Now)}, Clock: env.Now,
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func startDoor(env *conformance.Env, c conformance.Config) (conformance.Server, 
 }
 
 // write writes the rule file, and keeps the limits for the commands.
-func (a *asking) write(c conformance.Config) (*config.File, error) {
+func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
 		case len(c.Limits) > 1 && l.Path == "":
@@ -103,7 +103,7 @@ func (a *asking) write(c conformance.Config) (*config.File, error) {
 	a.mu.Lock()
 	a.limits = c.Limits
 	a.mu.Unlock()
-	return config.Load(a.path)
+	return rulefile.Load(a.path)
 }
 
 func (a *asking) Reload(c conformance.Config) error {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/internal/conformance/overhttp"
@@ -76,7 +76,7 @@ func (s *conforming) start(c conformance.Config) error {
 	file, err := s.write(c)
 	if err == nil {
 		s.Server, err = Start(Config{
-			File: file, Load: func() (*config.File, error) { return config.Load(s.path) }, Log: slog.New(slog.DiscardHandler),
+			File: file, Load: func() (*rulefile.File, error) { return rulefile.Load(s.path) }, Log: slog.New(slog.DiscardHandler),
 			LimiterOptions: []engine.Option{engine.ClockFunc(s.now)}, Clock: s.now,
 		})
 	}
@@ -104,7 +104,7 @@ func (s *conforming) start(c conformance.Config) error {
 	return nil
 }
 
-func (s *conforming) write(c conformance.Config) (*config.File, error) {
+func (s *conforming) write(c conformance.Config) (*rulefile.File, error) {
 	text, err := ruleFile(c, s.to)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *conforming) write(c conformance.Config) (*config.File, error) {
 	if err := os.Rename(s.path+"~", s.path); err != nil {
 		return nil, err
 	}
-	return config.Load(s.path)
+	return rulefile.Load(s.path)
 }
 
 func (s *conforming) Reload(c conformance.Config) (err error) {

@@ -7,27 +7,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // A cors lets pages of other origins read answers, refusals included, and answers their preflights. A preflight is
 // answered here and never passed on, so that it need not be counted.
 type cors struct {
-	config.CORS
+	rulefile.CORS
 	methods, headers, expose, maxAge string
 }
 
 // limitFields are the fields of answers that limits write, beside Retry-After.
-var limitFields = map[config.Headers][]string{
-	config.HeadersIETF:    {"RateLimit", "RateLimit-Policy"},
-	config.HeadersLegacy:  {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"},
-	config.HeadersDraft06: {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"},
-	config.HeadersBoth: {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining",
+var limitFields = map[rulefile.Headers][]string{
+	rulefile.HeadersIETF:    {"RateLimit", "RateLimit-Policy"},
+	rulefile.HeadersLegacy:  {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"},
+	rulefile.HeadersDraft06: {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"},
+	rulefile.HeadersBoth: {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining",
 		"X-RateLimit-Reset"},
 }
 
 // newCORS returns what the file says, nil for nothing.
-func newCORS(f *config.File) *cors {
+func newCORS(f *rulefile.File) *cors {
 	if f.CORS == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Package serve is the program as a server: what a rule file says, over HTTP and Redis' protocol.
 //
 // The endpoints (endpoint.go) are the addresses of the rule file with what they serve. Package listen opens them,
-// bounds their connections as budget.go says, and speaks HTTP there; package respdoor speaks Redis' protocol
+// bounds their connections as budget.go says, and speaks HTTP there; package resp speaks Redis' protocol
 // (redis.go).
 //
 // A request goes to the present generation (generation.go), which is everything that was made of one rule file: the

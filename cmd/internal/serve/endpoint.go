@@ -5,9 +5,9 @@ import (
 	"crypto/tls"
 	"net/http"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
-	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/cmd/internal/resp"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // What endpoints serve.
@@ -19,7 +19,7 @@ const (
 )
 
 // endpoints returns all endpoints of a file.
-func endpoints(f *config.File) (all []listen.Endpoint) {
+func endpoints(f *rulefile.File) (all []listen.Endpoint) {
 	untimed := httpSettings(&f.Server)
 	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles last
 	for _, l := range f.Listen {
@@ -32,15 +32,15 @@ func endpoints(f *config.File) (all []listen.Endpoint) {
 		all = append(all, endpoint(redisClients, f.Redis.Listener(), listen.HTTP{}))
 	}
 	if f.Admin != nil {
-		all = append(all, endpoint(administrators, config.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, untimed))
+		all = append(all, endpoint(administrators, rulefile.Listener{Address: f.Admin.Address, Mode: f.Admin.Mode}, untimed))
 	}
 	return all
 }
 
-func endpoint(r listen.Role, l config.Listener, settings listen.HTTP) listen.Endpoint {
+func endpoint(r listen.Role, l rulefile.Listener, settings listen.HTTP) listen.Endpoint {
 	settings.H2C = l.H2C
 	e := listen.Endpoint{
-		Role: r, Address: l.Address, Mode: cmp.Or(l.Mode, config.DefaultMode), ProxyProtocol: l.ProxyProtocol,
+		Role: r, Address: l.Address, Mode: cmp.Or(l.Mode, rulefile.DefaultMode), ProxyProtocol: l.ProxyProtocol,
 		ReusePort: l.ReusePort, HTTP: settings,
 	}
 	if l.TLS != nil {
@@ -49,7 +49,7 @@ func endpoint(r listen.Role, l config.Listener, settings listen.HTTP) listen.End
 	return e
 }
 
-func httpSettings(s *config.Server) listen.HTTP {
+func httpSettings(s *rulefile.Server) listen.HTTP {
 	return listen.HTTP{
 		ReadHeaderTimeout: s.ReadHeaderTimeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.WriteTimeout,
 		SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, MaxHeaderBytes: s.MaxHeaderBytes,
@@ -73,7 +73,7 @@ func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 // protocol returns what answers the connections of an endpoint; over is TLS, nil for none.
 func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
-		return &respdoor.Server{
+		return &resp.Server{
 			Settings: s.redisSettings, TLS: over, Counters: &s.redis, Version: s.config.Version,
 		}
 	}

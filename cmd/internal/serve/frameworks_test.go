@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
@@ -104,7 +104,7 @@ func startFramework(t *testing.T, program []string) string {
 
 func testFramework(t *testing.T, upstream string) {
 	s := start(t, "upstream: "+upstream+"\n"+frameworkRules)
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+frameworkRules))
+	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+frameworkRules))
 	require.NoError(t, err)
 	ip, err := rules.ClientIP(file)
 	require.NoError(t, err)

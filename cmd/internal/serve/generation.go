@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/cmd/internal/refcount"
-	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/cmd/internal/resp"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits/live"
@@ -20,12 +20,12 @@ import (
 // A generation is what was made of one rule file. It lives until the last request that it got has
 // been answered.
 type generation struct {
-	file   *config.File
+	file   *rulefile.File
 	number uint64 // from 0
 	held
 	front
-	redis *respdoor.Settings // nil where no client of Redis is served
-	shown []admin.Rule       // to the administrator
+	redis *resp.Settings // nil where no client of Redis is served
+	shown []admin.Rule   // to the administrator
 
 	users atomic.Int64 // requests under way, and one for being the present generation
 	ended func()
@@ -34,7 +34,7 @@ type generation struct {
 // held is what a generation may share with those beside it.
 type held struct {
 	limiters   map[string]*live.Limiter                        // by the name of the rule
-	counted    map[string]*config.Rule                         // of limiters: the rule when it last counted requests
+	counted    map[string]*rulefile.Rule                       // of limiters: the rule when it last counted requests
 	store      *refcount.Value[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcount.Value[*redislimit.Limiter] // those that are, by the name of the rule
 	redisTable *live.Limiter                                   // nil where no client of Redis is served

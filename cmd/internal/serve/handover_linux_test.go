@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // succeed starts another server with the sockets of r, as the next process does, and lets r end.
@@ -249,9 +249,9 @@ func TestReusePort(t *testing.T) {
 	assert.Equal(t, "200", second.statuses(1))
 }
 
-func parsed(t *testing.T, text string) *config.File {
+func parsed(t *testing.T, text string) *rulefile.File {
 	t.Helper()
-	file, err := config.Parse("weir.yaml", []byte(text))
+	file, err := rulefile.Parse("weir.yaml", []byte(text))
 	require.NoError(t, err)
 	return file
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/internal/hostile"
 )
 
@@ -40,7 +40,7 @@ func sixtyFourRules() string {
 
 // deciding returns what decides on a request as ServeHTTP does.
 func deciding(t testing.TB) func(r *http.Request) int {
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+sixtyFourRules()))
+	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+sixtyFourRules()))
 	require.NoError(t, err)
 	server, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -5,7 +5,7 @@ import (
 	"net/textproto"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // dropPerHop removes the fields that a request's Connection names: they are for this hop alone (RFC 9110, section
@@ -13,7 +13,7 @@ import (
 // bucket of its own choice by a key that the server does not get.
 //
 // The fields in which a trusted proxy tells the client's address stay: a proxy may pass its client's Connection on.
-func dropPerHop(r *http.Request, ip config.ClientIP) {
+func dropPerHop(r *http.Request, ip rulefile.ClientIP) {
 	for _, line := range r.Header["Connection"] {
 		for more := line != "keep-alive" && line != "close"; more; {
 			var name string

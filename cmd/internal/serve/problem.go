@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/httplimit"
 )
 
 // fail answers a request that cannot be served, in the format of refusals.
-func fail(w http.ResponseWriter, r *http.Request, body config.Body, status int, detail string) {
+func fail(w http.ResponseWriter, r *http.Request, body rulefile.Body, status int, detail string) {
 	if x := exchangeOf(r); x != nil {
 		x.by = byWeir
 	}
@@ -23,7 +23,7 @@ func fail(w http.ResponseWriter, r *http.Request, body config.Body, status int, 
 		Status int    `json:"status"`
 		Detail string `json:"detail"`
 	}{"about:blank", http.StatusText(status), status, detail})
-	if body == config.BodyJSON {
+	if body == rulefile.BodyJSON {
 		contentType, value = "application/json", struct {
 			Error string `json:"error"`
 		}{detail}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-go/weir/cmd/internal/config"
-	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/cmd/internal/resp"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/limits/live"
 )
 
 // redisSettings returns those of the present generation, which is left by them; nil if there are none.
-func (s *Server) redisSettings() *respdoor.Settings {
+func (s *Server) redisSettings() *resp.Settings {
 	g := s.enter()
 	if g == nil {
 		return nil
@@ -23,7 +23,7 @@ func (s *Server) redisSettings() *respdoor.Settings {
 }
 
 // openRedis puts what clients of Redis are answered by into g: the table that there was, or a new one.
-func (s *Server) openRedis(g, before *generation, changes *config.Changes) error {
+func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) error {
 	want := g.file.Redis
 	if want == nil {
 		return nil
@@ -33,15 +33,15 @@ func (s *Server) openRedis(g, before *generation, changes *config.Changes) error
 		return fmt.Errorf("redis: %w", err)
 	}
 	switch changes.RedisTable {
-	case config.Keep, config.Adjust:
+	case rulefile.Keep, rulefile.Adjust:
 		g.redisTable = before.redisTable.Acquire()
-	case config.Carry, config.Add, config.Replace:
+	case rulefile.Carry, rulefile.Add, rulefile.Replace:
 		limiter, err := s.newRedisLimiter(want)
 		if err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}
 		g.redisTable = live.New(limiter)
-		if changes.RedisTable == config.Carry {
+		if changes.RedisTable == rulefile.Carry {
 			next, err := before.redisTable.Replace(limiter)
 			if err != nil {
 				return fmt.Errorf("redis: %w", err)
@@ -49,7 +49,7 @@ func (s *Server) openRedis(g, before *generation, changes *config.Changes) error
 			g.redisTable = next
 		}
 	}
-	g.redis = &respdoor.Settings{
+	g.redis = &resp.Settings{
 		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
 		IdleTimeout: want.IdleTimeout, Leave: g.leave,
 	}

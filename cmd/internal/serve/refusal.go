@@ -7,19 +7,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
 
 // A look is how a rule's refusals look, with its template.
 type look struct {
-	config.Refusal
-	body config.Template // nil for the usual body
+	rulefile.Refusal
+	body rulefile.Template // nil for the usual body
 }
 
 // refusals returns what answers refused requests as the file says, none if it says nothing.
-func refusals(f *config.File) ([]httplimit.Option, error) {
+func refusals(f *rulefile.File) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {
 		rule := &f.Rules[i]
@@ -66,7 +66,7 @@ func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Res
 		res.Answer(w, r, status)
 		return
 	}
-	values := config.RefusalValues{Rule: c.Name(), Status: status, Limit: c.Decision.Limit, Remaining: c.Decision.Remaining}
+	values := rulefile.RefusalValues{Rule: c.Name(), Status: status, Limit: c.Decision.Limit, Remaining: c.Decision.Remaining}
 	if wait := res.RetryAfter(); wait == engine.Never {
 		values.Never = true
 	} else {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // Reload reads the rule file again and puts it in force. No connection is dropped, and no bucket is filled unless the
@@ -23,7 +23,7 @@ func (s *Server) Reload() error {
 	defer done()
 	file, err := s.config.Load()
 	if err == nil {
-		var changes *config.Changes
+		var changes *rulefile.Changes
 		if changes, err = s.replace(file); err == nil {
 			s.note(nil)
 			lines := changes.Lines()
@@ -52,14 +52,14 @@ func (s *Server) Reload() error {
 var errStopped = errors.New("the server is stopping")
 
 // replace puts the generation of a file in place of the present one.
-func (s *Server) replace(file *config.File) (*config.Changes, error) {
+func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
 	if s.life.stopped {
 		return nil, errStopped
 	}
 	before := s.current.Load()
-	changes := config.Diff(before.file, file)
+	changes := rulefile.Diff(before.file, file)
 	sockets, err := s.sockets.Prepare(endpoints(file))
 	if err != nil {
 		return nil, err

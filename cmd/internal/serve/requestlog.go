@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
@@ -14,13 +14,13 @@ import (
 // A requestLog writes the access log and the refusal log of a generation. Neither has a query, a header or a key: they
 // may be secrets.
 type requestLog struct {
-	settings config.Log
+	settings rulefile.Log
 	ip       *httplimit.ClientIP
 	matches  map[string]string // what a rule is for, by its name
 	log      *slog.Logger
 }
 
-func newRequestLog(f *config.File, ip *httplimit.ClientIP, log *slog.Logger) *requestLog {
+func newRequestLog(f *rulefile.File, ip *httplimit.ClientIP, log *slog.Logger) *requestLog {
 	l := &requestLog{settings: f.Log, ip: ip, matches: map[string]string{}, log: log}
 	for i := range f.Rules {
 		l.matches[f.Rules[i].Name] = f.Rules[i].Match.String()
@@ -29,7 +29,7 @@ func newRequestLog(f *config.File, ip *httplimit.ClientIP, log *slog.Logger) *re
 }
 
 // isSampled reports, by chance, whether a request has a line.
-func isSampled(s config.Sample) bool { return s == 1 || s > 1 && rand.Uint32N(uint32(s)) == 0 }
+func isSampled(s rulefile.Sample) bool { return s == 1 || s > 1 && rand.Uint32N(uint32(s)) == 0 }
 
 // answered writes a line of the access log.
 func (l *requestLog) answered(x *exchange, r *http.Request) {

@@ -3,12 +3,12 @@ package serve
 import (
 	"net/http"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // routes passes each request to the first route that matches it.
 type routes struct {
-	file     *config.File
+	file     *rulefile.File
 	routed   []http.Handler // of file.Routes
 	fallback http.Handler   // of all other requests; nil for none
 }

@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/limits/live"
 )
 
@@ -9,22 +9,22 @@ import (
 // changed, also in a file that other processes have.
 //
 // A rule that counts no request (rate: 0, rate: unlimited) keeps the limiter that it had, for when it counts again.
-func (s *Server) limiter(g, before *generation, rule *config.Rule, change *config.RuleChange) (undo []ruleLimits, err error) {
+func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {
 	old := before.limiters[rule.Name]
 	g.counted[rule.Name] = rule
-	if was := before.counted[rule.Name]; old != nil && change.Limit != config.Replace {
+	if was := before.counted[rule.Name]; old != nil && change.Limit != rulefile.Replace {
 		switch {
 		case !rule.Counts():
 			g.limiters[rule.Name], g.counted[rule.Name] = old.Acquire(), was
 			return nil, nil
 		case was.Counts():
 			others := change.Other
-			*change = config.Compare(was, rule)
+			*change = rulefile.Compare(was, rule)
 			change.Other = others
 		default:
-			change.Limit = config.Add
+			change.Limit = rulefile.Add
 		}
-		if change.Limit == config.Keep || change.Limit == config.Adjust {
+		if change.Limit == rulefile.Keep || change.Limit == rulefile.Adjust {
 			if undo, err = adjust(old, rule, change); err == nil {
 				g.limiters[rule.Name] = old.Acquire()
 				return undo, nil
@@ -32,7 +32,7 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 			if rule.State != "" { // a new limiter would have the same file
 				return nil, &LimiterError{rule.Name, err}
 			}
-			change.Limit, change.Reason = config.Carry, "the limiter does not take the new numbers: "+err.Error()
+			change.Limit, change.Reason = rulefile.Carry, "the limiter does not take the new numbers: "+err.Error()
 		}
 	}
 	had := policiesIn(rule.State)
@@ -44,7 +44,7 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 	if had != nil {
 		undo = []ruleLimits{{rule.Name, limiter.Limiter, had}}
 	}
-	if change.Limit == config.Carry {
+	if change.Limit == rulefile.Carry {
 		if err := old.HandOver(limiter); err != nil {
 			return nil, &LimiterError{rule.Name, err}
 		}
@@ -53,10 +53,10 @@ func (s *Server) limiter(g, before *generation, rule *config.Rule, change *confi
 }
 
 // adjust gives the limiter of a rule the numbers that the rule has now.
-func adjust(l *live.Limiter, rule *config.Rule, change *config.RuleChange) ([]ruleLimits, error) {
+func adjust(l *live.Limiter, rule *rulefile.Rule, change *rulefile.RuleChange) ([]ruleLimits, error) {
 	limits := limitsOf(rule, l)
 	change.Correct(rule, limits.had)
-	if change.Limit == config.Keep {
+	if change.Limit == rulefile.Keep {
 		return nil, nil
 	}
 	return []ruleLimits{limits}, limits.limiter.SetPolicy(rule.Policy, rule.TierPolicies()...)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
 )
@@ -39,7 +39,7 @@ func adjustableOf(l *live.Limiter) adjustable {
 }
 
 // limitsOf returns those that the limiter of a rule has now. Another process may have changed those in a file.
-func limitsOf(rule *config.Rule, l *live.Limiter) ruleLimits {
+func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
 	of := adjustableOf(l)
 	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }

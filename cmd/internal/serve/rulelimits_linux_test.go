@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/sharedfile"
 )
@@ -111,7 +111,7 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	})}
 	s.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
 	s.write(numbered(dir, 100, "- {name: broken, rate: 1/h, max_keys: 100}\n"))
-	file, err := config.Load(s.path)
+	file, err := rulefile.Load(s.path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file.Rules[1].State, []byte("no table"), 0o600))
 	err = s.Reload()

@@ -3,7 +3,7 @@ package serve
 import (
 	"net/http"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits"
@@ -33,22 +33,22 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 }
 
 // styles are the header styles of a rule file.
-var styles = map[config.Headers]httplimit.HeaderStyle{
-	config.HeadersIETF:    httplimit.IETF,
-	config.HeadersLegacy:  httplimit.Legacy,
-	config.HeadersDraft06: httplimit.Draft06,
-	config.HeadersBoth:    httplimit.IETF | httplimit.Legacy,
-	config.HeadersNone:    httplimit.NoHeaders,
+var styles = map[rulefile.Headers]httplimit.HeaderStyle{
+	rulefile.HeadersIETF:    httplimit.IETF,
+	rulefile.HeadersLegacy:  httplimit.Legacy,
+	rulefile.HeadersDraft06: httplimit.Draft06,
+	rulefile.HeadersBoth:    httplimit.IETF | httplimit.Legacy,
+	rulefile.HeadersNone:    httplimit.NoHeaders,
 }
 
 // answerOptions say how answers look.
-func answerOptions(f *config.File) ([]httplimit.Option, error) {
+func answerOptions(f *rulefile.File) ([]httplimit.Option, error) {
 	options, err := refusals(f)
 	if err != nil {
 		return nil, err
 	}
 	options = append(options, httplimit.Headers(styles[f.Headers]))
-	if f.Response.Body == config.BodyJSON {
+	if f.Response.Body == rulefile.BodyJSON {
 		options = append(options, httplimit.Body(httplimit.PlainJSON))
 	}
 	if f.Response.RetryJitter > 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/proxy"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/leakcheck"
 	"github.com/weir-go/weir/internal/testlog"
@@ -78,7 +78,7 @@ func startInheriting(t *testing.T, path string, inherited *listen.Inherited) *ru
 		t: t, path: path, clock: newClock(), log: &testlog.Log{},
 		asleep: make(chan time.Duration), wake: make(chan time.Duration),
 	}
-	load := func() (*config.File, error) { return config.Load(r.path) }
+	load := func() (*rulefile.File, error) { return rulefile.Load(r.path) }
 	file, err := load()
 	require.NoError(t, err)
 	r.Server, err = Start(Config{

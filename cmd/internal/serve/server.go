@@ -11,22 +11,22 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/proxy"
-	"github.com/weir-go/weir/cmd/internal/respdoor"
+	"github.com/weir-go/weir/cmd/internal/resp"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 )
 
 // Config holds the settings of a [Server].
 type Config struct {
-	File *config.File
+	File *rulefile.File
 	// Load reads the rule file again, for a reload. Nil where there is none.
-	Load    func() (*config.File, error)
+	Load    func() (*rulefile.File, error)
 	Version string // of the program
 	Log     *slog.Logger
 	// SetLog is called with the settings of every file that is put in force. Nil for none.
-	SetLog func(config.Log)
+	SetLog func(rulefile.Log)
 
 	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
 	LimiterOptions []engine.Option
@@ -50,7 +50,7 @@ type Server struct {
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
-	redis       respdoor.Counters
+	redis       resp.Counters
 	page        page
 	life        life
 }
@@ -73,7 +73,7 @@ func Start(c Config) (*Server, error) {
 		Base: s.life.base, Inherited: c.Inherited, Limits: s.connections, Trusts: s.trustsPeer, Protocol: s.protocol,
 		Failed: s.life.fail, Log: c.Log,
 	})
-	s.current.Store(&generation{file: &config.File{}})
+	s.current.Store(&generation{file: &rulefile.File{}})
 	s.page.reloaded.Store(&admin.Reload{})
 	if c.Load != nil {
 		s.life.loaded = fingerprint(filesOf(c.File))

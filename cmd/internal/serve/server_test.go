@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 func TestPortInUseLeavesNothingBehind(t *testing.T) {
@@ -24,7 +24,7 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Close()
 	free, taken := freeAddress(t), other.Addr().String()
-	file, err := config.Parse("weir.yaml", []byte(
+	file, err := rulefile.Parse("weir.yaml", []byte(
 		"listen: ["+free+", "+taken+"]\nadmin: {address: \"127.0.0.1:0\"}\n"+one))
 	require.NoError(t, err)
 	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
@@ -37,7 +37,7 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 }
 
 func TestAListenerThatBreaksEndsTheServer(t *testing.T) {
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+one))
+	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+one))
 	require.NoError(t, err)
 	s, err := Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // TestIdleConnectionsMakeRoom, those first that have been idle for longest, and none that has a request under way.
@@ -93,8 +93,8 @@ func TestOneClientCannotTakeAllConnections(t *testing.T) {
 	assert.Equal(t, netip.MustParsePrefix("192.0.2.1/32"), s.clientOf(netip.MustParseAddr("192.0.2.1")))
 	assert.Zero(t, s.clientOf(netip.MustParseAddr("127.0.0.1")), "a trusted proxy")
 	assert.Equal(t, []int64{0, 0, 0, 16, 125, 7},
-		[]int64{perClient(config.ByShare, 0), perClient(config.ByShare, 2), perClient(config.ByShare, 16), perClient(config.ByShare, 100),
-			perClient(config.ByShare, 1000), perClient(7, 1000)})
+		[]int64{perClient(rulefile.ByShare, 0), perClient(rulefile.ByShare, 2), perClient(rulefile.ByShare, 16), perClient(rulefile.ByShare, 100),
+			perClient(rulefile.ByShare, 1000), perClient(7, 1000)})
 }
 
 // TestOneClientBehindABalancer: the client that the PROXY protocol names is the one whose connections are bounded.

@@ -7,13 +7,13 @@ import (
 	"os"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
 )
 
 // newLimiter makes the limiter of a rule, and logs what its file has if it has one.
-func (s *Server) newLimiter(rule *config.Rule) (*live.Limiter, error) {
+func (s *Server) newLimiter(rule *rulefile.Rule) (*live.Limiter, error) {
 	if rule.Spread {
 		bucket, err := engine.NewSpread(rule.Policy, s.config.LimiterOptions...)
 		if err != nil {
@@ -34,7 +34,7 @@ func (s *Server) newLimiter(rule *config.Rule) (*live.Limiter, error) {
 }
 
 // newRedisLimiter makes the limiter of clients of Redis, and logs what its file has if it has one.
-func (s *Server) newRedisLimiter(redis *config.Redis) (*engine.Limiter, error) {
+func (s *Server) newRedisLimiter(redis *rulefile.Redis) (*engine.Limiter, error) {
 	_, err := os.Lstat(redis.State)
 	begun := errors.Is(err, fs.ErrNotExist)
 	limiter, err := redis.NewLimiter(append(redis.StateOptions(), s.config.LimiterOptions...)...)
@@ -78,7 +78,7 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 }
 
 // logUnusedStates logs which files in the folder of the state are there for nothing, as far as this server knows.
-func (s *Server) logUnusedStates(file *config.File) {
+func (s *Server) logUnusedStates(file *rulefile.File) {
 	if unused := file.UnusedStates(); len(unused) > 0 {
 		s.config.Log.Info("state: no rule has these files, and weir removes none", "files", strings.Join(unused, " "))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // stated is the rule file of one with a folder for its state, and what else a rule says.
@@ -152,7 +152,7 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 	second := start(t, numbered(dir, 100, ""))
 	first.path = filepath.Join(t.TempDir(), "weir.yaml") // not where it watches
 	first.write(numbered(dir, 1, "- {name: broken, rate: 1/h, max_keys: 100}\n"))
-	file, err := config.Load(first.path)
+	file, err := rulefile.Load(first.path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file.Rules[1].State, []byte("no table"), 0o600))
 

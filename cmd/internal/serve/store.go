@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/refcount"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -15,7 +15,7 @@ import (
 // what runs already knows what its keys used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
-	if !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool { return r.Store != nil }) {
+	if !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
 		return nil
 	}
 	if before.store != nil && want.Same(had) && want.SameConnection(had) {
@@ -24,7 +24,7 @@ func (s *Server) openStore(g, before *generation) error {
 	}
 	options := append(want.Options(), redislimit.Logger(s.config.Log))
 	isStart := before.ended == nil && !s.config.Inherited.HandedOver()
-	if isStart && !slices.ContainsFunc(g.file.Rules, func(r config.Rule) bool {
+	if isStart && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool {
 		return r.Store != nil && r.Store.OnLoss == redislimit.FailClosed
 	}) {
 		options = append(options, redislimit.JoinLater())
@@ -39,7 +39,7 @@ func (s *Server) openStore(g, before *generation) error {
 
 // storedLimiter puts the limiter of a rule that is kept in the store into g: the present one if nothing about it
 // changes, because it holds leases, else a new one.
-func storedLimiter(g, before *generation, rule *config.Rule) error {
+func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
 		g.stored[rule.Name] = old.Acquire()
 		return nil
@@ -53,8 +53,8 @@ func storedLimiter(g, before *generation, rule *config.Rule) error {
 }
 
 // sameStored reports whether a new limiter of the rule would be equal to the present one.
-func sameStored(before *config.File, rule *config.Rule) bool {
-	return slices.ContainsFunc(before.Rules, func(r config.Rule) bool {
+func sameStored(before *rulefile.File, rule *rulefile.Rule) bool {
+	return slices.ContainsFunc(before.Rules, func(r rulefile.Rule) bool {
 		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && slices.Equal(r.Policies(), rule.Policies()) &&
 			r.MaxKeys == rule.MaxKeys && r.Key.Equal(rule.Key)
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // stored is a file of the rule of one in a store of two nodes.
@@ -142,7 +142,7 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	address := closed.Addr().String()
 	require.NoError(t, closed.Close())
-	file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
+	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		strings.TrimPrefix(stored(address, ", on_loss: closed"), administered)))
 	require.NoError(t, err)
 	_, err = Start(Config{File: file})

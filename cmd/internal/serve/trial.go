@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -19,7 +19,7 @@ import (
 // after the one before. All limits are in memory, whatever the file says, and nobody waits: a request that would is
 // refused. It is not for use from several goroutines.
 type Trial struct {
-	file   *config.File
+	file   *rulefile.File
 	rules  []*rules.Rule
 	exempt func(*http.Request) bool
 	read   fieldsRead
@@ -33,7 +33,7 @@ type Trial struct {
 const trialKeys = 1000
 
 // NewTrial returns a trial of a good file. The caller closes it.
-func NewTrial(file *config.File) (_ *Trial, err error) {
+func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 	t := &Trial{file: file}
 	defer func() {
 		if err != nil {

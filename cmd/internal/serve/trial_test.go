@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // TestATrialAnswersAsAServer: the same requests, in the same order, to a trial of a file and to a server that has the
@@ -30,20 +30,20 @@ rules:
   - {name: tried, rate: 1/h, shadow: true}
 `
 	server := start(t, text)
-	file, err := config.Parse("weir.yaml", []byte(text))
+	file, err := rulefile.Parse("weir.yaml", []byte(text))
 	require.NoError(t, err)
 	trial, err := NewTrial(file)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, trial.Close()) }()
 	statuses := map[int]int{}
-	for i, asked := range []config.Asked{
+	for i, asked := range []rulefile.Asked{
 		{Line: "POST /login"}, {Line: "POST /login/"}, {Line: "GET /login"}, {Line: "POST /%6cogin?x"}, {Line: "GET /healthz"},
 		{Line: "GET /admin/x"}, {Line: "GET /../login"}, {Line: "GET /", Header: http.Header{"X-Plan": {"gold"}}},
 		{Line: "GET /", Header: http.Header{"X-Plan": {"free"}}}, {Line: "GET /", Header: http.Header{"X-Plan": {"bad"}}},
 		{Line: "GET /", Header: http.Header{"X-Api-Key": {"a"}}}, {Line: "GET /", Header: http.Header{"X-Api-Key": {"a", "b"}}},
 		{Line: "PUT /dear"}, {Line: "GET /", Header: http.Header{"X-Plan": {"gold"}, "Connection": {"x-plan"}}},
 	} {
-		asked.Client = config.DefaultClient
+		asked.Client = rulefile.DefaultClient
 		for range 4 {
 			r, err := asked.Request()
 			require.NoError(t, err)

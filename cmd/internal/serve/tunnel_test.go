@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/pipes"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // A halvesConn is a connection in memory of which either end can be closed for writing alone. What is written waits
@@ -94,7 +94,7 @@ func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 func inHandshakes(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
-			file, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nupstream: "+scheme+"://upstream.invalid\n"+
+			file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\nupstream: "+scheme+"://upstream.invalid\n"+
 				"rules: [{name: a, concurrency: 1, max_keys: 100}]\n"))
 			require.NoError(t, err)
 			var transports replaced

@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/proxy"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // upstream returns what a proxy needs of an upstream of the file.
-func (g *generation) upstream(u *config.Upstream) *proxy.Upstream {
+func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	targets := make([]proxy.Target, len(u.Targets))
 	for i, t := range u.Targets {
 		targets[i] = proxy.Target{Name: t.String(), URL: t.URL, Socket: t.Socket}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // quiet is the time without a change after which the files are read. Editors and tools change a file in several steps.
@@ -69,7 +69,7 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 }
 
 // filesOf returns the rule file, its certificates and its file of passwords.
-func filesOf(f *config.File) []string {
+func filesOf(f *rulefile.File) []string {
 	files := []string{f.Name}
 	for _, e := range endpoints(f) {
 		if c := e.Certificate; c != (listen.Certificate{}) {
@@ -96,7 +96,7 @@ func fingerprint(files []string) sum {
 		} else if file, err := os.Open(name); err != nil {
 			_, _ = io.WriteString(one, "missing")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, config.MaxBytes+1)) // half a file is another one
+			_, _ = io.Copy(one, io.LimitReader(file, rulefile.MaxBytes+1)) // half a file is another one
 			_ = file.Close()
 		}
 		all.Write(one.Sum(nil))

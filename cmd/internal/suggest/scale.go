@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/spec"
 )
@@ -40,7 +40,7 @@ func amounts(dearest, most uint64) (all []uint64) {
 
 // points returns the limits of a period that the engine makes by the algorithm of a rule. A sliding log, for one, ends
 // at 4,096.
-func points(rule *config.Rule, period time.Duration, amounts []uint64) (all []Point) {
+func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []Point) {
 	algorithm := rule.Policy.Algorithm()
 	for _, n := range amounts {
 		p := Point{Rate: engine.Per(float64(n), period)}
@@ -60,7 +60,7 @@ func points(rule *config.Rule, period time.Duration, amounts []uint64) (all []Po
 
 // curves tries the limits of every period. One whose limits all refuse something is left out: the engine has no limit
 // that is high enough.
-func (r *requests) curves(rule *config.Rule, periods []time.Duration, progress func(done, all int)) (all []Curve, err error) {
+func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress func(done, all int)) (all []Curve, err error) {
 	amounts := amounts(r.dearest, r.most)
 	for i, period := range periods {
 		if progress != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/cmd/internal/config"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/trace"
 	"github.com/weir-go/weir/engine"
 )
@@ -100,7 +100,7 @@ func (p *Point) Settings() string {
 //
 // The requests are taken as they are in the log, those that another rule would have refused
 // included. Requests in a tier are left out: the limit is that of the others.
-func Find(rule *config.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
+func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
 	}
@@ -109,7 +109,7 @@ func Find(rule *config.Rule, trace *trace.Trace, names []string, goal Goal, prog
 		return nil, err
 	}
 	s := &Suggestion{Goal: goal, Requests: requests.count, Keys: requests.keys, KeyDays: requests.keyDays, Best: -1}
-	if rule.Constant != config.Counted {
+	if rule.Constant != rulefile.Counted {
 		s.Reason = fmt.Sprintf("its rate is %v, and there is nothing to find", rule.Constant)
 		return s, nil
 	}

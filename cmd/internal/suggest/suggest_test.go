@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
-	"github.com/weir-go/weir/cmd/internal/config"
 	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
@@ -37,9 +37,9 @@ func at(seconds ...int) (all []trace.Request) {
 }
 
 // rule returns the rule of those settings.
-func rule(t *testing.T, settings string) *config.Rule {
+func rule(t *testing.T, settings string) *rulefile.Rule {
 	t.Helper()
-	f, err := config.Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
+	f, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, "+settings+"}]"))
 	require.NoError(t, err)
 	return &f.Rules[0]
 }
@@ -218,7 +218,7 @@ func logs(t *testing.T, test func(t *testing.T, log string)) {
 	}
 }
 
-func run(t *testing.T, f *config.File, log string) *replay.RuleReport {
+func run(t *testing.T, f *rulefile.File, log string) *replay.RuleReport {
 	t.Helper()
 	source, err := accesslog.Open([]string{log}, "")
 	require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 				"algorithm: fixed-window, aligned: true",
 			"rate: 1/m, algorithm: sliding-window", "rate: 1/m, algorithm: sliding-log",
 		} {
-			file, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+settings+"}]"))
+			file, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+settings+"}]"))
 			require.NoError(t, err)
 			report := run(t, file, log)
 			for _, goal := range []Goal{{Percent: 1}, {Percent: 5}, {Abusive: true}} {
@@ -247,7 +247,7 @@ func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 				best := s.Point()
 				require.NotNil(t, best, settings)
 				_, rest, _ := strings.Cut(settings, ",")
-				again, err := config.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+best.Settings()+","+rest+"}]"))
+				again, err := rulefile.Parse("weir.yaml", []byte("rules: [{name: a, max_keys: 5000, "+best.Settings()+","+rest+"}]"))
 				require.NoError(t, err)
 				r := run(t, again, log)
 				assert.Equal(t, s.Refused, r.Refused, "%s: %s", settings, best.Settings())
@@ -270,7 +270,7 @@ func TestASuggestionIsThatOfHalfOfTheLog(t *testing.T) {
 		source, err := accesslog.Open([]string{log}, "")
 		require.NoError(t, err)
 		defer source.Close()
-		file := config.Single(*rule(t, "rate: 1/s"))
+		file := rulefile.Single(*rule(t, "rate: 1/s"))
 		r, err := replay.RunRules(file, replay.RulesOptions{Trace: true}, source)
 		require.NoError(t, err)
 		defer r.Close()

@@ -1,0 +1,99 @@
+package resp
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
+)
+
+// A batch answers the commands of one read. It is used by one connection at a time.
+type batch struct {
+	reply
+	limiter *engine.Limiter
+	formers *live.Formers
+	longest time.Duration
+	takes
+	counts
+}
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+func (b *batch) begin(c *conn) {
+	b.limiter, b.formers, b.longest, b.resp3 = c.settings.Limiter, c.settings.Formers, c.settings.Longest, c.resp3
+}
+
+// key returns the key of a text under a quota. What it owes previous limiters is charged to it.
+func (b *batch) key(text []byte, quota engine.Quota) engine.Key {
+	k := b.limiter.KeyBytes(text).With(quota)
+	if b.formers.Any() {
+		b.formers.Move(b.limiter, k, func(before *engine.Limiter) (engine.Key, bool) {
+			return before.KeyBytes(text), true
+		})
+	}
+	return k
+}
+
+// command answers a command, or gathers it.
+func (b *batch) command(c *conn, args [][]byte) {
+	i, ok := lookup(args[0])
+	if !ok {
+		b.unknown(c, args)
+		return
+	}
+	known := &commands[i]
+	b.counts.commands[i]++
+	if !c.known && !known.early {
+		b.fail("NOAUTH Authentication required.")
+		return
+	}
+	if len(args) < known.atLeast || len(args) > known.atMost {
+		b.fail("ERR wrong number of arguments for '" + known.name + "' command")
+		return
+	}
+	if !known.gathers {
+		b.decide()
+	}
+	known.run(c, b, args)
+}
+
+// fail answers an error, and counts it.
+func (b *batch) fail(text string) {
+	b.decide() // answers before it come first
+	b.counts.errors++
+	b.failure(text)
+}
+
+// broken answers a mistake in the protocol, which ends the connection.
+func (b *batch) broken(c *conn, err error) {
+	b.fail("ERR " + err.Error())
+	b.counts.broken++
+	c.closing = true
+}
+
+// flush decides what is gathered and writes the answers. It reports false if the client does not take them.
+func (b *batch) flush(c *conn) bool {
+	b.decide()
+	if len(b.out) == 0 {
+		return true
+	}
+	defer func() { b.out = b.out[:0] }()
+	if c.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+		return false
+	}
+	_, err := c.Write(b.out)
+	if err != nil {
+		b.counts.slow++
+	}
+	return err == nil
+}
+
+// release gives the batch back.
+func (b *batch) release(c *conn) {
+	b.counts.addTo(c.server.Counters)
+	b.limiter, b.formers, b.out = nil, nil, b.out[:0]
+	if cap(b.out) <= 2*flushAt {
+		batches.Put(b)
+	}
+}

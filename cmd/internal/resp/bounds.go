@@ -1,0 +1,45 @@
+package resp
+
+import "time"
+
+const (
+	// maxCommand is the longest command, in bytes, and so the longest key.
+	maxCommand = 64 << 10
+	// maxArguments is how many arguments a command may have, its name included.
+	maxArguments = 1024
+	// smallBuffer is what a connection holds while it waits for a command.
+	smallBuffer = 4 << 10
+	// flushAt is how many bytes of answers are gathered before they are written.
+	flushAt = 64 << 10
+	// gathered is how many takes are decided together.
+	gathered = 128
+
+	// Before a client has given its password it is let to say little more than that.
+	strangersCommand   = smallBuffer
+	strangersArguments = 10
+
+	// lineMax is the longest line that announces a number: more digits than any number in range has.
+	lineMax = 32
+	// nameMax is the longest name of a connection or of a client library, in bytes.
+	nameMax = 128
+	// maxPasswords is how many passwords may be good at the same time.
+	maxPasswords = 16
+	// wrongMost is how many wrong passwords end a connection.
+	wrongMost = 10
+)
+
+// Timeouts. A client may wait between commands for as long as it likes, or Settings.IdleTimeout.
+const (
+	// commandTimeout is how long the rest of a command may take, a TLS handshake, and a stranger's password.
+	commandTimeout = 10 * time.Second
+	// writeTimeout is how long a client may read nothing while answers wait for it.
+	writeTimeout = 10 * time.Second
+)
+
+// bounds are those of a client.
+type bounds struct{ command, arguments int }
+
+var (
+	strangersBounds = bounds{strangersCommand, strangersArguments}
+	clientsBounds   = bounds{maxCommand, maxArguments}
+)

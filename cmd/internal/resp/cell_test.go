@@ -1,0 +1,150 @@
+package resp
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A cell is the rule of redis-cell as its documents describe it, in exact fractions of seconds. A key is the time at
+// which it would be full again, were requests to come evenly (the theoretical arrival time). A token is worth the time
+// period / count, and max_burst + 1 tokens may be out at once. Other than redis-cell, a key whose limit changes owes as
+// many tokens as before, and not as much time.
+type cell struct {
+	full  map[string]*big.Rat
+	token map[string]*big.Rat // what one of those that the key owes is worth
+	tick  *big.Rat            // a token is worth a multiple of it, rounded up
+}
+
+// throttle returns the five integers of the answer.
+func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity int64) [5]int64 {
+	token := new(big.Rat).Mul(ceil(new(big.Rat).Quo(big.NewRat(period, count), c.tick)), c.tick)
+	times := func(n int64) *big.Rat { return new(big.Rat).Mul(token, big.NewRat(n, 1)) }
+	room, demand := times(burst+1), times(quantity)
+
+	time, last := new(big.Rat), c.token[key] // until the key is full, and what a token of that is worth
+	if last == nil {
+		last = token
+	}
+	if full := c.full[key]; full != nil && full.Cmp(now) > 0 {
+		time.Sub(full, now)
+	}
+	in := func(time, of, other *big.Rat) *big.Rat { // as many tokens, worth something else
+		tokens := new(big.Rat).Quo(time, of)
+		return tokens.Mul(tokens, other)
+	}
+	owed := new(big.Rat).Mul(ceil(in(new(big.Rat).Quo(time, c.tick), last, token)), c.tick)
+	next := new(big.Rat).Add(owed, demand)
+	answer := [5]int64{0, burst + 1, 0, -1, 0}
+	if next.Cmp(room) > 0 {
+		answer[0] = 1
+		if quantity > 0 && demand.Cmp(room) <= 0 && token.Cmp(last) < 0 { // from now on it comes back faster
+			time, last = owed, token
+			c.full[key], c.token[key] = new(big.Rat).Add(now, owed), token
+		}
+		if demand.Cmp(room) <= 0 {
+			wait := new(big.Rat).Sub(time, in(new(big.Rat).Sub(room, demand), token, last))
+			if token.Cmp(last) < 0 { // a look says what a request would be told
+				wait.Sub(owed, room)
+			}
+			answer[3] = toInt(ceil(wait))
+		}
+	} else {
+		if owed = next; quantity > 0 {
+			time = owed
+			c.full[key], c.token[key] = new(big.Rat).Add(now, owed), token
+		}
+	}
+	if left := new(big.Rat).Sub(room, owed); left.Sign() > 0 {
+		answer[2] = toInt(floor(left.Quo(left, token)))
+	}
+	answer[4] = toInt(ceil(time))
+	return answer
+}
+
+func floor(r *big.Rat) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean, and so downward
+}
+
+func ceil(r *big.Rat) *big.Rat { return new(big.Rat).Neg(floor(new(big.Rat).Neg(r))) }
+
+func toInt(r *big.Rat) int64 { return r.Num().Int64() }
+
+// TestTheModelIsThePublishedOne: the examples of redis-cell's documents.
+func TestTheModelIsThePublishedOne(t *testing.T) {
+	c := &cell{map[string]*big.Rat{}, map[string]*big.Rat{}, big.NewRat(1, 1e9)}
+	now := big.NewRat(0, 1)
+	assert.Equal(t, [5]int64{0, 16, 15, -1, 2}, c.throttle(now, "user123", 15, 30, 60, 1))
+	assert.Equal(t, [5]int64{0, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 1))
+	assert.Equal(t, [5]int64{1, 1, 0, 10, 10}, c.throttle(now, "once", 0, 1, 10, 1))
+	assert.Equal(t, [5]int64{1, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 2))
+}
+
+// TestAgreesWithRedisCell decides random sequences by the door and by the model, which must give the same integers. The
+// limits of a key change under way. Where a token is a whole number of the table's ticks the model is the published
+// rule as it is; elsewhere a token is rounded up to one.
+func TestAgreesWithRedisCell(t *testing.T) {
+	rates := []struct{ count, period int64 }{
+		// Whole nanoseconds, and others.
+		{30, 60}, {1, 1}, {1, 10}, {100, 1}, {10, 60}, {1000, 1}, {1, 3600}, {120, 60}, {5000, 3600},
+		{3, 1}, {7, 60}, {97, 1}, {999, 7}, {123457, 86400}, {1_000_003, 10},
+	}
+	for _, table := range []struct {
+		longest time.Duration
+		tick    *big.Rat
+	}{{longestOfTests, big.NewRat(1, 1e9)}, {time.Hour, big.NewRat(1, 16e9)}} {
+		t.Run(table.longest.String(), func(t *testing.T) {
+			for seed := range uint64(4) {
+				d := open(t)
+				d.settings.Store(&Settings{Limiter: d.clock.limiter(t, table.longest), Longest: table.longest})
+				model := &cell{map[string]*big.Rat{}, map[string]*big.Rat{}, table.tick}
+				random := rand.New(rand.NewPCG(seed, 7))
+				sent, want, limited := "", "", 0
+				for range 250 {
+					d.clock.nanos.Add(gap(random))
+					now := big.NewRat(d.clock.nanos.Load(), 1e9)
+					sent, want = "", ""
+					for range 1 + random.IntN(6) { // a pipeline is one moment
+						rate := rates[random.IntN(len(rates))]
+						key, burst := fmt.Sprint("k", random.IntN(5)), random.Int64N(20)
+						if time.Duration((burst+1)*rate.period/rate.count+1)*time.Second > table.longest {
+							burst = 0
+						}
+						quantity := random.Int64N(4)
+						if random.IntN(20) == 0 {
+							quantity = burst + random.Int64N(3)
+						}
+						sent += resp(fmt.Sprintf("CL.THROTTLE %s %d %d %d %d", key, burst, rate.count, rate.period, quantity))
+						answer := model.throttle(now, key, burst, rate.count, rate.period, quantity)
+						limited += int(answer[0])
+						want += "*5"
+						for _, n := range answer {
+							want += fmt.Sprint(" :", n)
+						}
+						want += " "
+					}
+					require.Equal(t, want, flat(d.says(sent))+" ", "seed %d: %s", seed, flat(sent))
+				}
+				assert.Greater(t, limited, 100, "the sequence says little")
+			}
+		})
+	}
+}
+
+// gap returns how many nanoseconds pass until the next request: none, a moment, or so long that keys are full again.
+func gap(random *rand.Rand) int64 {
+	switch random.IntN(4) {
+	case 0:
+		return 0
+	case 1:
+		return random.Int64N(100)
+	case 2:
+		return random.Int64N(int64(3 * time.Second))
+	}
+	return random.Int64N(int64(time.Second) * []int64{1, 20, 4000}[random.IntN(3)])
+}

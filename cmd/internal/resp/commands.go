@@ -1,0 +1,114 @@
+package resp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// A command is one that a client may send.
+type command struct {
+	name            string // in small letters
+	atLeast, atMost int    // arguments, the name included
+	lastKey         int    // the first argument is a key, and others up to this one; 0: there is none; -1: all
+	early           bool   // before the password, too
+	gathers         bool   // it decides by a batch, together with others
+	run             func(*conn, *batch, [][]byte)
+	syntax          string // its arguments
+	summary         string
+}
+
+const (
+	unbounded    = math.MaxInt
+	commandCount = 19
+)
+
+// commands are those that there are, byName where each is. Some of them look at all, so init fills them.
+var (
+	commands [commandCount]command
+	byName   = map[string]int{}
+	allNames [][]byte
+)
+
+const longestName = 16
+
+func init() {
+	commands = [commandCount]command{
+		{name: "cl.throttle", atLeast: 5, atMost: 6, lastKey: 1, gathers: true, run: throttle,
+			syntax: "key max_burst count period [quantity]", summary: "Takes tokens, as redis-cell does"},
+		{name: "rl.throttle", atLeast: 5, atMost: 6, lastKey: 1, gathers: true, run: throttle,
+			syntax: "key max_burst count period [quantity]", summary: "The same by another name"},
+		{name: "gcra", atLeast: 5, atMost: 7, lastKey: 1, gathers: true, run: gcra,
+			syntax: "key max_burst tokens_per_period period [TOKENS n]", summary: "Takes tokens, and tells times with fractions"},
+		{name: "weir.take", atLeast: 4, atMost: 8, lastKey: 1, gathers: true, run: weirTake,
+			syntax: "key LIMIT rate [BURST n] [COST n]", summary: "Takes tokens, all or none"},
+		{name: "weir.peek", atLeast: 4, atMost: 8, lastKey: 1, run: weirPeek,
+			syntax: "key LIMIT rate [BURST n] [COST n]", summary: "Looks, and takes nothing"},
+		{name: "weir.refund", atLeast: 4, atMost: 8, lastKey: 1, run: weirRefund,
+			syntax: "key LIMIT rate [BURST n] [COST n]", summary: "Gives tokens back"},
+		{name: "weir.charge", atLeast: 4, atMost: 8, lastKey: 1, run: weirCharge,
+			syntax: "key LIMIT rate [BURST n] [COST n]", summary: "Takes tokens that need not be there"},
+		{name: "weir.reset", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,
+			syntax: "key [key ...]", summary: "Makes keys as if they had taken nothing"},
+		{name: "del", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,
+			syntax: "key [key ...]", summary: "The same as WEIR.RESET"},
+		{name: "ping", atLeast: 1, atMost: 2, run: ping, syntax: "[message]", summary: "Answers PONG, or the message"},
+		{name: "echo", atLeast: 2, atMost: 2, run: echo, syntax: "message", summary: "Answers the message"},
+		{name: "hello", atLeast: 1, atMost: unbounded, early: true, run: hello,
+			syntax: "[protover [AUTH username password] [SETNAME clientname]]", summary: "Chooses RESP2 or RESP3"},
+		{name: "auth", atLeast: 2, atMost: 3, early: true, run: auth,
+			syntax: "[username] password", summary: "Gives the password"},
+		{name: "select", atLeast: 2, atMost: 2, run: choose, syntax: "index", summary: "There is database 0"},
+		{name: "client", atLeast: 2, atMost: unbounded, run: client,
+			syntax: "subcommand [argument ...]", summary: "ID, GETNAME, SETNAME, SETINFO, TRACKING, NO-EVICT, NO-TOUCH"},
+		{name: "info", atLeast: 1, atMost: unbounded, run: info, syntax: "[section ...]", summary: "Tells how the server does"},
+		{name: "reset", atLeast: 1, atMost: 1, early: true, run: resetConnection, summary: "Makes the connection as new"},
+		{name: "quit", atLeast: 1, atMost: unbounded, early: true, run: quit, summary: "Ends the connection"},
+		{name: "command", atLeast: 1, atMost: unbounded, run: describe, syntax: "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
+			summary: "Tells the commands that there are"},
+	}
+	for i := range commands {
+		byName[commands[i].name] = i
+		allNames = append(allNames, []byte(commands[i].name))
+	}
+}
+
+// lookup finds a command by its name, in letters of either case.
+func lookup(name []byte) (int, bool) {
+	var room [longestName]byte
+	if len(name) > len(room) {
+		return 0, false
+	}
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		room[i] = c
+	}
+	i, ok := byName[string(room[:len(name)])]
+	return i, ok
+}
+
+// unknown answers a command that there is not. One that is HTTP ends the connection: a page could make a browser of
+// this machine send commands in the body of a request.
+func (b *batch) unknown(c *conn, args [][]byte) {
+	b.counts.unknown++
+	if isWord(args[0], "POST") || isWord(args[0], "Host:") {
+		b.fail("ERR this is no HTTP server")
+		c.closing = true
+		return
+	}
+	if !c.known {
+		b.fail("NOAUTH Authentication required.")
+		return
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "ERR unknown command '%s', with args beginning with: ", clip(args[0]))
+	for _, arg := range args[1:] {
+		if text.Len() > 2*shown {
+			break
+		}
+		fmt.Fprintf(&text, "'%s' ", clip(arg))
+	}
+	b.fail(text.String())
+}

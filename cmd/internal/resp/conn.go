@@ -1,0 +1,222 @@
+package resp
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A conn is the connection of a client. All but leave belongs to its goroutine.
+type conn struct {
+	net.Conn
+	server   *Server
+	settings *Settings
+	id       int64
+	name     string
+	resp3    bool
+	known    bool // the client has given its password, or needs none
+	closing  bool // after the answers that are gathered
+	wrong    int  // passwords that it has given, which RESET does not forget
+
+	parser parser
+	small  [smallBuffer]byte
+	large  *[maxCommand]byte // of largeBuffers, while it is in use
+	buffer []byte            // small or large
+	end    int               // of what was read into buffer and is not answered
+
+	waits    wait
+	progress bool // a command was complete since it waits
+
+	leaving atomic.Bool
+}
+
+var largeBuffers = sync.Pool{New: func() any { return new([maxCommand]byte) }}
+
+// NetConn returns the connection under TLS.
+func (c *conn) NetConn() net.Conn {
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c.Conn
+}
+
+// leave ends the connection when it waits for a command. Any goroutine may call it.
+func (c *conn) leave() {
+	c.leaving.Store(true)
+	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
+}
+
+// serve answers commands until the connection ends.
+func (c *conn) serve() {
+	c.buffer = c.small[:]
+	defer c.shrink()
+	if c.enter()(); c.settings == nil || c.handshake() != nil {
+		return
+	}
+	c.known = len(c.settings.Passwords) == 0
+	for !c.closing {
+		if !c.await() {
+			break
+		}
+		n, err := c.Read(c.buffer[c.end:])
+		if n > 0 {
+			c.end += n
+			if !c.answer() {
+				return
+			}
+			c.resize(n)
+		}
+		if err != nil {
+			break
+		}
+	}
+	c.finish()
+}
+
+// enter takes the present settings, which the caller leaves.
+func (c *conn) enter() (leave func()) {
+	settings := c.server.Settings()
+	if settings == nil {
+		return func() {}
+	}
+	if c.settings = settings; settings.Leave == nil {
+		return func() {}
+	}
+	return settings.Leave
+}
+
+// A wait says what a connection waits for, and so how long.
+type wait uint8
+
+const (
+	forNothing  wait = iota // not set yet, or for as long as the client likes
+	forCommand              // within Settings.IdleTimeout
+	forItsRest              // the rest of a command of which a part is there
+	forPassword             // what a stranger says does not begin its time anew
+)
+
+// await sets the time until which the next bytes have to be there. It reports false if the server is stopping.
+func (c *conn) await() bool {
+	next, most := forNothing, time.Duration(0)
+	switch {
+	case !c.known:
+		next, most = forPassword, commandTimeout
+	case c.end > 0:
+		next, most = forItsRest, commandTimeout
+	case c.settings.IdleTimeout > 0:
+		next, most = forCommand, c.settings.IdleTimeout
+	}
+	goesOn := next == c.waits && (next != forItsRest || !c.progress) && next != forCommand
+	c.waits, c.progress = next, false
+	if !goesOn && c.setReadTime(most) != nil {
+		return false
+	}
+	return !c.leaving.Load() // after the deadline, so that it does not undo that of leave
+}
+
+// setReadTime sets how long reading may take from now on; 0 for no bound.
+func (c *conn) setReadTime(most time.Duration) error {
+	var until time.Time
+	if most > 0 {
+		until = time.Now().Add(most)
+	}
+	return c.SetReadDeadline(until)
+}
+
+// handshake is that of TLS.
+func (c *conn) handshake() error {
+	t, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	if err := c.SetDeadline(time.Now().Add(commandTimeout)); err != nil {
+		return err
+	}
+	if err := t.Handshake(); err != nil {
+		return err
+	}
+	return c.SetDeadline(time.Time{})
+}
+
+// resize makes room for more of a command that is longer than what was read, or gives room back.
+func (c *conn) resize(read int) {
+	switch full := len(c.buffer); {
+	case c.large == nil && c.end+read >= full && c.known: // the client has more to say than fits at once
+		c.large = largeBuffers.Get().(*[maxCommand]byte)
+		copy(c.large[:], c.buffer[:c.end])
+		c.buffer = c.large[:]
+	case c.large != nil && c.end == 0 && read < smallBuffer:
+		c.shrink()
+	}
+}
+
+func (c *conn) shrink() {
+	if c.large != nil {
+		largeBuffers.Put(c.large)
+		c.large, c.buffer = nil, c.small[:]
+	}
+}
+
+// answer answers the complete commands of the buffer, and keeps the rest. It reports false if the connection is broken.
+func (c *conn) answer() bool {
+	defer c.enter()()
+	b := batches.Get().(*batch)
+	b.begin(c)
+	at, fine := 0, true
+	for at < c.end && !c.closing && fine {
+		length, err := c.parser.next(c.buffer[at:c.end], c.bounds())
+		if err != nil {
+			b.broken(c, err)
+			break
+		}
+		if length == 0 {
+			break
+		}
+		at += length
+		c.progress = true
+		if len(c.parser.args) > 0 {
+			b.command(c, c.parser.args)
+		}
+		if len(b.out) >= flushAt {
+			fine = b.flush(c)
+		}
+	}
+	fine = fine && b.flush(c)
+	b.release(c)
+	c.end = copy(c.buffer, c.buffer[at:c.end])
+	return fine
+}
+
+func (c *conn) bounds() bounds {
+	if c.known {
+		return clientsBounds
+	}
+	return strangersBounds
+}
+
+// Until a client has closed its side, or for so long, what it sends is read and dropped.
+const (
+	lastWords      = time.Second
+	lastWordsAtEnd = 20 * time.Millisecond // of the server
+	lastBytes      = 1 << 20
+)
+
+// finish tells the client that nothing follows, and reads what it has sent meanwhile: a close with something unread
+// would send a reset, which can overtake the last answer.
+func (c *conn) finish() {
+	type half interface{ CloseWrite() error }
+	most := lastWords
+	if c.leaving.Load() {
+		most = lastWordsAtEnd
+	}
+	if h, ok := c.Conn.(half); !ok || h.CloseWrite() != nil || c.setReadTime(most) != nil {
+		return
+	}
+	for range lastBytes / smallBuffer {
+		if _, err := c.Read(c.small[:]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package resp
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// The commands about the connection, and those that clients send when they connect.
+
+func ping(_ *conn, b *batch, args [][]byte) {
+	if len(args) == 2 {
+		b.bulkBytes(args[1])
+	} else {
+		b.line('+', "PONG")
+	}
+}
+
+func echo(_ *conn, b *batch, args [][]byte) { b.bulkBytes(args[1]) }
+
+func quit(c *conn, b *batch, _ [][]byte) {
+	b.ok()
+	c.closing = true
+}
+
+func choose(_ *conn, b *batch, args [][]byte) {
+	if n, ok := integer(args[1]); !ok || n != 0 {
+		b.fail(fmt.Sprintf("ERR DB index is out of range: '%s': want 0", clip(args[1])))
+		return
+	}
+	b.ok()
+}
+
+// hello answers HELLO [version [AUTH user password] [SETNAME name]]. What is wrong with it changes nothing.
+func hello(c *conn, b *batch, args [][]byte) {
+	resp3, known, name := c.resp3, c.known, c.name
+	if len(args) > 1 {
+		version, ok := integer(args[1])
+		if !ok || version != 2 && version != 3 {
+			b.fail(fmt.Sprintf("NOPROTO unsupported protocol version '%s': want 2 or 3", clip(args[1])))
+			return
+		}
+		resp3 = version == 3
+	}
+	for i := 2; i < len(args); {
+		switch {
+		case isWord(args[i], "AUTH") && i+2 < len(args):
+			if !b.allows(c, args[i+1], args[i+2]) {
+				return
+			}
+			known = true
+			i += 3
+		case isWord(args[i], "SETNAME") && i+1 < len(args):
+			var ok bool
+			if name, ok = b.named(args[i+1]); !ok {
+				return
+			}
+			i += 2
+		default:
+			b.fail(fmt.Sprintf("ERR syntax error in HELLO option '%s': want AUTH username password or SETNAME name", clip(args[i])))
+			return
+		}
+	}
+	if !known {
+		b.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH " +
+			"<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return
+	}
+	c.known, c.name, c.resp3, b.resp3 = true, name, resp3, resp3
+	protocol := int64(2)
+	if resp3 {
+		protocol = 3
+	}
+	b.pairs(7)
+	b.bulk("server")
+	b.bulk("weir")
+	b.bulk("version")
+	b.bulk(strings.TrimPrefix(c.server.Version, "v"))
+	b.bulk("proto")
+	b.integer(protocol)
+	b.bulk("id")
+	b.integer(c.id)
+	b.bulk("mode")
+	b.bulk("standalone")
+	b.bulk("role")
+	b.bulk("master")
+	b.bulk("modules")
+	b.array(0)
+}
+
+// defaultUser is the only one.
+const defaultUser = "default"
+
+func auth(c *conn, b *batch, args [][]byte) {
+	if len(c.settings.Passwords) == 0 && len(args) == 2 {
+		b.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your " +
+			"configuration is correct?")
+		return
+	}
+	user := []byte(defaultUser)
+	if len(args) == 3 {
+		user = args[1]
+	}
+	if b.allows(c, user, args[len(args)-1]) {
+		c.known = true
+		b.ok()
+	}
+}
+
+// allows reports whether a password is good, or answers that it is not. Without passwords any is. A connection that
+// gives many wrong ones ends, so that a pipeline does not try a million a second.
+func (b *batch) allows(c *conn, user, password []byte) bool {
+	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.have(password)) {
+		return true
+	}
+	b.counts.wrongPasswords++
+	c.wrong++
+	c.closing = c.closing || c.wrong >= wrongMost
+	b.fail("WRONGPASS invalid username-password pair or user is disabled.")
+	return false
+}
+
+// named checks the name of a connection, or of a client library.
+func (b *batch) named(text []byte) (string, bool) {
+	for _, c := range text {
+		if c < '!' || c > '~' || len(text) > nameMax {
+			b.fail(fmt.Sprintf("ERR Client names cannot contain spaces, newlines or special characters: '%s': want at most %d "+
+				"printable characters", clip(text), nameMax))
+			return "", false
+		}
+	}
+	return string(text), true
+}
+
+// client answers CLIENT. What it does not know of it is an error.
+func client(c *conn, b *batch, args [][]byte) {
+	is := func(word string, arguments int) bool { return isWord(args[1], word) && len(args) == 2+arguments }
+	switch {
+	case is("ID", 0):
+		b.integer(c.id)
+	case is("GETNAME", 0) && c.name == "":
+		b.null()
+	case is("GETNAME", 0):
+		b.bulk(c.name)
+	case is("SETNAME", 1):
+		if name, ok := b.named(args[2]); ok {
+			c.name = name
+			b.ok()
+		}
+	case is("SETINFO", 2) && (isWord(args[2], "LIB-NAME") || isWord(args[2], "LIB-VER")):
+		if _, ok := b.named(args[3]); ok { // it is not shown anywhere
+			b.ok()
+		}
+	case isWord(args[1], "TRACKING") && len(args) > 2, is("NO-EVICT", 1), is("NO-TOUCH", 1):
+		b.ok() // no command reads a value, so there is nothing to track, and no connection is evicted
+	default:
+		b.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s': want CLIENT ID, GETNAME, SETNAME, "+
+			"SETINFO, TRACKING, NO-EVICT or NO-TOUCH", clip(args[1])))
+	}
+}
+
+// resetConnection answers RESET.
+func resetConnection(c *conn, b *batch, _ [][]byte) {
+	c.name, c.resp3, b.resp3 = "", false, false
+	c.known = len(c.settings.Passwords) == 0
+	b.line('+', "RESET")
+}
+
+// info answers INFO: all sections, whichever are asked for.
+func info(c *conn, b *batch, _ [][]byte) {
+	stats, n := b.limiter.Stats(), c.server.Counters.Count()
+	var all strings.Builder
+	section := func(name string, pairs ...property) {
+		fmt.Fprintf(&all, "# %s\r\n", name)
+		for _, p := range pairs {
+			fmt.Fprintf(&all, "%s:%v\r\n", p.name, p.value)
+		}
+		all.WriteString("\r\n")
+	}
+	section("Server", property{"server_name", "weir"}, property{"weir_version", strings.TrimPrefix(c.server.Version, "v")},
+		property{"redis_mode", "standalone"}, property{"go_version", runtime.Version()})
+	section("Clients", property{"connected_clients", c.server.Open()})
+	section("Limits", property{"decisions_allowed", n.Allowed}, property{"decisions_limited", n.Limited},
+		property{"keys", stats.Keys}, property{"table_slots", stats.Slots}, property{"table_bytes", stats.Bytes},
+		property{"evictions", stats.Evictions})
+	section("Replication", property{"role", "master"}, property{"connected_slaves", 0})
+	b.text(all.String())
+}
+
+// A property is a line of INFO.
+type property struct {
+	name  string
+	value any
+}
+
+// describe answers COMMAND.
+func describe(_ *conn, b *batch, args [][]byte) {
+	sub := ""
+	if len(args) > 1 {
+		sub = strings.ToUpper(clip(args[1]))
+	}
+	switch {
+	case sub == "":
+		b.array(len(commands))
+		for i := range commands {
+			b.entry(&commands[i])
+		}
+	case sub == "COUNT" && len(args) == 2:
+		b.integer(int64(len(commands)))
+	case sub == "LIST" && len(args) == 2:
+		b.array(len(commands))
+		for i := range commands {
+			b.bulk(commands[i].name)
+		}
+	case sub == "INFO":
+		chosen := args[2:]
+		if len(chosen) == 0 {
+			chosen = allNames
+		}
+		b.array(len(chosen))
+		for _, name := range chosen {
+			if i, ok := lookup(name); ok {
+				b.entry(&commands[i])
+			} else {
+				b.null()
+			}
+		}
+	case sub == "DOCS":
+		b.documents(args[2:])
+	default:
+		b.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s': want COMMAND COUNT, DOCS, INFO or LIST",
+			clip(args[1])))
+	}
+}
+
+// entry is what clients of a cluster look at: the name, how many arguments, and where the keys are.
+func (b *batch) entry(c *command) {
+	arity, first, last, step := int64(c.atLeast), int64(0), int64(c.lastKey), int64(0)
+	if c.atMost != c.atLeast {
+		arity = -arity
+	}
+	if c.lastKey != 0 {
+		first, step = 1, 1
+	}
+	b.array(6)
+	b.bulk(c.name)
+	b.integer(arity)
+	b.array(1)
+	b.line('+', "fast")
+	b.integer(first)
+	b.integer(last)
+	b.integer(step)
+}
+
+// documents answers with the commands of the names that there are, or with all.
+func (b *batch) documents(names [][]byte) {
+	if len(names) == 0 {
+		names = allNames
+	}
+	chosen := make([]int, 0, len(commands))
+	var seen [commandCount]bool
+	for _, name := range names {
+		if i, ok := lookup(name); ok && !seen[i] {
+			seen[i] = true
+			chosen = append(chosen, i)
+		}
+	}
+	b.pairs(len(chosen))
+	for _, i := range chosen {
+		c := &commands[i]
+		b.bulk(c.name)
+		b.pairs(3)
+		b.bulk("summary")
+		b.bulk(c.summary)
+		b.bulk("group")
+		b.bulk("rate_limit")
+		b.bulk("syntax")
+		b.bulk(strings.TrimSpace(strings.ToUpper(c.name) + " " + c.syntax))
+	}
+}

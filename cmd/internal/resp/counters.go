@@ -1,0 +1,70 @@
+package resp
+
+import "sync/atomic"
+
+// Counters count what the door does. The zero Counters are ready; they must not be copied.
+type Counters struct {
+	commands                [commandCount]atomic.Uint64
+	allowed, limited        atomic.Uint64
+	errors, unknown, broken atomic.Uint64
+	wrongPasswords, slow    atomic.Uint64
+}
+
+// Count is a snapshot of [Counters].
+type Count struct {
+	Commands         map[string]uint64 // by their name in small letters, those that failed included
+	Allowed, Limited uint64            // decisions
+	Errors           uint64            // commands that were answered by an error, those below included
+	Unknown          uint64            // commands that there are not
+	Broken           uint64            // connections ended by a mistake in the protocol
+	WrongPasswords   uint64
+	Slow             uint64 // connections ended because the client did not read its answers
+}
+
+// Count returns the numbers.
+func (c *Counters) Count() Count {
+	n := Count{
+		Commands: make(map[string]uint64, len(commands)), Allowed: c.allowed.Load(), Limited: c.limited.Load(),
+		Errors: c.errors.Load(), Unknown: c.unknown.Load(), Broken: c.broken.Load(),
+		WrongPasswords: c.wrongPasswords.Load(), Slow: c.slow.Load(),
+	}
+	for i := range commands {
+		n.Commands[commands[i].name] = c.commands[i].Load()
+	}
+	return n
+}
+
+// counts are those of a batch, so that the goroutines of several connections seldom write the same words.
+type counts struct {
+	commands                                      [commandCount]uint32
+	allowed, limited                              uint64
+	errors, unknown, broken, wrongPasswords, slow uint64
+}
+
+func (n *counts) decision(allowed bool) {
+	if allowed {
+		n.allowed++
+	} else {
+		n.limited++
+	}
+}
+
+// addTo adds the counts, and begins anew.
+func (n *counts) addTo(c *Counters) {
+	add := func(to *atomic.Uint64, n uint64) {
+		if n > 0 {
+			to.Add(n)
+		}
+	}
+	for i, times := range n.commands {
+		add(&c.commands[i], uint64(times))
+	}
+	add(&c.allowed, n.allowed)
+	add(&c.limited, n.limited)
+	add(&c.errors, n.errors)
+	add(&c.unknown, n.unknown)
+	add(&c.broken, n.broken)
+	add(&c.wrongPasswords, n.wrongPasswords)
+	add(&c.slow, n.slow)
+	*n = counts{}
+}

@@ -1,0 +1,135 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// A protocolError is a mistake after which nothing that follows on the connection can be understood.
+type protocolError struct{ message string }
+
+// Error implements error.
+func (e *protocolError) Error() string { return "Protocol error: " + e.message }
+
+func broken(format string, args ...any) error { return &protocolError{fmt.Sprintf(format, args...)} }
+
+// A parser finds commands in what a client sent: arrays of bulk strings, or inline commands, which are words in a line.
+type parser struct {
+	args [][]byte // of the last command, parts of the text
+}
+
+// next reads the command that text begins with. It returns how long the command is, 0 if its end is not there yet. A
+// command without arguments, such as an empty line, is one that asks for nothing.
+func (p *parser) next(text []byte, most bounds) (length int, err error) {
+	p.args = p.args[:0]
+	if len(text) == 0 {
+		return 0, nil
+	}
+	if text[0] != '*' {
+		return p.inline(text, most)
+	}
+	count, at, err := number(text, 1, "multibulk length")
+	if err != nil || at == 0 {
+		return 0, err
+	}
+	if count > int64(most.arguments) {
+		return 0, broken("invalid multibulk length %d: want at most %d", count, most.arguments)
+	}
+	for range count {
+		if at == len(text) {
+			return p.unfinished(text, most)
+		}
+		if text[at] != '$' {
+			return 0, broken("expected '$', got %q", text[at])
+		}
+		size, begin, err := number(text, at+1, "bulk length")
+		if err != nil {
+			return 0, err
+		}
+		if begin == 0 {
+			return p.unfinished(text, most)
+		}
+		if size < 0 || size > int64(most.command) {
+			return 0, broken("invalid bulk length %d: want 0 to %d", size, most.command)
+		}
+		end := begin + int(size)
+		if end+2 > most.command {
+			return 0, tooLong(most)
+		}
+		if end+2 > len(text) {
+			return p.unfinished(text, most)
+		}
+		if text[end] != '\r' || text[end+1] != '\n' {
+			return 0, broken("expected CRLF after a bulk string of %d bytes", size)
+		}
+		p.args = append(p.args, text[begin:end])
+		at = end + 2
+	}
+	return at, nil
+}
+
+// unfinished is the answer to a command whose end is not there.
+func (p *parser) unfinished(text []byte, most bounds) (int, error) {
+	p.args = p.args[:0]
+	if len(text) >= most.command {
+		return 0, tooLong(most)
+	}
+	return 0, nil
+}
+
+func tooLong(most bounds) error {
+	return broken("a command of more than %d bytes", most.command)
+}
+
+// number reads the digits from at on, and the end of their line. next is 0 if the end is not there yet.
+func number(text []byte, at int, what string) (n int64, next int, err error) {
+	line := text[at:min(len(text), at+lineMax)]
+	end := bytes.IndexByte(line, '\n')
+	if end < 0 {
+		if len(line) == lineMax {
+			return 0, 0, broken("too big %s: a line of more than %d bytes", what, lineMax)
+		}
+		return 0, 0, nil
+	}
+	next = at + end + 1
+	if line = line[:end]; end == 0 || line[end-1] != '\r' {
+		return 0, 0, broken("invalid %s: a line ends with CRLF", what)
+	}
+	n, ok := integer(line[:end-1])
+	if !ok {
+		return 0, 0, broken("invalid %s %q", what, line[:end-1])
+	}
+	return n, next, nil
+}
+
+// inline reads the words of a line, which a person may have typed.
+func (p *parser) inline(text []byte, most bounds) (int, error) {
+	end := bytes.IndexByte(text, '\n')
+	if end < 0 || end >= most.command {
+		if len(text) >= most.command {
+			return 0, broken("too big inline request: want at most %d bytes", most.command)
+		}
+		return 0, nil
+	}
+	line := text[:end]
+	if bytes.ContainsAny(line, "\"'\x00") {
+		return 0, broken("an inline command has no quotes and no zero bytes: use a client")
+	}
+	for at := 0; at < len(line); {
+		if isSpace(line[at]) {
+			at++
+			continue
+		}
+		begin := at
+		for at < len(line) && !isSpace(line[at]) {
+			at++
+		}
+		if len(p.args) == most.arguments {
+			return 0, broken("an inline command of more than %d words", most.arguments)
+		}
+		p.args = append(p.args, line[begin:at])
+	}
+	return end + 1, nil
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

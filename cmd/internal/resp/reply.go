@@ -1,0 +1,139 @@
+package resp
+
+import (
+	"strconv"
+	"time"
+)
+
+// A reply gathers answers, in RESP2 or RESP3.
+type reply struct {
+	out   []byte
+	resp3 bool
+}
+
+func (r *reply) line(kind byte, text string) {
+	r.out = append(append(append(r.out, kind), text...), '\r', '\n')
+}
+
+func (r *reply) ok() { r.out = append(r.out, "+OK\r\n"...) }
+
+func (r *reply) header(kind byte, n int64) {
+	r.out = append(strconv.AppendInt(append(r.out, kind), n, 10), '\r', '\n')
+}
+
+func (r *reply) integer(n int64) { r.header(':', n) }
+
+func (r *reply) array(n int) { r.header('*', int64(n)) }
+
+// pairs begins a map of n pairs: in RESP2 an array of twice as many.
+func (r *reply) pairs(n int) {
+	if r.resp3 {
+		r.header('%', int64(n))
+	} else {
+		r.array(2 * n)
+	}
+}
+
+func (r *reply) bulk(text string) {
+	r.header('$', int64(len(text)))
+	r.out = append(append(r.out, text...), '\r', '\n')
+}
+
+func (r *reply) bulkBytes(text []byte) {
+	r.header('$', int64(len(text)))
+	r.out = append(append(r.out, text...), '\r', '\n')
+}
+
+// text is a bulk string that a person reads: in RESP3 a verbatim one.
+func (r *reply) text(text string) {
+	if !r.resp3 {
+		r.bulk(text)
+		return
+	}
+	r.header('=', int64(len(text)+4))
+	r.out = append(append(append(r.out, "txt:"...), text...), '\r', '\n')
+}
+
+func (r *reply) null() {
+	if r.resp3 {
+		r.out = append(r.out, "_\r\n"...)
+	} else {
+		r.out = append(r.out, "$-1\r\n"...)
+	}
+}
+
+// boolean is an integer in RESP2.
+func (r *reply) boolean(yes bool) {
+	switch {
+	case !r.resp3 && yes:
+		r.integer(1)
+	case !r.resp3:
+		r.integer(0)
+	case yes:
+		r.out = append(r.out, "#t\r\n"...)
+	default:
+		r.out = append(r.out, "#f\r\n"...)
+	}
+}
+
+// seconds is a time as a double: in RESP2 a bulk string.
+func (r *reply) seconds(d time.Duration) {
+	var room [24]byte
+	text := appendSeconds(room[:0], d)
+	if r.resp3 {
+		r.out = append(append(append(r.out, ','), text...), '\r', '\n')
+	} else {
+		r.bulkBytes(text)
+	}
+}
+
+// appendSeconds writes a time in seconds, to the nanosecond, without zeros at the end.
+func appendSeconds(to []byte, d time.Duration) []byte {
+	if d < 0 {
+		return append(to, "-1"...) // there are no other negative times
+	}
+	to = strconv.AppendInt(to, int64(d/time.Second), 10)
+	rest := int64(d % time.Second)
+	if rest == 0 {
+		return to
+	}
+	to = append(to, '.')
+	for unit := int64(time.Second / 10); rest > 0; unit /= 10 {
+		to = append(to, byte('0'+rest/unit))
+		rest %= unit
+	}
+	return to
+}
+
+// ceilSeconds rounds a time up to whole seconds.
+func ceilSeconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return whole
+}
+
+// shown is how much of a client's text an error repeats.
+const shown = 128
+
+// failure answers an error. Its text is made one line of printable ASCII, since it may repeat what the client sent.
+func (r *reply) failure(text string) {
+	r.out = append(r.out, '-')
+	for i := range len(text) {
+		c := text[i]
+		if c < ' ' || c > '~' {
+			c = '?'
+		}
+		r.out = append(r.out, c)
+	}
+	r.out = append(r.out, '\r', '\n')
+}
+
+// clip returns a text of a client, shortened for an error.
+func clip(text []byte) string {
+	if len(text) > shown {
+		return string(text[:shown]) + "..."
+	}
+	return string(text)
+}

@@ -1,0 +1,130 @@
+package resp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Server answers the clients of a listener.
+type Server struct {
+	// Settings returns the present settings; nil if there are none any more, and then connections go on with those that
+	// they had. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
+	Settings func() *Settings
+	// TLS is for connections over TLS; nil for none.
+	TLS *tls.Config
+	// Counters count what is done; several servers may have the same. They must not be nil.
+	Counters *Counters
+	// Version is that of the program.
+	Version string
+
+	mutex    sync.Mutex
+	open     map[*conn]struct{}
+	draining bool
+	running  sync.WaitGroup
+	ids      atomic.Int64
+}
+
+// Serve accepts connections until the listener fails, and returns its error. Each connection has a goroutine. Where the
+// system has no room for a connection it waits a little and tries again.
+func (s *Server) Serve(l net.Listener) error {
+	const first, most = 5 * time.Millisecond, time.Second
+	pause := first
+	for {
+		accepted, err := l.Accept()
+		if err != nil && slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
+			time.Sleep(pause)
+			pause = min(2*pause, most)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		pause = first
+		if s.TLS != nil {
+			accepted = tls.Server(accepted, s.TLS)
+		}
+		c := &conn{Conn: accepted, server: s, id: s.ids.Add(1)}
+		if !s.add(c) {
+			_ = accepted.Close()
+			continue
+		}
+		go func() {
+			defer s.remove(c)
+			c.serve()
+		}()
+	}
+}
+
+// noRoom are the errors of a listener that pass.
+var noRoom = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+
+func (s *Server) add(c *conn) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.draining {
+		return false
+	}
+	if s.open == nil {
+		s.open = map[*conn]struct{}{}
+	}
+	s.open[c] = struct{}{}
+	s.running.Add(1)
+	return true
+}
+
+func (s *Server) remove(c *conn) {
+	_ = c.Close()
+	s.mutex.Lock()
+	delete(s.open, c)
+	s.mutex.Unlock()
+	s.running.Done()
+}
+
+// Scheme is that of a URL without TLS.
+func (s *Server) Scheme() string { return "redis" }
+
+// Open returns how many connections there are.
+func (s *Server) Open() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.open)
+}
+
+// Outlast returns at once: Redis' protocol cannot announce the end of a connection.
+func (s *Server) Outlast(context.Context) {}
+
+// Shutdown ends all connections: those that wait for a command at once, others when they have answered the commands
+// that they have read. If ctx ends before, it cuts off the connections that are left, and returns the error of ctx. No
+// connection is accepted any more.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mutex.Lock()
+	s.draining = true
+	for c := range s.open {
+		c.leave()
+	}
+	s.mutex.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mutex.Lock()
+	for c := range s.open {
+		_ = c.NetConn().SetDeadline(time.Unix(1, 0)) // fails on a closed connection only
+	}
+	s.mutex.Unlock()
+	<-done
+	return ctx.Err()
+}

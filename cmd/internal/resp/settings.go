@@ -1,0 +1,85 @@
+package resp
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/live"
+)
+
+// Settings are what a reload may change. They must not be changed once they are in use: make others.
+type Settings struct {
+	// Limiter decides. It is one of [engine.TokenBuckets].
+	Limiter *engine.Limiter
+	// Formers are the previous limiters: what a key owes them is charged to Limiter when a command names the key. Nil
+	// for none.
+	Formers *live.Formers
+	// Longest is the longest time in which one of its buckets may fill, for errors.
+	Longest time.Duration
+	// Passwords are those that are good for AUTH; without any, no client needs one.
+	Passwords Passwords
+	// IdleTimeout is how long a connection may wait for its next command, 0 for as long as it likes.
+	IdleTimeout time.Duration
+	// Leave is called when a batch that was decided by the settings is answered; nil for nothing.
+	Leave func()
+}
+
+// Passwords are kept as hashes, so that comparing them takes the same time for every wrong one.
+type Passwords []passwordHash
+
+type passwordHash = [sha256.Size]byte
+
+// maxPasswordFile is the longest file of passwords, in bytes.
+const maxPasswordFile = 64 << 10
+
+// ReadPasswords reads a file with a password on each line, as [ParsePasswords] does. A file of more than 64 KiB is an
+// error.
+func ReadPasswords(name string) (Passwords, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxPasswordFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxPasswordFile {
+		return nil, fmt.Errorf("%s: more than %d bytes: want a password on each line", name, maxPasswordFile)
+	}
+	all, err := ParsePasswords(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return all, nil
+}
+
+// ParsePasswords reads a password on each line: several are good at the same time, so that clients can change from one
+// to another. Spaces around a password are not part of it, and empty lines are passed over. None, or more than 16, is
+// an error.
+func ParsePasswords(text string) (all Passwords, err error) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, sha256.Sum256([]byte(line)))
+		}
+	}
+	if len(all) == 0 || len(all) > maxPasswords {
+		return nil, fmt.Errorf("%d passwords: want 1 to %d, one on each line", len(all), maxPasswords)
+	}
+	return all, nil
+}
+
+// have reports whether a password is one of them.
+func (p Passwords) have(text []byte) bool {
+	hash, good := sha256.Sum256(text), 0
+	for i := range p {
+		good |= subtle.ConstantTimeCompare(hash[:], p[i][:])
+	}
+	return good == 1
+}

@@ -1,0 +1,140 @@
+package resp
+
+import "github.com/weir-go/weir/engine"
+
+// A form is how a decision is answered.
+type form uint8
+
+const (
+	cellForm form = iota // five integers
+	gcraForm             // three integers and two doubles
+	weirForm             // names and values
+)
+
+// takes are those that are gathered. All take as many tokens.
+type takes struct {
+	n       int
+	tokens  uint64
+	keys    [gathered]engine.Key
+	forms   [gathered]form
+	decided [gathered]engine.Decision
+}
+
+// take gathers a take of so many tokens, by a limit that has been read.
+func (b *batch) take(key []byte, limit engine.Policy, tokens uint64, f form) {
+	quota, err := b.limiter.Quota(limit)
+	if err != nil {
+		b.refuse(limit, err)
+		return
+	}
+	if tokens == 0 && f != weirForm {
+		b.look(key, limit, quota, f)
+		return
+	}
+	if b.takes.n == gathered || b.takes.n > 0 && b.tokens != tokens {
+		b.decide()
+	}
+	b.tokens = tokens
+	b.keys[b.takes.n], b.forms[b.takes.n] = b.key(key, quota), f
+	b.takes.n++
+}
+
+// decide decides what is gathered, and answers it.
+func (b *batch) decide() {
+	n := b.takes.n
+	if n == 0 {
+		return
+	}
+	b.takes.n = 0
+	// It fails only if there is no room for the decisions, and there is.
+	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decided[:n])
+	for i := range n {
+		b.answer(&b.decided[i], b.forms[i])
+	}
+}
+
+// look answers a take of no tokens. redis-cell calls a key limited that owes more than the limit, as one may after a
+// higher one. So it is when a token more could not be taken of a token more.
+func (b *batch) look(key []byte, limit engine.Policy, quota engine.Quota, f form) {
+	b.decide()
+	k := b.key(key, quota)
+	d := b.limiter.Peek(k, 0)
+	if d.Remaining == 0 && d.ResetAfter > 0 {
+		// A limit to which no token can be added is as long as a record can say, and is looked at as it is.
+		if more, err := b.limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
+			above := b.limiter.Peek(k.With(more), 1)
+			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
+		}
+	}
+	b.answer(&d, f)
+}
+
+func (b *batch) answer(d *engine.Decision, f form) {
+	b.counts.decision(d.Allowed)
+	switch f {
+	case cellForm:
+		b.cell(d)
+	case gcraForm:
+		b.gcra(d)
+	case weirForm:
+		b.decision(d)
+	}
+}
+
+// cell answers as redis-cell does: limited, limit, remaining, retry after and reset after in whole seconds, rounded up.
+func (b *batch) cell(d *engine.Decision) {
+	b.array(5)
+	b.counted(d)
+	retry := int64(-1)
+	if !d.Allowed && d.RetryAfter != engine.Never {
+		retry = ceilSeconds(d.RetryAfter)
+	}
+	b.integer(retry)
+	b.integer(ceilSeconds(d.ResetAfter))
+}
+
+// gcra answers as Redis' own command did: the times have fractions.
+func (b *batch) gcra(d *engine.Decision) {
+	b.array(5)
+	b.counted(d)
+	retry := d.RetryAfter
+	if d.Allowed || retry == engine.Never {
+		retry = -1
+	}
+	b.seconds(retry)
+	b.seconds(d.ResetAfter)
+}
+
+// counted answers what both have in common.
+func (b *batch) counted(d *engine.Decision) {
+	limited := int64(1)
+	if d.Allowed {
+		limited = 0
+	}
+	b.integer(limited)
+	b.integer(int64(d.Limit)) // at most 2^32
+	b.integer(int64(d.Remaining))
+}
+
+// decision answers with names. A request that never passes has to wait for -1 seconds.
+func (b *batch) decision(d *engine.Decision) {
+	b.pairs(5)
+	b.pairsOf(d)
+}
+
+func (b *batch) pairsOf(d *engine.Decision) {
+	b.bulk("allowed")
+	b.boolean(d.Allowed)
+	b.bulk("limit")
+	b.integer(int64(d.Limit))
+	b.bulk("remaining")
+	b.integer(int64(d.Remaining))
+	b.bulk("retry_after")
+	if d.RetryAfter == engine.Never {
+		b.seconds(-1)
+	} else {
+		b.seconds(d.RetryAfter)
+	}
+	b.bulk("reset_after")
+	b.seconds(d.ResetAfter)
+}

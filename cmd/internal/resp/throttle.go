@@ -1,0 +1,102 @@
+package resp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// The ranges of what a command may say. What lies in them may still be refused by the limiter, which knows the longest
+// time in which a bucket may fill.
+const (
+	maxBurst  = 1<<32 - 1 // the limit is one more
+	maxCount  = 1e15
+	maxPeriod = 365 * 24 * 60 * 60 // seconds
+	maxTokens = math.MaxInt64
+	minPeriod = time.Second // of GCRA
+)
+
+// throttle answers CL.THROTTLE and RL.THROTTLE key max_burst count period [quantity].
+func throttle(_ *conn, b *batch, args [][]byte) {
+	burst, ok := b.ranged("max_burst", args[2], 0, maxBurst)
+	if !ok {
+		return
+	}
+	count, ok := b.ranged("count", args[3], 1, maxCount)
+	if !ok {
+		return
+	}
+	period, ok := b.ranged("period", args[4], 1, maxPeriod)
+	if !ok {
+		return
+	}
+	tokens := uint64(1)
+	if len(args) == 6 {
+		if tokens, ok = b.ranged("quantity", args[5], 0, maxTokens); !ok {
+			return
+		}
+	}
+	b.take(args[1], bucket(count, time.Duration(period)*time.Second, burst), tokens, cellForm)
+}
+
+// bucket is the limit of count tokens in a period and so many more at once.
+func bucket(count uint64, period time.Duration, burst uint64) engine.Policy {
+	return engine.TokenBucket(engine.Per(float64(count), period), burst+1)
+}
+
+// gcra answers GCRA key max_burst tokens_per_period period [TOKENS n]. An older form has NUM_REQUESTS for TOKENS.
+func gcra(_ *conn, b *batch, args [][]byte) {
+	burst, ok := b.ranged("max_burst", args[2], 0, maxBurst)
+	if !ok {
+		return
+	}
+	count, ok := b.ranged("tokens_per_period", args[3], 1, maxCount)
+	if !ok {
+		return
+	}
+	period, ok := seconds(args[4])
+	if !ok || period < minPeriod || period > maxPeriod*time.Second {
+		b.fail(fmt.Sprintf("ERR period '%s' is not a number or out of range: want 1.0 to %d seconds", clip(args[4]), maxPeriod))
+		return
+	}
+	tokens := uint64(1)
+	switch {
+	case len(args) == 5:
+	case len(args) == 7 && (isWord(args[5], "TOKENS") || isWord(args[5], "NUM_REQUESTS")):
+		if tokens, ok = b.ranged("TOKENS", args[6], 0, maxTokens); !ok {
+			return
+		}
+	default:
+		b.fail("ERR syntax error: want GCRA key max_burst tokens_per_period period [TOKENS n]")
+		return
+	}
+	b.take(args[1], bucket(count, period, burst), tokens, gcraForm)
+}
+
+// ranged reads a whole number in a range, or answers what is wrong.
+func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool) {
+	n, ok := integer(text)
+	if !ok || n < 0 || uint64(n) < low || uint64(n) > high {
+		b.fail(fmt.Sprintf("ERR value is not an integer or out of range: %s '%s': want %d to %d", what, clip(text), low, high))
+		return 0, false
+	}
+	return uint64(n), true
+}
+
+// refuse answers an error of the engine about a limit.
+func (b *batch) refuse(p engine.Policy, err error) {
+	if fills := p.Window(); fills > b.longest {
+		b.fail(fmt.Sprintf("ERR a limit of %d tokens that takes %v to fill: want at most %v, redis: longest of the rule file", p.Limit(),
+			fills, b.longest))
+		return
+	}
+	b.fail("ERR " + strings.TrimPrefix(err.Error(), "engine: "))
+}
+
+// isWord reports whether an argument is a keyword, in letters of either case.
+func isWord(arg []byte, word string) bool {
+	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package respdoor
-
-const raceEnabled = true

@@ -1,0 +1,109 @@
+package rulefile
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/dustin/go-humanize/english"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+func (c *ClientIP) section() section {
+	return section{name: "client_ip", entries: []entry{
+		{
+			name: "from", schema: func() schema { return pattern("", "^(x-forwarded-for|forwarded|socket|header:.+)$") },
+			help: "`x-forwarded-for`, `forwarded` (RFC 7239), `header:NAME` or `socket`. Headers are read from the right, and only " +
+				"of `trusted_proxies`",
+			instead: "`x-forwarded-for` with `trusted_proxies`, else `socket`",
+			fill:    func() {}, read: func(d *decoder, n *yaml.Node, what string) { c.readFrom(d, n, what) },
+		},
+		at("ipv4_prefix", whole[int](1, 32), &c.IPv4Prefix, "32", "bits of an IPv4 address that count"),
+		at("ipv6_prefix", whole[int](1, 128), &c.IPv6Prefix, fmt.Sprint(spec.IPv6Prefix), "bits of an IPv6 address that count"),
+	}}
+}
+
+func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
+	s, ok := d.text(n, what)
+	if !ok {
+		return
+	}
+	switch From(s) {
+	case FromSocket, FromXForwardedFor, FromForwarded:
+		c.From = From(s)
+		return
+	}
+	if name, ok := d.headerReference(n, s); ok {
+		c.From, c.Header = FromHeader, name
+	} else if name == "" {
+		d.Fail(n, "unknown %s %s%s", what, yamlfile.Quote(s), didYouMean(s, []string{
+			string(FromXForwardedFor), string(FromForwarded), "header:NAME", string(FromSocket)}))
+	}
+}
+
+// check fills in where addresses come from: the default depends on whether a proxy is trusted.
+func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
+	switch {
+	case c.From == "" && trusted:
+		c.From = FromXForwardedFor
+	case c.From == "":
+		c.From = FromSocket
+	case c.From != FromSocket && !trusted:
+		d.Fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of "+
+			"those", c.From)
+	}
+}
+
+func (c *ClientIP) describe(proxies int) string {
+	from := "the connection's address"
+	if c.From != FromSocket {
+		source := string(c.From)
+		if c.From == FromHeader {
+			source = "the header " + c.Header
+		}
+		from = fmt.Sprintf("%s of %d trusted %s, otherwise %s", source, proxies,
+			english.PluralWord(proxies, "proxy", ""), from)
+	}
+	if c.IPv4Prefix < 32 {
+		from += fmt.Sprintf("; IPv4 by /%d", c.IPv4Prefix)
+	}
+	return from + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
+}
+
+// header names the header that the address of a client is read from.
+func (c *ClientIP) header() string {
+	switch c.From {
+	case FromForwarded:
+		return "Forwarded"
+	case FromHeader:
+		return c.Header
+	case FromXForwardedFor, FromSocket:
+	}
+	return "X-Forwarded-For"
+}
+
+// prefix is an address, or a range of them.
+var prefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) netip.Prefix {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, notAddr := netip.ParseAddr(s)
+		if notAddr != nil || addr.Zone() != "" {
+			d.Fail(n, "%s: %s: want an address or a range of them, such as 10.0.0.0/8 or ::1", what, yamlfile.Quote(s))
+			return p
+		}
+		p = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	if addr := p.Addr(); addr.Is4In6() {
+		if p.Bits() < 96 {
+			d.Fail(n, "%s: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", what, yamlfile.Quote(s))
+			return p
+		}
+		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
+	}
+	if p != p.Masked() {
+		d.Fail(n, "%s: %s has bits behind the prefix: did you mean %q?", what, yamlfile.Quote(s), p.Masked())
+	}
+	return p
+})

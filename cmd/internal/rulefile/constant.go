@@ -1,0 +1,100 @@
+package rulefile
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Constant is a rate that needs no counting.
+type Constant uint8
+
+// What Constant can be.
+const (
+	Counted   Constant = iota // none: the limit is a policy
+	Denied                    // rate: 0
+	Unlimited                 // rate: unlimited
+)
+
+var constants = [...]string{"", "0", "unlimited"}
+
+// String returns the rate as a file has it.
+func (c Constant) String() string { return constants[c] }
+
+// describe says what becomes of requests, for people.
+func (c Constant) describe() string {
+	if c == Denied {
+		return "none: every request is refused"
+	}
+	return c.String()
+}
+
+// constantOf returns what a policy is that needs no counting; Counted for any other.
+func constantOf(p engine.Policy) Constant {
+	switch p {
+	case engine.Blocked():
+		return Denied
+	case engine.Unlimited():
+		return Unlimited
+	}
+	return Counted
+}
+
+// ConstantOf returns what a tier is if its requests are not counted: see [Tiers.Of].
+func (r *Rule) ConstantOf(tier int) Constant {
+	if tier == 0 {
+		return r.Constant
+	}
+	if i := tier - 1 - len(r.Tiers.Policies); i >= 0 {
+		return r.Tiers.Constants[i]
+	}
+	return Counted
+}
+
+// OwnLimit returns the limit of requests in no tier, as a text.
+func (r *Rule) OwnLimit() string {
+	if r.Constant != Counted {
+		return r.Constant.describe()
+	}
+	return describePolicy(r.Policy)
+}
+
+// tierLimit returns the limit of the i-th value of the tiers, as a text.
+func (r *Rule) tierLimit(i int) string {
+	if c := r.ConstantOf(i + 1); c != Counted {
+		return c.describe()
+	}
+	return describePolicy(r.Tiers.Policies[i])
+}
+
+// tierLines are the limits of the tiers, a line each.
+func (r *Rule) tierLines() (lines []string) {
+	if r.Tiers == nil {
+		return nil
+	}
+	for i, value := range r.Tiers.Values {
+		lines = append(lines, fmt.Sprintf("%s for %s: %s", r.tierLimit(i), r.Tiers.Header, value))
+	}
+	return lines
+}
+
+// LimitIn returns the limit of a tier as a text, with the value by which a request is in it.
+func (r *Rule) LimitIn(tier int) string {
+	if tier == 0 {
+		return r.OwnLimit()
+	}
+	return fmt.Sprintf("%s for %s: %s", r.tierLimit(tier-1), r.Tiers.Header, r.Tiers.Values[tier-1])
+}
+
+// Counts reports whether the rule counts any request at all.
+func (r *Rule) Counts() bool { return r.Constant == Counted || len(r.TierPolicies()) > 0 }
+
+// fillConstant gives a rule whose own rate is a constant the policy that its limiter is made with. No request is
+// counted by it, but a limiter has one: that of a tier, which suits the others, or else the least.
+func (r *Rule) fillConstant() {
+	if r.Counts() {
+		r.Policy = r.Tiers.Policies[0]
+		return
+	}
+	r.Policy, r.MaxKeys = engine.TokenBucket(engine.PerSecond(1), 1), 1
+}

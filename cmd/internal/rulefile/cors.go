@@ -1,0 +1,95 @@
+package rulefile
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, of the Fetch standard).
+type CORS struct {
+	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
+	Methods     []string // of requests that need a preflight
+	Headers     []string // that such requests may have, in canonical form; nil for any
+	Expose      []string // of answers, that pages may read beside those of limits
+	Credentials bool     // cookies and HTTP authentication
+	MaxAge      time.Duration
+}
+
+// AnyOrigin reports whether all origins are allowed.
+func (c *CORS) AnyOrigin() bool { return c.Origins[0] == "*" }
+
+// Allows reports whether an origin is allowed.
+func (c *CORS) Allows(origin string) bool {
+	origin = strings.ToLower(origin)
+	return c.AnyOrigin() || slices.ContainsFunc(c.Origins, func(want string) bool {
+		scheme, below, ok := strings.Cut(want, "*")
+		return want == origin || ok && len(origin) > len(scheme)+len(below) && strings.HasPrefix(origin, scheme) &&
+			strings.HasSuffix(origin, below) && !strings.ContainsAny(origin[len(scheme):len(origin)-len(below)], "/:@")
+	})
+}
+
+func (c *CORS) section() section {
+	field := one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+		if !httpguts.ValidHeaderFieldName(s) {
+			d.Fail(n, "%s: %s is not the name of an HTTP header; write for example X-Request-Id", what, yamlfile.Quote(s))
+		}
+		return http.CanonicalHeaderKey(s)
+	})
+	return section{
+		name: "cors", entries: []entry{
+			at("origins", list(origin, nil), &c.Origins, "",
+				"scheme and host of pages that may read answers, as browsers send them; `https://*.example.com` for all below it; `*` "+
+					"for all, not with `credentials`").needed("write for example origins: https://app.example.com"),
+			at("methods", list(method, nil), &c.Methods, "[GET, HEAD, POST]", "of requests that need a preflight"),
+			at("headers", list(field, nil), &c.Headers, "", "that these requests may have").unless("any"),
+			at("expose", list(field, nil), &c.Expose, "", "fields of the upstream's answers that scripts may read, besides those of limits"),
+			at("credentials", yes, &c.Credentials, "", "whether scripts may send cookies and HTTP authentication"),
+			at("max_age", seconds(24*time.Hour, ""), &c.MaxAge, "10m", "for how long a browser keeps the answer to a preflight"),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			switch {
+			case !slices.Contains(c.Origins, "*"):
+			case len(c.Origins) > 1:
+				d.Fail(seen["origins"], "origins: * is all origins: leave the others out")
+			case c.Credentials:
+				d.Fail(seen["origins"], "origins: with credentials every page on the web could act as your user: write the origins")
+			}
+		},
+	}
+}
+
+func (c *CORS) describe() string {
+	if c == nil {
+		return ""
+	}
+	return strings.Join(c.Origins, ", ")
+}
+
+// origin is an origin as browsers write it.
+var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "*" {
+		return s
+	}
+	u, err := url.Parse(strings.Replace(s, "://*.", "://any.", 1))
+	bad := err != nil || u.Scheme == "" || u.Hostname() == "" || strings.Contains(u.Host, "*") ||
+		*u != url.URL{Scheme: u.Scheme, Host: u.Host}
+	if !bad {
+		_, err := netip.ParseAddr(u.Hostname())
+		bad = err == nil && u.Host != s[strings.Index(s, "://")+3:] ||
+			u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
+	}
+	if bad {
+		d.Fail(n, "%s: %s: want scheme and host as browsers send them, such as https://app.example.com, without a path "+
+			"and without the scheme's own port; https://*.example.com for all below it; or *", what, yamlfile.Quote(s))
+	}
+	return strings.ToLower(s)
+})

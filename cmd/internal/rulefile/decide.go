@@ -1,0 +1,35 @@
+package rulefile
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/httplimit/reading"
+)
+
+func (c *Decide) section() section {
+	return section{
+		name: "decide", brief: "address", entries: []entry{
+			addressEntry(&c.Address, "127.0.0.1:8090"), modeEntry(&c.Mode), reusePortEntry(&c.ReusePort),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) { d.checkAddress(seen, c.Listener()) },
+	}
+}
+
+func (c *Decide) describe() string {
+	if c == nil {
+		return ""
+	}
+	return c.Address + when(c.ReusePort, reusable) + ", for other proxies"
+}
+
+// checkDecide keeps decisions from being all one client's.
+func (d *decoder) checkDecide(f *File, n *yaml.Node) {
+	byAddress := slices.ContainsFunc(f.Rules,
+		func(r Rule) bool { return r.Key.Uses(SourceIP) || r.Match.UsesClient() }) ||
+		slices.ContainsFunc(f.Exempt, func(m reading.Match) bool { return m.UsesClient() })
+	if f.Decide != nil && f.ClientIP.From == FromSocket && byAddress {
+		d.Fail(n, "decide: needs trusted_proxies, with the proxy that asks: else all requests are from its address")
+	}
+}

@@ -1,0 +1,48 @@
+package rulefile
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// maxNodes bounds the values that are looked at, each as often as aliases name it, so that
+// a short file cannot stand for an endless one.
+const maxNodes = 200_000
+
+// A decoder walks the nodes of a file and gathers what is wrong with them: docs/decisions/0018-a-decoder-of-our-own.md
+// says why it is not a library's.
+type decoder struct {
+	yamlfile.Walker
+
+	certificates []certificate // to be tried by Load
+	proxied      *yaml.Node    // proxy_protocol, where it is true
+	concurrent   *yaml.Node    // the first concurrency of a rule
+	passwords    *yaml.Node    // password_file or password_env of redis, to be tried by Load
+}
+
+type certificate struct {
+	at    *yaml.Node
+	files *TLS
+}
+
+// enter counts a node and returns what it stands for; nil if there is nothing to read.
+func (d *decoder) enter(n *yaml.Node) *yaml.Node {
+	t := d.Visit(n, maxNodes, "the file comes to more than %d values, each counted as often as an alias names it: use "+
+		"fewer aliases")
+	if t == nil {
+		return nil
+	}
+	if t.Tag != "" && !slices.Contains(knownTags, t.Tag) {
+		d.Fail(n, "unknown tag %s: leave it out", yamlfile.Quote(t.Tag))
+		return nil
+	}
+	return t
+}
+
+// knownTags are those of the values of YAML.
+var knownTags = []string{
+	"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!binary", "!!merge",
+}

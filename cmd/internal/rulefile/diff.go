@@ -1,0 +1,288 @@
+package rulefile
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
+// and header styles, is read from the new file and loses nothing.
+type Changes struct {
+	Rules   []RuleChange // in the order of the new file
+	Removed []string     // names of the rules whose limiters are to be closed
+
+	// Listeners, by address, TLS files and H2C. One that is in neither list goes on; its
+	// certificate is to be read again.
+	Opened, Closed []Listener
+	Admin          bool // the administrator's listener is another
+	Decide         bool // that for decisions is another
+	Redis          bool // that for clients of Redis is another, or what is said of it
+
+	// RedisTable says what becomes of the keys of clients of Redis, and RedisReason of Carry and Replace why.
+	RedisTable  Continuity
+	RedisReason string
+
+	// Other names the keys of the file, and RuleChange.Other those of a rule, that changed and
+	// of which nothing is said above.
+	Other []string
+}
+
+// A RuleChange says what becomes of the limiter of a rule.
+type RuleChange struct {
+	Name   string
+	Limit  Continuity
+	Reason string // of Carry and Replace: what it was that the limiter cannot take
+	From   string // of Adjust, Carry and Replace: the policy before
+	To     string // the policy now
+	Other  []string
+}
+
+// Continuity says how a limiter lives on.
+type Continuity int
+
+// What Continuity can be.
+const (
+	Keep    Continuity = iota // as it is
+	Adjust                    // by SetPolicy: each key keeps what it has used up
+	Carry                     // by a new one, to which keys bring what they have used up (package limits/live)
+	Replace                   // by a new one: every bucket is full again
+	Add                       // there was none
+)
+
+// Diff compares two files. A rule is the same if its name is.
+//
+// Whether a limiter takes the new numbers is what [engine.CheckChange] says of one that was made with the old ones. One
+// that was adjusted before may know narrower bounds (a sliding log keeps the room that it had at first): if its
+// SetPolicy fails, replace it.
+func Diff(before, after *File) *Changes {
+	c := &Changes{
+		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
+		Decide: !equal(before.Decide, after.Decide),
+		Redis:  !equal(before.Redis, after.Redis),
+		Other:  after.others(before),
+	}
+	c.RedisTable, c.RedisReason = after.Redis.compare(before.Redis)
+	for i := range after.Rules {
+		now := &after.Rules[i]
+		j := slices.IndexFunc(before.Rules, func(r Rule) bool { return r.Name == now.Name })
+		if j < 0 {
+			c.Rules = append(c.Rules, RuleChange{Name: now.Name, Limit: Add, To: now.limits()})
+			continue
+		}
+		change := Compare(&before.Rules[j], now)
+		change.Other = now.others(&before.Rules[j])
+		c.Rules = append(c.Rules, change)
+	}
+	for _, r := range before.Rules {
+		if !slices.ContainsFunc(after.Rules, func(now Rule) bool { return now.Name == r.Name }) {
+			c.Removed = append(c.Removed, r.Name)
+		}
+	}
+	c.Opened = missing(after.Listen, before.Listen)
+	c.Closed = missing(before.Listen, after.Listen)
+	return c
+}
+
+// Compare says what becomes of the limiter of a rule.
+func Compare(before, now *Rule) RuleChange {
+	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
+	if c.Reason = now.another(before); c.Reason != "" {
+		c.Limit = Replace
+		return c
+	}
+	if !now.Counts() { // its limiter waits until it does
+		if now.Constant != before.Constant {
+			c.Limit = Adjust
+		}
+		return c
+	}
+	c.Reason = now.incompatible(before)
+	switch {
+	case c.Reason != "":
+		c.Limit = Carry
+	case now.Constant != before.Constant || !slices.Equal(before.Policies(), now.Policies()):
+		c.Limit = Adjust
+	}
+	return c
+}
+
+// Correct corrects a change that keeps the limiter by the policies that this has: those in a file of a state may be
+// another process's.
+func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
+	if slices.Equal(has, now.Policies()) {
+		return
+	}
+	c.Limit = Adjust
+	before := *now
+	before.Policy = has[0]
+	if now.Tiers != nil {
+		tiers := *now.Tiers
+		tiers.Policies = has[1:]
+		before.Tiers = &tiers
+	}
+	c.From = before.limits()
+}
+
+// another says why nothing that the rule as it was has counted is of use for it now; "" if that is.
+func (r *Rule) another(before *Rule) string {
+	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
+	switch {
+	case !r.Key.Equal(before.Key):
+		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
+	case r.Store == nil && before.Store != nil && r.Counts():
+		return "it was kept in the store and is on this machine alone"
+	case r.Store != nil && before.Store == nil && before.Counts():
+		return "it was on this machine alone and is kept in the store"
+	case r.Counts() && before.Counts() && !r.Store.Same(before.Store):
+		return "the store is another"
+	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // in the file other processes count
+		return r.incompatible(before)
+	}
+	return ""
+}
+
+// incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
+func (r *Rule) incompatible(before *Rule) string {
+	switch {
+	case r.Counts() != before.Counts():
+		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
+	case r.Spread != before.Spread:
+		return "its bucket is " + map[bool]string{true: "on all processors now", false: "no longer on all processors"}[r.Spread]
+	case r.Policy.Algorithm() != before.Policy.Algorithm():
+		return fmt.Sprintf("the algorithm was %s and is %s",
+			spec.Name(before.Policy.Algorithm()), spec.Name(r.Policy.Algorithm()))
+	case r.Store == nil && len(r.TierPolicies()) != len(before.TierPolicies()):
+		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
+	case r.Store == nil && r.MaxKeys != before.MaxKeys:
+		return fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
+	case r.Overflow != before.Overflow:
+		return fmt.Sprintf("overflow was %v and is %v", before.Overflow, r.Overflow)
+	}
+	if r.Store != nil {
+		was, is := before.Policy, r.Policy
+		if is.Algorithm() != engine.AlgorithmTokenBucket && (was.Window() != is.Window() || was.IsAligned() != is.IsAligned()) {
+			return fmt.Sprintf("the store keeps limits of other windows apart: it was %v and is %v", was, is)
+		}
+		return ""
+	}
+	if was, is := before.limitedTiers(), r.limitedTiers(); r.State != "" && before.State != "" && !slices.Equal(was, is) {
+		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", was, is)
+	}
+	if r.State != before.State {
+		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+	}
+	if err := engine.CheckChange(before.Policies(), r.Policies()); err != nil {
+		return "the limiter does not take the new numbers: " + plain(err)
+	}
+	return ""
+}
+
+// named returns a file's path, or that there is none.
+func named(path string) string {
+	if path == "" {
+		return "none"
+	}
+	return path
+}
+
+// missing returns the listeners of a that are not in b.
+func missing(a, b []Listener) (all []Listener) {
+	for _, l := range a {
+		if !slices.ContainsFunc(b, l.Equal) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// Equal reports whether the other listener does the same.
+func (l Listener) Equal(other Listener) bool {
+	return l.Address == other.Address && l.Mode == other.Mode && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
+		l.ReusePort == other.ReusePort && equal(l.TLS, other.TLS)
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// others names the keys of the file that are not as they were.
+func (f *File) others(before *File) []string {
+	s := f.section()
+	return s.differing(before.section())
+}
+
+// others names the keys of the rule that are not as they were and do not make another limiter.
+func (r *Rule) others(before *Rule) []string {
+	s := (&ruleText{Rule: *r}).section()
+	return s.differing((&ruleText{Rule: *before}).section())
+}
+
+// tierNames is what of the tiers is not a limit.
+func (r *Rule) tierNames() []string {
+	if r.Tiers == nil {
+		return nil
+	}
+	names := append([]string{r.Tiers.Header}, r.Tiers.Values...)
+	for _, c := range r.Tiers.Constants {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+// Empty reports whether there is nothing to do for any limiter or listener.
+func (c *Changes) Empty() bool {
+	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide && !c.Redis &&
+		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
+}
+
+// Lines says what happens, a sentence each, for a log.
+func (c *Changes) Lines() (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, r := range c.Rules {
+		switch r.Limit {
+		case Adjust:
+			say("rule %s: %s, was %s; every key keeps the tokens it has used up, and what is above a lower limit has to come back first", r.Name, r.To, r.From)
+		case Carry:
+			say("rule %s: %s, was %s; it has a new limiter, because %s; every key keeps what it has used up", r.Name, r.To, r.From, r.Reason)
+		case Replace:
+			say("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
+		case Add:
+			say("rule %s: new, %s", r.Name, r.To)
+		}
+		if len(r.Other) > 0 {
+			say("rule %s: changed: %s", r.Name, strings.Join(r.Other, ", "))
+		}
+	}
+	for _, name := range c.Removed {
+		say("rule %s: gone", name)
+	}
+	for _, l := range c.Opened {
+		say("listening on %s", l)
+	}
+	for _, l := range c.Closed {
+		say("no longer listening on %s", l)
+	}
+	if c.Admin {
+		say("the admin listener changes")
+	}
+	if c.Decide {
+		say("the listener for decisions changes")
+	}
+	if c.Redis {
+		say("the listener for clients of Redis changes")
+	}
+	switch c.RedisTable {
+	case Carry:
+		say("redis: it has a new table, because %s; every key keeps what it has used up", c.RedisReason)
+	case Replace:
+		say("redis: starts over with full buckets, because %s", c.RedisReason)
+	case Keep, Adjust, Add:
+	}
+	if len(c.Other) > 0 {
+		say("changed: %s", strings.Join(c.Other, ", "))
+	}
+	return lines
+}

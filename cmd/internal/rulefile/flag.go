@@ -1,0 +1,59 @@
+package rulefile
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// The functions here read single values as they are written in a file, for flags. They accept what
+// a file does, and their errors say the same, without a place.
+
+// ParseKey reads a key.
+func ParseKey(text string) (Key, error) { return value(text, "key", list(keyPart, notTwice)) }
+
+// ParseAddress reads an address to listen on, and returns it as it is.
+func ParseAddress(text string) (string, error) { return value(text, "address", address) }
+
+// ParseUpstream reads the URL of an upstream.
+func ParseUpstream(text string) (*Upstream, error) {
+	return value(text, "upstream", optional(upstreams))
+}
+
+// ParseAdmin reads the address of an admin listener, which is a loopback one.
+func ParseAdmin(text string) (*Admin, error) {
+	return value(text, "admin", optional(mapping((*Admin).section)))
+}
+
+// ParseProxies reads an address or a range of them.
+func ParseProxies(text string) ([]netip.Prefix, error) {
+	return value(text, "trusted_proxies", list(prefix, nil))
+}
+
+func value[V any](text, what string, k kind[V]) (v V, err error) {
+	d := &decoder{}
+	k.read(d, scalar(text), what, &v)
+	if len(d.Errors) == 0 {
+		return v, nil
+	}
+	lines := make([]string, len(d.Errors))
+	for i, e := range d.Errors {
+		lines[i] = e.Message
+	}
+	var none V
+	return none, errors.New(strings.Join(lines, "; "))
+}
+
+// scalar is the node of a value as a file would write it, or of a list of values in brackets.
+func scalar(text string) *yaml.Node {
+	if items, isList := strings.CutPrefix(text, "["); isList && strings.HasSuffix(items, "]") {
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range strings.Split(strings.TrimSuffix(items, "]"), ", ") {
+			list.Content = append(list.Content, scalar(item))
+		}
+		return list
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+}

@@ -1,0 +1,70 @@
+package rulefile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/httplimit/reading"
+)
+
+// hostWarnings says which rules and exceptions a client chooses by its Host, because the upstream does not get it and
+// answers whatever is written there.
+func (f *File) hostWarnings() (all []string) {
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		if u := f.blindTo(r.Match.Hosts); u != nil {
+			all = append(all, fmt.Sprintf("rule %s: match: host: a client that writes another host has no such limit, and %s "+
+				"answers it alike, since it does not get the host: set keep_host, or a route for the host", r.Name, u))
+		}
+		if u := f.blindTo([]string{"any"}); u != nil && len(r.Match.Hosts) == 0 && r.Key.Uses(SourceHost) {
+			all = append(all, fmt.Sprintf("rule %s: key: host: each host that a client writes is a bucket of its own, and %s "+
+				"answers all alike, since it does not get the host: set keep_host, or a route for the host", r.Name, u))
+		}
+		for _, not := range r.Match.Not {
+			all = append(all, f.blindException(fmt.Sprintf("rule %s: not", r.Name), not.Hosts)...)
+		}
+	}
+	for _, m := range f.Exempt {
+		all = append(all, f.blindException("exempt", m.Hosts)...)
+	}
+	return all
+}
+
+func (f *File) blindException(where string, hosts []string) []string {
+	u := f.blindTo(hosts)
+	if u == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: host: any client can write %s, and %s answers it as any other, since it does not get "+
+		"the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
+}
+
+// blindTo returns an upstream that has requests for the hosts and for others, too, and does not get the host; nil if
+// there is none.
+func (f *File) blindTo(hosts []string) *Upstream {
+	if len(hosts) == 0 {
+		return nil
+	}
+	for i := range f.Routes {
+		route := &f.Routes[i]
+		switch {
+		case len(route.Match.Hosts) == 0 && !route.Upstream.KeepHost:
+			return &route.Upstream
+		case takesAll(&route.Match, hosts):
+			return nil
+		}
+	}
+	if f.Upstream != nil && !f.Upstream.KeepHost {
+		return f.Upstream
+	}
+	return nil
+}
+
+// takesAll reports whether a route has all requests for the hosts.
+func takesAll(m *reading.Match, hosts []string) bool {
+	return len(m.Paths)+len(m.Methods)+len(m.Headers) == 0 &&
+		(len(m.Hosts) == 0 || !slices.ContainsFunc(hosts, func(host string) bool {
+			return !m.MatchesHost(strings.Replace(host, "*", "any", 1))
+		}))
+}

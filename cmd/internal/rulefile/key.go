@@ -1,0 +1,143 @@
+package rulefile
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// A Key is what has a bucket of its own: the values of all its parts together. It has at least
+// one.
+type Key []KeyPart
+
+// A KeyPart is the first of its sources that a request has. The last is one that every request
+// has, or SourceNone.
+type KeyPart []Source
+
+// A Source is something about a request that tells one from another.
+type Source struct {
+	Kind SourceKind
+	Name string // of a header, canonical, of a cookie or of a query parameter
+}
+
+// SourceKind says what a Source is.
+type SourceKind string
+
+// What SourceKind can be. A request may lack a header, a cookie or a query parameter, nothing else.
+const (
+	SourceIP     SourceKind = "ip" // the client's address, as ClientIP says
+	SourceHeader SourceKind = "header"
+	SourceCookie SourceKind = "cookie"
+	SourceQuery  SourceKind = "query"
+	SourcePath   SourceKind = "path" // cleaned, without the query
+	SourceMethod SourceKind = "method"
+	SourceHost   SourceKind = "host"   // in lower case, without the port
+	SourceGlobal SourceKind = "global" // one bucket for all requests
+	SourceNone   SourceKind = "none"   // the rule does not count this request
+)
+
+var sourceWords = []string{"ip", "header:NAME", "cookie:NAME", "query:NAME", "path", "method", "host", "global"}
+
+// String returns the source as it is written in a file.
+func (s Source) String() string {
+	if s.Name == "" {
+		return string(s.Kind)
+	}
+	return string(s.Kind) + ":" + s.Name
+}
+
+// String returns the part as it is written in a file, with the sources that go without saying.
+func (p KeyPart) String() string {
+	words := make([]string, len(p))
+	for i, s := range p {
+		words[i] = s.String()
+	}
+	return strings.Join(words, " or ")
+}
+
+// String returns the key as it is written in a file.
+func (k Key) String() string {
+	words := make([]string, len(k))
+	for i, p := range k {
+		words[i] = p.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// Uses reports whether the key has a source of that kind.
+func (k Key) Uses(kind SourceKind) bool {
+	return slices.ContainsFunc(k, func(p KeyPart) bool {
+		return slices.ContainsFunc(p, func(s Source) bool { return s.Kind == kind })
+	})
+}
+
+// Equal reports whether two keys tell the same requests apart.
+func (k Key) Equal(other Key) bool {
+	return slices.EqualFunc(k, other, func(a, b KeyPart) bool { return slices.Equal(a, b) })
+}
+
+var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
+
+// keyPart reads "A or B or C". A header or cookie without an alternative has the address: to
+// leave it out must be no way around a limit.
+func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
+	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
+		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))
+		return nil
+	}
+	words := strings.Split(text, " or ")
+	for i, word := range words {
+		s, ok := d.source(n, strings.TrimSpace(word))
+		if !ok {
+			return nil
+		}
+		may := s.Kind == SourceHeader || s.Kind == SourceCookie || s.Kind == SourceQuery
+		switch {
+		case s.Kind == SourceNone && i == 0:
+			d.Fail(n, "key: none is an alternative to a header or cookie: write for example header:X-API-Key or none")
+			return nil
+		case !may && i < len(words)-1:
+			d.Fail(n, "key: %s: every request has %s, so what follows is never used", yamlfile.Quote(text), s)
+			return nil
+		}
+		part = append(part, s)
+		if may && i == len(words)-1 {
+			part = append(part, Source{Kind: SourceIP})
+		}
+	}
+	return part
+}
+
+func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
+	switch kind := SourceKind(word); kind {
+	case SourceIP, SourcePath, SourceMethod, SourceHost, SourceGlobal, SourceNone:
+		return Source{Kind: kind}, true
+	}
+	if name, ok := d.headerReference(n, word); ok || name != "" {
+		return Source{SourceHeader, name}, ok
+	}
+	if name, ok := strings.CutPrefix(word, "cookie:"); ok {
+		if !httpguts.ValidHeaderFieldName(name) { // the same characters
+			d.Fail(n, "key: %s is not the name of a cookie", yamlfile.Quote(name))
+			return s, false
+		}
+		return Source{SourceCookie, name}, true
+	}
+	if name, ok := strings.CutPrefix(word, "query:"); ok {
+		if name == "" {
+			d.Fail(n, "key: query: wants the name of a parameter behind it")
+		}
+		return Source{SourceQuery, name}, name != ""
+	}
+	kind, name, named := strings.Cut(word, ":")
+	if near := nearest(kind, []string{"header", "cookie", "query"}); named && near != "" {
+		d.Fail(n, "unknown key %s: did you mean %q?", yamlfile.Quote(word), near+":"+name)
+	} else {
+		d.Fail(n, "unknown key %s%s", yamlfile.Quote(word), didYouMean(word, sourceWords))
+	}
+	return s, false
+}

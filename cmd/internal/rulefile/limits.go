@@ -1,0 +1,193 @@
+package rulefile
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// tierTexts are the tiers of a rule as they are written.
+type tierTexts struct {
+	Header string
+	all    []*tierText
+}
+
+// A tierText is what is written for a value of the header.
+type tierText struct {
+	spec.Tier
+	at   *yaml.Node
+	seen map[string]*yaml.Node
+}
+
+func (t *tierTexts) section() section {
+	const hint = "want a header and the limits for some of its values"
+	return section{
+		name: "tiers", entries: []entry{
+			at("header", header, &t.Header, "", "of the request, whose value says in which tier it is").needed(hint),
+			at("values", mapped(mapping((*tierText).section), readTiers), &t.all, "",
+				"for each value its `rate` or `burst` or both, and its `concurrency` if the rule has one").needed(hint),
+		},
+	}
+}
+
+func readTiers(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
+	if !d.pairs(n, what, func(key, value *yaml.Node) {
+		t := &tierText{Tier: spec.Tier{Name: yamlfile.Target(key).Value}}
+		s := t.section()
+		s.read(d, value)
+		if t.seen != nil {
+			*into = append(*into, t)
+		}
+	}) {
+		return
+	}
+	if len(yamlfile.Target(n).Content) == 0 {
+		d.Fail(n, "tiers: no values")
+	}
+}
+
+func (t *tierText) section() section {
+	return section{
+		name: fmt.Sprintf("tier %q", t.Name), least: 1,
+		entries: []entry{
+			rateEntry(&t.Rate).unless("the rule's own"), burstEntry(&t.Burst), concurrencyEntry(&t.Concurrency).unless("the rule's own"),
+		},
+		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },
+	}
+}
+
+// isBroken reports whether a number of the tier is there and was refused.
+func (t *tierText) isBroken() bool {
+	return t.seen["rate"] != nil && t.Rate == spec.Rate{} || t.seen["burst"] != nil && t.Burst == nil ||
+		t.seen["concurrency"] != nil && t.Concurrency == 0
+}
+
+// tiersOf returns the tiers of a limit. Next to a limit of requests in flight those without a number of it are none.
+func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
+	if t.tiers == nil {
+		return nil
+	}
+	both := t.limit.Concurrency != 0 && t.seen["rate"] != nil
+	for _, tier := range t.tiers.all {
+		own := tier.Tier
+		switch {
+		case tier.isBroken():
+			continue
+		case both && l.Concurrency != 0:
+			own.Numbers = spec.Numbers{Concurrency: own.Concurrency}
+		case both:
+			own.Concurrency = 0
+		}
+		if both && own.Numbers == (spec.Numbers{}) && tier.Numbers != own.Numbers {
+			continue
+		}
+		tiers = append(tiers, own)
+	}
+	return tiers
+}
+
+// resolve gives a rule the policies that a limit comes to, and notes what is wrong with it. A number that was refused
+// leaves nothing to check.
+func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
+	inFlight := l.Concurrency != 0
+	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
+		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
+		return
+	}
+	l.MaxWait, l.Cost, l.Refund, l.Overflow, l.Spread = r.MaxWait, r.Cost.Max, len(r.Refund) > 0, r.Overflow, r.Spread
+	l.Tiers = t.tiersOf(&l)
+	stored := t.stored(d, f, &l, inFlight && r != &t.Rule)
+	l.Stored = stored
+	own, tiers, err := l.Policies()
+	for _, e := range spec.ErrorsOf(err) {
+		d.Fail(t.placeOf(e, r), "%s", t.explain(e, r))
+	}
+	if err != nil {
+		return
+	}
+	r.Policy = own
+	if t.tiers != nil && len(tiers) > 0 {
+		r.Tiers = tiersOf(t.tiers.Header, &l, tiers)
+	}
+	if r.Constant = constantOf(own); r.Constant != Counted {
+		r.fillConstant()
+	}
+	if stored && len(d.Errors) == 0 {
+		r.Store = f.Store
+		if err := redislimit.Check(r.Name, r.Policy, r.StoreOptions()...); err != nil {
+			d.Fail(cmp.Or(t.seen["store"], t.at), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
+		}
+	}
+}
+
+// tiersOf returns the tiers by their policies, those with a constant rate last.
+func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
+	t := &Tiers{Header: header}
+	var constants []string
+	for i, p := range policies {
+		if c := constantOf(p); c != Counted {
+			constants, t.Constants = append(constants, l.Tiers[i].Name), append(t.Constants, c)
+			continue
+		}
+		t.Values, t.Policies = append(t.Values, l.Tiers[i].Name), append(t.Policies, p)
+	}
+	t.Values = append(t.Values, constants...)
+	return t
+}
+
+// stored decides whether a limit of the rule is kept in the file's store.
+func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit, beside bool) bool {
+	want := t.store
+	if beside && want != nil && *want {
+		want = nil // it is about the rate
+	}
+	switch {
+	case want == nil:
+		return f.Store != nil && l.Counts()
+	case !*want:
+		return false
+	case f.Store == nil:
+		d.Fail(t.seen["store"], "store: true, but the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+		return false
+	case !l.Counts():
+		d.Fail(t.seen["store"], "store: a rate of %v needs no store: leave this out", l.Rate)
+		return false
+	}
+	return true
+}
+
+// placeOf returns where the number is that is wrong.
+func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
+	if e.Tier != "" {
+		for _, tier := range t.tiers.all {
+			if tier.Name == e.Tier {
+				return cmp.Or(tier.seen[e.Key], tier.at)
+			}
+		}
+	}
+	if r != &t.Rule {
+		return t.seen["concurrency"] // which is the rule
+	}
+	return cmp.Or(t.seen[e.Key], t.at)
+}
+
+// explain says what is wrong with a number, and what to write.
+func (t *ruleText) explain(e *spec.Error, r *Rule) string {
+	switch {
+	case e.Key == "rate" && e.Tier == "" && t.seen["rate"] == nil:
+		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time"
+	case e.Key != "store":
+		return e.Error()
+	case r != &t.Rule:
+		return "the file has a store, and " + e.Message +
+			": write a rule of its own for it with store: false, and each machine counts by itself"
+	}
+	return "the file has a store, and " + e.Message + ": write store: false, and each machine counts by itself"
+}

@@ -1,0 +1,230 @@
+package rulefile
+
+import (
+	"io/fs"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/internal/unixsocket"
+)
+
+func (l *Listener) section() section {
+	return section{
+		name: "listen", brief: "address", entries: []entry{
+			addressEntry(&l.Address, "127.0.0.1:8080"),
+			modeEntry(&l.Mode),
+			at("h2c", yes, &l.H2C, "", "HTTP/2 without TLS, in addition to HTTP/1.1").within("not with `tls`"),
+			tlsEntry(&l.TLS),
+			at("proxy_protocol", yes, &l.ProxyProtocol, "",
+				"a connection of one of the `trusted_proxies` must begin with a header of the PROXY protocol, version 1 or 2, and the "+
+					"client is the address there; that of another peer is its own, without a header").within("with `trusted_proxies`"),
+			reusePortEntry(&l.ReusePort),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			if l.ProxyProtocol {
+				d.proxied = seen["proxy_protocol"]
+			}
+			if l.TLS != nil && l.H2C {
+				d.Fail(seen["h2c"], "h2c: a listener with tls speaks HTTP/2 anyway, and h2c is HTTP/2 without tls: leave "+
+					"one of the two out")
+			}
+			d.checkAddress(seen, *l)
+		},
+	}
+}
+
+// notTaken refuses a listener at the address of one before it.
+func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
+	for _, other := range before {
+		if overlap(l.Address, other.Address) {
+			d.Fail(valueOf(n, "address"), "listen: %s is taken by the listener at %s", l.Address, other.Address)
+		}
+	}
+}
+
+func (a *Admin) section() section {
+	return section{
+		name: "admin", brief: "address", entries: []entry{
+			addressEntry(&a.Address, "127.0.0.1:9090").within("loopback, but with `allow_remote`"),
+			modeEntry(&a.Mode),
+			at("allow_remote", yes, &a.AllowRemote, "", "the address may be one that other machines reach"),
+			at("pprof", yes, &a.Pprof, "", "serve profiles of the program"),
+			at("keys", words(admin.AllKeys...), &a.Keys, string(admin.KeysHashed),
+				"how the keys of limits are shown: `hashed`, `full` or `off`"),
+			at("hosts", list(adminHost, nil), &a.Hosts, "",
+				"names by which the live page and `/metrics` may be asked, besides localhost and addresses: that of a proxy in front "+
+					"of it, such as `weir.example.com`, or of the service that Prometheus asks. Any other name is refused, since "+
+					"another site could point it here"),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			if !a.AllowRemote && isRemote(a.Address) {
+				d.Fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+			}
+			d.checkAddress(seen, Listener{Address: a.Address})
+		},
+	}
+}
+
+func (a *Admin) describe() string {
+	if a == nil {
+		return ""
+	}
+	return a.Address + ", keys " + string(a.Keys) + when(a.Pprof, ", pprof")
+}
+
+// adminHost is a name by which the page may be asked. A name for all below another is not one: any of them could be
+// another party's.
+var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	name := d.host(n, "host", s)
+	if strings.HasPrefix(name, "*.") {
+		d.Fail(n, "%s: %s: want one name, such as weir.example.com", what, yamlfile.Quote(name))
+	}
+	return name
+})
+
+func (t *TLS) section() section {
+	file := one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+		if s == "" {
+			d.Fail(n, "%s: want the name of a PEM file", what)
+			return ""
+		}
+		return d.beside(s)
+	})
+	const hint = "want the names of two PEM files, cert and key"
+	return section{
+		name: "tls", help: "Two PEM files", entries: []entry{
+			at("cert", file, &t.CertFile, "", "the file of the certificate, relative to the rule file").needed(hint),
+			at("key", file, &t.KeyFile, "", "the file of its key").needed(hint),
+		},
+		check: func(d *decoder, n *yaml.Node, _ map[string]*yaml.Node) {
+			if t.CertFile != "" && t.KeyFile != "" {
+				d.certificates = append(d.certificates, certificate{n, t})
+			}
+		},
+	}
+}
+
+func addressEntry(into *string, example string) entry {
+	return at("address", address, into, "",
+		"`host:port`; without a host all addresses of the machine, with port 0 a free one; or `unix:/path`, a Unix socket, whose "+
+			"peers count as 127.0.0.1").needed("write for example address: " + example).within("port 0 to 65535; a path of 100 bytes")
+}
+
+func modeEntry(into *fs.FileMode) entry {
+	return at("mode", mode, into, "", "of the file of a Unix socket, in octal digits").unless("`660`").within("writable for the owner")
+}
+
+func tlsEntry(into **TLS) entry {
+	return at("tls", optional(mapping((*TLS).section)), into, "", "`cert` and `key`, two PEM files")
+}
+
+func reusePortEntry(into *bool) entry {
+	return at("reuse_port", yes, into, "",
+		"other processes of the same user may listen on the port, too, and the kernel spreads new connections over them "+
+			"(SO_REUSEPORT): see [operations.md](operations.md#several-processes-on-one-port). It holds from when the port is opened: "+
+			"a reload cannot change it").within("Linux; a port that is not 0")
+}
+
+// checkAddress refuses what the address of a listener has no use for.
+func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
+	if l.Address == "" {
+		return
+	}
+	if at := seen["mode"]; at != nil && !isSocket(l.Address) {
+		d.Fail(at, "mode: %s is no Unix socket (unix:/path) and has none: leave it out", l.Address)
+	}
+	if !l.ReusePort {
+		return
+	}
+	if at := seen["reuse_port"]; isSocket(l.Address) {
+		d.Fail(at, "reuse_port: %s is a Unix socket and has no port: leave it out", l.Address)
+	} else if _, port, err := net.SplitHostPort(l.Address); err == nil && portNumber(port) == 0 {
+		d.Fail(at, "reuse_port: %s is another port in each process: write the port", l.Address)
+	}
+}
+
+// checkPlaces keeps the listeners that are not for clients off the addresses of those, and of each other.
+func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
+	type place struct{ whose, address string }
+	var taken []place
+	for _, l := range f.Listen {
+		taken = append(taken, place{"a public listener's", l.Address})
+	}
+	check := func(key, whose, address string) {
+		for _, p := range taken {
+			if overlap(address, p.address) {
+				d.Fail(seen[key], "%s: %s is %s, %s: choose another port", key, address, p.whose, p.address)
+			}
+		}
+		taken = append(taken, place{whose, address})
+	}
+	if f.Admin != nil {
+		check("admin", "the admin listener's", f.Admin.Address)
+	}
+	if f.Decide != nil {
+		check("decide", "the listener's for decisions", f.Decide.Address)
+	}
+	if f.Redis != nil {
+		check("redis", "", f.Redis.Address)
+	}
+}
+
+// address is host:port, of which the host may be missing, or unix:/path.
+var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what, s string) string {
+	if path, isSocket := unixsocket.Path(s); isSocket {
+		d.socketPath(n, what, path)
+		return s
+	}
+	const example = "write for example 127.0.0.1:8080, or :8080 for all addresses of this machine"
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		d.Fail(n, "%s: %s: want host:port; %s", what, yamlfile.Quote(s), example)
+		return ""
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		d.Fail(n, "%s: %s: the port is %s, want 0 to 65535; %s", what, yamlfile.Quote(s), yamlfile.Quote(port), example)
+		return ""
+	}
+	return s
+}))
+
+// overlap reports whether two good addresses cannot both be listened on: the same port, and
+// the same host or one that is all of them.
+func overlap(a, b string) bool {
+	if isSocket(a) {
+		return a == b
+	}
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portNumber(portA) != portNumber(portB) || portNumber(portA) == 0 {
+		return false
+	}
+	return hostA == hostB || isEvery(hostA) || isEvery(hostB)
+}
+
+func portNumber(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 10, 16) // it was checked
+	return n
+}
+
+func isEvery(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// isRemote reports whether a good address can be reached from other machines.
+func isRemote(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && !isSocket(address) && !isLoopback(host)
+}

@@ -1,0 +1,198 @@
+package rulefile
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// MaxBytes is the longest file that is read.
+const MaxBytes = 1 << 20
+
+// Load reads a rule file and the certificates that it names. The error is of type [yamlfile.Errors]
+// unless the file itself cannot be read.
+func Load(path string) (*File, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	f, d := parse(path, text)
+	d.tryCertificates()
+	d.tryPasswords(f)
+	return f.unless(d)
+}
+
+// Parse reads the text of a rule file. The name is for messages, and its directory is the one
+// that file names in it are relative to; nothing is read from there. The error is of type
+// [yamlfile.Errors].
+func Parse(name string, text []byte) (*File, error) {
+	f, d := parse(name, text)
+	return f.unless(d)
+}
+
+func (f *File) unless(d *decoder) (*File, error) {
+	if len(d.Errors) > 0 {
+		return nil, d.Errors.Sorted()
+	}
+	return f, nil
+}
+
+// read returns the text of the file, up to one byte more than is allowed.
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no file %s: give the path of a rule file", path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("no permission to read %s: run as a user who may, or change the file's mode", path)
+	case err != nil:
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name one rule file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	return text, nil
+}
+
+// parse reads what it can, and everything that is wrong.
+func parse(name string, text []byte) (*File, *decoder) {
+	f, d := defaults(), &decoder{Walker: yamlfile.Walker{File: name}}
+	f.Name = name
+	if len(text) > MaxBytes {
+		d.Fail(&yaml.Node{}, "the file is longer than %d bytes, the most that is read", MaxBytes)
+		return f, d
+	}
+	if !d.printable(text) {
+		return f, d
+	}
+	if root := d.document(text); root != nil {
+		s := f.section()
+		s.read(d, root)
+	}
+	return f, d
+}
+
+// printable refuses what is not text. (The library says so too, but not where.)
+func (d *decoder) printable(text []byte) bool {
+	line, column := 1, 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		column++
+		switch {
+		case r == utf8.RuneError && size == 1:
+			d.Fail(&yaml.Node{Line: line, Column: column}, "byte 0x%02x: the file is not UTF-8 text", text[i])
+			return false
+		case unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' && r != 0x85:
+			d.Fail(&yaml.Node{Line: line, Column: column}, "control character %U: the file is not text", r)
+			return false
+		case r == '\n':
+			line, column = line+1, 0
+		}
+		i += size
+	}
+	return true
+}
+
+// document returns the only document of the text.
+func (d *decoder) document(text []byte) *yaml.Node {
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		d.syntax(err, text)
+		return nil
+	}
+	var first, second yaml.Node
+	switch err := loader.Load(&first); {
+	case errors.Is(err, io.EOF), err == nil && (len(first.Content) == 0 || yamlfile.IsNull(first.Content[0])):
+		d.Fail(&yaml.Node{}, "the file is empty: want at least rules")
+		return nil
+	case err != nil:
+		d.syntax(err, text)
+		return nil
+	}
+	switch err := loader.Load(&second); {
+	case err == nil:
+		d.Fail(&second, "a second document begins: a rule file has one, so leave the --- out")
+		return nil
+	case !errors.Is(err, io.EOF):
+		d.syntax(err, text)
+		return nil
+	}
+	return first.Content[0]
+}
+
+// syntax notes what the library says about text that is not YAML.
+func (d *decoder) syntax(err error, text []byte) {
+	at, message := &yaml.Node{}, err.Error()
+	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
+		at.Line, at.Column, message = load.Mark.Line, load.Mark.Column, load.Message
+		if load.ContextMsg != "" {
+			message = fmt.Sprintf("%s (%s)", message, load.ContextMsg)
+		}
+	}
+	if tab := tabBefore(text, at.Line); tab > 0 {
+		at.Column, message = tab, "a tab: lines are indented by spaces"
+	}
+	if line := lineOf(text, at.Line); wild.MatchString(line) {
+		message += "; write a path with braces in quotes: path: " + strconv.Quote(wild.FindStringSubmatch(line)[1])
+	}
+	d.Fail(at, "not YAML: %s", message)
+}
+
+// wild is a path with braces that is not in quotes: YAML reads the braces.
+var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
+
+// lineOf returns a line of a text, from 1 on, "" if there is none.
+func lineOf(text []byte, line int) string {
+	lines := strings.SplitN(string(text), "\n", line+1)
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return lines[line-1]
+}
+
+// tabBefore returns the column of the tab that a line begins with, after spaces perhaps; 0 if there
+// is none.
+func tabBefore(text []byte, line int) int {
+	indented := lineOf(text, line)
+	rest := strings.TrimLeft(indented, " ")
+	if strings.HasPrefix(rest, "\t") {
+		return len(indented) - len(rest) + 1
+	}
+	return 0
+}
+
+// tryCertificates reads those that the file names.
+func (d *decoder) tryCertificates() {
+	for _, c := range d.certificates {
+		if _, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile); err != nil {
+			d.Fail(c.at, "tls: %v", err)
+		}
+	}
+}
+
+// beside makes a file name of the rule file relative to its directory.
+func (d *decoder) beside(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(d.File), name)
+}

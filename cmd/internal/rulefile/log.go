@@ -1,0 +1,74 @@
+package rulefile
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// Log says what is logged, and how.
+type Log struct {
+	Format   LogFormat
+	Level    slog.Level
+	Access   Sample // of all requests
+	Refusals Sample // of those that a rule refuses, or would if it were not in shadow mode
+}
+
+// LogFormat is the form of the lines of the log.
+type LogFormat string
+
+// What LogFormat can be.
+const (
+	LogText LogFormat = "text" // key=value, the default
+	LogJSON LogFormat = "json" // one object a line
+)
+
+// A Sample says which requests have a line in a log: one in so many, by chance. 0 is none, and 1 is all.
+type Sample uint32
+
+// maxSample is the largest Sample of a file.
+const maxSample = 1_000_000
+
+// String returns the sample as it is written in a file.
+func (s Sample) String() string {
+	switch s {
+	case 0:
+		return "none"
+	case 1:
+		return "all"
+	}
+	return "1/" + strconv.FormatUint(uint64(s), 10)
+}
+
+func (l *Log) section() section {
+	return section{name: "log", entries: []entry{
+		at("format", words(LogText, LogJSON), &l.Format, string(LogText),
+			"`text` (key=value) or `json`, one object a line; a change holds from the next start on"),
+		at("level", chosen([]string{"debug", "info", "warn", "error"},
+			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}), &l.Level, "info",
+			"`debug`, `info`, `warn` or `error`: lower ones are left out"),
+		at("access", sample, &l.Access, "none", "a line for each request (`all`), for one in N at random (`1/100`), or for `none`"),
+		at("refusals", sample, &l.Refusals, "none", "the same for each refusal of a rule, those in shadow mode included"),
+	}}
+}
+
+// sample is none, all, or 1/N.
+var sample = one(schema{"type": "string", "pattern": "^(none|all|1/[1-9][0-9]{0,6})$"}, func(d *decoder, n *yaml.Node, what, s string) Sample {
+	switch s {
+	case "none":
+		return 0
+	case "all":
+		return 1
+	}
+	text, _ := strings.CutPrefix(s, "1/")
+	value, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || text == s || value == 0 || value > maxSample {
+		d.Fail(n, "%s: %s: want none, all, or one in so many, such as 1/100, up to 1/%d", what, yamlfile.Quote(s), maxSample)
+	}
+	return Sample(value)
+}).within(fmt.Sprintf("up to 1/%d", maxSample))

@@ -1,0 +1,120 @@
+package rulefile
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// mergeKey is YAML's way to take the keys of other mappings over: <<: *anchor.
+const mergeKey = "<<"
+
+// pairs calls each for the keys of a mapping, once each. Keys that are merged in come last, and
+// those that the mapping has itself go before them.
+func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
+	m := d.enter(n)
+	if m == nil {
+		return false
+	}
+	if m.Kind != yaml.MappingNode {
+		d.Fail(n, "%s: want a mapping, got %s", what, yamlfile.KindOf(m))
+		return false
+	}
+	seen := map[string]*yaml.Node{}
+	d.own(m, seen, each)
+	for _, merged := range d.merges(m, nil) {
+		d.own(merged, seen, each)
+	}
+	return true
+}
+
+// own calls each for the keys that stand in m itself and were not seen before.
+func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
+	here := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		key := d.enter(m.Content[i])
+		if key == nil {
+			return
+		}
+		if key.Kind != yaml.ScalarNode {
+			d.Fail(m.Content[i], "want a name as key, got %s", yamlfile.KindOf(key))
+			continue
+		}
+		if first, ok := here[key.Value]; ok {
+			d.Fail(m.Content[i], "key %s is there twice: the first is on line %d", yamlfile.Quote(key.Value), first.Line)
+			continue
+		}
+		here[key.Value] = key
+		if key.Value == mergeKey || seen[key.Value] != nil {
+			continue
+		}
+		seen[key.Value] = key
+		each(m.Content[i], m.Content[i+1])
+	}
+}
+
+// merges returns the mappings that m merges in, the first with precedence, and theirs.
+func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
+	if slices.Contains(inside, m) {
+		return nil // it merges itself: nothing new
+	}
+	inside = append(inside, m)
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value != mergeKey || m.Content[i].Kind != yaml.ScalarNode {
+			continue
+		}
+		value := yamlfile.Target(m.Content[i+1])
+		from := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			from = value.Content
+		}
+		for _, f := range from {
+			merged := d.enter(f)
+			if merged == nil {
+				return all
+			}
+			if merged.Kind != yaml.MappingNode {
+				d.Fail(f, "<<: want an alias of a mapping, such as *base, got %s", yamlfile.KindOf(merged))
+				continue
+			}
+			all = append(append(all, merged), d.merges(merged, inside)...)
+		}
+	}
+	return all
+}
+
+// list calls each for the items of a list, or for n itself if it is a single value.
+func (d *decoder) list(n *yaml.Node, what string, each func(*yaml.Node)) {
+	l := d.enter(n)
+	if l == nil {
+		return
+	}
+	if l.Kind != yaml.SequenceNode {
+		each(n)
+		return
+	}
+	if len(l.Content) == 0 {
+		d.Fail(n, "%s: the list is empty: write an item, or leave the key out", what)
+	}
+	for _, item := range l.Content {
+		if yamlfile.IsNull(yamlfile.Target(item)) {
+			d.Fail(item, "%s: an item without a value", what)
+			continue
+		}
+		each(item)
+	}
+}
+
+// valueOf returns the value that a mapping has for a key, and the node itself if it has none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if m.Content[i].Value == key {
+				return m.Content[i+1]
+			}
+		}
+	}
+	return n
+}

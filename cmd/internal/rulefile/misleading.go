@@ -1,0 +1,35 @@
+package rulefile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/fieldname"
+)
+
+// isDropped reports whether a field of a client is not passed on, by its canonical name.
+func isDropped(name string) bool {
+	return !fieldname.IsPlain(name) || fieldname.Misleads(name) || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
+}
+
+// isDropped reports whether it is a header that no upstream gets.
+func (s Source) isDropped(upstreams []*Upstream) bool {
+	return s.Kind == SourceHeader && isDropped(s.Name) &&
+		!slices.ContainsFunc(upstreams, func(u *Upstream) bool { return slices.Contains(u.PassHeaders, s.Name) })
+}
+
+// droppedKeys says which rules have a key that a client makes up for weir alone.
+func (f *File) droppedKeys(upstreams []*Upstream) (all []string) {
+	for i := range f.Rules {
+		for _, part := range f.Rules[i].Key {
+			for _, s := range part {
+				if s.isDropped(upstreams) {
+					all = append(all, fmt.Sprintf("rule %s: key: header:%s: any client can write it, each value is a bucket of its own, "+
+						"and no upstream gets it: for addresses write ip, with trusted_proxies and client_ip", f.Rules[i].Name, s.Name))
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+package rulefile
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/resp"
+	"github.com/weir-go/weir/engine"
+)
+
+// Redis is where clients of Redis ask. Their limits come with their commands.
+type Redis struct {
+	Address      string
+	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
+	TLS          *TLS        // nil for none
+	AllowRemote  bool        // without a password, too
+	PasswordFile string      // with a password on each line; "" for none
+	PasswordEnv  string      // the name of a variable with one; "" for none
+	Longest      time.Duration
+	MaxKeys      int
+	Overflow     engine.OverflowPolicy
+	IdleTimeout  time.Duration // 0 for none
+	ReusePort    bool
+	State        string // file in which the keys are kept beyond the process; "" for none
+}
+
+// RedisAlone reports whether clients of Redis are the only ones, so that no rule is needed.
+func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && len(f.Listen) == 0 }
+
+// Policy returns the policy of the table.
+func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
+
+// NewLimiter returns the engine. The caller closes it. That the machine has not the memory is the only error.
+func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
+	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
+	return engine.New(r.Policy(), append(own, options...)...)
+}
+
+// Memory is how many bytes the table takes; 0 for nil.
+func (r *Redis) Memory() (uint64, error) {
+	if r == nil {
+		return 0, nil
+	}
+	return r.Policy().Bytes(r.MaxKeys)
+}
+
+// Passwords reads those that are good; none if the file names no place for them.
+func (r *Redis) Passwords() (resp.Passwords, error) {
+	switch {
+	case r.PasswordFile != "":
+		return resp.ReadPasswords(r.PasswordFile)
+	case r.PasswordEnv != "":
+		all, err := resp.ParsePasswords(os.Getenv(r.PasswordEnv))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.PasswordEnv, err)
+		}
+		return all, nil
+	}
+	return nil, nil
+}
+
+// Listener is the address with what is spoken under Redis' protocol.
+func (r *Redis) Listener() Listener {
+	return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS, ReusePort: r.ReusePort}
+}
+
+func (r *Redis) section() section {
+	return section{
+		name: "redis", brief: "address", entries: []entry{
+			addressEntry(&r.Address, "127.0.0.1:6380").within("a port of its own; loopback, but with a password or `allow_remote`"),
+			modeEntry(&r.Mode),
+			tlsEntry(&r.TLS),
+			at("allow_remote", yes, &r.AllowRemote, "", "the address may be one that other machines reach, also without a password"),
+			at("password_file", passwordFile, &r.PasswordFile, "",
+				"a file with a password on each line, relative to the rule file: each is good for `AUTH`, so that clients can change "+
+					"from one to another. It is read again when it changes").unless("none: no client needs one").within("1 to 16 passwords, 64KiB"),
+			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of a variable of the environment with the same").
+				within("not with `password_file`"),
+			at("longest", duration(time.Second, 365*24*time.Hour), &r.Longest, "624h",
+				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up to "+
+					"`624h` times are exact to the nanosecond"),
+			maxKeysEntry(&r.MaxKeys),
+			overflowEntry(&r.Overflow),
+			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "of a connection without a command; 0s is no bound"),
+			reusePortEntry(&r.ReusePort),
+		},
+		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			if d.passwords = cmp.Or(seen["password_file"], seen["password_env"]); d.passwords != nil && seen["password_file"] != nil &&
+				seen["password_env"] != nil {
+				d.Fail(seen["password_env"], "password_env: there is a password_file: leave one of the two out")
+			}
+			d.checkAddress(seen, r.Listener())
+			// Any client may fill the table, and reset keys.
+			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
+				d.Fail(seen["address"], "redis: %s can be reached from other machines: say password_file, use 127.0.0.1, or say allow_remote: true",
+					r.Address)
+			}
+		},
+	}
+}
+
+var passwordFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "" {
+		d.Fail(n, "%s: want the name of a file with a password on each line", what)
+		return ""
+	}
+	return d.beside(s)
+})
+
+const environmentName = "^[A-Za-z_][A-Za-z0-9_]*$"
+
+var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, what, s string) string {
+	if !regexp.MustCompile(environmentName).MatchString(s) {
+		// It may be a password, and so is not repeated.
+		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", what)
+		return ""
+	}
+	return s
+})
+
+// tryPasswords reads those that the file names.
+func (d *decoder) tryPasswords(f *File) {
+	if d.passwords == nil || f.Redis == nil {
+		return
+	}
+	if _, err := f.Redis.Passwords(); err != nil {
+		d.Fail(d.passwords, "redis: %v", err)
+	}
+}
+
+// compare says what becomes of the table of the file before.
+func (r *Redis) compare(before *Redis) (Continuity, string) {
+	switch {
+	case r == nil || before == nil:
+		return Add, ""
+	case r.State != before.State: // in a file other processes count
+		return Replace, fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+	case r.Longest != before.Longest:
+		return Carry, fmt.Sprintf("longest was %v and is %v", before.Longest, r.Longest)
+	case r.MaxKeys != before.MaxKeys:
+		return Carry, fmt.Sprintf("max_keys was %d and is %d", before.MaxKeys, r.MaxKeys)
+	case r.Overflow != before.Overflow:
+		return Carry, fmt.Sprintf("overflow was %v and is %v", before.Overflow, r.Overflow)
+	}
+	return Keep, ""
+}
+
+func (r *Redis) describe() string {
+	if r == nil {
+		return ""
+	}
+	memory, _ := r.Memory() // Describe has tried it
+	text := fmt.Sprintf("%s%s%s, %s; limits that fill within %v; %s for %s keys, then %v", r.Address, when(r.TLS != nil, " (TLS)"),
+		when(r.ReusePort, reusable), when(r.PasswordFile+r.PasswordEnv == "", "no password")+
+			when(r.PasswordFile+r.PasswordEnv != "", "with a password"),
+		r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
+	return text + when(r.State != "", "\n          state "+r.State)
+}

@@ -1,0 +1,168 @@
+package rulefile
+
+import (
+	"fmt"
+	htmltemplate "html/template"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"strings"
+	texttemplate "text/template"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// A Refusal is how the answer to a request looks that a limit refuses. The zero Refusal says nothing about it.
+type Refusal struct {
+	Status      int         // 0 for 429
+	Header      http.Header // added to the fields of limits
+	ContentType string      // of the template; "" for plain text
+	Template    string      // of the body; "" for that of Body
+}
+
+// RefusalValues are what a template can say.
+type RefusalValues struct {
+	Rule       string // that refuses; of several the one with the longest wait
+	Status     int
+	Limit      uint64 // of the rule, for this client
+	Remaining  uint64 // what is left, less than the request costs
+	RetryAfter int64  // in seconds; 0 if Never, or if a request in flight must end first
+	Never      bool   // the request can never pass
+}
+
+// A Template writes the body of a refusal.
+type Template interface{ Execute(io.Writer, any) error }
+
+// Compile returns what writes the body, nil if that is the usual one. Of HTML the values are escaped as they must be at
+// their place.
+func (r *Refusal) Compile() (t Template, err error) {
+	if r.Template == "" {
+		return nil, nil
+	}
+	if kind, _, _ := mime.ParseMediaType(r.ContentType); kind == "text/html" {
+		t, err = htmltemplate.New("template").Parse(r.Template)
+	} else {
+		t, err = texttemplate.New("template").Parse(r.Template)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, sample := range []RefusalValues{{Rule: "a", Limit: 1, RetryAfter: 1}, {Rule: "a", Never: true}} {
+		if err := t.Execute(io.Discard, sample); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// templateName is what errors of templates begin with; a line and perhaps a column follow.
+var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
+
+const plainText = "text/plain; charset=utf-8"
+
+// section is the response of a rule. That of the file has more.
+func (r *Refusal) section() section {
+	return section{
+		name: "response", entries: []entry{
+			at("status", whole[int](400, 599), &r.Status, "", "of refusals").unless("429"),
+			at("headers", mapped(text, refusalHeader), &r.Header, "",
+				"a mapping of fields that refusals have, besides those that weir writes itself"),
+			at("content_type", mediaType, &r.ContentType, "",
+				"of the template. In `text/html` values are escaped as they must be at their place").unless("`" + plainText + "`"),
+			at("template", text, &r.Template, "",
+				"the body of refusals, instead of that of `body`: a [template of Go](https://pkg.go.dev/text/template) with .Rule, "+
+					".Status, .Limit, .Remaining, .RetryAfter and .Never"),
+		},
+		check: r.check,
+	}
+}
+
+var mediaType = one(schema{"type": "string"}, func(d *decoder, n *yaml.Node, what, s string) string {
+	if _, _, err := mime.ParseMediaType(s); err != nil || !httpguts.ValidHeaderFieldValue(s) {
+		d.Fail(n, "%s: %s: want a media type, such as text/html; charset=utf-8", what, yamlfile.Quote(s))
+	}
+	return s
+})
+
+// refusalHeader reads names of fields and their values.
+func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
+	h := http.Header{}
+	*into = h
+	d.pairs(n, what, func(key, value *yaml.Node) {
+		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
+		switch s, ok := d.text(value, "headers "+name); {
+		case !ok:
+		case !httpguts.ValidHeaderFieldName(name):
+			d.Fail(key, "headers: %s is not the name of an HTTP header; write for example Cache-Control", yamlfile.Quote(name))
+		case !httpguts.ValidHeaderFieldValue(s):
+			d.Fail(value, "headers %s: %s is no value of a header", name, yamlfile.Quote(s))
+		case isOwnHeader(name):
+			d.Fail(key, "headers: weir writes %s itself: leave it out%s", name, when(name == "Content-Type", ", and set content_type"))
+		case h[name] != nil:
+			d.Fail(key, "headers: %s is there twice: the case of its letters does not matter", name)
+		default:
+			h.Set(name, s)
+		}
+	})
+}
+
+// isOwnHeader reports whether weir writes a field of refusals.
+func isOwnHeader(name string) bool {
+	switch name {
+	case "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Date", "Retry-After":
+		return true
+	}
+	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
+}
+
+// check finds what is wrong with a refusal as a whole.
+func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+	if r.ContentType != "" && r.Template == "" {
+		d.Fail(seen["content_type"], "content_type is of a template: write template, too")
+	} else if r.Template != "" && r.ContentType == "" {
+		r.ContentType = plainText
+	}
+	if _, err := r.Compile(); err != nil {
+		what := templateName.ReplaceAllString(err.Error(), "")
+		what, _, _ = strings.Cut(what, ": {") // a state of the library
+		d.Fail(seen["template"], "template: %s", what)
+	}
+}
+
+// RefusalOf returns how the refusals of a rule look: what the rule says, and else the file.
+func (f *File) RefusalOf(rule *Rule) Refusal {
+	all := f.Response.Refusal
+	own := rule.Refusal
+	if own == nil {
+		return all
+	}
+	if own.Status != 0 {
+		all.Status = own.Status
+	}
+	if own.Header != nil {
+		all.Header = own.Header
+	}
+	if own.Template != "" {
+		all.Template, all.ContentType = own.Template, own.ContentType
+	}
+	return all
+}
+
+// String says how it looks, for people.
+func (r Refusal) String() string {
+	var parts []string
+	if r.Status != 0 {
+		parts = append(parts, fmt.Sprintf("status %d", r.Status))
+	}
+	if len(r.Header) > 0 {
+		parts = append(parts, fmt.Sprintf("%d headers", len(r.Header)))
+	}
+	if r.Template != "" {
+		parts = append(parts, "a template of "+r.ContentType)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,198 @@
+package rulefile
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MaxRules is the most rules of a file. A request may match all of them, and so many limits
+// can be asked at once.
+const MaxRules = 64
+
+// The longest that a timeout may be: what is longer is a mistake in the unit.
+const longest = 24 * time.Hour
+
+const defaultAddress = "127.0.0.1:8080"
+
+// section is the whole file.
+func (f *File) section() section {
+	return section{
+		name: "the file", help: "A rule file of weir", open: true, anyOf: [][]string{{"rules"}, {"redis"}},
+		entries: append(f.places(), f.behavior()...), check: f.check,
+	}
+}
+
+// places are the entries that say where weir listens, where requests go, and where they come from.
+func (f *File) places() []entry {
+	return []entry{
+		at("listen", list(mapping((*Listener).section), notTaken), &f.Listen, "",
+			"one listener or a list of them: an address, or a mapping").
+			unless("`"+defaultAddress+"`, with `decide` or without rules none").apart().listing("listen", func() (lines []string) {
+			for _, l := range f.Listen {
+				lines = append(lines, l.String())
+			}
+			return lines
+		}),
+		at("admin", optional(mapping((*Admin).section)), &f.Admin, "",
+			"where metrics and the live page are served, an address or a mapping; no admin listener without it").
+			apart().saying("admin", f.Admin.describe),
+		at("decide", optional(mapping((*Decide).section)), &f.Decide, "",
+			"an address, or a mapping, at which other proxies ask whether a request may pass: see [operations.md](operations.md). "+
+				"Every request to it is trusted, so clients must not reach it").
+			within("needs `trusted_proxies` if a key has `ip`").apart().saying("decide", f.Decide.describe),
+		at("redis", optional(mapping((*Redis).section)), &f.Redis, "",
+			"where clients of Redis ask, an address or a mapping; their limits come with their commands: see "+
+				"[redis-door.md](redis-door.md). Without `listen` and `decide` a file with it needs no `rules`").
+			apart().saying("redis", f.Redis.describe),
+		at("exempt", list(exceptions, nil), &f.Exempt, "",
+			"requests that no rule is for: a list of matches, as below. Doubtful requests are not exempt: a path must match "+
+				"unchanged and be read in one way only, and all values of a field must be wanted ones. What a client can send, "+
+				"such as a header, is no proof").listing("exempt", func() (lines []string) {
+			for _, m := range f.Exempt {
+				lines = append(lines, m.String())
+			}
+			return lines
+		}),
+		at("routes", list(mapping((*Route).section), nil), &f.Routes, "",
+			"other servers for some requests: a list; the first that matches has the request. Without `upstream` what no "+
+				"route takes is answered 404").listing("upstream", func() (lines []string) {
+			for _, r := range f.Routes {
+				lines = append(lines, r.Upstream.String()+" for "+r.Match.String())
+			}
+			return lines
+		}),
+		at("upstream", optional(upstreams), &f.Upstream, "",
+			"the server that requests go to, or several: a URL, a list of them, or a mapping").
+			unless("the built-in echo").saying("upstream", f.describeUpstream),
+		at("trusted_proxies", list(prefix, nil), &f.TrustedProxies, "",
+			"addresses, and ranges of them, whose headers about the client are trusted"),
+		at("client_ip", mapping((*ClientIP).section), &f.ClientIP, "",
+			"where the client's address is found, and how much of it counts").unless("the connection's").
+			saying("client", func() string {
+				if f.RedisAlone() {
+					return ""
+				}
+				return f.ClientIP.describe(len(f.TrustedProxies))
+			}),
+		at("store", optional(mapping((*Store).section)), &f.Store, "",
+			"a Redis (7 or later) or Valkey in which limits are kept together with other machines: a URL, or a mapping. With "+
+				"`on_loss: closed` it must answer when weir starts; else weir starts without it and joins it "+
+				"[when it answers](operations.md#several-machines)").saying("store", f.Store.describe),
+	}
+}
+
+// behavior are the entries that say what weir does.
+func (f *File) behavior() []entry {
+	return []entry{
+		at("ambiguous_paths", words(AmbiguousMatch, AmbiguousRefuse), &f.AmbiguousPaths, string(AmbiguousMatch),
+			"what becomes of a request whose path servers read in several ways, such as `/a%2fb`, `/a//b`, `/a;x`, `/%2e/a` or "+
+				"`/%6c`: `match`, it meets the rules for every reading, or `refuse`, it is answered 400").
+			saying("paths", func() string {
+				return when(f.AmbiguousPaths == AmbiguousRefuse, "400 to what can be read in several ways")
+			}),
+		at("headers", words(HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone), &f.Headers, string(HeadersIETF),
+			"which fields tell clients about their limits: `ietf` (RateLimit, RateLimit-Policy, as in "+
+				"draft-ietf-httpapi-ratelimit-headers-10), `legacy` (X-RateLimit-...), `draft-06` (RateLimit-Limit, ...), `both` "+
+				"(`ietf` and `legacy`) or `none`. Retry-After goes with every refusal"),
+		at("response", mapping((*Response).section), &f.Response, "", "how a refusal looks").unless("as below").
+			saying("answer", func() string {
+				look := f.Response.Refusal.String()
+				return when(!f.RedisAlone(), "headers "+string(f.Headers)+", body "+string(f.Response.Body)+
+					when(look != "", "; refusals: "+look))
+			}),
+		at("cors", optional(mapping((*CORS).section)), &f.CORS, "", "which pages of other origins may read answers").
+			unless("none: the upstream decides").saying("cors", f.CORS.describe),
+		at("server", mapping((*Server).section), &f.Server, "", "what clients may hold").unless("as below"),
+		at("log", mapping((*Log).section), &f.Log, "", "what is logged, and how").unless("as below"),
+		at("state", one(pattern("", "^/"), parseState), &f.State, "",
+			"a folder on this machine in which the limits outlive the process: a restart, and several processes with the same "+
+				"rules, hand out no fresh buckets. The folder must be there. See [shared.md](shared.md#weir-serve)").
+			unless("none: limits end with the process").within("the full path"),
+		at("rules", f.rulesKind(), &f.Rules, "", "the limits, at least one").
+			unless("none: needed, but with `redis` alone").within("1 to 64").apart(),
+		at("tests", f.testsKind(), &f.Tests, "",
+			"requests, and what is expected of them: see [Tests](#tests). A list of mappings, as below").within("up to 1000").apart(),
+	}
+}
+
+// check finds what is wrong between the parts of the file, and fills in what depends on several.
+func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
+	if _, ok := seen["rules"]; !ok && !f.RedisAlone() {
+		d.Fail(n, "no rules: want at least one under rules")
+	}
+	if len(f.Listen) == 0 && f.Decide == nil && (f.Redis == nil || seen["rules"] != nil) {
+		f.Listen = []Listener{{Address: defaultAddress}}
+	}
+	if d.proxied != nil && len(f.TrustedProxies) == 0 {
+		d.Fail(d.proxied, "proxy_protocol needs trusted_proxies: any client can send the header, so it is read only of those")
+	}
+	f.ClientIP.check(d, seen["client_ip"], len(f.TrustedProxies) > 0)
+	d.checkPlaces(f, seen)
+	d.checkDecide(f, seen["decide"])
+	d.checkInFlight(f)
+	d.checkState(f, seen["state"])
+}
+
+// describeUpstream says where requests go that no route takes.
+func (f *File) describeUpstream() string {
+	switch {
+	case f.RedisAlone():
+		return ""
+	case f.Upstream != nil:
+		return f.Upstream.String()
+	case f.Echo():
+		return "the built-in echo"
+	}
+	return "none for other requests: they are answered 404"
+}
+
+func (r *Response) section() section {
+	s := r.Refusal.section()
+	s.entries = append([]entry{
+		at("body", words(BodyProblem, BodyJSON), &r.Body, string(BodyProblem), "`problem` (application/problem+json, RFC 9457) or `json`"),
+		at("retry_jitter", seconds(time.Hour, ", because Retry-After is"), &r.RetryJitter, "0s",
+			"up to so much is added to Retry-After, by chance"),
+	}, s.entries...)
+	return s
+}
+
+func (s *Server) section() section {
+	return section{name: "server", entries: []entry{
+		at("read_header_timeout", duration(time.Millisecond, longest), &s.ReadHeaderTimeout, "10s", "for the header of a request"),
+		at("read_timeout", duration(0, longest), &s.ReadTimeout, "0s", "for a whole request; 0s is no bound"),
+		at("write_timeout", duration(0, longest), &s.WriteTimeout, "0s", "for a whole answer; 0s is no bound"),
+		at("idle_timeout", duration(time.Millisecond, longest), &s.IdleTimeout, "2m", "of a connection without a request"),
+		at("shutdown_timeout", duration(0, longest), &s.ShutdownTimeout, "10s",
+			"for requests under way at the end. What is left of it is for charging a `store` with what was admitted while it was "+
+				"lost. After an upgrade half of it is also for idle connections, which may have one more answer"),
+		at("shutdown_delay", duration(0, longest), &s.ShutdownDelay, "0s",
+			"before that: `/readyz` says no, and requests are served as ever, until load balancers have noticed; each answer is "+
+				"the last one of its connection. Not waited for at an [upgrade](operations.md#upgrades)"),
+		at("max_header_bytes", size(1<<10, 16<<20), &s.MaxHeaderBytes, "64KiB", "of a request, such as `64KiB`"),
+		at("max_connections", connections(ByOpenFiles), &s.MaxConnections, "",
+			"of all listeners for clients together; further ones are answered 503; 0 is no bound. When fewer than a sixteenth "+
+				"are free, each new one closes the one that has been idle for longest").
+			unless("[half of the open files](operations.md#timeouts-and-sizes)"),
+		at("max_connections_per_client", connections(ByShare), &s.MaxConnectionsPerClient, "",
+			"of one address at `listen`, or one IPv6 /64; further ones are answered 503; 0 is no bound. Not for "+
+				"`trusted_proxies` and Unix sockets; with `proxy_protocol` the client that the header names").
+			unless("an eighth of `max_connections`, 16 at the least"),
+		at("send_timeout", duration(0, longest), &s.SendTimeout, "1m",
+			"for which a client may take no byte of an answer over HTTP/1, where any byte counts, and no 16 KiB of it, or the "+
+				"rest, over HTTP/2, where its stream is reset; 0s is no bound"),
+		at("max_waiting", whole[int](1, 1<<20), &s.MaxWaiting, "1000",
+			"requests that wait for tokens at one time (`max_wait`), of all rules together, and an eighth of them for one key; "+
+				"further ones are refused at once"),
+		at("min_body_rate", size(0, 1<<30), &s.MinBodyRate, "240",
+			"bytes a second at which the body of a request must come on average, after ten seconds, and never stop for a minute; "+
+				"0 is no bound. Not for gRPC, whose streams may be silent"),
+	}}
+}
+
+// connections is a number of them, with another standard value than a number.
+func connections(standard int) kind[int] {
+	k := whole[int](0, 1<<30)
+	k.fill = func(into *int) { *into = standard }
+	return k
+}

@@ -1,0 +1,106 @@
+package rulefile
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit/reading"
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// A Rule is a limit on the requests that match it, for each key.
+type Rule struct {
+	Name     string // unique in the file
+	Match    reading.Match
+	Key      Key
+	Policy   engine.Policy // of the algorithm, the rate and the burst; of no request if Constant is set
+	Constant Constant      // the rule's own rate, if it needs no counting
+	MaxWait  time.Duration // that a request waits for its tokens rather than be refused; 0 for none
+	Tiers    *Tiers        // nil for none
+	Cost     Cost
+	Refund   Statuses // of answers whose requests count for nothing
+	Refusal  *Refusal // nil for that of the file
+	Shadow   bool     // count, never refuse
+	MaxKeys  int
+	Overflow engine.OverflowPolicy
+	Spread   bool   // one bucket on all processors (engine.Spread)
+	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
+	State    string // file in which the limit is kept beyond the process; "" for none
+	Line     int    // in the file
+}
+
+// Tiers are policies for some of a rule's keys, by the value of a header.
+type Tiers struct {
+	Header    string          // canonical
+	Values    []string        // in order: those with a policy, and then those with a constant
+	Policies  []engine.Policy // of the first values; tier i+1 of the limiter is that of Values[i]
+	Constants []Constant      // of the other values
+}
+
+// Of returns the tier of the header's value, in the form of [spelling.Line]: 0, the rule's own limit, for one that has
+// none. Those that are counted come first, as in the limiter.
+func (t *Tiers) Of(value string) int {
+	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
+}
+
+// Cost is how many tokens a request takes. With a header it is the number there: Default if
+// that is missing or not a whole number above 0, and Max if it is above Max.
+type Cost struct {
+	Header       string // canonical; "" for Default always
+	Default, Max uint64
+}
+
+// Statuses are ranges of HTTP statuses.
+type Statuses []StatusRange
+
+// A StatusRange is the statuses from First to Last.
+type StatusRange struct{ First, Last int }
+
+// Contains reports whether the status is one of them.
+func (s Statuses) Contains(status int) bool {
+	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
+}
+
+// NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
+// the memory is the only error; with [Rule.StateOptions] those of [engine.Shared], too.
+func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
+	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
+	return engine.New(r.Policy, append(own, options...)...)
+}
+
+// TierPolicies returns the policies of the tiers, in their order.
+func (r *Rule) TierPolicies() []engine.Policy {
+	if r.Tiers == nil {
+		return nil
+	}
+	return r.Tiers.Policies
+}
+
+// Policies returns the rule's own policy and those of its tiers.
+func (r *Rule) Policies() []engine.Policy {
+	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
+}
+
+// limits returns the policy, and those of the tiers, as a text.
+func (r *Rule) limits() string {
+	s := r.OwnLimit()
+	if r.Tiers != nil {
+		for i, value := range r.Tiers.Values {
+			s += fmt.Sprintf("; %s: %s", value, r.tierLimit(i))
+		}
+	}
+	return s
+}
+
+// Memory is how many bytes the rule's limiter takes; 0 for one without a table.
+func (r *Rule) Memory() (uint64, error) {
+	if r.Spread {
+		return 0, nil
+	}
+	if r.State != "" {
+		return r.Policy.SharedBytes(r.MaxKeys, r.TierPolicies()...)
+	}
+	return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...)
+}

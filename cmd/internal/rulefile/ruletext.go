@@ -1,0 +1,283 @@
+package rulefile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// A ruleText is a rule as it is written, which may stand for two: see [ruleText.rules].
+type ruleText struct {
+	Rule
+	limit spec.Limit // its numbers, but for those of tiers
+	tiers *tierTexts
+	store *bool // nil if it does not say
+
+	at   *yaml.Node
+	seen map[string]*yaml.Node
+}
+
+func (t *ruleText) section() section {
+	return section{
+		name: "a rule", anyOf: [][]string{{"rate"}, {"concurrency"}}, entries: append(t.numbers(), t.deeds()...),
+		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.Line, t.at, t.seen = n.Line, n, seen },
+	}
+}
+
+// numbers are the entries that say whom the rule limits, and how much.
+func (t *ruleText) numbers() []entry {
+	r := &t.Rule
+	return []entry{
+		at("name", ruleName, &r.Name, "", "what headers, metrics and reloads know the rule by; no two have the same").
+			needed("it is what answers, metrics and reloads know the rule by").apart().
+			within("1 to 64 letters, digits, `-` `_` `.`"),
+		at("match", mapping(ruleMatch), &r.Match, "", "which requests are meant").unless("all").saying("for", r.Match.String),
+		at("key", list(keyPart, notTwice), (*[]KeyPart)(&r.Key), "ip", "what has a bucket of its own: see below").apart().
+			saying("by", r.Key.String),
+		at("algorithm", algorithm, &t.limit.Algorithm, "",
+			"`token-bucket`, `batch-refill`, `fixed-window`, `sliding-window` or `sliding-log`: see [algorithms.md](algorithms.md)").
+			unless("`token-bucket`").apart(),
+		rateEntry(&t.limit.Rate).unless("needed, without `concurrency`").saying("limit", r.OwnLimit),
+		burstEntry(&t.limit.Burst),
+		concurrencyEntry(&t.limit.Concurrency),
+		at("aligned", yes, &t.limit.Aligned, "", "fixed windows begin at multiples of their length (UTC)").apart(),
+		at("tiers", optional(mapping((*tierTexts).section)), &t.tiers, "", "other limits for some values of a header: see below").
+			within("up to 14, and any number of `0` and `unlimited`").
+			comparing(func() any { return r.tierNames() }).listing("", r.tierLines),
+		at("max_wait", duration(spec.MinWait, spec.MaxWait), &r.MaxWait, "",
+			"a request that would be refused waits up to so long for its tokens, while its client stays: see below").
+			unless("none: it is refused at once").within("1ms to 1m; token buckets, not in a `store`").
+			saying("wait", func() string {
+				return when(r.MaxWait > 0, fmt.Sprintf("up to %v for tokens before a refusal", r.MaxWait))
+			}),
+		at("cost", mapping((*Cost).section), &r.Cost, "",
+			"tokens of a request: a number, or a mapping that takes it from a header of the request").
+			unless("`1`").within("up to the least limit of the rule").saying("cost", r.Cost.describe),
+	}
+}
+
+// deeds are the entries that say what else the rule does, and where it counts.
+func (t *ruleText) deeds() []entry {
+	r := &t.Rule
+	return []entry{
+		at("refund_status", list(status, nil), (*[]StatusRange)(&r.Refund), "",
+			"statuses, such as `404` or `2xx`, whose requests get their tokens back").within("100 to 599, 1xx to 5xx").
+			saying("refund", func() string { return when(len(r.Refund) > 0, "on "+r.Refund.String()) }),
+		at("response", optional(mapping((*Refusal).section)), &r.Refusal, "",
+			"how refusals of the rule look: `status`, `headers`, `content_type` and `template`, as in [response](#response)").
+			unless("as in the file").saying("answer", func() string {
+			if r.Refusal == nil {
+				return ""
+			}
+			return "refusals: " + r.Refusal.String()
+		}),
+		at("shadow", yes, &r.Shadow, "", "count and report, refuse no request"),
+		at("spread", yes, &r.Spread, "",
+			"the bucket is on all processors, so that a limit of a million requests a second and more gets no slower with each "+
+				"processor: see below").within("`key: global` and a `token-bucket`, on this machine alone").apart().
+			saying("bucket", func() string { return when(r.Spread, "on all processors") }),
+		maxKeysEntry(&r.MaxKeys).saying("memory", func() string {
+			if r.Spread || r.Store != nil || !r.Counts() {
+				return "" // they are elsewhere, or it has none
+			}
+			memory, _ := r.Memory() // Describe has tried it
+			return fmt.Sprintf("%s for %s keys, then %v", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
+		}),
+		overflowEntry(&r.Overflow),
+		at("store", optional(yes), &t.store, "",
+			"whether the limit is kept in the file's `store`. `max_wait`, `concurrency`, `batch-refill` and an `overflow` of "+
+				"`refuse` or `admit` cannot be: a rule that has one of them is an error unless it says `store: false`, and then each "+
+				"machine counts by itself. A `concurrency` next to a `rate` in the store is a rule of its own").
+			unless("`true` if the file has a store, else `false`").apart().saying("kept", func() string {
+			if r.Store == nil {
+				return ""
+			}
+			memory, _ := r.Memory()
+			return fmt.Sprintf("in the store; memory %s for %s keys of this machine", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)))
+		}),
+	}
+}
+
+func rateEntry(into *spec.Rate) entry {
+	return at("rate", rate, into, "",
+		"N in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`; whole numbers for all but a token bucket. `0` refuses every "+
+			"request, without Retry-After, and to `unlimited` the rule does not apply; neither counts anything").
+		within("up to 1000000000/s; a sliding log 4096").apart()
+}
+
+func burstEntry(into **uint64) entry {
+	return at("burst", optional(whole[uint64](1, spec.MaxBurst)), into, "", "tokens of a full bucket; windows have none").
+		unless("as many as the rate gives in a period: `1` of `1/s`, `100` of `100/s`").apart()
+}
+
+func concurrencyEntry(into *uint64) entry {
+	return at("concurrency", whole[uint64](1, atomicbucket.MaxInFlight), into, "",
+		"N requests at a time: see below. Next to a `rate` it is a rule of its own").
+		within(fmt.Sprintf("1 to %d; not with `decide`, and on this machine alone", atomicbucket.MaxInFlight)).apart()
+}
+
+func maxKeysEntry(into *int) entry {
+	return at("max_keys", whole[int](1, 1<<31-1), into, strconv.Itoa(engine.DefaultMaxKeys),
+		"keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each of its limit; the door for clients of Redis: 54)").apart()
+}
+
+func overflowEntry(into *engine.OverflowPolicy) entry {
+	return at("overflow", choice(engine.Evict, engine.Refuse, engine.Admit), into, "evict",
+		"what happens to a new key without room: `evict` the one with the least debt, which is full again first, `refuse` or `admit` it").apart()
+}
+
+var (
+	algorithm = chosen(spec.Names(spec.Algorithms()), spec.Algorithms())
+
+	rate = one(anyOf(pattern("So many in a period: 100/s, 10/m, 5000/h; 0; unlimited",
+		`^([0-9.]+ */ *([0-9.]*[a-zµμ]*[smhd])+|unlimited|0)$`), schema{"const": 0}),
+		func(d *decoder, n *yaml.Node, _, s string) spec.Rate {
+			r, err := spec.ParseRate(s)
+			if err != nil {
+				d.Fail(n, "%s", plain(err))
+				return spec.Rate{}
+			}
+			return r
+		})
+)
+
+// plain is the text of an error of the engine, which names itself and its options.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
+}
+
+// maxName is how long a name may be.
+const maxName = 64
+
+// ruleName is the name of a rule: it stands in header fields and metrics.
+var ruleName = one(schema{"type": []string{"string", "number", "boolean"}, "pattern": "^[-A-Za-z0-9_.]{1,64}$"},
+	func(d *decoder, n *yaml.Node, what, s string) string {
+		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool {
+			return !strings.ContainsRune("-_.", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		}) {
+			d.Fail(n, "%s: %s: want 1 to %d letters, digits, - _ or .", what, yamlfile.Quote(s), maxName)
+			return ""
+		}
+		return s
+	})
+
+func (c *Cost) section() section {
+	const hint = "want a number, or header and max"
+	return section{
+		name: "cost", brief: "default", entries: []entry{
+			at("header", header, &c.Header, "", "of the request, in which its cost stands").needed(hint),
+			at("default", whole[uint64](1, spec.MaxBurst), &c.Default, "1", "if that is missing or not a whole number above 0"),
+			at("max", whole[uint64](1, spec.MaxBurst), &c.Max, "1", "if it is above that").needed(hint),
+		},
+		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
+			if seen["max"] == nil {
+				c.Max = c.Default
+			}
+			if c.Default > c.Max {
+				d.Fail(n, "cost: the default, %d, is above max, %d", c.Default, c.Max)
+			}
+		},
+	}
+}
+
+func (c *Cost) describe() string {
+	switch {
+	case c.Header != "":
+		return fmt.Sprintf("the header %s, %d without it, at most %d", c.Header, c.Default, c.Max)
+	case c.Default > 1:
+		return strconv.FormatUint(c.Default, 10)
+	}
+	return ""
+}
+
+// status is a status such as 404, or a class of them such as 2xx.
+var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}, pattern("", "^([1-5]xx|[1-5][0-9][0-9])$")),
+	func(d *decoder, n *yaml.Node, what, s string) StatusRange {
+		if digit, ok := strings.CutSuffix(s, "xx"); ok && len(digit) == 1 && digit >= "1" && digit <= "5" {
+			first := int(digit[0]-'0') * 100
+			return StatusRange{first, first + 99}
+		}
+		status, err := strconv.Atoi(s)
+		if err != nil || status < 100 || status > 599 {
+			d.Fail(n, "%s: want a status such as 404, or a class of them, 1xx to 5xx, got %s", what, bare(yamlfile.Target(n)))
+		}
+		return StatusRange{status, status}
+	})
+
+// rulesKind is the list of the rules. Where a rule is kept, the file's store decides, which is read before.
+func (f *File) rulesKind() kind[[]Rule] {
+	return kind[[]Rule]{
+		read:   f.readRules,
+		schema: func() schema { return many(mapping((*ruleText).section).schema()) },
+	}
+}
+
+func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
+	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode && len(m.Content) > 1 &&
+		yamlfile.Target(m.Content[1]).Kind == yaml.MappingNode &&
+		!slices.Contains([]string{"match", "tiers", "cost"}, m.Content[0].Value) {
+		d.Fail(n, "rules: want a list, in which each rule has its name: write - name: %s, and what it says below",
+			m.Content[0].Value)
+		return
+	}
+	first := map[string]int{} // line of a name
+	d.list(n, what, func(n *yaml.Node) {
+		t := &ruleText{}
+		s := t.section()
+		s.read(d, n)
+		if t.seen == nil {
+			return // no mapping
+		}
+		name := t.seen["name"]
+		for _, r := range t.rules(d, f) {
+			if line, ok := first[r.Name]; ok && r.Name != "" {
+				d.Fail(name, "name %s is there twice: the first is on line %d", yamlfile.Quote(r.Name), line)
+			} else if name != nil {
+				first[r.Name] = name.Line
+			}
+			*into = append(*into, r)
+		}
+	})
+	if len(*into) > MaxRules {
+		d.Fail(n, "%d rules: want at most %d, because a request may match all of them", len(*into), MaxRules)
+	}
+}
+
+// rules returns the rule, and the one for its concurrency if it has a rate, too: about the same requests and keys.
+func (t *ruleText) rules(d *decoder, f *File) []Rule {
+	if len(t.Key) > 1 && t.Key.Uses(SourceGlobal) {
+		d.Fail(t.seen["key"], "key: global is one bucket for all requests and cannot be joined with others")
+	}
+	if t.Spread {
+		t.checkSpread(d)
+	}
+	if t.seen["concurrency"] != nil {
+		d.concurrent = cmp.Or(d.concurrent, t.seen["concurrency"])
+	}
+	if t.limit.Concurrency == 0 || t.seen["rate"] == nil {
+		t.resolve(d, f, &t.Rule, t.limit)
+		return []Rule{t.Rule}
+	}
+	beside := NewRule(t.Name + inFlightName)
+	beside.Match, beside.Key, beside.Shadow, beside.Refusal = t.Match, t.Key, t.Shadow, t.Refusal
+	beside.MaxKeys, beside.Overflow, beside.Line = t.MaxKeys, t.Overflow, t.Line
+	if len(beside.Name) > maxName {
+		d.Fail(t.seen["concurrency"], "concurrency: the name of the rule, with %s for its concurrency, has more than %d characters",
+			inFlightName, maxName)
+	}
+	rated := t.limit
+	rated.Concurrency = 0
+	t.resolve(d, f, &t.Rule, rated)
+	t.resolve(d, f, &beside, spec.Limit{Numbers: spec.Numbers{Concurrency: t.limit.Concurrency}})
+	return []Rule{t.Rule, beside}
+}

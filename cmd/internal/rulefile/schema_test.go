@@ -1,0 +1,185 @@
+package rulefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+)
+
+// compiledSchema returns what tells whether a file fits the schema.
+func compiledSchema(t *testing.T) func(text string) error {
+	t.Helper()
+	out, err := Schema()
+	require.NoError(t, err)
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
+	require.NoError(t, err)
+	compiler := jsonschema.NewCompiler()
+	require.NoError(t, compiler.AddResource("weir.json", parsed))
+	compiled, err := compiler.Compile("weir.json")
+	require.NoError(t, err)
+	return func(text string) error {
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			return err
+		}
+		asJSON, err := json.Marshal(value) // the kinds of values that the validator knows
+		if err != nil {
+			return err
+		}
+		again, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+		if err != nil {
+			return err
+		}
+		return compiled.Validate(again)
+	}
+}
+
+func TestTheSchemaOfTheRepositoryIsTheProgramS(t *testing.T) {
+	committed, err := os.ReadFile("../../../docs/weir.schema.json")
+	require.NoError(t, err)
+	out, err := Schema()
+	require.NoError(t, err)
+	if os.Getenv("WEIR_WRITE") != "" {
+		require.NoError(t, os.WriteFile("../../../docs/weir.schema.json", out, 0o644))
+		return
+	}
+	assert.True(t, bytes.Equal(out, committed), "write it again: WEIR_WRITE=1 go test ./internal/rulefile -run TheProgramS")
+}
+
+// Every rule file of the documents, and every good file of the tests, fits the schema.
+func TestGoodFilesFitTheSchema(t *testing.T) {
+	validate := compiledSchema(t)
+	good := []string{full}
+	documents, err := filepath.Glob("../../../*.md")
+	require.NoError(t, err)
+	more, err := filepath.Glob("../../../docs/*.md")
+	require.NoError(t, err)
+	for _, name := range append(documents, more...) {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, example := range regexp.MustCompile("(?s)```yaml[^\n]*\n(.*?)```").FindAllSubmatch(text, -1) {
+			if strings.Contains(string(example[1]), "rules:") {
+				good = append(good, string(example[1]))
+			}
+		}
+	}
+	good = append(good, allKeys...)
+	for _, text := range good {
+		_, err := Parse("weir.yaml", []byte(text))
+		require.NoError(t, err, text)
+		assert.NoError(t, validate(text), text)
+	}
+	assert.Greater(t, len(good), 10)
+}
+
+// allKeys have what the other good files do not.
+var allKeys = []string{
+	"x-own: {a: 1}\nrules: {name: a, rate: 0}",
+	"rules: [{name: a, rate: unlimited}, {name: 1, rate: 10/1500ms, burst: 3, max_wait: 1m, overflow: admit}]",
+	"rules: [{name: a, rate: 1/s, cost: {header: X-A, max: 3}, burst: 3, refund_status: [404, 2xx], shadow: true}]",
+	"rules: [{name: a, rate: 3/d, algorithm: fixed-window, aligned: true, key: [header:A or cookie:b or none, query:c, host]}]",
+	"rules: [{name: a, rate: 1/s, tiers: {header: P, values: {a: {rate: 0}, b: {burst: 3}}}}]",
+	"rules: [{name: a, rate: 1/s, match: {host: \"*.a.example\", method: [GET, PURGE], header: {A: 1, B: [x, \"*\"]}, " +
+		"query: {q: true}, client: ::1, case: sensitive, extension: exact, not: [{path: /a}, {client: 10.0.0.0/8}]}}]",
+	"listen: [{address: unix:/a, mode: 0660}, {address: unix:/b, mode: \"666\"}, \"[::1]:80\", :0]\n" +
+		"admin: {address: unix:/c, pprof: true, keys: off, hosts: a.example}\nrules: {name: a, rate: 1/s}",
+	"upstream: {url: [\"https://a\", unix:/b], health: {path: /a, interval: 1h30m, passes: 1}, " +
+		"pass_headers: X_A, keep_host: true, ignore_client_abort: true}\nrules: {name: a, rate: 1/s}",
+	"server: {read_timeout: 0, write_timeout: 0s, max_header_bytes: 1 MiB, min_body_rate: 0, max_connections: 0, " +
+		"max_connections_per_client: 0, send_timeout: 0}\n" +
+		"log: {format: json, level: debug, access: all, refusals: 1/100}\nrules: {name: a, rate: 1/s}",
+	"store: {url: \"redis://a\", on_loss: share, share: 10%, mode: strict, keys: full, nodes: 3, timeout: 1s}\n" +
+		"rules: [{name: a, rate: 1/s, store: false}]",
+	"decide: {address: unix:/d, mode: 600}\ntrusted_proxies: [10.0.0.0/8, \"::1\"]\nclient_ip: {from: header:X-A, " +
+		"ipv6_prefix: 56}\nexempt: {path: /a}\nrules: {name: a, rate: 1/s}",
+	"redis: unix:/e",
+	"redis: {address: :6380, password_file: a, longest: 8760h, max_keys: 5, overflow: admit, idle_timeout: 1m}",
+	"redis: {address: \"[::]:6380\", tls: {cert: a, key: b}, password_env: A_1, allow_remote: true}\nrules: {name: a, rate: 1/s}",
+	"rules: [{name: a, rate: 1/s, key: global, spread: true}]",
+	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
+}
+
+// beyondSchema are the mistakes that a schema cannot tell: those between several keys, of numbers in texts and of
+// names.
+var beyondSchema = regexp.MustCompile(strings.Join([]string{
+	"is taken by the listener", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
+	"can be reached from other machines", "would be sent it, too", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
+	"needs trusted_proxies", "needs a store", "no store", "are believed only", "it is believed only", "begins with a zero",
+	"a second document", "unknown tag", "above max", "above the limit", "want one name, such as", "for fixed windows only",
+	"because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",
+	"the path of a socket", "has no host", "is not the name of", "Host is not looked at", "steers HTTP itself", "never used",
+	"cannot be joined", "is never passed on", "want 1 to 64", "a fragment", "user name and password", "not a URL",
+	"want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port is",
+	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
+	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
+	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
+	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread",
+}, "|"))
+
+// A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.
+func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
+	validate := compiledSchema(t)
+	files, errors := mistakes(t)
+	refused := 0
+	for i, file := range files {
+		if validate(file) != nil {
+			refused++
+			continue
+		}
+		for line := range strings.Lines(errors[i]) {
+			assert.Regexp(t, beyondSchema, line, "the schema takes this file:\n%s", file)
+		}
+	}
+	assert.Greater(t, refused, len(files)*55/100)
+	t.Logf("%d of %d files with mistakes do not fit", refused, len(files))
+}
+
+// The schema has the keys that the decoder has, for each mapping: those of the messages about unknown ones.
+func TestTheSchemaHasEveryKey(t *testing.T) {
+	out, err := Schema()
+	require.NoError(t, err)
+	var root map[string]any
+	require.NoError(t, json.Unmarshal(out, &root))
+	var objects [][]string // the keys of all mappings of the schema, sorted
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if p, ok := v["properties"].(map[string]any); ok && v["additionalProperties"] == false {
+				keys := make([]string, 0, len(p))
+				for key := range p {
+					keys = append(keys, key)
+				}
+				slices.Sort(keys)
+				objects = append(objects, keys)
+			}
+			for _, inner := range v {
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(inner)
+			}
+		}
+	}
+	walk(root)
+	for _, file := range unknownKeys {
+		_, err := Parse("weir.yaml", []byte(file))
+		said := regexp.MustCompile(`unknown key "zzzzzz": want (.*)`).FindStringSubmatch(err.Error())
+		require.NotNil(t, said, err)
+		keys := slices.DeleteFunc(regexp.MustCompile(`, | or `).Split(said[1], -1),
+			func(key string) bool { return key == ownKeys })
+		slices.Sort(keys)
+		assert.Contains(t, objects, keys, file)
+	}
+}

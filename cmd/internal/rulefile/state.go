@@ -1,0 +1,151 @@
+package rulefile
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/sharedfile"
+)
+
+// stateSuffix ends the names of the files of a state.
+const stateSuffix = ".weir"
+
+// parseState reads the folder in which the limits are kept beyond the process.
+func parseState(d *decoder, n *yaml.Node, what, s string) string {
+	if !filepath.IsAbs(s) {
+		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
+	}
+	return s
+}
+
+// checkState gives every rule that counts on this machine its file in the folder, and clients of Redis theirs.
+func (d *decoder) checkState(f *File, at *yaml.Node) {
+	if f.State == "" {
+		return
+	}
+	if f.Redis != nil {
+		f.Redis.State = filepath.Join(f.State, layoutName(f.Redis.stateStem()))
+	}
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		switch {
+		case r.Store != nil || !r.Counts():
+			continue // elsewhere, or nowhere
+		case r.Spread:
+			d.Fail(at, "state: the rule %s has its bucket on all processors, which cannot be kept in a file: "+
+				"leave spread or state out", r.Name)
+		case r.Policy.Algorithm() == engine.AlgorithmSlidingLog:
+			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
+				"take the sliding window, or leave state out", r.Name)
+		default:
+			r.State = filepath.Join(f.State, r.stateName())
+		}
+	}
+}
+
+// stateName returns the name of the rule's file. It says what is counted and how, but for the numbers of the limits:
+// those change in the file. It says also which layout this program reads. So a rule that is another in any other way,
+// or a program with another layout, begins a file of its own, while a process with the old ones still has the old file.
+func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
+
+// layoutName is the name of the file of this layout.
+func layoutName(stem string) string {
+	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
+}
+
+// stateStem is what the names of the file of all layouts begin with. No rule has such a name.
+func (r *Redis) stateStem() string {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
+	return fmt.Sprintf("redis~%016x", said.Sum64())
+}
+
+// stateStem is what the names of the rule's files of all layouts begin with.
+func (r *Rule) stateStem() string {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
+		r.Policy.Algorithm(), r.Policy.IsAligned(), r.limitedTiers(), r.MaxKeys, r.Overflow)
+	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
+}
+
+// limitedTiers returns the values of the tiers whose limits stand in the rule's file, in their places. Two orders in
+// one file would mix them up.
+func (r *Rule) limitedTiers() []string {
+	if r.Tiers == nil {
+		return nil
+	}
+	return r.Tiers.Values[:len(r.Tiers.Policies)]
+}
+
+// OtherLayouts returns the paths of the rule's files that programs with another layout have left, or still have.
+func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
+
+// OtherLayouts is [Rule.OtherLayouts] for clients of Redis.
+func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
+
+func otherLayouts(state, stem string) []string {
+	return slices.DeleteFunc(stateFiles(filepath.Dir(state)), func(path string) bool {
+		return path == state || !strings.HasPrefix(filepath.Base(path), stem+".v")
+	})
+}
+
+// FormerStates returns the paths of the files in which clients of Redis count, or have counted, with another longest,
+// max_keys or overflow.
+func (r *Redis) FormerStates() []string {
+	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
+		name := filepath.Base(path)
+		return !strings.HasPrefix(name, "redis~") || strings.HasPrefix(name, r.stateStem())
+	})
+}
+
+// afterName is what follows the rule's name in the names of its files, of all versions of weir.
+var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
+
+// FormerStates returns the paths of the files in which rules of the same name count, or have counted, that are another
+// in what [Rule.stateName] says.
+func (r *Rule) FormerStates() []string {
+	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
+		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)
+		return !is || !afterName.MatchString(rest) || strings.HasPrefix(filepath.Base(path), r.stateStem())
+	})
+}
+
+// UnusedStates returns the paths of the files in the folder of the state that neither a rule nor clients of Redis have.
+func (f *File) UnusedStates() []string {
+	return slices.DeleteFunc(stateFiles(f.State), func(path string) bool {
+		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.State == path })
+	})
+}
+
+// stateFiles returns the paths of the files that a folder has, by name: none if it cannot be read, or is "".
+func stateFiles(folder string) (paths []string) {
+	entries, _ := os.ReadDir(folder) // whoever wants a file there is told the error
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), stateSuffix) && !strings.HasPrefix(e.Name(), ".") {
+			paths = append(paths, filepath.Join(folder, e.Name()))
+		}
+	}
+	return paths
+}
+
+// StateOptions returns what the limiter of a server takes beside those of [Rule.NewLimiter].
+func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
+
+// StateOptions returns what the limiter of a server takes beside those of [Redis.NewLimiter].
+func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
+
+func stateOptions(path string) []engine.Option {
+	if path == "" {
+		return nil
+	}
+	return []engine.Option{engine.Shared(path), engine.ReplacePolicy()}
+}

@@ -1,0 +1,205 @@
+package rulefile
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+	"github.com/redis/rueidis"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/redislimit"
+)
+
+// A Store is a Redis or Valkey in which limits are kept, together with other machines.
+type Store struct {
+	URL     string        // as redislimit.Open takes it; it may have a password in it
+	Prefix  string        // of the keys' names
+	Timeout time.Duration // that a request waits for it at most
+	Nodes   int           // that share the limits
+	OnLoss  redislimit.FailurePolicy
+
+	Partitions int
+	Mode       redislimit.Mode
+	Share      uint64 // of the limit that a machine admits with FailShare, in percent; 0: one of Nodes parts
+	FullKeys   bool   // keys are not hashed
+	Secret     string // that they are hashed with; "" for none
+
+	Files redislimit.Files // by which it is connected to
+}
+
+// Redacted returns the URL without its password.
+func (s *Store) Redacted() string {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "" // not after Parse
+	}
+	return u.Redacted()
+}
+
+// redacted returns a URL without its password, also where a mistake in its scheme hides that it has one:
+// "redis//user:secret@host".
+func redacted(u *url.URL) string {
+	text := u.Redacted()
+	at := strings.LastIndexByte(text, '@')
+	if u.User != nil || at < 0 {
+		return text
+	}
+	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
+}
+
+// Same reports whether both keep the same keys: what else differs loses nothing.
+func (s *Store) Same(other *Store) bool {
+	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
+		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
+}
+
+// SameConnection reports whether both are connected to in the same way.
+func (s *Store) SameConnection(other *Store) bool {
+	return s.Timeout == other.Timeout && s.Files == other.Files
+}
+
+// Options returns what redislimit.Open takes beside the URL.
+func (s *Store) Options() []redislimit.ClientOption {
+	options := []redislimit.ClientOption{
+		redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout), redislimit.Partitions(s.Partitions),
+		redislimit.FromFiles(s.Files),
+	}
+	if s.FullKeys {
+		options = append(options, redislimit.FullKeys())
+	}
+	if s.Secret != "" {
+		options = append(options, redislimit.Secret(s.Secret))
+	}
+	return options
+}
+
+// StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
+func (r *Rule) StoreOptions() []redislimit.Option {
+	options := []redislimit.Option{
+		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
+		redislimit.InMode(r.Store.Mode),
+	}
+	if r.Store.Share > 0 {
+		options = append(options, redislimit.LocalShare(float64(r.Store.Share)/100))
+	}
+	return options
+}
+
+const exampleStore = "write for example redis://127.0.0.1:6379"
+
+func (s *Store) section() section {
+	return section{
+		name: "store", brief: "url", check: s.check, entries: []entry{
+			at("url", storeURL, &s.URL, "",
+				"`redis://host:port`, or `rediss://` for TLS, with `user:password@` before and `/database` behind; `?addr=host:port` "+
+					"names more nodes of a cluster, and with `&master_set=name` it is Sentinel").needed(exampleStore),
+			at("prefix", storePrefix, &s.Prefix, "weir", "what the names of all keys in the store begin with").
+				within("1 to 64 characters, no braces"),
+			at("timeout", duration(time.Millisecond, 10*time.Second), &s.Timeout, "50ms", "how long a request waits for the store"),
+			at("nodes", whole[int](1, 100_000), &s.Nodes, "4", "how many machines share the limits, more or less"),
+			at("on_loss", choice(redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen), &s.OnLoss, "share",
+				"what happens while the store is lost: `share`, each machine admits its share, the limit divided by `nodes`; `closed`, "+
+					"requests are answered 503; `open`, they pass"),
+			at("share", percent, &s.Share, "", "with `on_loss: share` the part of the limit that a machine admits, such as `10%`").
+				unless("one of `nodes` parts"),
+			at("mode", choice(redislimit.Auto, redislimit.Strict), &s.Mode, "auto",
+				"`strict` asks the store for every request, except of a key that it refused in the last 100 ms; `auto` uses tokens that "+
+					"the store has lent, where that suits the limit"),
+			at("partitions", whole[int](1, 4096), &s.Partitions, "64", "into how many parts a cluster spreads the keys; part of their names"),
+			at("keys", either("hashed", "full"), &s.FullKeys, "hashed",
+				"`hashed`, or `full`: written in the store as they are, up to 256 bytes"),
+			at("secret", secret, &s.Secret, "",
+				"what keys are hashed with, so that a key cannot be found by trying, given what is in the store").
+				within("16 characters and more"),
+			at("ca", text, &s.Files.CA, "",
+				"of `rediss://`: the file of the authority of its certificate, instead of those of the machine"),
+			at("certificate", text, &s.Files.Certificate, "", "of `rediss://`: the file of the certificate by which the store knows weir"),
+			at("certificate_key", text, &s.Files.CertificateKey, "", "the file of its key"),
+			at("password_file", text, &s.Files.Password, "",
+				"a file with the password of the store's user, instead of one in the `url`; sentinels are not sent it"),
+		},
+	}
+}
+
+func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
+	if seen["secret"] != nil && s.FullKeys {
+		d.Fail(seen["secret"], "secret: keys: full writes keys as they are: leave one of the two out")
+	}
+	if (s.Files.Certificate == "") != (s.Files.CertificateKey == "") {
+		d.Fail(n, "store: certificate and certificate_key: want both or none")
+	}
+	if (s.Files.CA != "" || s.Files.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
+		d.Fail(n, "store: ca and certificate are of a store over TLS: want a url that begins with rediss://")
+	}
+	if at := seen["password_file"]; at != nil && s.URL != "" {
+		u, _ := url.Parse(s.URL) // as storeURL did
+		if _, has := u.User.Password(); has {
+			d.Fail(at, "password_file: the url has a password, too: leave one of the two out")
+		}
+	}
+	if seen["share"] != nil && s.OnLoss != redislimit.FailShare {
+		d.Fail(seen["share"], "share: on_loss: %v admits no share: leave one of the two out", s.OnLoss)
+	}
+}
+
+func (s *Store) describe() string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
+}
+
+// storeURL is the address of a store. A password in it is not repeated.
+var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		d.Fail(n, "%s: not a URL; %s", what, exampleStore)
+		return ""
+	case u.Scheme != "redis" && u.Scheme != "rediss":
+		d.Fail(n, "%s: %s: want a URL that begins with redis:// or rediss://; %s", what, yamlfile.Quote(redacted(u)), exampleStore)
+		return ""
+	case u.Hostname() == "":
+		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), exampleStore)
+		return ""
+	}
+	if _, err := rueidis.ParseURL(s); err != nil {
+		if u.User == nil && strings.Contains(s, "@") || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+			d.Fail(n, "%s: a part of a password is no part of it, by its characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", what)
+			return ""
+		}
+		d.Fail(n, "%s: %s: %s", what, yamlfile.Quote(redacted(u)), strings.TrimPrefix(err.Error(), "redis: "))
+		return ""
+	}
+	return s
+})
+
+var storePrefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "" || len(s) > 64 || strings.ContainsAny(s, "{}") {
+		d.Fail(n, "%s: %s: want 1 to 64 characters, without braces", what, yamlfile.Quote(s))
+	}
+	return s
+})
+
+// percent is a part of the limit.
+var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
+	number, is := strings.CutSuffix(s, "%")
+	percent, err := strconv.ParseUint(number, 10, 64)
+	if !is || err != nil || percent < 1 || percent > 100 {
+		d.Fail(n, "%s: %s: want 1%% to 100%%", what, yamlfile.Quote(s))
+	}
+	return percent
+}).within("1% to 100%")
+
+// secret is what keys are hashed with. It is not repeated.
+var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if len(s) < 16 {
+		d.Fail(n, "%s: %d characters: want 16 at least", what, len(s))
+	}
+	return s
+})

@@ -1,0 +1,63 @@
+package rulefile
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+)
+
+// Describe writes what the file means: where it listens, where requests go, and every rule in
+// words, with the memory that it takes.
+func (f *File) Describe(w io.Writer) error {
+	var b strings.Builder
+	all := f.section()
+	all.summary(func(label, text string) { fmt.Fprintf(&b, "%-10s%s\n", label, text) })
+	total, err := f.Redis.Memory()
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		memory, err := r.Memory()
+		if err != nil {
+			return fmt.Errorf("rule %s: %w", r.Name, err)
+		}
+		total += memory
+		r.describe(&b)
+	}
+	fmt.Fprintf(&b, "\n%d %s, about %s of memory when all keys are there\n", len(f.Rules),
+		english.PluralWord(len(f.Rules), "rule", ""), humanize.IBytes(total))
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Rule) describe(b *strings.Builder) {
+	fmt.Fprintf(b, "\nrule %s%s\n", r.Name, when(r.Shadow, " (shadow: counts, never refuses)"))
+	line := func(label, text string) { fmt.Fprintf(b, "  %-8s%s\n", label, text) }
+	s := (&ruleText{Rule: *r}).section()
+	s.summary(line)
+	if r.State != "" {
+		line("state", r.State)
+	}
+}
+
+// String returns the statuses as they are written in a file.
+func (s Statuses) String() string {
+	words := make([]string, len(s))
+	for i, r := range s {
+		if words[i] = fmt.Sprint(r.First); r.Last > r.First {
+			words[i] = fmt.Sprintf("%dxx", r.First/100)
+		}
+	}
+	return oneOf(words)
+}
+
+func when(yes bool, text string) string {
+	if yes {
+		return text
+	}
+	return ""
+}

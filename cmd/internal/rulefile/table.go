@@ -1,0 +1,220 @@
+package rulefile
+
+import (
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// An entry is a key that a mapping of a rule file may have, and all that weir knows of it. The decoder, the JSON
+// Schema, the reference in docs/configuration.md, the diff of a reload and the summary of weir check are made of the
+// entries, so a new key is one entry, and the use of the field that it fills.
+//
+// An entry is bound to the field: the entries of a mapping are a method of the struct that it fills.
+type entry struct {
+	name     string
+	standard string // what a file without the key means, as it would write it; "" for the zero value
+	help     string // what it says, for the reference and the schema
+	missing  string // what to write instead of leaving it out; "" if it may be left out
+	instead  string // of standard, in the reference, where that is not the whole truth
+	span     string // the values that are good, for the reference
+
+	read   func(d *decoder, n *yaml.Node, what string)
+	fill   func() // puts the standard value into the field
+	schema func() schema
+	value  func() any // what a reload compares; nil if it says of the key in another way what has changed
+
+	label string          // of the lines of the summary
+	says  func() []string // the lines of the summary; nil for none
+}
+
+// at is the entry of a field.
+func at[V any](name string, k kind[V], into *V, standard, help string) entry {
+	return entry{
+		name: name, standard: standard, help: help, span: k.span,
+		read: func(d *decoder, n *yaml.Node, what string) { k.read(d, n, what, into) },
+		fill: func() {
+			switch {
+			case standard != "":
+				d := &decoder{}
+				if k.read(d, scalar(standard), name, into); len(d.Errors) > 0 {
+					panic(d.Errors.Error()) // of the table itself
+				}
+			case k.fill != nil:
+				k.fill(into)
+			}
+		},
+		schema: k.schema,
+		value:  func() any { return *into },
+	}
+}
+
+// needed is an entry that cannot be left out. The hint says what to write.
+func (e entry) needed(hint string) entry {
+	e.missing = hint
+	return e
+}
+
+// unless has the reference say more of the standard value than the value.
+func (e entry) unless(text string) entry {
+	e.instead = text
+	return e
+}
+
+// within has the reference say more of the range than the kind does.
+func (e entry) within(span string) entry {
+	e.span = span
+	return e
+}
+
+// apart is an entry of which a reload says in another way what has changed.
+func (e entry) apart() entry {
+	e.value = nil
+	return e
+}
+
+// comparing is an entry of which a reload compares another value than the field's.
+func (e entry) comparing(value func() any) entry {
+	e.value = value
+	return e
+}
+
+// saying has the summary say something of the field, behind a label: a line, or none for "".
+func (e entry) saying(label string, says func() string) entry {
+	return e.listing(label, func() []string {
+		if line := says(); line != "" {
+			return []string{line}
+		}
+		return nil
+	})
+}
+
+// listing is saying for several lines.
+func (e entry) listing(label string, says func() []string) entry {
+	e.label, e.says = label, says
+	return e
+}
+
+// A section is a mapping of a rule file: its entries, and what is between them.
+type section struct {
+	name    string // in messages
+	help    string
+	entries []entry
+	brief   string // the entry of which a value that is no mapping is the value; "" for none
+	open    bool   // keys that begin with x- are passed over
+	// check finds what is wrong between several entries, given the values that are there by the names of their keys.
+	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
+
+	anyOf [][]string // for the schema: the keys of one of these are needed
+	least int        // for the schema: how many keys are needed
+	most  int        // for the schema: how many keys there may be; 0 for all
+}
+
+// ownKeys stands for all keys of an open section that begin with x-: a place for anchors.
+const ownKeys = "x-..."
+
+// fill gives every field the value that it has in a file without its key.
+func (s *section) fill() {
+	for _, e := range s.entries {
+		e.fill()
+	}
+}
+
+// read fills the fields, from a mapping or from the value of the brief entry. Entries are read in the order of the
+// table, whatever that of the file, so one may use what was read by another in front of it.
+func (s *section) read(d *decoder, n *yaml.Node) {
+	s.fill()
+	var seen map[string]*yaml.Node
+	if s.brief != "" && yamlfile.Target(n).Kind != yaml.MappingNode {
+		seen = map[string]*yaml.Node{s.brief: n}
+		s.entry(s.brief).read(d, n, s.name)
+	} else if seen = s.keys(d, n); seen == nil {
+		return
+	}
+	if s.check != nil {
+		s.check(d, n, seen)
+	}
+}
+
+func (s *section) entry(name string) *entry {
+	for i := range s.entries {
+		if s.entries[i].name == name {
+			return &s.entries[i]
+		}
+	}
+	return nil
+}
+
+// keys reads a mapping. The keys that were there, or were meant by a slip, are returned with their values; nil if n is
+// no mapping.
+func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
+	names := make([]string, 0, len(s.entries)+1)
+	for _, e := range s.entries {
+		names = append(names, e.name)
+	}
+	if s.open {
+		names = append(names, ownKeys)
+	}
+	seen, good := map[string]*yaml.Node{}, map[string]*yaml.Node{}
+	if !d.pairs(n, s.name, func(key, value *yaml.Node) {
+		name := yamlfile.Target(key).Value
+		switch {
+		case s.open && strings.HasPrefix(name, "x-"):
+		case s.entry(name) == nil:
+			d.Fail(key, "unknown key %s%s", yamlfile.Quote(name), didYouMean(name, names))
+			if near := nearest(name, names); near != "" && seen[near] == nil {
+				seen[near] = value
+			}
+		case yamlfile.IsNull(yamlfile.Target(value)):
+			seen[name] = value
+			d.Fail(value, "%s: no value: write one, or leave the key out", name)
+		default:
+			seen[name], good[name] = value, value
+		}
+	}) {
+		return nil
+	}
+	for _, e := range s.entries {
+		if value := good[e.name]; value != nil {
+			e.read(d, value, e.name)
+		}
+		if e.missing != "" && seen[e.name] == nil {
+			d.Fail(n, "%s%s%s: %s", s.name, lacks(s.name), e.name, e.missing)
+		}
+	}
+	return seen
+}
+
+// lacks joins the name of a section and that of a key that it does not have.
+func lacks(name string) string {
+	if strings.HasPrefix(name, "a ") {
+		return " without "
+	}
+	return ": no "
+}
+
+// differing names the entries whose values a reload compares, and finds to differ from those of the same section of the
+// file before.
+func (s *section) differing(before section) (names []string) {
+	for i, e := range s.entries {
+		if e.value != nil && !reflect.DeepEqual(e.value(), before.entries[i].value()) {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+// summary writes what the entries say of their fields, line by line.
+func (s *section) summary(line func(label, text string)) {
+	for _, e := range s.entries {
+		if e.says == nil {
+			continue
+		}
+		for _, text := range e.says() {
+			line(e.label, text)
+		}
+	}
+}

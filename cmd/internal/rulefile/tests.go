@@ -1,0 +1,172 @@
+package rulefile
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+)
+
+// A Test is a request, made several times in a row, and what a rule file is expected to answer.
+type Test struct {
+	Line, Column int // in the file
+	Asked        Asked
+	Answer       int      // the status of the upstream
+	Rules        []string // that count the request, in any order; nil if that is not said
+	Status       int      // of the answers to the first requests
+	Times        uint64   // how many those are
+	Then         int      // the status of the answer to the next request; 0 for none
+}
+
+// Asked is a request as a person writes it.
+type Asked struct {
+	Line   string // method and target: "GET /login"
+	Client netip.Addr
+	Header http.Header // with Host
+}
+
+// DefaultClient is the client of a request of which none is written. No client has that address (RFC 5737).
+var DefaultClient = netip.MustParseAddr("192.0.2.1")
+
+// Request returns the request as a server would get it.
+func (a *Asked) Request() (*http.Request, error) {
+	method, target, ok := strings.Cut(a.Line, " ")
+	if !ok || strings.ContainsAny(target, " \t\r\n") || !httpguts.ValidHeaderFieldName(method) {
+		return nil, fmt.Errorf("%s: want a method and a target, such as %q", yamlfile.Quote(a.Line), "GET /login?next=%2F")
+	}
+	if _, err := url.ParseRequestURI(target); err != nil {
+		return nil, fmt.Errorf("%s: the target is none: want a path, such as %q", yamlfile.Quote(a.Line), "GET /login")
+	}
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(a.Line + " HTTP/1.1\r\nHost: localhost\r\n\r\n")))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", yamlfile.Quote(a.Line), err)
+	}
+	for name, values := range a.Header {
+		if name == "Host" {
+			r.Host = values[0]
+		} else {
+			r.Header[name] = slices.Clone(values)
+		}
+	}
+	r.RemoteAddr = netip.AddrPortFrom(a.Client, 50000).String()
+	return r, nil
+}
+
+// The most that a test may ask for: with it a check stays one of a second or so.
+const (
+	maxTests = 1000
+	maxTimes = 100_000
+)
+
+// testsKind is the list of the tests, which name rules of the file.
+func (f *File) testsKind() kind[[]Test] {
+	return list(mapping(func(t *Test) section { return t.section(f) }), func(d *decoder, n *yaml.Node, what string, before []Test, _ Test) {
+		if len(before) == maxTests {
+			d.Fail(n, "%s: more than %d", what, maxTests)
+		}
+	})
+}
+
+func (t *Test) section(f *File) section {
+	a := &t.Asked
+	return section{
+		name: "a test", entries: []entry{
+			at("request", one(pattern("", `^[^ ]+ [^ ]+$`), parseAsked), &a.Line, "", "method and target, such as `GET /login?next=%2F`").
+				needed("write for example request: GET /login"),
+			at("client", one(textSchema, parseClient), &a.Client, DefaultClient.String(), "the address of the client"),
+			at("headers", mapped(list(text, nil), readAsked), &a.Header, "",
+				"a mapping of names to a value or a list of them; `Host` is the host").unless("none, and `localhost` as host"),
+			at("answer", whole[int](200, 599), &t.Answer, "200", "the status that the upstream answers"),
+			at("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "what weir is to answer").
+				needed("write for example expect: {times: 5, then: 429}"),
+		},
+		check: func(_ *decoder, n *yaml.Node, _ map[string]*yaml.Node) { t.Line, t.Column = n.Line, n.Column },
+	}
+}
+
+func (t *Test) expected(f *File) section {
+	return section{
+		name: "expect", entries: []entry{
+			{
+				name: "rules", help: "the names of the rules that count the request, in any order; `[]` for none", fill: func() {},
+				instead: "not looked at", read: func(d *decoder, n *yaml.Node, what string) { t.readRules(d, n, what, f) },
+				schema: func() schema { return anyOf(many(textSchema), schema{"type": "array", "maxItems": 0}) },
+			},
+			at("status", whole[int](200, 599), &t.Status, "", "of the answers to the first requests").unless("as `answer`"),
+			at("times", whole[uint64](1, maxTimes), &t.Times, "1", "how many those are"),
+			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next").unless("not looked at"),
+		},
+		check: func(_ *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+			if seen["status"] == nil {
+				t.Status = t.Answer
+			}
+		},
+	}
+}
+
+func parseAsked(d *decoder, n *yaml.Node, what, s string) string {
+	a := Asked{Line: s}
+	if _, err := a.Request(); err != nil {
+		d.Fail(n, "%s: %v", what, err)
+	}
+	return s
+}
+
+func parseClient(d *decoder, n *yaml.Node, what, s string) netip.Addr {
+	addr, err := netip.ParseAddr(s)
+	if err != nil || addr.Zone() != "" {
+		d.Fail(n, "%s: %s: want an address, such as 203.0.113.7", what, yamlfile.Quote(s))
+	}
+	return addr
+}
+
+func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
+	h := http.Header{}
+	*into = h
+	d.pairs(n, what, func(key, value *yaml.Node) {
+		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
+		if !httpguts.ValidHeaderFieldName(name) {
+			d.Fail(key, "%s is not the name of an HTTP header; write for example X-API-Key", yamlfile.Quote(name))
+			return
+		}
+		d.list(value, "headers "+name, func(n *yaml.Node) {
+			s, ok := d.text(n, "headers "+name)
+			switch {
+			case !ok:
+			case !httpguts.ValidHeaderFieldValue(s):
+				d.Fail(n, "headers %s: %s is no value of a header", name, yamlfile.Quote(s))
+			case name == "Host" && h[name] != nil:
+				d.Fail(n, "headers Host: want one")
+			default:
+				h[name] = append(h[name], s)
+			}
+		})
+	})
+}
+
+// readRules reads names of rules, which are read before.
+func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
+	t.Rules = []string{}
+	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {
+		return // none counts it
+	}
+	var names []string
+	for i := range f.Rules {
+		names = append(names, f.Rules[i].Name)
+	}
+	d.list(n, what, func(n *yaml.Node) {
+		s, ok := d.text(n, what)
+		if ok && !slices.Contains(names, s) {
+			d.Fail(n, "rules: there is no rule %s%s", yamlfile.Quote(s), didYouMean(s, names))
+		}
+		t.Rules = append(t.Rules, s)
+	})
+}

@@ -1,0 +1,44 @@
+package rulefile
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/internal/unixsocket"
+)
+
+// DefaultMode is the mode of a Unix socket: for the user and the group of weir.
+const DefaultMode fs.FileMode = 0o660
+
+// maxSocketPath is the longest path of a Unix socket. Systems have room for 104 bytes or 108.
+const maxSocketPath = 100
+
+func isSocket(address string) bool {
+	_, ok := unixsocket.Path(address)
+	return ok
+}
+
+// socketPath refuses a path that no Unix socket can have.
+func (d *decoder) socketPath(n *yaml.Node, what, path string) {
+	switch {
+	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
+		d.Fail(n, "%s: %s: want the path of a socket, from the root on: unix:/run/weir/weir.sock", what, yamlfile.Quote(path))
+	case len(path) > maxSocketPath:
+		d.Fail(n, "%s: %s: the path of a socket has up to %d bytes, this one %d", what, yamlfile.Quote(path), maxSocketPath,
+			len(path))
+	}
+}
+
+// mode is that of a Unix socket, in octal digits.
+var mode = referring("mode", one(nil, func(d *decoder, n *yaml.Node, what, s string) fs.FileMode {
+	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
+	if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {
+		d.Fail(n, "%s: %s: want three octal digits, as chmod does, with the right to write for the owner: 660", what, yamlfile.Quote(s))
+	}
+	return fs.FileMode(value)
+}))

@@ -1,0 +1,132 @@
+package rulefile
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/internal/unixsocket"
+)
+
+var upstreams = referring("upstream", mapping((*Upstream).section))
+
+func (u *Upstream) section() section {
+	return section{
+		name: "upstream", brief: "url", entries: []entry{
+			at("url", list(target, notTwice), &u.Targets, "",
+				"`http://` or `https://`, with a path to be put before the request's if wanted; or `unix:/path`, a server on a Unix "+
+					"socket. Of a list, each request has the server with the fewest requests under way").
+				needed("write for example url: http://127.0.0.1:3000"),
+			at("connect_timeout", duration(time.Millisecond, longest), &u.ConnectTimeout, "10s", "for the connection"),
+			at("response_timeout", duration(0, longest), &u.ResponseTimeout, "1m", "until the header of the answer; 0s is no bound"),
+			at("keep_host", yes, &u.KeepHost, "", "pass the client's Host on instead of the URL's"),
+			at("h2c", yes, &u.H2C, "", "speak HTTP/2 without TLS, as for gRPC").within("`http://` only"),
+			at("ignore_client_abort", yes, &u.IgnoreAbort, "",
+				"a request whose client hangs up goes on until the server answers, and keeps its place in a `concurrency`: for servers "+
+					"that [do not notice](operations.md#requests-at-a-time)"),
+			at("health", optional(mapping((*Health).section)), &u.Health, "",
+				"a path, such as `/healthz`, or a mapping: each server is asked for it, and is down while it does not answer 200 to 399"),
+			at("pass_headers", list(passedHeader, notTwice), &u.PassHeaders, "",
+				"names of fields that are passed on as the client sent them, although they [mislead "+
+					"servers](operations.md#what-your-server-sees): `True-Client-IP`, `X_Legacy`"),
+		},
+		check: u.check,
+	}
+}
+
+func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
+	if u.IgnoreAbort && u.ResponseTimeout == 0 {
+		d.Fail(seen["ignore_client_abort"], "ignore_client_abort: with response_timeout: 0s a request that nobody waits for "+
+			"could last for ever: write a response_timeout")
+	}
+	for _, t := range u.Targets {
+		if u.H2C && t.URL != nil && t.URL.Scheme == "https" {
+			d.Fail(seen["h2c"], "h2c: %s speaks HTTP/2 by TLS if it can: leave h2c out, or use http", t)
+		}
+	}
+}
+
+// notTwice refuses what a list has already.
+func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
+	text := fmt.Sprint(v)
+	if slices.ContainsFunc(before, func(other V) bool { return fmt.Sprint(other) == text }) {
+		d.Fail(n, "%s: %s is there twice", what, yamlfile.Quote(text))
+	}
+}
+
+// target is the base URL of a server, or unix:/path.
+var target = one(pattern("http://host:port, https://host or unix:/path", "^([Hh][Tt][Tt][Pp][Ss]?://.+|unix:/.+)$"),
+	func(d *decoder, n *yaml.Node, what, s string) Target {
+		if path, isSocket := unixsocket.Path(s); isSocket {
+			d.socketPath(n, what, path)
+			return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}
+		}
+		return Target{URL: d.url(n, what, s)}
+	})
+
+func (h *Health) section() section {
+	path := one(pattern("", "^/"), func(d *decoder, n *yaml.Node, what, s string) string {
+		if u, err := url.ParseRequestURI(s); err != nil || s[0] != '/' || u.Fragment != "" {
+			d.Fail(n, "%s: %s: want the path of a page that says whether the server is well, such as /healthz", what, yamlfile.Quote(s))
+		}
+		return s
+	})
+	return section{name: "health", brief: "path", entries: []entry{
+		at("path", path, &h.Path, "", "what is asked for, with a query if wanted").needed("write for example path: /healthz"),
+		at("interval", duration(time.Millisecond, longest), &h.Interval, "10s", "between checks"),
+		at("timeout", duration(time.Millisecond, longest), &h.Timeout, "2s", "of a check"),
+		at("passes", whole[int](1, 100), &h.Passes, "2", "in a row that bring a server back"),
+		at("fails", whole[int](1, 100), &h.Fails, "3", "in a row that take it out"),
+	}}
+}
+
+// ownHeaders are the fields that weir writes itself, and those that end at each connection (RFC 9110, section 7.6.1).
+var ownHeaders = []string{
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded",
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade",
+	"Http2-Settings",
+}
+
+// passedHeader is the name of a field that is passed on to the upstream.
+var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	name, ok := d.headerName(n, s)
+	if ok && slices.Contains(ownHeaders, name) {
+		d.Fail(n, "%s: %s is never passed on as a client sent it", what, name)
+	}
+	return name
+})
+
+// url reads the base URL of a server; nil if it is not one. A password in it is not repeated.
+func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
+	const example = "write for example http://127.0.0.1:3000"
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		d.Fail(n, "%s: not a URL; %s", what, example)
+	case u.Scheme != "http" && u.Scheme != "https":
+		d.Fail(n, "%s: %s: want a URL that begins with http:// or https://; %s", what, yamlfile.Quote(redacted(u)), example)
+	case u.Hostname() == "":
+		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), example)
+	case u.User != nil:
+		d.Fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
+			yamlfile.Quote(redacted(u)))
+	case u.Fragment != "":
+		d.Fail(n, "%s: %s: a fragment is never sent to a server: leave the # and what follows out", what,
+			yamlfile.Quote(redacted(u)))
+	default:
+		return u
+	}
+	return nil
+}
+
+func (r *Route) section() section {
+	return section{name: "a route", entries: []entry{
+		at("match", routeMatches, &r.Match, "", "which requests are meant").
+			needed("want one, or write upstream outside routes for all other requests"),
+		at("upstream", upstreams, &r.Upstream, "", "as above").needed("write for example upstream: http://127.0.0.1:3000"),
+	}}
+}

@@ -1,0 +1,75 @@
+package rulefile
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+)
+
+// Warnings says what of a good file is probably not what was meant, a sentence each.
+func (f *File) Warnings() (all []string) {
+	for _, p := range f.TrustedProxies {
+		if p.Bits() == 0 {
+			all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then say in %s which "+
+				"address it has, and has a new bucket for each", p, f.ClientIP.header()))
+		}
+	}
+	upstreams := make([]*Upstream, 0, len(f.Routes)+1)
+	for i := range f.Routes {
+		upstreams = append(upstreams, &f.Routes[i].Upstream)
+	}
+	if f.Upstream != nil {
+		upstreams = append(upstreams, f.Upstream)
+	}
+	for _, u := range upstreams {
+		all = append(all, u.warnings(f)...)
+	}
+	all = append(append(all, f.hostWarnings()...), f.droppedKeys(upstreams)...)
+	return append(all, f.doubts(upstreams)...)
+}
+
+func (u *Upstream) warnings(f *File) (all []string) {
+	for _, t := range u.Targets {
+		for _, l := range f.Listen {
+			if t.Socket != "" && "unix:"+t.Socket == l.Address || t.Socket == "" && sameServer(t.URL, l.Address) {
+				all = append(all, fmt.Sprintf("upstream: %s is where weir itself listens, at %s: requests would go round "+
+					"until they time out", t, l.Address))
+			}
+		}
+	}
+	if h := u.Health; h != nil && h.Timeout > h.Interval {
+		all = append(all, fmt.Sprintf("upstream: health: a check may take %v and begins every %v: the next one waits for "+
+			"the last", h.Timeout, h.Interval))
+	}
+	return all
+}
+
+// sameServer reports whether a URL leads to an address that is listened on, on this machine.
+func sameServer(u *url.URL, listened string) bool {
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return overlap(net.JoinHostPort(loopback(u.Hostname()), cmp.Or(u.Port(), port)), loopbackOf(listened)) &&
+		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
+}
+
+// loopbackOf is the address with its host by number, if that is localhost.
+func loopbackOf(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return net.JoinHostPort(loopback(host), port)
+}
+
+func loopback(host string) string {
+	if host == "localhost" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}).String()
+	}
+	return host
+}
+
+func hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address) // it was checked
+	return host
+}

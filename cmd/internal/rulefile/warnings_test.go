@@ -1,0 +1,104 @@
+package rulefile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+)
+
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string]string{
+		"trusted_proxies: 10.0.0.0/8": "",
+		"trusted_proxies: 0.0.0.0/0": "trusted_proxies: 0.0.0.0/0 is every address: any client can then say in " +
+			"X-Forwarded-For which address it has, and has a new bucket for each",
+		"trusted_proxies: \"::/0\"\nclient_ip: {from: \"header:X-Real-IP\"}": "trusted_proxies: ::/0 is every " +
+			"address: any " +
+			"client can then say in X-Real-Ip which address it has, and has a new bucket for each",
+		"listen: \":8080\"\nupstream: http://127.0.0.1:8080": "upstream: http://127.0.0.1:8080 is where weir itself " +
+			"listens, at " +
+			":8080: requests would go round until they time out",
+		"listen: 127.0.0.1:80\nupstream: http://localhost": "upstream: http://localhost is where weir itself " +
+			"listens, at " +
+			"127.0.0.1:80: requests would go round until they time out",
+		"listen: localhost:8080\nroutes: [{match: {path: /}, upstream: \"http://127.0.0.1:8080/x\"}]": "upstream: " +
+			"http://127.0.0.1:8080/x is where weir itself listens, at localhost:8080: requests would go round until " +
+			"they time out",
+		"listen: \":8080\"\nupstream: http://192.0.2.1:8080": "",
+		"listen: 192.0.2.1:8080\nupstream: http://192.0.2.1:8080/base": "upstream: http://192.0.2.1:8080/base is " +
+			"where weir " +
+			"itself listens, at 192.0.2.1:8080: requests would go round until they time out",
+		"listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8081": "",
+		// The client's host is what the server behind goes by, or nothing but a way around.
+		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can write b.example, and " +
+			"http://127.0.0.1:1 answers it as any other, since it does not get the host: set keep_host, or a route for the host",
+		"upstream: {url: http://127.0.0.1:1, keep_host: true}\nexempt: {host: b.example}": "",
+		"exempt: {host: b.example}": "",
+		"routes: [{match: {host: \"*.example\"}, upstream: http://127.0.0.1:1}]\nexempt: {host: b.example}": "",
+		"routes: [{match: {host: [a.example, b.example]}, upstream: http://127.0.0.1:1}]\n" +
+			"upstream: http://127.0.0.1:2\nexempt: {host: b.example}": "",
+		"routes: [{match: {host: b.example, path: /a}, upstream: http://127.0.0.1:1}]\n" +
+			"upstream: http://127.0.0.1:2\nexempt: {host: b.example}": "exempt: host: any client can write b.example, and " +
+			"http://127.0.0.1:2 answers it as any other, since it does not get the host: set keep_host, or a route for the host",
+		"routes: [{match: {path: /a}, upstream: http://127.0.0.1:1}]\nexempt: {host: b.example}": "exempt: host: any client " +
+			"can write b.example, and http://127.0.0.1:1 answers it as any other, since it does not get the host: set keep_host, " +
+			"or a route for the host",
+	} {
+		f, err := Parse("weir.yaml", []byte(text+"\nrules: [{name: a, rate: 1/s}]"))
+		require.NoError(t, err, text)
+		if want == "" {
+			assert.Empty(t, f.Warnings(), text)
+		} else {
+			assert.Equal(t, []string{want}, f.Warnings(), text)
+		}
+	}
+}
+
+// A rule that goes by what the server does not see is no limit.
+func TestWarningsOfRulesByHost(t *testing.T) {
+	const upstream = "upstream: http://127.0.0.1:1\n"
+	for rule, want := range map[string]string{
+		"match: {host: a.example}": "rule a: match: host: a client that writes another host has no such limit, and " +
+			"http://127.0.0.1:1 answers it alike, since it does not get the host: set keep_host, or a route for the host",
+		"match: {not: {host: [a.example, \"*.b.example\"]}}": "rule a: not: host: any client can write a.example or " +
+			"*.b.example, and http://127.0.0.1:1 answers it as any other, since it does not get the host: set keep_host, or a route " +
+			"for the host",
+		"key: [ip, host]": "rule a: key: host: each host that a client writes is a bucket of its own, and http://127.0.0.1:1 " +
+			"answers all alike, since it does not get the host: set keep_host, or a route for the host",
+	} {
+		rules := "rules: [{name: a, rate: 1/s, " + rule + "}]"
+		f, err := Parse("weir.yaml", []byte(upstream+rules))
+		require.NoError(t, err)
+		assert.Equal(t, []string{want}, f.Warnings(), rule)
+		f, err = Parse("weir.yaml", []byte("decide: 127.0.0.1:1\ntrusted_proxies: 127.0.0.1\n"+rules))
+		require.NoError(t, err)
+		assert.Empty(t, f.Warnings(), "the proxy that asks goes by the host")
+	}
+}
+
+// A key that no server gets is the client's to choose.
+func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
+	warnings := func(text string) []string {
+		f, err := Parse("weir.yaml", []byte(text))
+		require.NoError(t, err)
+		return f.Warnings()
+	}
+	for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "X_token"} {
+		assert.Equal(t, []string{"rule a: key: header:" + name + ": any client can write it, each value is a bucket of its own, and " +
+			"no upstream gets it: for addresses write ip, with trusted_proxies and client_ip"},
+			warnings("rules: [{name: a, rate: 1/s, key: [path, header:"+name+" or ip]}]"))
+	}
+	const other = ", {name: b, rate: 1/s}]"
+	assert.Empty(t, warnings("rules: [{name: a, rate: 1/s, key: header:X-Api-Key}"+other))
+	assert.Empty(t, warnings("upstream: {url: \"http://a.example\", pass_headers: X_Token}\n"+
+		"rules: [{name: a, rate: 1/s, key: header:X_Token}"+other))
+}
+
+// An address alone is an admin listener, as it is one for clients.
+func TestAdminAsAnAddress(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte("admin: 127.0.0.1:9090\nrules: [{name: a, rate: 1/s}]"))
+	require.NoError(t, err)
+	assert.Equal(t, &Admin{Address: "127.0.0.1:9090", Keys: admin.KeysHashed}, f.Admin)
+}
