@@ -25,11 +25,13 @@ type Answer struct {
 // after the longest RetryAfter. The answers are in the order of the requests, and answers must have room for them.
 // TakeAll does not allocate. Package limits does the same for requests of a server, in memory and in stores.
 //
-// The limits are taken from one after the other, and what was taken is given back when one refuses: each limit is left
-// as if its take had never been ([Receipt.Refund]). No call waits for another, so there is no order that could
-// deadlock. The price: another request may be refused for tokens that are given back a moment later, and where another
-// has taken in between, a bucket that was nearly full may keep a part of a token. A request for which another key was
-// evicted is not given back.
+// TakeAll takes from one limit after the other. When one refuses, what was taken is given back: each limit is left as
+// if its take had never been ([Receipt.Refund]). No call waits for another, so no order of limits can deadlock. The
+// price is in three cases:
+//
+//   - Another request may be refused for tokens that are given back a moment later.
+//   - If another request takes in between, a bucket that was nearly full may lose a part of a token.
+//   - Tokens for which another key was evicted are not given back.
 //
 // No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
 // errors, and nothing is taken.

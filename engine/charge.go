@@ -16,8 +16,12 @@ import (
 // Remaining is never below 0. A charge of 0 takes nothing.
 //
 // What a key owes is bounded ([MaxDebt]), so that no charge, however wrong its number, locks a key out for ever. lost
-// is how many of the n tokens were not charged: 0 if all were, and for a key under [Unlimited], of which nothing is
-// counted; n if there was no room for a record of a new key under [Refuse] or [Admit], and for a key under [Blocked].
+// is how many of the n tokens were not charged:
+//
+//   - It is 0 if all were charged, and for a key under [Unlimited], of which nothing is counted.
+//   - It is n for a key under [Blocked], and for a new key without room for a record under [Refuse] or [Admit].
+//
+// How the key gets rid of the debt depends on the algorithm:
 //
 //   - A token bucket comes back from its debt at its rate.
 //   - The next fixed window forgets it: what is above the limit matters to refunds only.
@@ -58,14 +62,16 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	return d, n - charged
 }
 
-// MaxDebt bounds what a key may owe by [Limiter.Charge], and by refusals that cost something ([ChargeRefusals]): so
-// many times its limit. Without this option it is 10 limits for buckets ([TokenBucket], [BatchRefill]): enough for
-// requests whose cost is known only afterwards, if none costs more than several limits, while a key that was charged
-// wrongly passes again after nine times the time in which its bucket fills. It is 1 limit for the others, which forget.
+// MaxDebt bounds what a key may owe by [Limiter.Charge], and by refusals that cost something ([ChargeRefusals]). The
+// bound is limits times the key's limit. Without this option it is 10 limits for buckets ([TokenBucket],
+// [BatchRefill]). That is enough for requests whose cost is known only afterwards, if none costs more than several
+// limits. A key that was charged wrongly then passes again after nine times the time in which its bucket fills. It is 1
+// limit for the others, which forget.
 //
-// A window or a log whose keys may owe more has to be able to count it: that leaves less of the record's word for the
-// time, and makes the log's ring so much longer. [New] refuses what does not fit, such as a debt of more than the 2^51
-// ticks of a bucket. Where that of a [Quota] would not fit, the bound is what fits. limits is 1 to 2^32.
+// A window or a log whose keys may owe more has to be able to count it. That leaves less of the record's word for the
+// time, and makes the log's ring longer by the factor limits. [New] refuses what does not fit, such as a debt of more
+// than the 2^51 ticks of a bucket. Where the debt of a [Quota] would not fit, the bound is what fits. limits is 1 to
+// 2^32.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {

@@ -61,9 +61,9 @@ func (p Policy) SharedBytes(maxKeys int, tiers ...Policy) (uint64, error) {
 	return sharedfile.HeaderBytes + bytes, nil
 }
 
-// CheckChange returns the error that [Limiter.SetPolicy] of a limiter made with the policies from would return for
-// the policies to: the limiter's own first, then those of its tiers. nil means that such a limiter takes them. One
-// whose policy was changed before is bound by what it was made with.
+// CheckChange returns the error that [Limiter.SetPolicy] would return if a limiter that was made with the policies in
+// from were given the policies in to. Both list the limiter's own policy first, then those of its tiers. nil means that
+// the limiter accepts the change. If the policy of a limiter was changed before, from is still what it was made with.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),

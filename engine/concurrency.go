@@ -13,8 +13,8 @@ import "time"
 // than any take lasts. It may be 365 days if every take is certain to be released. A release that comes too late does
 // nothing.
 //
-// A request that is made ahead of the limiter's clock ([Limiter.TakeAt]) does not count what is forgotten by its own
-// time, up to [MaxLead] early.
+// A request with a time ahead of the limiter's clock ([Limiter.TakeAt]) is decided by that time. So it does not count
+// takes that are forgotten by then, up to [MaxLead] early.
 //
 // A key of which something is in flight is not idle, and keeps its slot. If there are more such keys than [MaxKeys],
 // [Overflow] decides. [Evict] forgets the key with the fewest in flight, which may then have its limit again. [Refuse]

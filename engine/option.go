@@ -63,7 +63,7 @@ func MaxKeys(n int) Option {
 
 // Shards sets the number of shards, a power of two up to 4,096. Without it New
 // chooses by capacity and GOMAXPROCS. More shards spread the counters of rare
-// events; there is no lock that they would divide.
+// events. They divide no lock, since there is none.
 func Shards(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > shard.MaxShards || n&(n-1) != 0 {
@@ -85,9 +85,9 @@ func HashStable() Option {
 	}
 }
 
-// Tiers adds limits beside the limiter's policy: a tier for paying users, say, and one for
-// partners. A key is asked for under one of them by [Key.Tier]; the first of tiers is
-// tier 1, the limiter's own policy is tier 0. Up to 14 more.
+// Tiers adds up to 14 limits to the limiter's policy: a tier for paying users, say, and one for
+// partners. [Key.Tier] returns the key under one of them. The limiter's own policy is tier 0, and
+// the first of tiers is tier 1.
 //
 // All tiers share the table, the algorithm, and each key's record: a key that moves to
 // another tier keeps what it owes, as time until it is full for a token bucket, as requests
@@ -170,7 +170,7 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 // goes ahead by more than a minute, that makes up first for what it went back: so readings that are wrong again and
 // again, early or late, cost what the worst of them cost, not their sum. (Time stands still so long if now was set back
 // for good, and goes unread for more than a minute.) A reading before 1970, or later than half of the time from the
-// first reading to April 2262, is not believed: time stands still until now reads another.
+// first reading to April 2262, is not trusted: time stands still until now reads another.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

@@ -103,11 +103,11 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 // 1µs to 365 days; a limit above some hundreds needs a window of a second or more, and an
 // error says so.
 //
-// It is exact to the nanosecond if the limit has d binary digits, up to 7 (127), and the window is at most 2^(50-2d)
-// ns: 4.8 hours for 5, 73 minutes for 10, 68 seconds for 100. Up to twice that length a request leaves the window less
-// than 4 ns late, up to four times less than 8 ns, and so on; a higher limit has coarser times, too. It never leaves
-// early, and late by less than a hundred-thousandth of the window. [Policy.Precision] tells how much. Of several
-// [Tiers] the largest limit counts.
+// Its precision depends on d, the number of binary digits of the limit. With d up to 7 (a limit of 127) it is exact to
+// the nanosecond in windows up to 2^(50-2d) ns: 4.8 hours for 5, 73 minutes for 10, 68 seconds for 100. In windows up
+// to twice that length a request leaves less than 4 ns late, up to four times less than 8 ns, and so on. A higher limit
+// has coarser times, too. A request never leaves early, and is late by less than a hundred-thousandth of the window.
+// [Policy.Precision] returns how much. Of several [Tiers] the largest limit counts.
 //
 // [Limiter.SetPolicy] may change the limit to any that is not above the largest at New, of
 // all tiers, and the window, if it is not much longer than at New. The requests in the log stay

@@ -26,11 +26,11 @@ func Blocked() Policy { return Policy{grant: grantsNone} }
 // TokenBuckets is the policy of a limiter of token buckets whose limits come with the requests: every call has a
 // [Quota], made of a [TokenBucket] that fills within longest, and one without is refused, as under [Blocked].
 //
-// All records of the limiter count in one tick, so that any of them can be judged without knowing its quota: the
-// finest with which a bucket that fills within longest fits into a record. The tick doubles as longest does: it is a
+// All records of the limiter count in one tick, so that a record can be judged without its quota. The tick is the
+// finest with which a bucket that fills within longest fits into a record. It doubles as longest does: it is a
 // sixteenth of a nanosecond up to 39 hours, a nanosecond up to 26 days, and 16 nanoseconds up to a year. A token is a
-// whole number of ticks: so rates up to a million tokens a second are late by less than a thousandth where longest is
-// up to 26 days.
+// whole number of ticks. So where longest is up to 26 days, rates up to a million tokens a second are late by less than
+// a thousandth.
 //
 // A key keeps the tokens that it has taken when its quota changes. For that its record says what a token cost: 32 bytes
 // a slot, 54 a key ([MaxKeys]).

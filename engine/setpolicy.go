@@ -25,10 +25,10 @@ import (
 // forgotten. Under a [Quota] of a [TokenBucket] a key keeps what it owes as time. What is rounded is less than a
 // nanosecond, or a tick where that is longer, and rounded up.
 //
-// Who has reserved ([Limiter.Reserve]) goes when it was told. Until the last reservation of a key, or of one of some
-// hundred near it, goes, and until the latest time that was granted ahead of the clock ([Limiter.TakeAt]), a faster
-// rate brings nothing back sooner than the rate before. So the bound above holds for those times, too. What a key owes
-// above all limits that it had stays as much time until then.
+// A caller that has reserved ([Limiter.Reserve]) goes at the time that it was told. A faster rate waits for the last
+// reservation of a key, or of one of some hundred near it. It also waits for the latest time that was granted ahead of
+// the clock ([Limiter.TakeAt]). Until then tokens come back no sooner than at the previous rate, so the bound above
+// holds for those times, too. What a key owes above all limits that it had stays the same in time until then.
 //
 // A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
 // or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or

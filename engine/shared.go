@@ -30,10 +30,10 @@ import (
 // on while the machine slept, moves nobody else's time. Processes with [ClockFunc] must all have it, and functions
 // that tell the same time.
 //
-// Who can write the file decides, and who can read it can find keys that share a bucket: it must belong to the user of
-// the process, with mode 0600. No content makes a process crash, hang, or read elsewhere, but a file that is made
-// shorter while it is in use kills every process that uses it. A file of another kind, version, machine or length is
-// refused, and so is one on a network file system, as far as that can be told.
+// Whoever can write the file decides what is admitted. Whoever can read it can find keys that share a bucket. So it
+// must belong to the user of the process, with mode 0600. No content makes a process crash, hang, or read elsewhere.
+// But a file that is made shorter while it is in use kills every process that uses it. A file of another kind, version,
+// machine or length is refused, and so is one on a network file system, as far as that can be detected.
 //
 // [Limiter.Close] stops the sweeper. The process has the file until the limiter is collected, or the process ends.
 // Shared is for Linux. docs/shared.md says more.

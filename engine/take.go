@@ -159,7 +159,7 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 //
 // now must come from the limiter's own clock: time.Now for all but [ClockFunc]. What lies before 1970 or after April
 // 2262 counts as that. A now earlier than one that the limiter has acted on never lets through what the latest would
-// refuse. A now that is ahead of the limiter's clock is believed for this decision and the key's record, and nothing
+// refuse. A now that is ahead of the limiter's clock is trusted for this decision and the key's record, and nothing
 // else follows it; one that is further ahead than [MaxLead] is refused, nothing is taken, and RetryAfter is when it
 // will be no further ahead than that.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {

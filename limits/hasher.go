@@ -63,9 +63,9 @@ type record struct {
 	text []byte
 }
 
-// Join returns the key of so many parts together: part makes the key of the i-th with the Hasher that it is given, or
-// says that there is none, and then there is no key of all. [Join] is made of it. Each part goes in with its kind and
-// length. It does not allocate.
+// Join returns one key of several parts. It calls part for each i below parts. part makes a key with the Hasher that it
+// is given, or returns false if there is none, and then Join returns false, too. Each part goes in with its kind and
+// length. The function [Join] uses this method. It does not allocate.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()

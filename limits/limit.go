@@ -13,7 +13,8 @@ import (
 // A Limit is one of the limits of a [Set]. Name and one of Limiter, Spread and Source must be set, and Key without a
 // Spread.
 //
-// Its functions are called at most once a request, from any goroutine. They must not change the request.
+// Its functions are called at most once a request, from any goroutine. Key may be called twice, and once more for each
+// of Formers. They must not change the request.
 type Limit[R any] struct {
 	// Name is what the limit is called in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of
 	// a set have the same name.

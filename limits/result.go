@@ -119,9 +119,10 @@ func (res *Result[R]) Verdict() Verdict { return res.verdict }
 // Err returns the error of the context for [Ended], and nil otherwise.
 func (res *Result[R]) Err() error { return res.err }
 
-// Tightest returns the check that says most: of an allowed request that with the least Remaining, of a refused one that
-// with the longest RetryAfter. One of requests in flight is shown only where there is no other, or where it refuses for
-// ever. It is not ok if no limit applies that is not in shadow mode and has decided.
+// Tightest returns the check that tells a client most. Of an allowed request it is the one with the least Remaining, of
+// a refused one the one with the longest RetryAfter. A check of requests in flight is returned only if there is no
+// other, or if it refuses for ever. Limits in shadow mode, and those that have not decided, are left out. ok is false
+// if no check is left.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false

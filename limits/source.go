@@ -32,8 +32,8 @@ type Tiered interface {
 	Tier(tier int) Source
 }
 
-// A Holder is a source that sets the Held of asks: it may be of a limit with Hold, or, under [engine.Concurrency], of
-// requests in flight.
+// A Holder is a source that sets Held in an [Ask]. The source of a limit with Hold must be one, and so must that of a
+// limit of requests in flight ([engine.Concurrency]).
 type Holder interface {
 	Source
 	// Holds reports whether it does.
@@ -75,9 +75,9 @@ type Backend interface {
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// NewSource returns a source that asks a backend for one limit after the other. p is the backend's policy: it says
-// what answers tell of the limit. quota returns the backend under other numbers, or an error if it does not accept
-// them; nil is for a backend that has no quotas.
+// NewSource returns a source of a backend, which is asked about one limit at a time. p is the backend's policy, from
+// which fronts write the limit into their answers. quota returns the backend under other numbers, or an error if it
+// does not accept them. It is nil for a backend that has no quotas.
 //
 // A nil backend is an error.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {

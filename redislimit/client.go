@@ -102,8 +102,8 @@ func BreakAfter(d time.Duration) ClientOption {
 	}
 }
 
-// TLS sets how [Open] connects to an address that begins with rediss://: with another authority than those of the
-// machine, with a certificate of the client. Without a ServerName it is the host of the address.
+// TLS sets how [Open] connects to an address that begins with rediss://, such as with another authority than those of
+// the machine, or with a certificate of the client. If config has no ServerName, the host of the address is used.
 func TLS(config *tls.Config) ClientOption {
 	return func(c *clientConfig) error {
 		if config == nil {

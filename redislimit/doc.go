@@ -55,9 +55,12 @@
 //
 // # Holds and requests in flight
 //
-// [Limiter.Hold] takes an estimate and [Hold.Settle] says what the request has cost, strict and leased. [Limiter.Enter]
-// takes places that [Entry.Release] gives back, under an [engine.Concurrency]: those of a node that dies are free after
-// [PlaceLife]. docs/distributed.md states what both add to the bound.
+// [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. Both modes have holds.
+//
+// A limiter of [engine.Concurrency] counts what is in flight. [Limiter.Enter] takes places, and [Entry.Release] gives
+// them back. The places of a node that dies are free after [PlaceLife]. (In package engine both are a Receipt.)
+//
+// docs/distributed.md states what both add to the bound.
 //
 // # The bound
 //
@@ -71,9 +74,9 @@
 //
 // # When the store fails
 //
-// Nothing waits longer than [Timeout] for it. When calls have only failed for [BreakAfter] it is lost: tokens in hand
-// are spent, then the [FailurePolicy] decides, at once, and the store is tried four times a second. What shares
-// admitted is charged when it is back.
+// Nothing waits longer than [Timeout] for it. If all calls have failed for [BreakAfter], it is lost. Then tokens in
+// hand are spent. After that the [FailurePolicy] decides without asking the store, which is tried four times a second.
+// What shares admitted is charged when the store is back.
 //
 // # Stability
 //

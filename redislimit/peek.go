@@ -57,9 +57,9 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 }
 
 // Reset makes a key as if it had taken nothing: it deletes the key's state in the store, and drops this node's lease
-// and share of it. Tokens that other nodes have in hand stay there and are spent: they are part of O in
-// the bound. So each Reset admits at most one limit more, and one [Overdraft] of this node. A renewal of any node that
-// is under way meanwhile may be charged after it.
+// and share of it. Tokens that other nodes have in hand stay there and are spent: they are part of O in the bound. So
+// each Reset admits at most one limit more, and one [Overdraft] of this node. If a renewal of any node is under way, it
+// may be charged after the reset.
 //
 // It waits for the client's timeout or until the context is done, whichever is sooner. The error is [ErrStore] with
 // its cause if the store fails or is lost, or the context's: then the key may be reset or not.

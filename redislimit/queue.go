@@ -20,7 +20,7 @@ import (
 // maxOrphans is how many calls of a client may be out of time and not over.
 const maxOrphans = 64
 
-// ErrStore is what errors of the store are, for errors.Is: it did not answer in time, answered an error, or is
+// ErrStore matches every error of the store by errors.Is: the store did not answer in time, answered an error, or is
 // lost.
 var ErrStore = errors.New("the store failed")
 

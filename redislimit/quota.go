@@ -105,9 +105,9 @@ func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	return d, false, nil
 }
 
-// MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs, where the policy's own limit, or a
-// [Quota], may have that many. Token buckets need none. n is 1 to the largest limit of the algorithm. All nodes must
-// have the same. A limiter with it is strict.
+// MaxQuota makes room for up to n tokens in a limiter of windows or logs. The policy's own limit, and each [Quota], may
+// then have that many. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All nodes
+// must have the same. A limiter with this option is strict.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<32 {

@@ -22,7 +22,8 @@ type Stats struct {
 	Differs string
 }
 
-// Stats returns the limiter's statistics, those of its tiers included; the mode is its own. It visits every lease.
+// Stats returns the limiter's statistics. The counts include those of its tiers, and Mode is that of the limiter's own
+// policy. It visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
@@ -44,12 +45,17 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// Bound returns the most that all nodes together admit of one key in any time T, in tokens: of a token bucket
-// burst + rate*T; of windows one limit, and one for each window that can begin in T. If the limit is leased, of either
-// algorithm, N times the most that a lease may have in hand (O) and the overdraft (N*D) come to that: tokens that were
-// charged before T began, and tokens that are charged after it ended. N is [Nodes], and there must not be more of them.
-// A limiter of [engine.TokenBuckets] admits nothing but by quotas, of which each has a bound of its own: 0.
-// It holds while the store answers; what shares admit beside it stands in docs/distributed.md.
+// Bound returns the most tokens that all nodes together admit of one key in any time T:
+//
+//   - For a token bucket it is burst + rate*T.
+//   - For windows and logs it is one limit, and one for each window that can begin in T.
+//   - For [engine.Concurrency] it is the limit, at a time.
+//   - For [engine.TokenBuckets] it is 0, because such a limiter admits by quotas only, and each has its own bound.
+//
+// If the limit is leased, O + N*D is added. O is N times the most that a lease may have in hand, which was charged
+// before T began. D is the [Overdraft], which is charged after T ended. N is [Nodes], and there must not be more nodes.
+//
+// The bound holds while the store answers. docs/distributed.md says what shares admit beyond it.
 func (l *Limiter) Bound(t time.Duration) uint64 {
 	if l.limit.IsOfQuotas() {
 		return 0

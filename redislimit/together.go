@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Source returns the limiter as what decides a limit of packages limits, httplimit and rpclimit, quotas and tiers
-// ([Tiers]) included.
+// Source returns the limiter as a [limits.Source], for a limit of packages limits, httplimit and rpclimit. It has the
+// limiter's quotas and tiers ([Tiers]).
 //
 // All limits of a request that are of one [Client] are decided together, all or nothing: first by what the node knows,
 // refusals that it remembers and tokens that leases have in hand, and then by one call of the store. In a cluster keys

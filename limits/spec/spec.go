@@ -46,7 +46,7 @@ type Tier struct {
 	Numbers
 }
 
-// A Limit is one limit and what it is to do. The zero values of its fields say that a configuration does not.
+// A Limit is one limit and what it does. A field is zero if the configuration does not set it.
 type Limit struct {
 	Numbers
 	Algorithm engine.Algorithm // [engine.NoAlgorithm] for the token bucket; of rates
