@@ -321,12 +321,19 @@ func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]
 		_, fixed, _ := p.quota.fixed()
-		if l := p.quota.limiter; p.taken && !fixed && l.flight != nil {
+		l := p.quota.limiter
+		switch {
+		case !p.taken || fixed:
+			p.decided = true
+		case l.flight != nil:
 			p.decided = true
 			err = errors.Join(err, l.giveUp(ctx, p.Key, p.N, p.receipt))
-			continue
+		case p.receipt.from == fromShare: // also before the store counts as lost
+			p.decided = true
+			l.share.refund(p.Key, &p.quota, p.N)
+		default:
+			p.decided = l.refundHere(&p.quota, p.Key, p.N)
 		}
-		p.decided = !p.taken || fixed || p.quota.limiter.refundHere(&p.quota, p.Key, p.N)
 	}
 	for group := s.next(parts); len(group) > 0; group = s.next(parts) {
 		var failed error

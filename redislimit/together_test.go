@@ -242,6 +242,31 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
+// A share decides from the first answer that is missing, before the store counts as lost. What it admits then goes back to
+// it when another limit refuses.
+func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
+	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
+	set, _ := together(t, store, map[string]engine.Policy{
+		"small": engine.TokenBucket(engine.PerHour(1), 2), "large": engine.TokenBucket(engine.PerHour(1), 8),
+	}, redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(1))
+	decide := func(e errand) limits.Verdict {
+		res := set.Decide(t.Context(), e)
+		return res.Verdict()
+	}
+	server.Close()
+	for i, want := range []limits.Verdict{limits.Admitted, limits.Admitted, limits.Limited, limits.Limited} {
+		assert.Equal(t, want, decide(errand{"small": "k", "large": "k"}), "%d", i)
+	}
+	for i := range 7 {
+		want := limits.Admitted
+		if i == 6 {
+			want = limits.Limited
+		}
+		assert.Equal(t, want, decide(errand{"large": "k"}), "%d: refused requests took nothing of this share", i)
+	}
+	assert.Zero(t, store.Health().Lost)
+}
+
 // In a cluster the limits of a request are in different slots. A refusal by one takes nothing from the others in the
 // end, and requests while slots move are decided, too.
 func TestGroupsInACluster(t *testing.T) {
