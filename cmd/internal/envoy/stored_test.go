@@ -192,6 +192,22 @@ func TestAStoreThatIsLost(t *testing.T) {
 	}
 }
 
+// TestAShareThatRefusesIsNoError: a share decides from the first answer that is missing, before the store counts as lost.
+// An error would be a question that Envoy lets pass by default.
+func TestAShareThatRefusesIsNoError(t *testing.T) {
+	server := startRedis(t)
+	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
+	s := storedService(t, wholeYears, Options{Store: client, OnLoss: Share, Replicas: 2})
+	soon(t, func() bool { _, err := s.ShouldRateLimit(t.Context(), asking(t, "d: ten=a +0")); return err == nil })
+	require.NoError(t, server.process.Signal(syscall.SIGSTOP))
+	assert.Equal(t, []int{2, 0}, left(ask1(t, s, "d: ten=a +3 | bucket=a +3")))
+	for range 3 {
+		assert.Equal(t, []int{2, -1}, left(ask1(t, s, "d: ten=a +2 | bucket=a")), "what the other share admits goes back")
+	}
+	assert.Equal(t, []int{0}, left(ask1(t, s, "d: ten=a +2")))
+	assert.Zero(t, client.Health().Lost)
+}
+
 func counted(s *Service, name string) uint64 {
 	for _, c := range s.Counters() {
 		if c.Name == name {

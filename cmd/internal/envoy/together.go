@@ -190,6 +190,9 @@ func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask)
 		if err == nil {
 			err = store.TakeAll(ctx, parts)
 		}
+		if slices.ContainsFunc(parts, refuses) {
+			err = nil // hits that are not given back refuse too much
+		}
 		var kept []limits.Ask // unless one of them refuses: then the store has given them back
 		for i, a := range group {
 			switch p := parts[i]; {
@@ -206,13 +209,18 @@ func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask)
 			back = append(back, func(ctx context.Context) error { return store.RefundAll(ctx, kept) })
 		}
 		if refused || err != nil {
-			for _, give := range back { // hits that are not given back refuse too much
+			for _, give := range back {
 				_ = give(context.WithoutCancel(ctx))
 			}
 			return refused, err
 		}
 	}
 	return false, nil
+}
+
+// refuses reports whether a store has decided that the hits exceed the limit.
+func refuses(p limits.Ask) bool {
+	return p.Err == nil && !p.Decision.Allowed && (p.Decision.Limit > 0 || p.Decision.RetryAfter > 0)
 }
 
 // byStore are the asks of each store.
