@@ -240,10 +240,10 @@ func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, bef
 	}
 }
 
-// mapped is a mapping of any keys to values of a kind.
+// mapped is a mapping of any keys, at least one, to values of a kind.
 func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string, into *V)) kind[V] {
 	return kind[V]{read: read, schema: func() schema {
-		return schema{"type": "object", "additionalProperties": k.schema()}
+		return schema{"type": "object", "additionalProperties": k.schema(), "minProperties": 1}
 	}}
 }
 

@@ -38,19 +38,14 @@ func (t *tierTexts) section() section {
 }
 
 func readTiers(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
-	if !d.pairs(n, what, func(key, value *yaml.Node) {
+	d.filled(n, what, func(key, value *yaml.Node) {
 		t := &tierText{Tier: spec.Tier{Name: yamlfile.Target(key).Value}}
 		s := t.section()
 		s.read(d, value)
 		if t.seen != nil {
 			*into = append(*into, t)
 		}
-	}) {
-		return
-	}
-	if len(yamlfile.Target(n).Content) == 0 {
-		d.Fail(n, "tiers: no values")
-	}
+	})
 }
 
 func (t *tierText) section() section {

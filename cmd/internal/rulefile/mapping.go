@@ -30,6 +30,17 @@ func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.No
 	return true
 }
 
+// filled is pairs for a mapping that is not empty.
+func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.Node)) {
+	empty := true
+	if d.pairs(n, what, func(key, value *yaml.Node) {
+		empty = false
+		each(key, value)
+	}) && empty {
+		d.Fail(n, "%s: the mapping is empty: want at least one name with its value", what)
+	}
+}
+
 // own calls each for the keys that stand in m itself and were not seen before.
 func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}

@@ -26,8 +26,8 @@ func routeMatch(m *reading.Match) section {
 			at("header", headerFields, &m.Headers, "",
 				"names with a value each, or a list of values, or `\"*\"` for any. It is the whole value of a line").unless("any"),
 		},
-		check: func(d *decoder, n *yaml.Node, _ map[string]*yaml.Node) {
-			if len(yamlfile.Target(n).Content) == 0 {
+		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
+			if len(seen) == 0 {
 				d.Fail(n, "match is empty: write host, path, method or header, or leave match out for all requests")
 			}
 		},
@@ -166,7 +166,7 @@ var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string 
 // fields reads names with the values that are wanted of them, each in the one form that it is compared in.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
 	form func(name, value string) string) (all []reading.Field) {
-	d.pairs(n, what, func(key, value *yaml.Node) {
+	d.filled(n, what, func(key, value *yaml.Node) {
 		name, ok := nameOf(key)
 		if !ok {
 			return

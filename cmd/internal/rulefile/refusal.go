@@ -92,7 +92,7 @@ var mediaType = one(schema{"type": "string"}, func(d *decoder, n *yaml.Node, wha
 func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	h := http.Header{}
 	*into = h
-	d.pairs(n, what, func(key, value *yaml.Node) {
+	d.filled(n, what, func(key, value *yaml.Node) {
 		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
 		switch s, ok := d.text(value, "headers "+name); {
 		case !ok:

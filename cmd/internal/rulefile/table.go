@@ -148,8 +148,8 @@ func (s *section) entry(name string) *entry {
 	return nil
 }
 
-// keys reads a mapping. The keys that were there, or were meant by a slip, are returned with their values; nil if n is
-// no mapping.
+// keys reads a mapping. The keys that were there are returned with their values, a slip as the key that was meant; nil
+// if n is no mapping.
 func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	names := make([]string, 0, len(s.entries)+1)
 	for _, e := range s.entries {
@@ -165,8 +165,11 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 		case s.open && strings.HasPrefix(name, "x-"):
 		case s.entry(name) == nil:
 			d.Fail(key, "unknown key %s%s", yamlfile.Quote(name), didYouMean(name, names))
-			if near := nearest(name, names); near != "" && seen[near] == nil {
-				seen[near] = value
+			if near := nearest(name, names); near != "" {
+				name = near
+			}
+			if seen[name] == nil {
+				seen[name] = value
 			}
 		case yamlfile.IsNull(yamlfile.Target(value)):
 			seen[name] = value

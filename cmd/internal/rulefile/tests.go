@@ -131,7 +131,7 @@ func parseClient(d *decoder, n *yaml.Node, what, s string) netip.Addr {
 func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	h := http.Header{}
 	*into = h
-	d.pairs(n, what, func(key, value *yaml.Node) {
+	d.filled(n, what, func(key, value *yaml.Node) {
 		name := http.CanonicalHeaderKey(yamlfile.Target(key).Value)
 		if !httpguts.ValidHeaderFieldName(name) {
 			d.Fail(key, "%s is not the name of an HTTP header; write for example X-API-Key", yamlfile.Quote(name))
