@@ -154,7 +154,7 @@ func seconds(high time.Duration, because string) kind[time.Duration] {
 	return k
 }
 
-// size is a number of bytes such as 64KiB within a range.
+// size is a whole number of bytes, or of units such as KiB, within a range.
 func size(low, high uint64) kind[int] {
 	return kind[int]{
 		read: func(d *decoder, n *yaml.Node, what string, into *int) {
@@ -167,10 +167,14 @@ func size(low, high uint64) kind[int] {
 				d.Fail(n, "%s: want %s to %s, got %s", what, humanize.IBytes(low), humanize.IBytes(high), bare(s))
 				return
 			}
+			if strings.ContainsAny(s.Value, ".,") {
+				d.Fail(n, "%s: want a whole number, such as 1536 or 64KiB, got %s", what, bare(s))
+				return
+			}
 			*into = int(value)
 		},
 		schema: func() schema {
-			return anyOf(schema{"type": "integer", "minimum": 0}, pattern("A size: 64KiB", `^[0-9][0-9.,]* *[A-Za-z]*$`))
+			return anyOf(schema{"type": "integer", "minimum": 0}, pattern("A size: 64KiB", `^[0-9]+ *[A-Za-z]*$`))
 		},
 		span: shortSize(low) + " to " + shortSize(high),
 	}
