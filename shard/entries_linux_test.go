@@ -122,6 +122,7 @@ func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 		assert.Equal(t, time.Minute, status.ResetAfter)
 	}
 	assert.EqualValues(t, 1, inFlightOf(one, 1))
+	assert.Zero(t, one.Occupancy().Tentative)
 }
 
 // TestASweepRestsAmongEntries as it does among slots, and gives up there when it is told to.

@@ -20,6 +20,7 @@ const (
 	sweepsAll
 	resetsKey
 	refundsKey // of no take in particular
+	charges
 )
 
 // An inFlightCall is a call at so long after the start.
@@ -30,7 +31,7 @@ type inFlightCall struct {
 }
 
 func (c inFlightCall) String() string {
-	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund"}[c.verb], c.n, c.key, c.late)
+	return fmt.Sprintf("%s %d of key %d at %v", [...]string{"enter", "leave", "reap", "sweep", "reset", "refund", "charge"}[c.verb], c.n, c.key, c.late)
 }
 
 // An earlierCall is made before the threads, by the process of one of them.
@@ -65,6 +66,7 @@ var (
 	reap      = inFlightCall{verb: reaps}
 	sweep     = inFlightCall{verb: sweepsAll}
 	clear     = inFlightCall{verb: resetsKey, key: 1 << 40}
+	charge    = inFlightCall{verb: charges, key: 1 << 40, n: 1}
 	back      = inFlightCall{verb: refundsKey, key: 1 << 40, n: 1}
 	late      = inFlightCall{verb: reaps, late: lifetime}
 	sweepLate = inFlightCall{verb: sweepsAll, late: lifetime}
@@ -96,6 +98,9 @@ var inFlightScenarios = []inFlightScenario{
 	{name: "a reset beside one that enters", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{in(1)}, {clear, in(1)}}},
 	{name: "a reset as the slot becomes another key's", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{clear}, {out, other(1)}}},
 	{name: "a refund of no take as the slot becomes another key's", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{back}, {out, other(1)}}},
+	{name: "a reset of one key of two", limit: 2, entries: 3, window: 2, before: []earlierCall{{1, in(1)}, {1, other(1)}}, threads: [][]inFlightCall{{clear}, {first}}},
+	{name: "one enters and dies, and its entry is taken again beside a reaper", limit: 2, entries: 1, window: 1, threads: [][]inFlightCall{{in(1)}, {reap}, {reap, in(1)}}, large: true},
+	{name: "two charge, room for one", limit: 2, entries: 3, window: 1, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{charge}, {charge}}},
 	{name: "one hangs beside one that enters", limit: 1, entries: 2, window: 1, hangs: true, end: lifetime, threads: [][]inFlightCall{{in(1), out}, {in(1), out}}},
 	{name: "one hangs beside a reset", limit: 2, entries: 3, window: 1, hangs: true, end: lifetime, threads: [][]inFlightCall{{in(1), out}, {clear, in(2), out}}},
 	{name: "one is forgotten as it leaves", limit: 2, entries: 2, window: 1, timed: true, end: lifetime, before: []earlierCall{{0, in(1)}}, threads: [][]inFlightCall{{out}, {late}}},

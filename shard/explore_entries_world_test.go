@@ -230,8 +230,14 @@ func (th *inFlightThread) do(c inFlightCall) error {
 	table := th.w.tables[th.name]
 	p, now := table.Find(c.key), start+int64(c.late)
 	switch c.verb {
-	case enters:
-		switch o := table.Take(p, now, c.n, 0); o.Verdict {
+	case enters, charges:
+		var o Outcome
+		if c.verb == enters {
+			o = table.Take(p, now, c.n, 0)
+		} else {
+			o, _ = table.Charge(p, now, now, c.n, TierQuota(0), nil)
+		}
+		switch o.Verdict {
 		case Admitted:
 			number, _ := o.Plan.entries.Last(o.State)
 			h := atomicbucket.Entry(table.entries.all[number].holder.Peek())
@@ -383,8 +389,10 @@ func (w *inFlightWorld) observe() {
 		free = free || atomicbucket.Entry(w.table.entries.all[i].holder.Peek()).What() == atomicbucket.NoEntry
 	}
 	for _, th := range w.threads {
-		if th.made < len(th.program) && th.program[th.made].verb == enters {
-			c := th.program[th.made]
+		if th.made == len(th.program) {
+			continue
+		}
+		if c := th.program[th.made]; c.verb == enters || c.verb == charges {
 			th.full = th.full || !free || w.of(c.key, nil)+c.n > w.scenario.limit || w.isTaken(c.key)
 		}
 	}

@@ -76,6 +76,18 @@ var mutants = []interleave.Mutant{
 	{"R26", "a reset is of the key that has the slot by now", "a reset as the slot becomes another key's", "I2", []interleave.Edit{
 		{entriesGo, "if sl.key.Load()&^tierMask == p.fingerprint { // after", "if true { // after"},
 	}},
+	{"R26", "a reset is of all slots", "a reset of one key of two", "I2", []interleave.Edit{
+		{entriesGo, "|| what&slotMask != t.number(sl) || what>>", "|| what>>"},
+	}},
+	{"R26", "an entry of the dead is freed that another process has by now", "one enters and dies, and its entry is taken again beside a reaper", "R26", []interleave.Edit{
+		{entriesGo, "if now != h.As(atomicbucket.Counted) {", "if now.What() != atomicbucket.Counted {"},
+	}},
+	{"R26", "a refused charge keeps its entry", "two charge, room for one", "R26", []interleave.Edit{
+		{"shard/charge.go", "	} else {\n		t.concludes(&r, &o)\n", "	} else {\n"},
+	}},
+	{"R26", "a charge names no entry", "two charge, room for one", "I2", []interleave.Edit{
+		{"shard/charge.go", "if payload, ok = t.enter(r, sl, seen.from, payload, d.Cost); !ok {", "if _, ok = t.enter(r, sl, seen.from, payload, d.Cost); !ok {"},
+	}},
 	{"R26", "a reset forgets a record that has changed", "a reset beside one that enters", "I7", []interleave.Edit{
 		{entriesGo, "sl.state.Free(record.State)", "sl.state.Free(sl.state.Load())"},
 	}},
