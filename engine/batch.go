@@ -7,9 +7,9 @@ import "fmt"
 const batchAhead = 24
 
 // TakeBatch takes n tokens from each of the keys in turn and puts the answers into
-// decisions, which must have room for them. It is faster than a loop of TakeKey: the clock
-// is read once, and the keys' cache lines come from memory beside each other. A key may occur
-// more than once.
+// decisions. It is faster than a loop of TakeKey: the clock is read once, and the keys' cache
+// lines come from memory at the same time. A key may occur more than once. The error is for
+// fewer decisions than keys; then nothing is taken.
 func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
 	l.requireMade()
 	if len(decisions) < len(keys) {

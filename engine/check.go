@@ -18,9 +18,9 @@ func (p Policy) Check(tiers ...Policy) error {
 	return err
 }
 
-// Bytes returns how much memory a limiter of the policy would hold for so many keys ([MaxKeys]): [Stats].Bytes of
-// one that is made on this machine with the same GOMAXPROCS. Numbers that [New] refuses are errors; whether the
-// machine has so much memory is not looked at.
+// Bytes returns how much memory a limiter of the policy would hold with [MaxKeys] of maxKeys. That is [Stats].Bytes of
+// one that is made on this machine with the same GOMAXPROCS. Numbers that [New] refuses are errors. Bytes does not
+// check whether the machine has that memory.
 func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
 	c := config{}
 	if err := MaxKeys(maxKeys)(&c); err != nil {

@@ -83,8 +83,8 @@ func (t *Turn) Delay() time.Duration {
 	return t.delay
 }
 
-// Until returns how long to wait from now on, 0 or less if the tokens are there. From now on moved is called when that
-// has become less; it must not block, nor call a method of a Turn. nil is for nobody.
+// Until returns how long to wait from now on, 0 or less if the tokens are there. From now on moved is called when the
+// wait has become shorter. moved must not block, nor call a method of a Turn. It may be nil.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -113,10 +113,10 @@ func (t *Turn) Come() Receipt {
 	return receipt
 }
 
-// Leave ends the turn of a caller that does not wait any more. Those behind it move up: to the place of the one in
-// front of them if all wait for as many tokens, or else by its tokens, as far as nobody outside of the line has
-// reserved in between. So the tokens at the end of the line come back, or if somebody else has reserved behind it, what
-// those leave ([Receipt.Refund]).
+// Leave ends the turn of a caller that does not wait any more. Those behind it move up. If all wait for the same number
+// of tokens, each moves to the place of the one in front of it. Otherwise they move up by the tokens of the one that
+// leaves, as far as no one outside of the line has reserved in between. So the tokens at the end of the line come back.
+// If another caller has reserved behind the line, those come back that its reservation leaves ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()

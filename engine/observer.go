@@ -23,9 +23,9 @@ type observer struct {
 	every uint32
 }
 
-// Observe tells o of refusals: of one in so many, chosen at random, so that the keys that
-// are refused most can be found without counting them all; every = 1 is all of them.
-// Without this option nothing is spent on it, with it an admitted request costs the same.
+// Observe reports refusals to o: one in every, chosen at random, so that the keys that are
+// refused most can be found without counting them all. every is 1 to 2^30; 1 reports all
+// refusals. An admitted request costs the same with this option as without it.
 //
 // A Key is a hash: a program that wants to know the text keeps a map of the keys that it cares for, or
 // counts where the text is at hand.

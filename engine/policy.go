@@ -53,11 +53,10 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 	return Policy{algorithm: AlgorithmBatchRefill, refill: refill, window: interval, limit: burst}
 }
 
-// FixedWindow limits each key to so many tokens in a window, which begins with the key's
-// first request and is followed by another one that begins with the first request
-// after it has ended. Two windows may meet: at worst twice the limit less one gets
-// through in a moment at the edge (aligned, or if the first request of the window was given back: twice the limit). 16
-// bytes a slot, 27 a key ([MaxKeys]).
+// FixedWindow limits each key to limit tokens in a window. The window begins with the key's first request. The next one
+// begins with the first request after it has ended. Two windows may meet: at worst twice the limit less one is admitted
+// in a moment at the edge. It is twice the limit if the windows are aligned, or if the first request of the window was
+// given back. 16 bytes a slot, 27 a key ([MaxKeys]).
 //
 // limit is 1 to 2^32 and window 1µs to 365 days; a limit in the millions needs a window
 // of seconds, one in the billions of a minute, and an error says so.
@@ -78,14 +77,15 @@ func (p Policy) Aligned() Policy {
 	return p
 }
 
-// SlidingWindow limits each key to so many tokens in the last window, by two counters:
-// what was taken in the present window of the clock, and in the one before, which counts
-// for the share of it that the last window still covers:
+// SlidingWindow limits each key to limit tokens in the last window, by two counters. One
+// counts what was taken in the present window of the clock, and the other what was taken in
+// the previous one. The previous one counts for the share of it that the last window still
+// covers:
 //
 //	floor(previous * share) + current + n <= limit
 //
-// It is an estimate, because it takes the previous window's requests for evenly
-// spread. Refused requests count for nothing. docs/algorithms.md says how far off it can
+// It is an estimate, because it assumes that the previous window's requests were evenly
+// spread. Refused requests do not count. docs/algorithms.md says how far off it can
 // be. 16 bytes a slot, 27 a key ([MaxKeys]).
 //
 // limit is 1 to 2^24-1 and window 1µs to 365 days; a limit above 2^20 needs a window of
@@ -94,10 +94,10 @@ func SlidingWindow(limit uint64, window time.Duration) Policy {
 	return Policy{algorithm: AlgorithmSlidingWindow, limit: limit, window: window}
 }
 
-// SlidingLog limits each key to so many tokens in any window, exactly: it keeps the time of
-// every token that it granted in the last window. What that costs is memory, 16 + 8*limit
-// bytes a slot, allocated by [New] as everything is ([MaxKeys]; [Stats] tells how much), and
-// a search by halves through the times where a [Decision] is asked for.
+// SlidingLog limits each key to limit tokens in any window, exactly: it keeps the time of
+// every token that it granted in the last window. That costs memory: 16 + 8*limit bytes a
+// slot, allocated by [New] as everything is ([MaxKeys]; [Stats] reports how much). Calls that
+// return a [Decision] also search the times by halves.
 //
 // limit is 1 to 4,096, and what the machine's memory can hold for that many keys; window
 // 1µs to 365 days; a limit above some hundreds needs a window of a second or more, and an

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Rate is how fast a limit gives tokens back: so many in a period, spread
+// A Rate is how fast a limit gives tokens back: a number of tokens in a period, spread
 // evenly over it. The zero Rate gives none and no limiter accepts it.
 //
 // Rates lie between one token in 292 years (2^63-1 ns) and 1e9 a second. [New]

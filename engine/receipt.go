@@ -14,11 +14,11 @@ import (
 // gives back a part, [Receipt.Release] the rest, and [Receipt.Settle] replaces what was taken by what the request cost.
 // The zero Receipt is for nothing, and so is that of a request that was refused: to end it does nothing.
 //
-// Release and Settle may be called from any goroutine, also beside each other: the first ends the receipt, and all
-// others do nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. It
-// must not be copied once it is in use: a copy would give back the same tokens again.
+// Release and Settle may be called from any goroutine, and concurrently: the first ends the receipt, and all others do
+// nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. It must not
+// be copied once it is in use: a copy would give back the same tokens again.
 //
-// A receipt that nobody ends costs what was taken. It needs no timer, and the limiter keeps no memory for it.
+// A receipt that is never ended costs what was taken. It needs no timer, and the limiter keeps no memory for it.
 type Receipt struct {
 	limiter *Limiter
 	hash    uint64 // of the key; the time of a take from a Spread
@@ -111,8 +111,8 @@ func (l *Limiter) takeReceiptSlowly(
 }
 
 // Refund gives back n of the tokens that were taken, or all of those that were not given back yet if they are fewer.
-// The record of the key becomes what it would be had they never been taken, or where that is not known any more rather
-// less than that:
+// The record of the key becomes what it would be if they had never been taken. Where that is not known any more, less
+// is given back:
 //
 //   - A token bucket gives back what is not back already: nothing if it would have been full by now. If others have
 //     reserved ([Limiter.Reserve]) behind the take, or near it, it gives what will not be back when the last of them

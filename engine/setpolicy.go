@@ -11,7 +11,7 @@ import (
 // which there must be as many as before. The algorithm stays.
 //
 // Each key keeps what it has taken, in tokens: of 1000 tokens of which 400 are taken 600 are left, of 500 then 100, and
-// of 100 none. A raised limit and a faster rate are in force at once. A change of the limiter's own numbers leaves keys
+// of 100 none. A raised limit and a faster rate are active at once. A change of the limiter's own numbers leaves keys
 // under its tiers what they owe, and one of a tier leaves all others: each key goes by the tier of its last take. Over
 // any time t a key under one tier gets at most the highest limit + the highest rate * t of those that the tier had in
 // it, however often they changed. (A batch comes at once: of batches it is at most one of each policy more.) The price:

@@ -13,14 +13,13 @@ import (
 
 // CopyShared makes a file with what the keys of another shared table owe, while that is in use. The options change
 // what the copy is: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers], whose numbers
-// become those of the copy as by [Limiter.SetPolicy]. What no option says is as it was. But where Shards is what [New]
-// takes for the number of keys, it is so in the copy, too. So it is a copy to be kept, or the way of a table to another
-// size or other options. The policy, the hash with its secret and the kind of clock stay. What is taken while it runs
-// may be in the copy or not.
+// become those of the copy as by [Limiter.SetPolicy]. What no option changes stays. The exception is Shards: if the
+// table has the number that [New] chooses for its keys, the copy has the number that New chooses for its own. The copy
+// may be kept as a backup, or take the place of a table that needs another size or other options. The policy, the hash
+// with its secret and the kind of clock stay. What is taken while CopyShared runs may be in the copy or not.
 //
-// The copy is complete before it has its name, and is an error if there is a file of that name. Where the copy has
-// less room, what its [Overflow] says becomes of keys. CopyShared takes some hundred nanoseconds a key. It is for
-// Linux.
+// The copy is complete before it has its name. If there is a file of that name, it is an error. If the copy has less
+// room, its [Overflow] says what happens to keys. CopyShared takes some hundred nanoseconds a key. It is for Linux.
 func CopyShared(from, to string, options ...Option) error {
 	source, err := openDebts(from)
 	if err != nil {
@@ -100,11 +99,11 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 }
 
 // RestoreShared makes every key of the shared table at a path owe at least what it owes in a copy ([CopyShared]),
-// while the table is in use. What a key owes in both counts once, so a restore may be made again. If the policies
-// differ from those of the copy, it is as if they were set now ([Limiter.SetPolicy]): keys owe as many tokens of their
-// tiers. RestoreShared makes the file if there is none. Both tables must hash by the same secret: a file that was begun
-// anew has another, and must be removed before. If some keys have no room in the table, which may be because other keys
-// have taken it, all others are restored, and that is an error. RestoreShared is for Linux.
+// while the table is in use. What a key owes in both counts once, so a restore may be repeated. If the policies differ
+// from those of the copy, it is as if they were set now ([Limiter.SetPolicy]): keys owe as many tokens of their tiers.
+// RestoreShared makes the file if there is none. Both tables must hash by the same secret. A file that was made anew
+// has another secret, and must be removed before. If some keys have no room in the table, which other keys may have
+// taken, that is an error, and all others are restored. RestoreShared is for Linux.
 func RestoreShared(from, to string) error {
 	if table, err := OpenSharedTable(to); err == nil {
 		_ = table.Close() // nothing was written

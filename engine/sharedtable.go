@@ -96,7 +96,7 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	return shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view, Build: policies.builder(c.terms)})
 }
 
-// Close gives the file up. No other method may be called beside it or after it.
+// Close gives the file up. No other method may be called while it runs, or after it.
 func (t *SharedTable) Close() error { return t.view.Close() }
 
 // A SharedHeader is what does not change while a file is there, but for the policies.

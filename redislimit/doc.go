@@ -32,7 +32,7 @@
 //	settling later   the hybrid that other limiters use, which the simulator and the overshoot benchmark compare with
 //	part        of a store: what can fail by itself, a partition of a cluster or else the whole
 //	lost        of a part of a store: no call has been answered for some time ([BreakAfter])
-//	settings    what all nodes of a limit must have in common, beside its name and policy
+//	settings    what all nodes of a limit must have in common, other than its name and policy
 //	probe       a call to a lost store that finds out whether it is back
 //
 // # Two modes

@@ -123,8 +123,8 @@ func OnLoss(p FailurePolicy) Option {
 }
 
 // LocalShare sets which fraction of the limit a node admits with [FailShare] while it cannot reach the store, 1/[Nodes]
-// without it; above 0, at most 1. Nodes that are cut off from a store that others reach admit their shares beside the
-// whole limit: with a smaller share, less.
+// without it; above 0, at most 1. Nodes that are cut off from a store that others reach admit their shares in addition
+// to the whole limit. A smaller share makes that less.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {

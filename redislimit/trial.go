@@ -43,9 +43,9 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	return nil
 }
 
-// Rights are those that the user of a store needs at least, as ACL SETUSER has them, for keys with the prefix "weir"
-// (with another one ~weir:settings:* beside it) and beside what the client library asks for when it connects. With
-// +info the client also notices that the store drops keys: see [Health].
+// Rights are the least that the user of a store needs, in the syntax of ACL SETUSER, for keys with the prefix "weir".
+// With another prefix the user needs ~weir:settings:* in addition. What the client library asks for when it connects is
+// not included. With +info the client also notices that the store drops keys: see [Health].
 const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
 // forbidden returns the error if it says that something is not allowed; else nil.
