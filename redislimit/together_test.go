@@ -242,8 +242,8 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share decides from the first answer that is missing, before the store counts as lost. What it admits then goes back to
-// it when another limit refuses.
+// A share decides from the first answer that is missing, before the store counts as lost. What it admits then goes back
+// to it when another limit refuses.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{

@@ -192,8 +192,8 @@ func TestAStoreThatIsLost(t *testing.T) {
 	}
 }
 
-// TestAShareThatRefusesIsNoError: a share decides from the first answer that is missing, before the store counts as lost.
-// An error would be a question that Envoy lets pass by default.
+// TestAShareThatRefusesIsNoError: a share decides from the first answer that is missing, before the store counts as
+// lost. An error would be a question that Envoy lets pass by default.
 func TestAShareThatRefusesIsNoError(t *testing.T) {
 	server := startRedis(t)
 	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
