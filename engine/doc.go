@@ -30,8 +30,8 @@
 // share one with a probability of 4 in 10 million, and no client can arrange it.
 //
 // Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys], or 54 for [TokenBuckets]. A
-// SlidingLog also keeps the times of its tokens. Keys whose bucket is full are forgotten, which changes no decision. If more keys than planned are not
-// full, [Overflow] says what happens, and [Stats] says how often.
+// SlidingLog also keeps the times of its tokens. Keys whose bucket is full are forgotten, which changes no decision. If
+// more keys than planned are not full, [Overflow] says what happens, and [Stats] says how often.
 //
 // Lock-free: no decision waits for another goroutine, whatever that one is doing, and none allocates. Decisions are
 // linearizable, key by key.
