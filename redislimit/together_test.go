@@ -248,7 +248,7 @@ func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{
 		"small": engine.TokenBucket(engine.PerHour(1), 2), "large": engine.TokenBucket(engine.PerHour(1), 8),
-	}, redislimit.OnFailure(redislimit.FailShare), redislimit.Nodes(1))
+	}, redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(1))
 	decide := func(e errand) limits.Verdict {
 		res := set.Decide(t.Context(), e)
 		return res.Verdict()
