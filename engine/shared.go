@@ -96,7 +96,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	file, err := sharedfile.Open(c.shared, sharedfile.Spec{
 		Fields: c.fields(policies), Bytes: bytes, Start: layout.Start,
 		Begin: func(memory []byte) error { return layout.Begin(memory, policies.numbers()) },
-		Mark:  layout.Mark, Settle: layout.Settle,
+		Mark:  layout.Mark, Settle: layout.Settle, Boot: layout.Boot,
 	})
 	if err != nil {
 		return fail(err)

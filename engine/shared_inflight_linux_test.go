@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -122,6 +123,39 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 		assert.True(t, enters(), "it is dead")
 	}
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
+}
+
+// TestSharedInFlightOfAnotherBoot: nothing is in flight after a boot, whatever was written back before: here a record of
+// which the entry was not.
+func TestSharedInFlightOfAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table")
+	holder := processOf(t, "TestSharedInFlightHolder", path)
+	require.NoError(t, holder.Process.Kill())
+	require.ErrorContains(t, holder.Wait(), "killed")
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	info, err := file.Stat()
+	require.NoError(t, err)
+	all := make([]byte, info.Size())
+	_, err = file.ReadAt(all, 0)
+	require.NoError(t, err)
+	lost := 0
+	for at := 4096 * 10; at < len(all); at += 8 { // the words of the table
+		if w := atomicbucket.Entry(binary.NativeEndian.Uint64(all[at:])); w.What() == atomicbucket.Counted && w.Claimant() == 1<<10 {
+			_, err = file.WriteAt(make([]byte, 8), int64(at))
+			require.NoError(t, err)
+			lost++
+		}
+	}
+	require.Equal(t, 1, lost, "entries")
+	_, err = file.WriteAt([]byte("another boot"), 4096)
+	require.NoError(t, err)
+	l, err := inFlightLimiter(path)
+	require.NoError(t, err)
+	defer l.Close()
+	d, _ := l.TakeReceipt(l.Key("key"), 1)
+	assert.True(t, d.Allowed)
 }
 
 // TestSharedInFlightHolder enters, and stays.

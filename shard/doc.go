@@ -487,6 +487,9 @@
 // the other key has in flight. A reset of a record that stays as it was, while no entry is found, forgets the record:
 // no entry knows of its tokens.
 //
+// After a loss of power a file may have a record without its entry, or an entry without its record. So the first
+// process that attaches after a boot forgets all of both, before any other can attach.
+//
 // Were the last entry not marked before the next change, nobody could tell whether its take was made. A dead process's
 // tokens would then stay, or be taken off a second time. Were an entry counted before its take, the tokens of another
 // process would be taken off. Were the holder read before the state, two calls could give back one entry.

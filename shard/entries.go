@@ -250,6 +250,26 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 	return true
 }
 
+// Boot forgets what is in flight in a table in memory, which has outlived the processes that had it: all of them, as
+// the machine was booted since. How much the system has written back is not known, so records and entries may not agree
+// (R26). Nobody may have the table meanwhile. It may be made again.
+func (cfg Config) Boot(memory []byte) error {
+	l, first, err := cfg.sharedMemory(memory)
+	if err != nil || l.entries == 0 {
+		return err
+	}
+	at := l.stretches()
+	for i, slots := 0, stretch[slot](first, at.slots, l.slots()); i < len(slots); i++ {
+		if s := slots[i].state.Load(); s.IsLive() {
+			slots[i].state.Free(s)
+		}
+	}
+	for i, all := 0, stretch[entry](first, at.entries, l.entries); i < len(all); i++ {
+		all[i].become(atomicbucket.Entry(all[i].holder.Load()), atomicbucket.NoEntry)
+	}
+	return nil
+}
+
 // dismiss makes entries of a key's record, which was in a state, leave, whoever has them, as long as they have no more
 // tokens than so many together.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {

@@ -48,6 +48,7 @@ type Spec struct {
 	Start int64
 	Begin func(memory []byte) error          // makes zeros a table
 	Mark  func(memory []byte) (int64, error) // its watermark
+	Boot  func(memory []byte) error          // forgets what no boot outlives, while nobody has the file; nil: nothing
 	// Settle forgets what the dead have left. Who attaches calls it. alone reports whether nobody else is attached.
 	Settle func(memory []byte, alone func() bool) error
 	// Secret is what the keys are hashed with of a file that is made, or nil for a random one.

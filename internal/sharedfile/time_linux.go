@@ -67,6 +67,11 @@ func (f *File) beginTime(s Spec) error {
 	if mark < 0 || mark > latestMark {
 		return fmt.Errorf("time: the table's mark is at %d ns: the file is damaged, remove it", mark)
 	}
+	if s.Boot != nil {
+		if err := s.Boot(f.Memory()); err != nil {
+			return err
+		}
+	}
 	_, err = beginTime(f.mapped, max(s.Start, mark))
 	return err
 }
