@@ -125,8 +125,8 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: nothing is in flight after a boot, whatever was written back before: here a record of
-// which the entry was not.
+// TestSharedInFlightOfAnotherBoot: nothing is in flight after a boot, whatever was written back before: here a record
+// whose entry was not.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)
