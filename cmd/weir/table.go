@@ -23,8 +23,8 @@ type tableCommand struct {
 	Restore string `placeholder:"COPY" xor:"what" predictor:"file" help:"Make each key owe at least what it owes in a copy, while the table is in use."`
 	Convert string `placeholder:"NEW" xor:"what" help:"Write what the keys owe to a new file of another size or options: see below."`
 
-	MaxKeys  int    `placeholder:"N" help:"With --convert: the keys that the new file is made for."`
-	Shards   int    `placeholder:"N" help:"With --convert: the shards of the new file, a power of two."`
+	MaxKeys  *int   `placeholder:"N" help:"With --convert: the keys that the new file is made for."`
+	Shards   *int   `placeholder:"N" help:"With --convert: the shards of the new file, a power of two."`
 	Overflow string `placeholder:"evict" help:"With --convert: what becomes of a key without room: evict, refuse or admit."`
 
 	File string `arg:"" predictor:"file" help:"The file of a table: one in the folder of state, or the path of engine.Shared."`
@@ -48,7 +48,7 @@ up the name of its next file with weir check, and convert the present one to tha
 
 // Run implements the command.
 func (c *tableCommand) Run() (err error) {
-	if c.Convert == "" && (c.MaxKeys != 0 || c.Shards != 0 || c.Overflow != "") {
+	if c.Convert == "" && (c.MaxKeys != nil || c.Shards != nil || c.Overflow != "") {
 		return errors.New("--max-keys, --shards and --overflow are for --convert")
 	}
 	if c.Copy != "" || c.Restore != "" || c.Convert != "" {
@@ -101,11 +101,11 @@ func (c *tableCommand) carry(restore string) error {
 
 // options returns those that a file is converted to.
 func (c *tableCommand) options() (options []engine.Option, err error) {
-	if c.MaxKeys != 0 {
-		options = append(options, engine.MaxKeys(c.MaxKeys))
+	if c.MaxKeys != nil {
+		options = append(options, engine.MaxKeys(*c.MaxKeys))
 	}
-	if c.Shards != 0 {
-		options = append(options, engine.Shards(c.Shards))
+	if c.Shards != nil {
+		options = append(options, engine.Shards(*c.Shards))
 	}
 	if c.Overflow != "" {
 		policy := engine.Evict

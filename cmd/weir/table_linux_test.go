@@ -149,12 +149,14 @@ func TestProgramCarriesATable(t *testing.T) {
 		assert.Equal(t, c.want, got.stdout)
 	}
 	text := run(t, build(t), "", "table", large)
-	assert.Contains(t, text.stdout, "MaxKeys 5000, Shards 1, Overflow refuse")
+	assert.Regexp(t, `MaxKeys 5000, Shards \d+, Overflow refuse`, text.stdout, "the shards are those of a limiter of that size")
 	for want, args := range map[string][]string{
 		"file exists":             {"--copy", backup},
 		"can't be used together":  {"--copy", backup + "2", "--restore", backup},
 		"are for --convert":       {"--copy", backup + "2", "--max-keys", "5"},
 		"want evict, refuse or a": {"--convert", large + "2", "--overflow", "none"},
+		"MaxKeys(0)":              {"--convert", large + "2", "--max-keys", "0"},
+		"Shards(0)":               {"--convert", large + "2", "--shards", "0"},
 	} {
 		got := run(t, build(t), "", append(append([]string{"table"}, args...), path)...)
 		assert.NotEqual(t, 0, got.status)
