@@ -159,10 +159,11 @@ func TestProgramSuggestsByClients(t *testing.T) {
 	got = run(t, program, "", "replay", "--json", "--suggest", excerpt)
 	assert.Contains(t, got.stdout, `{"abusive":true,"percent":0,"requests":500,`)
 	for args, want := range map[string]string{
-		"--refuse-clients NaN":         "--refuse-clients NaN: want a share in percent",
-		"--refuse-clients 1%%":         "--refuse-clients 1%%: want a share in percent",
-		"--refuse-clients many":        "--refuse-clients many: want a share in percent",
-		"--refuse-clients 100":         "--refuse-clients 100: want a share in percent, 0 up to, not including, 100",
+		"--refuse-clients NaN":         `--refuse-clients "NaN": want a share in percent`,
+		"--refuse-clients 1%%":         `--refuse-clients "1%%": want a share in percent`,
+		"--refuse-clients many":        `--refuse-clients "many": want a share in percent`,
+		"--refuse-clients 100":         `--refuse-clients "100": want a share in percent, 0 up to, not including, 100`,
+		"--refuse-clients=":            `--refuse-clients "": want a share in percent`,
 		"--refuse-clients 1 --compare": "--compare: it goes with neither",
 	} {
 		got := run(t, program, "", append(strings.Fields("replay "+args), excerpt)...)

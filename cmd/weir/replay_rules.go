@@ -20,11 +20,11 @@ import (
 // rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
 // file of one rule.
 type rulesFlags struct {
-	Rules         string `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
-	Host          string `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
-	Suggest       bool   `help:"Find for each rule the limit that would refuse only clients that ask for far more than others."`
-	RefuseClients string `placeholder:"SHARE" help:"Find the one that would refuse anything to at most that share of its clients (of its keys) instead, such as 0.1%."`
-	HTML          string `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
+	Rules         string  `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
+	Host          string  `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
+	Suggest       bool    `help:"Find for each rule the limit that would refuse only clients that ask for far more than others."`
+	RefuseClients *string `placeholder:"SHARE" help:"Find the one that would refuse anything to at most that share of its clients (of its keys) instead, such as 0.1%."`
+	HTML          string  `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
 }
 
 // asked reports whether one of them was given.
@@ -33,17 +33,17 @@ func (f *rulesFlags) asked() bool {
 }
 
 // suggests reports whether a limit is to be suggested.
-func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != "" }
+func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != nil }
 
 // goal returns whom the limit that is suggested may refuse.
 func (f *rulesFlags) goal() (suggest.Goal, error) {
-	if f.RefuseClients == "" {
+	if f.RefuseClients == nil {
 		return suggest.Goal{Abusive: true}, nil
 	}
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.RefuseClients, "%"), 64)
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(*f.RefuseClients, "%"), 64)
 	if err != nil || !(percent >= 0 && percent < 100) {
-		return suggest.Goal{}, limit.Misuse("--refuse-clients %s: want a share in percent, 0 up to, not including, 100, such as 0.1%%",
-			f.RefuseClients)
+		return suggest.Goal{}, limit.Misuse("--refuse-clients %q: want a share in percent, 0 up to, not including, 100, such as 0.1%%",
+			*f.RefuseClients)
 	}
 	return suggest.Goal{Percent: percent}, nil
 }
