@@ -19,7 +19,7 @@ var mutants = []interleave.Mutant{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if planned != n { // after"},
 	}},
 	{"R26", "a take changes a record before the entry of the last change is marked", "an entry comes back to the record", "R26", []interleave.Edit{
-		{entriesGo, "	t.flushed(sl, s)\n", ""},
+		{entriesGo, "	t.flushed(sl, s)\n	if r.number == 0 {", "	if r.number == 0 {"},
 	}},
 	{"R26", "an entry that leaves changes a record before that of the last change is marked", "one dies beside two that reap", "I2", []interleave.Edit{
 		{entriesGo, "		if !t.flushed(sl, s) {\n			continue\n		}\n		if atomicbucket", "		if atomicbucket"},
