@@ -22,6 +22,7 @@ const (
 	reserveGo    = "shard/reserve.go"
 	quotaGo      = "shard/quota.go"
 	chargeGo     = "shard/charge.go"
+	priceGo      = "shard/price.go"
 	receiptGo    = "shard/receipt.go"
 	inFlightGo   = "shard/inflight.go"
 	countGo      = "atomicbucket/concurrency.go"
@@ -79,7 +80,7 @@ var mutants = []mutant{
 	}},
 	{"R5", "a claim goes beyond a slot that was never used", "one taker", "I2", []edit{
 		{insertGo, "chosen = chosen || room.suffices(i)", ""},
-		{candidateGo, "min(t.hits, lineSlots)", "uint64(0)"},
+		{candidateGo, "min(t.near, lineSlots)", "uint64(0)"},
 		{candidateGo, "if r > c.rank {", "if r >= c.rank {"},
 		{insertGo, "if s == 0 {", "if false {"},
 	}},
@@ -153,7 +154,7 @@ var mutants = []mutant{
 		{insertGo, "t.current().forget(t.shard(p).counters, room.state, t.Watermark())\n", "\n"},
 	}},
 	{"R16", "what a take drops is counted before it is made", "in flight: a late one enters", "I7", []edit{
-		{takeGo, "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {"},
+		{takeGo, "\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n\t\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)", "\t\t\tplan.forget(t.shard(p).counters, record.State, r.now)\n\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {"},
 	}},
 	{"R7", "a claim does not raise the watermark", "a late taker of a record that another key claims", "I2", []edit{
 		{insertGo, "t.raiseTo(plan.idleSince(room.state, clock), clock) // R7", "// R7"},
@@ -310,7 +311,7 @@ var mutants = []mutant{
 		{ringGo, "if entry.CompareAndSwap(e, want) {", "entry.Store(want)\n\t\t\tif true {"},
 	}},
 	{"R10", "a ring is not cleared for a new tenure", "log: a slot with a past", "I9", []edit{
-		{insertGo, "t.ring(sl).Clear(claimed)\n", ""},
+		{priceGo, "t.ring(sl).Clear(claimed)\n", ""},
 	}},
 	{"R10", "a cleared ring does not bear the version", "log: a taker left behind by a tenure", "I9", []edit{
 		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
@@ -554,7 +555,7 @@ var mutants = []mutant{
 		{receiptGo, "// Ends is what", "var ended Ends\n\n// Ends is what"},
 	}},
 	{"R15", "a refund does not look at the plan of its take", "receipt: the limit shrinks", "I2", []edit{
-		{receiptGo, "t.rings == nil && r.number != plan.number", "false"},
+		{receiptGo, "(t.rings == nil || t.buckets) && r.number != plan.number", "false"},
 	}},
 	{"R15", "a plan has the number of the one before it", "receipt: the limit shrinks and grows", "I2", []edit{
 		{adoptGo, "max(before.number+1, 1) // R15", "before.number"},
@@ -563,8 +564,8 @@ var mutants = []mutant{
 		{refundGo, "return max(at, int64(t.leading.Load())), ", "return at, "},
 	}},
 	{"R15", "a request is entered as ahead after it was granted", "ahead: a take beside a refund", "I1", []edit{
-		{takeGo, "\t\t\tt.lead(r.now, r.clock)\n\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {",
-			"\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.lead(r.now, r.clock)"},
+		{takeGo, "\t\t\tt.lead(r.now, r.clock)\n\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {",
+			"\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n\t\t\t\tt.lead(r.now, r.clock)"},
 	}},
 	{"R15", "a refund reads whether a request was ahead before the record", "ahead: a take beside a refund", "I1", []edit{
 		{refundGo, "record, plan, sl := t.record(p)", "led = int64(t.leading.Load())\n\t\trecord, plan, sl := t.record(p)"},
@@ -636,7 +637,7 @@ var mutants = []mutant{
 		{adoptGo, "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
 	}},
 	{"R24", "a take writes afterwards under which quota it is", "quota: a tier beside a change of plan", "I2", []edit{
-		{takeGo, "\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n", "\t\t\tif after, ok := sl.state.Move(record.State, payload); ok {\n\t\t\t\tt.relabel(p, sl, r.quota)\n"},
+		{takeGo, "\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n", "\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n\t\t\t\tt.relabel(p, sl, r.quota)\n"},
 	}},
 	{"R24", "a charge does not say under which quota it is", "quota: a charge of a tier beside a change of plan", "I2", []edit{
 		{chargeGo, "\tt.relabel(p, sl, r.quota)\n", ""},
@@ -645,7 +646,7 @@ var mutants = []mutant{
 		{chargeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R2", "a charge of nothing does not read the state again", "charge: a key comes back", "I9", []edit{
-		{chargeGo, "if sl.state.Load() == record.State { // R2", "if true {"},
+		{chargeGo, "if sl.state.Load() == seen.from { // R2", "if true {"},
 	}},
 	{"R7", "a charge is decided at its own time", "charge: two that are behind the watermark", "I9", []edit{
 		{chargeGo, "quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.ahead(r) {", "quota.Tokens == 0 || r.now-t.Watermark() > int64(plan.skew) {"},
@@ -655,7 +656,7 @@ var mutants = []mutant{
 		{insertGo, "demand, charged := r.first(plan, quota)", "demand, charged := r.first(plan, quota)\n\tif r.mode >= charging {\n\t\tdemand.Cost = 0\n\t}"},
 	}},
 	{"R10", "a charge does not enter the newest request in the ring", "log: charges beside a taker", "I2", []edit{
-		{chargeGo, "if !plan.flush(record, r.now, &sl.state) { // R10", "if false {"},
+		{chargeGo, "if !plan.flush(seen.Record, r.now, &sl.state) { // R10", "if false {"},
 	}},
 	{"R7", "a charge that hits is decided at its own time", "charge: behind the watermark, of an idle record", "I2", []edit{
 		{chargeGo, "quota.Tokens == 0 || uint64(now)-t.watermark.Load() > plan.trust || // R7", "quota.Tokens == 0 || now-t.Watermark() > int64(plan.skew) ||"},
@@ -663,13 +664,13 @@ var mutants = []mutant{
 	{"R14", "a charge is not bounded", "charge: two of more than there is", "I2", []edit{
 		{chargeGo, "if hi > 0 || cost > bound ||", "if hi > 0 ||"},
 		{chargeGo, "if !ok {\n\t\t\tbreak // a part", "if !ok && false {\n\t\t\tbreak // a part"},
-		{chargeGo, "n := min(r.n, plan.room(record, r.now, quota, bound))\n\t\tif after", "n := r.n\n\t\tif after"},
+		{chargeGo, "n := min(r.n, plan.room(seen.Record, r.now, quota, bound))\n\t\tif after", "n := r.n\n\t\tif after"},
 	}},
 	{"R14", "a first charge is not bounded", "charge: two, one slot", "I2", []edit{
 		{chargeGo, "n := min(r.n, bound/q.Token)", "n := r.n"},
 	}},
 	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
-		{takeGo, "if o := t.penalize(p, record, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
+		{takeGo, "if o := t.penalize(p, seen, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
 			"t.penalizeTooMuch(p, *r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
 	}},
 	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
