@@ -3,7 +3,6 @@ package engine
 import (
 	"math"
 	"math/bits"
-	"sort"
 
 	"github.com/weir-go/weir/internal/reference"
 )
@@ -195,9 +194,16 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	}
 	// What is owed comes back at its price. The first instant at which it is little enough is found by halves.
 	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
-	return int64(sort.Search(int(b.wait(earliest, b.owed(earliest))), func(passed int) bool {
-		return b.counted(at+int64(passed), earliest+int64(passed), max(at+int64(passed), b.ahead())) <= may
-	}))
+	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // not sort.Search, whose int has 32 bits on some machines
+	for first < last {
+		passed := first + (last-first)/2
+		if b.counted(at+passed, earliest+passed, max(at+passed, b.ahead())) <= may {
+			last = passed
+		} else {
+			first = passed + 1
+		}
+	}
+	return first
 }
 
 // change keeps the tokens that were taken under the tier of the last take: those owed at that time, of which what is
