@@ -194,7 +194,7 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	}
 	// What is owed comes back at its price. The first instant at which it is little enough is found by halves.
 	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
-	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // not sort.Search, whose int has 32 bits on some machines
+	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // sort.Search counts in int: 32 bits at times
 	for first < last {
 		passed := first + (last-first)/2
 		if b.counted(at+passed, earliest+passed, max(at+passed, b.ahead())) <= may {
