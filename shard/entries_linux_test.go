@@ -138,6 +138,7 @@ func TestASweepRestsAmongEntries(t *testing.T) {
 	require.NoError(t, cfg.Begin(memory, nil))
 	table, err := Map(cfg, Shared{Memory: memory, Owner: ownerOf{1, nil}, Build: func([]uint64) (*Plan, error) { return plan, nil }})
 	require.NoError(t, err)
+	table.entries.next.Store(20) // behind the first rest
 	require.Equal(t, Admitted, table.Take(table.Find(1), start, 2, 0).Verdict)
 	table.chunk = 8
 	rests := 0
