@@ -49,6 +49,34 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	})
 }
 
+// TestAReceiptChargesLater: what a request costs beyond its receipt, also when that has ended.
+func TestAReceiptChargesLater(t *testing.T) {
+	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
+		_, h := l.Hold(l.Key("k"), 30)
+		require.EqualValues(t, 30, h.Taken())
+		require.Zero(t, h.Charge(5))
+		require.EqualValues(t, 65, left(l, "k"))
+		require.Zero(t, h.Settle(10))
+		require.EqualValues(t, 85, left(l, "k"))
+		require.Zero(t, h.Charge(20))
+		require.EqualValues(t, 65, left(l, "k"))
+		require.Zero(t, h.Charge(0))
+		require.EqualValues(t, 30, h.Taken())
+		require.Zero(t, new(Receipt).Charge(5))
+		require.Zero(t, new(Receipt).Taken())
+		_, most := h.Charge(40), h.Charge(math.MaxUint64)
+		require.Positive(t, most, "it is bounded as any charge is")
+		require.Zero(t, left(l, "k"))
+	})
+	s, err := NewSpread(TokenBucket(PerHour(60), 100), ClockPrecise())
+	require.NoError(t, err)
+	defer s.Close()
+	_, r := s.TakeReceipt(10)
+	require.Zero(t, r.Charge(50))
+	require.EqualValues(t, 40, s.Peek(0).Remaining)
+	require.EqualValues(t, 10, r.Taken())
+}
+
 // TestAnEstimateAboveTheLimit: it passes when the key has all of the limit. What it costs more is charged, up to the
 // bound of the debt, and what is not charged is told.
 func TestAnEstimateAboveTheLimit(t *testing.T) {

@@ -164,16 +164,30 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 		return 0
 	}
 	taken := r.of.Tokens()
+	if actual > taken {
+		return r.Charge(actual - taken)
+	}
+	r.giveBack(taken - actual)
+	return 0
+}
+
+// Charge takes n tokens more from the key of the receipt, whether they are there or not, as by [Limiter.Charge]: for a
+// cost that becomes known after [Receipt.Settle] or [Receipt.Release], or before. lost is how many of them were not
+// charged, 0 if all were. It does nothing for the zero Receipt, and does not allocate. It may be called from any
+// goroutine and concurrently.
+func (r *Receipt) Charge(n uint64) (lost uint64) {
 	switch {
-	case actual < taken:
-		r.giveBack(taken - actual)
-	case actual > taken && r.spread != nil:
-		lost = r.spread.Charge(actual - taken)
-	case actual > taken && r.limiter != nil:
-		_, lost = r.limiter.Charge(Key{r.hash, r.of.Quota()}, actual-taken)
+	case n == 0:
+	case r.spread != nil:
+		lost = r.spread.Charge(n)
+	case r.limiter != nil:
+		_, lost = r.limiter.Charge(Key{r.hash, r.of.Quota()}, n)
 	}
 	return lost
 }
+
+// Taken returns how many tokens were taken and not given back by [Receipt.Refund]. Settle and Release do not change it.
+func (r *Receipt) Taken() uint64 { return r.of.Tokens() }
 
 // end reports whether the caller is the one that ends the receipt.
 func (r *Receipt) end() bool { return atomic.SwapUint32(&r.ended, 1) == 0 }

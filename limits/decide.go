@@ -184,9 +184,9 @@ func (c *Check[R]) takeMemory() {
 		return
 	}
 	if l.Hold {
-		hold := new(engine.Receipt)
-		c.Decision, *hold = l.Limiter.Hold(c.key, c.N)
-		c.hold = hold
+		hold := new(Hold)
+		c.Decision, hold.receipt = l.Limiter.Hold(c.key, c.N)
+		hold.of, c.hold = &hold.receipt, hold
 	} else {
 		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
 	}

@@ -3,6 +3,7 @@ package limits_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits"
@@ -49,6 +50,58 @@ func Example() {
 	// true tenant 0
 	// false tenant 0
 	// 3 left in all
+}
+
+// A model's answer costs tokens, and how many is known at its end. The request holds an estimate of them next to its
+// one request of the minute and its place in flight: all of them or none.
+func Example_tokens() {
+	newLimiter := func(p engine.Policy) *engine.Limiter {
+		l, err := engine.New(p, engine.MaxKeys(1000))
+		if err != nil {
+			panic(err)
+		}
+		return l
+	}
+	requests := newLimiter(engine.TokenBucket(engine.PerMinute(60), 60))
+	tokens := newLimiter(engine.TokenBucket(engine.PerMinute(1000), 1000))
+	inFlight := newLimiter(engine.Concurrency(2, time.Minute))
+	team := func(h limits.Hasher, j Job) (engine.Key, bool) { return h.KeyUint64(j.Tenant), true }
+	estimate := func(j Job) uint64 { return j.Bytes/4 + 400 } // the prompt, and the answer's cap
+	set, err := limits.New([]limits.Limit[Job]{
+		{Name: "requests", Limiter: requests, Key: team},
+		{Name: "tokens", Limiter: tokens, Key: team, Hold: true, Cost: estimate},
+		{Name: "in flight", Limiter: inFlight, Key: team},
+	}, limits.Options[Job]{})
+	if err != nil {
+		panic(err)
+	}
+	left := func(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(7), 0).Remaining }
+
+	job := Job{Tenant: 7, Bytes: 800}
+	first := set.Decide(context.Background(), job)
+	hold := limits.HoldFrom(first.Context(context.Background()), "tokens")
+	fmt.Println(first.Allowed(), "held", hold.Taken(), "left", left(tokens))
+
+	second := set.Decide(context.Background(), Job{Tenant: 7, Bytes: 4000})
+	fmt.Println(second.Allowed(), "left", left(requests), left(tokens), left(inFlight)) // nothing is taken
+
+	hold.Settle(150) // the usage of the answer
+	fmt.Println("settled", left(tokens))
+	hold.Settle(150) // the same once more
+	hold.Settle(190) // and a larger one
+	fmt.Println("larger", left(tokens))
+	first.Finish(context.Background(), job, 200)
+
+	third := set.Decide(context.Background(), job)
+	limits.HoldFrom(third.Context(context.Background()), "tokens").Release() // the model was not reached
+	third.Finish(context.Background(), job, 502)
+	fmt.Println("released", left(requests), left(tokens), left(inFlight))
+	// Output:
+	// true held 600 left 400
+	// false left 59 400 1
+	// settled 850
+	// larger 810
+	// released 58 810 2
 }
 
 // The handler of a request settles what its estimate was too high.

@@ -2,24 +2,79 @@ package limits
 
 import (
 	"context"
+	"math"
+	"sync/atomic"
 
 	"github.com/weir-go/weir/engine"
 )
 
-// A Held is what a limit has taken for a request until it is settled: an [engine.Receipt], or that of a [Holder]. Its
-// methods may be called from any goroutine, do not wait for a store, and do nothing but the first time.
+// A Held is what a source or a limiter has taken for a request: an [engine.Receipt], or that of a [Holder]. Its methods
+// may be called from any goroutine and concurrently, and do not wait for a store.
 type Held interface {
 	// Settle says what the request has cost: the difference is given back or charged. lost is how much was not charged,
-	// as far as that is known at once.
+	// as far as that is known at once. After the first Settle or Release it does nothing.
 	Settle(actual uint64) (lost uint64)
 	// Release gives back all that was taken, and reports whether it was this call that settled.
 	Release() bool
+	// Charge takes n tokens more, whether they are there or not, also after Settle and Release. lost is as that of
+	// Settle.
+	Charge(n uint64) (lost uint64)
+	// Taken returns how many tokens were taken: the estimate, or the limit if that is less.
+	Taken() uint64
+}
+
+// A Hold is what a limit with Hold ([Limit]) has taken for one request, which costs that much until its cost is known.
+// [HoldFrom] returns it. Its methods may be called from any goroutine and concurrently, do not wait for a store, and do
+// not allocate for a limit in memory.
+//
+// Several parts of a program may report what the request has cost: an answer that is retried, a stream whose usage
+// comes twice. The request costs the largest of them, once. The zero Hold is of nothing, and its methods do nothing.
+type Hold struct {
+	of      Held
+	receipt engine.Receipt // of, where the limit is in memory
+	settled atomic.Uint64  // one more than the cost; 0: it is not known
+}
+
+// Settle says what the request has cost. The first time, the difference from what was taken is given back or charged
+// ([engine.Receipt.Settle]). Later, only what exceeds the largest cost so far is charged: a cost that is not larger
+// changes nothing. lost is how much was not charged, because the key owes as much as it may ([engine.MaxDebt]), as far
+// as that is known at once.
+func (h *Hold) Settle(actual uint64) (lost uint64) {
+	settled := min(actual, math.MaxUint64-1) + 1
+	for h.of != nil {
+		before := h.settled.Load()
+		switch {
+		case before >= settled:
+			return 0
+		case !h.settled.CompareAndSwap(before, settled):
+		case before == 0:
+			return h.of.Settle(actual)
+		default:
+			return h.of.Charge(settled - before)
+		}
+	}
+	return 0
+}
+
+// Release gives back all that was taken, for a request that costs nothing: it did not reach the server behind the
+// limit, say. It reports whether it was this call that settled the hold. A cost that becomes known later is charged by
+// [Hold.Settle].
+func (h *Hold) Release() bool {
+	return h.of != nil && h.settled.CompareAndSwap(0, 1) && h.of.Release()
+}
+
+// Taken returns how many tokens were taken: the estimate, or the limit if that is less; 0 for a hold of nothing.
+func (h *Hold) Taken() uint64 {
+	if h.of == nil {
+		return 0
+	}
+	return h.of.Taken()
 }
 
 // holds are what the limits with Hold have taken for a request.
 type holds struct {
 	names []string
-	of    []Held
+	of    []*Hold
 	outer *holds // of sets before
 }
 
@@ -46,7 +101,7 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 }
 
 // HoldFrom returns what a limit with Hold has taken for the request whose handler has the context. The handler settles
-// it when it knows the cost ([Held].Settle), also after it has returned:
+// it when it knows the cost ([Hold.Settle]), also after it has returned:
 //
 //	hold := limits.HoldFrom(ctx, "tokens")
 //	answer := complete(ctx, prompt)
@@ -54,7 +109,7 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 //
 // It is never nil. Where the limit is not for this request, or there is no such limit, it is a hold of nothing, and to
 // settle it does nothing.
-func HoldFrom(ctx context.Context, limit string) Held {
+func HoldFrom(ctx context.Context, limit string) *Hold {
 	h, _ := ctx.Value(holdsKey{}).(*holds)
 	for ; h != nil; h = h.outer {
 		for i, name := range h.names {
@@ -63,5 +118,5 @@ func HoldFrom(ctx context.Context, limit string) Held {
 			}
 		}
 	}
-	return new(engine.Receipt)
+	return new(Hold)
 }

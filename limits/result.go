@@ -80,7 +80,7 @@ type Check[R any] struct {
 	text     string         // of the key, where a source or a front needs it
 	receipt  engine.Receipt // of what was taken from the limiter
 	turn     *engine.Turn   // instead, of what was taken ahead of its time, until that has come
-	hold     Held           // instead, of a limit with Hold, and of one of requests in flight in a store
+	hold     *Hold          // instead, of a limit with Hold, and of one of requests in flight in a store
 	source   Source         // the limit's, under the quota of the request
 	policy   engine.Policy  // of the request, where the limit has a Quota
 }
@@ -248,7 +248,9 @@ func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 func (c *Check[R]) ask(i int) Ask {
 	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
 	if c.taken == store {
-		a.Held = c.hold
+		if c.hold != nil {
+			a.Held = c.hold.of
+		}
 	}
 	return a
 }

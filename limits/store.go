@@ -68,7 +68,9 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 				res.verdict = Unavailable
 			}
 		case refuses == nil:
-			c.Outcome, c.taken, c.hold = Allowed, store, asks[i].Held
+			if c.Outcome, c.taken = Allowed, store; asks[i].Held != nil {
+				c.hold = &Hold{of: asks[i].Held}
+			}
 		case refuses(asks[i].Decision):
 			c.Outcome, res.verdict = Refused, Limited
 		default:

@@ -133,6 +133,12 @@ func (e *Entry) Settle(uint64) (lost uint64) {
 	return 0
 }
 
+// Charge does nothing, since the places are all that a request has in flight: none of n is charged.
+func (e *Entry) Charge(n uint64) (lost uint64) { return n }
+
+// Taken returns how many places the request has, or had.
+func (e *Entry) Taken() uint64 { return e.n }
+
 // Release gives the places back, and reports whether it was this call that did.
 func (e *Entry) Release() bool {
 	first, send := e.settle()

@@ -115,9 +115,18 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	case actual < h.taken:
 		h.giveBack(h.taken - actual)
 	case actual > h.taken:
-		return h.quota.limiter.owe(&h.quota, h.key, actual-h.taken)
+		return h.Charge(actual - h.taken)
 	}
 	return 0
+}
+
+// Charge takes n tokens more from the key, whether they are there or not, as Settle does what exceeds the hold. lost is
+// that of Settle. A hold of nothing charges nothing.
+func (h *Hold) Charge(n uint64) (lost uint64) {
+	if n == 0 || h.quota.limiter == nil {
+		return 0
+	}
+	return h.quota.limiter.owe(&h.quota, h.key, n)
 }
 
 // Release gives back all that was taken, as Settle(0) does, and reports whether it was this call that settled the hold.

@@ -86,12 +86,15 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 			nothing := hold(t, b, "k", 0)
 			nothing.Settle(4)
 			becomes(t, b, "k", 54)
+			require.Zero(t, nothing.Charge(3))
+			require.Zero(t, new(redislimit.Hold).Charge(3))
+			becomes(t, b, "k", 57)
 			all := hold(t, b, "other", 1<<40)
 			require.EqualValues(t, 100, usedOf(t, b, "other"))
 			all.Settle(60)
 			becomes(t, b, "other", 60)
 			require.NoError(t, b.Settle(t.Context()))
-			require.EqualValues(t, 54, usedOf(t, b, "k"), "what was done twice counts once")
+			require.EqualValues(t, 57, usedOf(t, b, "k"), "what was done twice counts once")
 		})
 	}
 }

@@ -1,0 +1,120 @@
+package limits_test
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/limits"
+)
+
+// budget is a limit of 1000 tokens an hour, of which a request holds as many as it is.
+func budget(t testing.TB, o ...engine.Option) limits.Limit[int] {
+	return limits.Limit[int]{Name: "tokens", Key: limits.Everyone[int], Hold: true, Cost: func(n int) uint64 { return uint64(n) },
+		Limiter: testclock.New().Limiter(t, engine.FixedWindow(1000, time.Hour), o...)}
+}
+
+// held decides on a request and returns its hold.
+func held(t testing.TB, set *limits.Set[int], n int) *limits.Hold {
+	t.Helper()
+	res := set.Decide(context.Background(), n)
+	require.True(t, res.Allowed())
+	return limits.HoldFrom(res.Context(context.Background()), "tokens")
+}
+
+func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
+
+// TestARequestCostsItsLargestUsage, once, in whatever order and however often it is told.
+func TestARequestCostsItsLargestUsage(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		settle func(h *limits.Hold)
+		want   uint64 // what is left of 1000
+	}{
+		{"never settled", func(*limits.Hold) {}, 700},
+		{"less", func(h *limits.Hold) { h.Settle(100) }, 900},
+		{"nothing", func(h *limits.Hold) { h.Settle(0) }, 1000},
+		{"more", func(h *limits.Hold) { h.Settle(400) }, 600},
+		{"twice", func(h *limits.Hold) { h.Settle(100); h.Settle(100) }, 900},
+		{"less later", func(h *limits.Hold) { h.Settle(100); h.Settle(50) }, 900},
+		{"more later", func(h *limits.Hold) { h.Settle(100); h.Settle(150); h.Settle(120); h.Settle(350) }, 650},
+		{"released", func(h *limits.Hold) { h.Release(); h.Release() }, 1000},
+		{"released, then settled", func(h *limits.Hold) { h.Release(); h.Settle(20) }, 980},
+		{"settled, then released", func(h *limits.Hold) { h.Settle(20); h.Release() }, 980},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := budget(t)
+			set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+			require.NoError(t, err)
+			h := held(t, set, 300)
+			assert.EqualValues(t, 300, h.Taken())
+			c.settle(h)
+			assert.Equal(t, c.want, left(l.Limiter))
+			assert.EqualValues(t, 300, h.Taken())
+		})
+	}
+}
+
+// TestSettledAtOnce: of usages that are told concurrently the largest counts, and nothing else.
+func TestSettledAtOnce(t *testing.T) {
+	l := budget(t)
+	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+	require.NoError(t, err)
+	for i := range 50 {
+		l.Limiter.Reset(l.Limiter.KeyUint64(0))
+		h := held(t, set, 300)
+		var wg sync.WaitGroup
+		for j := range 8 {
+			wg.Go(func() {
+				if (i+j)%5 == 0 {
+					h.Release()
+				}
+				h.Settle(uint64(j * 60))
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1000-7*60, left(l.Limiter))
+	}
+}
+
+// TestWhatIsNotCharged is returned, also of a usage that comes later and of one that is no usage at all.
+func TestWhatIsNotCharged(t *testing.T) {
+	l := budget(t, engine.MaxDebt(2))
+	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+	require.NoError(t, err)
+	h := held(t, set, 300)
+	assert.Zero(t, h.Settle(1900))
+	assert.EqualValues(t, 400, h.Settle(2400))
+	assert.EqualValues(t, uint64(math.MaxUint64)-1-2400, h.Settle(math.MaxUint64))
+	assert.Zero(t, h.Settle(math.MaxUint64))
+}
+
+// TestARefundIsNotTheLastWord: where the outcome of a request gives its cost back, a usage that comes later is charged.
+func TestARefundIsNotTheLastWord(t *testing.T) {
+	l := budget(t)
+	l.Refund = func(_, outcome int) bool { return outcome == 1 }
+	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+	require.NoError(t, err)
+	res := set.Decide(context.Background(), 300)
+	h := limits.HoldFrom(res.Context(context.Background()), "tokens")
+	res.Finish(context.Background(), 300, 1)
+	assert.EqualValues(t, 1000, left(l.Limiter))
+	assert.False(t, h.Release())
+	h.Settle(70)
+	assert.EqualValues(t, 930, left(l.Limiter))
+}
+
+// TestAHoldOfNothing does nothing: where there is no such limit, or the limit is not for the request.
+func TestAHoldOfNothing(t *testing.T) {
+	h := limits.HoldFrom(context.Background(), "tokens")
+	assert.Zero(t, h.Settle(5))
+	assert.False(t, h.Release())
+	assert.Zero(t, h.Taken())
+}
