@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -22,6 +23,7 @@ import (
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name:     "caddylimit",
+		Promise:  promise(time.Second, nil),
 		InBubble: func(k *conformance.Case) bool { return !k.Stored && !k.Files },
 		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
 			s := &conforming{env: env}
@@ -135,7 +137,7 @@ func handler(c conformance.Config) (*caddylimit.Handler, error) {
 		h.Limits = append(h.Limits, made)
 	}
 	if c.Store != nil {
-		h.Store, h.OnLoss, h.Nodes = "redis://"+c.Store.Address(), string(c.OnLoss), c.Nodes
+		h.Store, h.OnLoss, h.Nodes, h.Timeout = "redis://"+c.Store.Address(), string(c.OnLoss), c.Nodes, caddy.Duration(c.Timeout())
 	}
 	return h, nil
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/weir-go/weir/grpclimit"
+	"github.com/weir-go/weir/grpclimit/internal/promisetest"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/internal/conformance/rpcfront"
 	"github.com/weir-go/weir/rpclimit"
@@ -26,7 +27,7 @@ import (
 // The cases in a store run in module redislimit.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
-		Name: "gRPC", Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
+		Name: "gRPC", Promise: promisetest.Promise(1, nil), Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
 		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
 			s := &conforming{env: env, limiters: conformance.Limiters{Env: env}}
 			if err := s.Reload(c); err != nil {

@@ -32,7 +32,7 @@ func (s *suite) bound(t *testing.T) {
 							return
 						}
 					}
-					if _, on := p.take("k", n); !on || !p.sleep(gap(random, l)) {
+					if _, on := p.take("k", n); !on || !p.sleep(p.gap(random, l)) {
 						return
 					}
 				}
@@ -45,7 +45,7 @@ func (s *suite) bound(t *testing.T) {
 }
 
 // gap returns how long a client is silent.
-func gap(random *rand.Rand, l Limit) time.Duration {
+func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	token := max(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))), 1)
 	full := int64(l.Per)
 	switch random.IntN(20) {
@@ -58,7 +58,7 @@ func gap(random *rand.Rand, l Limit) time.Duration {
 	case 13, 14:
 		return time.Duration(token + random.Int64N(3) - 1)
 	case 15, 16: // the end of a window that began now, or of an aligned one
-		if now := int64(now()); random.IntN(2) == 0 {
+		if now := int64(s.now()); random.IntN(2) == 0 {
 			full -= now % full
 		}
 		return max(time.Duration(full+random.Int64N(3)-1), 0)
@@ -85,7 +85,7 @@ func (s *suite) conforming(t *testing.T) {
 					if !p.conform(random, n) {
 						return
 					}
-					if random.IntN(3) == 0 && !p.sleep(gap(random, l)) {
+					if random.IntN(3) == 0 && !p.sleep(p.gap(random, l)) {
 						return
 					}
 				}
@@ -100,7 +100,7 @@ func (s *suite) conforming(t *testing.T) {
 // conform waits until the limit allows a request, asks sometimes meanwhile, and asks then.
 func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 	for range random.IntN(4) {
-		wait := p.model.Until("k", now(), uint64(n))
+		wait := p.model.Until("k", p.now(), uint64(n))
 		if wait == 0 {
 			break
 		}
@@ -111,7 +111,7 @@ func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 			return false
 		}
 	}
-	wait := p.model.Until("k", now(), uint64(n))
+	wait := p.model.Until("k", p.now(), uint64(n))
 	if wait > 0 {
 		wait += p.model.LateBy
 	}

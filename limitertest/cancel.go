@@ -35,7 +35,7 @@ func (s *suite) cancel(t *testing.T) {
 	}
 	s.canceling(t, "Wait", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
 		w, ok := limiter.(Waiter)
-		if ok = ok && refill(l, s.Promise) < s.span(l)/64; ok {
+		if ok = ok && !s.Outside && refill(l, s.Promise) < s.span(l)/64; ok {
 			s.wait(t, w, l)
 		}
 		return ok
@@ -109,7 +109,7 @@ const (
 func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
 	for i, order := range orders {
 		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)
-		model.Add(Event{At: now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
+		model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
 		var cancels []func()
 		for range 8 {
 			if _, cancel, ok := limiter.Reserve(key, 1); ok {
@@ -124,7 +124,7 @@ func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string
 				cancel()
 			}
 		}
-		want := model.Until("", now(), 1)
+		want := model.Until("", s.now(), 1)
 		wait, cancel, ok := limiter.Reserve(key, 1)
 		if !ok || wait > want+model.LateBy {
 			t.Fatalf("%v of %v: after %d reservations of a drained key were canceled (%s), the next has to wait for %v (%t), want %v",
@@ -149,18 +149,18 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 		}
 		var all []held
 		if got := s.drain(t, limiter, l, key); got > 0 {
-			all = append(all, held{event: Event{At: now(), N: int64(got), Allowed: true}})
+			all = append(all, held{event: Event{At: s.now(), N: int64(got), Allowed: true}})
 		}
 		for range 30 {
 			if i := random.IntN(max(len(all), 1)); random.IntN(3) == 0 && i > 0 {
-				if all[i].event.At > now() { // one whose turn has come is used
+				if all[i].event.At > s.now() { // one whose turn has come is used
 					all[i].cancel()
 					all = slices.Delete(all, i, i+1)
 				}
 			} else if wait, cancel, ok := limiter.Reserve(key, 1); ok {
-				all = append(all, held{Event{At: now() + wait, N: 1, Allowed: true}, cancel})
+				all = append(all, held{Event{At: s.now() + wait, N: 1, Allowed: true}, cancel})
 			}
-			time.Sleep(time.Duration(random.Int64N(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))) + 1)))
+			s.pass(time.Duration(random.Int64N(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))) + 1)))
 		}
 		log := make([]Event, 0, len(all))
 		for _, h := range all {
@@ -175,7 +175,7 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 // wait has eight waiters give up, and asks when the next one's turn is.
 func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	key, model := "wait", s.checker(l)
-	model.Add(Event{At: now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
+	model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for range 8 {
@@ -188,7 +188,7 @@ func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	synctest.Wait()
 	cancel()
 	all.Wait()
-	want, begin := model.Until("", now(), 1), time.Now()
+	want, begin := model.Until("", s.now(), 1), time.Now()
 	late, stop := context.WithTimeout(context.Background(), want+model.LateBy+max(want/8, 1))
 	defer stop()
 	if err := limiter.Wait(late, key, 1); err != nil || time.Since(begin) > want+model.LateBy {

@@ -61,7 +61,7 @@ func (s *suite) goBack(t *testing.T, l Limit) {
 		if !ok || l.Capacity(s.Promise) > 1000 {
 			return
 		}
-		model, begin := s.checker(l), time.Now()
+		model, begin := s.checker(l), time.Unix(0, int64(s.now()))
 		ask := func(ago time.Duration) {
 			defer func() {
 				if problem := recover(); problem != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,4 +83,37 @@ func TestCheckIsThatOfPackageCheck(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Excess)
 	_, err = Check(Limit{}, Bucket, nil)
 	assert.ErrorContains(t, err, "0 tokens")
+}
+
+// A movedBucket is a plain bucket by a clock that the test moves.
+type movedBucket struct {
+	TakeFunc
+	at atomic.Int64
+}
+
+func newMovedBucket(l Limit, round time.Duration) Limiter {
+	b, m := newBucket(l, ""), &movedBucket{}
+	m.at.Store(time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC).UnixNano())
+	m.TakeFunc = func(key string, n int64) Decision { return b.TakeAt(key, n, m.Now().Add(round-1).Truncate(round)) }
+	return m
+}
+
+func (m *movedBucket) Now() time.Time          { return time.Unix(0, m.at.Load()) }
+func (m *movedBucket) Advance(d time.Duration) { m.at.Add(int64(d)) }
+
+// TestClockedLimiters: a limiter that has a clock of its own is tested by that, outside of any bubble.
+func TestClockedLimiters(t *testing.T) {
+	if os.Getenv("LIMITERTEST_CLOCKED") != "" {
+		Test(t, Config{Outside: true, Keys: 500, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}},
+			New: func(_ testing.TB, l Limit) Limiter { return newMovedBucket(l, 1) }})
+		return
+	}
+	run := exec.Command(os.Args[0], "-test.run", "^TestClockedLimiters$", "-test.v")
+	run.Env = append(os.Environ(), "LIMITERTEST_CLOCKED=1")
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, name := range []string{"Burst", "Bound", "Conforming", "Keys", "Forget", "Costs", "Retry", "Clock", "Linear", "Leak"} {
+		assert.Contains(t, string(out), "PASS: TestClockedLimiters/"+name)
+	}
+	assert.Contains(t, string(out), "SKIP: TestClockedLimiters/Real")
 }

@@ -83,7 +83,7 @@ func (s *suite) retry(t *testing.T) {
 // retryOf drains keys at an instant and asks them again: it reports whether RetryAfter said anything.
 func (s *suite) retryOf(t *testing.T, l Limit, seed uint64) (said bool) {
 	limiter, random, model := s.open(t, l), s.random(seed), s.checker(l)
-	time.Sleep(time.Duration(random.Int64N(int64(max(min(l.Per, s.span(l)/16), 1)))))
+	s.pass(time.Duration(random.Int64N(int64(max(min(l.Per, s.span(l)/16), 1)))))
 	n := 1 + random.Int64N(s.most(l))
 	unit := max(s.RetryUnit, 1)
 	for i, sooner := range []func(time.Duration) time.Duration{
@@ -105,7 +105,7 @@ func (s *suite) retryOf(t *testing.T, l Limit, seed uint64) (said bool) {
 		if wait < 0 {
 			continue
 		}
-		time.Sleep(wait)
+		s.pass(wait)
 		if again := s.take(t, limiter, key, n); again.Allowed != (wait == d.RetryAfter) {
 			t.Fatalf("%v of %v: Take(%d) of a drained key was refused with a RetryAfter of %v; after %v it was %s", s.Promise, l, n,
 				d.RetryAfter, wait, map[bool]string{true: "admitted", false: "refused"}[again.Allowed])

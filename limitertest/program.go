@@ -55,7 +55,7 @@ func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 }
 
 func (p *program) start(t *testing.T) {
-	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), now()
+	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), p.now()
 }
 
 // take asks, and reports whether the program goes on: nothing wrong was seen so far.
@@ -64,7 +64,7 @@ func (p *program) take(key string, n int64) (admitted, on bool) {
 	if p.fault != 0 {
 		return false, false
 	}
-	at := now()
+	at := p.now()
 	d := p.suite.take(p.t, p.limiter, key, n)
 	p.steps = append(p.steps, step{at - p.begin, key, n})
 	e := Event{At: at, Key: key, N: n, Allowed: d.Allowed, Wait: d.Wait}
@@ -97,14 +97,14 @@ func (p *program) drain(key string) (on bool) {
 }
 
 // left returns how much fake time the program may still take.
-func (p *program) left() time.Duration { return max(p.span(p.limit)-(now()-p.begin), 0) }
+func (p *program) left() time.Duration { return max(p.span(p.limit)-(p.now()-p.begin), 0) }
 
 // sleep lets fake time pass, as far as there may be so much, and reports whether there may.
 func (p *program) sleep(d time.Duration) bool {
 	if d < 0 || d > p.left() {
 		return false
 	}
-	time.Sleep(d)
+	p.pass(d)
 	return true
 }
 
@@ -114,7 +114,7 @@ func (p *program) again(t *testing.T, steps []step) *program {
 	p.bubble(t, func(t *testing.T) {
 		q.start(t)
 		for _, s := range steps {
-			time.Sleep(s.at - (now() - q.begin))
+			q.pass(s.at - (q.now() - q.begin))
 			if _, on := q.take(s.key, s.n); !on {
 				return
 			}

@@ -16,8 +16,10 @@ import (
 // A suite is a limiter under test, and what was found out about it first.
 type suite struct {
 	Config
-	limits []Limit // those that New has a limiter for
-	costs  bool    // requests of more than one token are asked for
+	limits []Limit        // those that New has a limiter for
+	costs  bool           // requests of more than one token are asked for
+	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
+	own    ClockedLimiter // the limiter that was opened last, if it has a clock
 	// spans are how much fake time a bubble may take: a limiter's timers run for real in it.
 	spans map[Limit]time.Duration
 }
@@ -34,7 +36,7 @@ var alive struct {
 // newSuite finds out which limits there are, whether the limiter's time is the bubble's, and what fake time costs.
 func newSuite(t *testing.T, c Config) *suite {
 	t.Helper()
-	s := &suite{Config: c, spans: map[Limit]time.Duration{}}
+	s := &suite{Config: c, timed: !c.Outside, spans: map[Limit]time.Duration{}}
 	_, s.costs = c.Skip["Costs"]
 	s.costs = !s.costs
 	if s.Keys == 0 {
@@ -45,6 +47,9 @@ func newSuite(t *testing.T, c Config) *suite {
 		all = Limits()
 	}
 	if c.Outside {
+		s.timed = s.isClocked(t, all)
+	}
+	if !s.timed {
 		all = slices.DeleteFunc(slices.Clone(all), func(l Limit) bool { return l.Per < 24*time.Hour })
 	}
 	for _, l := range all {
@@ -66,10 +71,18 @@ func newSuite(t *testing.T, c Config) *suite {
 	if len(s.limits) == 0 {
 		t.Fatal("New has no limiter for any limit")
 	}
-	if !c.Outside {
+	if s.timed {
 		s.ownClock(t)
 	}
 	return s
+}
+
+// isClocked reports whether the first limiter that there is has a clock.
+func (s *suite) isClocked(t *testing.T, all []Limit) bool {
+	return slices.ContainsFunc(all, func(l Limit) bool {
+		_, has := s.open(t, l).(ClockedLimiter)
+		return has
+	})
 }
 
 // open returns a limiter, or nil if there is none for the limit.
@@ -79,6 +92,9 @@ func (s *suite) open(tb testing.TB, l Limit) Limiter {
 		alive.Lock()
 		defer alive.Unlock()
 		alive.limiters = append(alive.limiters, limiter)
+		if s.Outside {
+			s.own, _ = limiter.(ClockedLimiter)
+		}
 	}
 	return limiter
 }
@@ -155,16 +171,16 @@ func (s *suite) ownClock(t *testing.T) {
 	l := slices.MaxFunc(possible, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 	s.bubble(t, func(t *testing.T) {
 		limiter := s.open(t, l)
-		begin := time.Now()
+		begin := s.now()
 		for range l.Capacity(s.Promise) + 1 {
 			if d := s.take(t, limiter, "k", 1); !d.Allowed {
 				break
 			}
 		}
-		if s.Promise != LeakyQueue && !time.Now().Equal(begin) {
-			t.Fatalf("Take sleeps: the requests of a full key took %v", time.Since(begin))
+		if s.Promise != LeakyQueue && s.now() != begin {
+			t.Fatalf("Take sleeps: the requests of a full key took %v", s.now()-begin)
 		}
-		time.Sleep(2 * refill(l, s.Promise))
+		s.pass(2 * refill(l, s.Promise))
 		if d := s.take(t, limiter, "k", 1); !d.Allowed {
 			t.Fatalf("%v: nothing came back in twice the time that fills a key. Either nothing ever does, or the "+
 				"limiter's time is not that of package time: then set Config.Outside", l)
@@ -241,4 +257,18 @@ func (s *suite) slow() Limit {
 }
 
 // now returns the time as events have it.
-func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
+func (s *suite) now() time.Duration {
+	if s.own != nil {
+		return time.Duration(s.own.Now().UnixNano())
+	}
+	return time.Duration(time.Now().UnixNano())
+}
+
+// pass lets time pass: that of the bubble, or that of the limiter's clock.
+func (s *suite) pass(d time.Duration) {
+	if s.own != nil {
+		s.own.Advance(max(d, 0))
+		return
+	}
+	time.Sleep(d)
+}

@@ -17,6 +17,11 @@ func TestConformance(t *testing.T) {
 	for _, front := range []conformance.Front{
 		httpfront.Front(source), rpcfront.Direct("gRPC", source), rpcfront.Direct("Connect", source),
 	} {
+		unit := time.Duration(1)
+		if front.Name == "httplimit" {
+			unit = time.Second // of Retry-After
+		}
+		front.Promise, front.Runs = promise(unit, nil), func(k *conformance.Case) bool { return k.Stored }
 		t.Run(front.Name, func(t *testing.T) { conformance.Run(t, front) })
 	}
 }
@@ -25,7 +30,7 @@ func TestConformance(t *testing.T) {
 func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
 	ctx, cancel := context.WithTimeout(env.T.Context(), 5*time.Second)
 	defer cancel()
-	options := []redislimit.ClientOption{redislimit.Timeout(500 * time.Millisecond)}
+	options := []redislimit.ClientOption{redislimit.Timeout(c.Timeout())}
 	if c.OnLoss != conformance.Closed {
 		options = append(options, redislimit.JoinLater())
 	}

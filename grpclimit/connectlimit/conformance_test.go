@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/weir-go/weir/grpclimit/connectlimit"
+	"github.com/weir-go/weir/grpclimit/internal/promisetest"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/internal/conformance/overhttp"
 	"github.com/weir-go/weir/internal/conformance/rpcfront"
@@ -21,7 +22,7 @@ import (
 // The cases in a store run in module redislimit.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{
-		Name: "Connect", Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
+		Name: "Connect", Promise: promisetest.Promise(1, nil), Runs: rpcfront.Runs, InBubble: rpcfront.InBubble,
 		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
 			s := &conforming{env: env, limiters: conformance.Limiters{Env: env}}
 			if err := s.Reload(c); err != nil {

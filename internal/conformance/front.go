@@ -24,6 +24,8 @@ type Front struct {
 	Runs func(*Case) bool
 	// Start starts a front that limits requests as the config says.
 	Start func(*Env, Config) (Server, error)
+	// Promise runs the cases of promises. A nil Promise fails them.
+	Promise PromiseFunc
 
 	store func() *Store // for a front that uses none
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -131,9 +132,13 @@ type Config struct {
 	Limits []Limit
 	Store  *Store // where limits that are Stored are kept
 	OnLoss Loss
-	Nodes  int    // how many share the store
-	Dir    string // where all limits are kept for several processes of this machine; "" means in memory
+	Answer time.Duration // within which the store answers, or is lost; 500 ms if it is 0
+	Nodes  int           // how many share the store
+	Dir    string        // where all limits are kept for several processes of this machine; "" means in memory
 }
+
+// Timeout returns how long a front waits for the store.
+func (c Config) Timeout() time.Duration { return cmp.Or(c.Answer, 500*time.Millisecond) }
 
 // An Outcome is how a request ends.
 type Outcome string

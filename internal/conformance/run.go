@@ -20,6 +20,7 @@ type Case struct {
 	Waits   bool   // requests wait, so that simulated time is needed
 	Stored  bool   // needs a store, whose clock is the real one
 	Files   bool   // needs a folder that several servers share
+	Promise bool   // is run by Front.Promise, instead of Run
 	Run     func(*C)
 }
 
@@ -38,7 +39,11 @@ func Run(t *testing.T, f Front) {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
-			if message := known[k.Name].judge(f.run(t, k)); message != "" {
+			run := f.run
+			if k.Promise {
+				run = f.promise
+			}
+			if message := known[k.Name].judge(run(t, k)); message != "" {
 				t.Error(message)
 			}
 		})
@@ -47,15 +52,25 @@ func Run(t *testing.T, f Front) {
 
 // run runs a case. It returns nil if the front does what the case expects.
 func (f Front) run(t *testing.T, k *Case) (err error) {
-	if f.InBubble != nil && f.InBubble(k) {
-		synctest.Test(t, func(t *testing.T) { err = f.attempt(&Env{T: t, Case: k}) })
+	if f.simulates(k) {
+		synctest.Test(t, func(t *testing.T) { err = f.attempt(f.newEnv(t, k)) })
 		return err
 	}
-	return f.attempt(&Env{T: t, Case: k, clock: testclock.New()})
+	return f.attempt(f.newEnv(t, k))
+}
+
+func (f Front) simulates(k *Case) bool { return f.InBubble != nil && f.InBubble(k) }
+
+// newEnv returns an Env with a clock that the suite moves, or for a case in simulated time without one.
+func (f Front) newEnv(t *testing.T, k *Case) *Env {
+	env := &Env{T: t, Case: k, calls: map[string]*Call{}}
+	if !f.simulates(k) {
+		env.clock = testclock.New()
+	}
+	return env
 }
 
 func (f Front) attempt(env *Env) (err error) {
-	env.calls = map[string]*Call{}
 	c := &C{env: env, front: f}
 	defer c.close()
 	defer func() {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
+	"github.com/weir-go/weir/cmd/internal/promisetest"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/redislimit"
@@ -28,7 +29,7 @@ import (
 // filter does: it sends a descriptor for each limit of a request, lets the request through or not, and gives hits back
 // when it has ended (apply_on_stream_done).
 func TestConformance(t *testing.T) {
-	conformance.Run(t, conformance.Front{Name: "weir-envoy", Start: startFilter})
+	conformance.Run(t, conformance.Front{Name: "weir-envoy", Promise: promisetest.Promise(time.Second, nil), Start: startFilter})
 }
 
 // A filter is Envoy's.
@@ -53,7 +54,7 @@ func startFilter(env *conformance.Env, c conformance.Config) (conformance.Server
 	if c.Store != nil {
 		o.Clock = nil
 		o.OnLoss, o.Replicas = losses[c.OnLoss], c.Nodes
-		options := []redislimit.ClientOption{redislimit.Timeout(500 * time.Millisecond)}
+		options := []redislimit.ClientOption{redislimit.Timeout(c.Timeout())}
 		if o.OnLoss != Closed {
 			options = append(options, redislimit.JoinLater())
 		}

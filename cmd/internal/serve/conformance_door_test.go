@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/promisetest"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
@@ -25,7 +26,7 @@ import (
 // TestRedisDoorConformance runs the cases against the listener for clients of Redis. Limits come with commands, so the
 // client here is what a program is that asks before it serves a request, and settles or refunds afterwards.
 func TestRedisDoorConformance(t *testing.T) {
-	conformance.Run(t, conformance.Front{Name: "Redis door", Start: startDoor})
+	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor})
 }
 
 // asking is a program that limits by a door.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/promisetest"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
@@ -32,7 +33,11 @@ func TestConformance(t *testing.T) {
 	}()
 	defer close(outside)
 	conformance.Run(t, conformance.Front{
-		Name: "weir serve", InBubble: func(k *conformance.Case) bool { return k.Waits },
+		Name: "weir serve",
+		Promise: promisetest.Promise(time.Second, map[string]string{
+			"Costs": "clients may write the cost, so it is 1 at least and the largest that the rule names at most",
+		}),
+		InBubble: func(k *conformance.Case) bool { return k.Waits },
 		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
 			s := &conforming{env: env, path: filepath.Join(env.T.TempDir(), "weir.yaml"), do: func(f func()) { f() }}
 			if env.InBubble() {
@@ -153,7 +158,8 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)
 	if c.Store != nil {
-		fmt.Fprintf(&b, "store: {url: \"redis://%s\", timeout: 500ms, nodes: %d, on_loss: %s}\nserver: {shutdown_timeout: 1s}\n", c.Store.Address(), c.Nodes, c.OnLoss)
+		fmt.Fprintf(&b, "store: {url: \"redis://%s\", timeout: %v, nodes: %d, on_loss: %s}\nserver: {shutdown_timeout: 1s}\n",
+			c.Store.Address(), c.Timeout(), c.Nodes, c.OnLoss)
 	}
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "state: %q\n", c.Dir)

@@ -18,7 +18,7 @@ func Front(source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name:     "httplimit",
 		InBubble: func(k *conformance.Case) bool { return !k.Stored && !k.Files },
-		Runs:     func(k *conformance.Case) bool { return k.Stored == (source != nil) },
+		Runs:     func(k *conformance.Case) bool { return k.Stored == (source != nil) && !k.Promise },
 		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
 			s := &server{env: env, limiters: conformance.Limiters{Env: env, Source: source}}
 			if err := s.Reload(c); err != nil {

@@ -18,7 +18,7 @@ import (
 func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name: name, InBubble: InBubble,
-		Runs: func(k *conformance.Case) bool { return k.Stored == (source != nil) },
+		Runs: func(k *conformance.Case) bool { return k.Stored == (source != nil) && !k.Promise },
 		Start: func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
 			s := &direct{env: env, limiters: conformance.Limiters{Env: env, Source: source}}
 			return s, s.Reload(c)

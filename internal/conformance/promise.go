@@ -1,0 +1,123 @@
+package conformance
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// promises are the cases in which package limitertest looks for any request that should have been decided otherwise.
+// This module does not require limitertest: a front's own test runs it, by [Front.Promise].
+var promises = []*Case{
+	{Name: "promise/bucket", Promise: true,
+		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},
+	{Name: "promise/stored", Promise: true, Stored: true, Expects: "the same, of a limit in a store"},
+}
+
+// A Subject is a front with one token bucket for each user, which is asked for any key and cost.
+type Subject struct {
+	env    *Env
+	server Server
+
+	mu   sync.Mutex
+	sent int
+}
+
+// Subjects are what a case of promises is about.
+type Subjects struct {
+	// Open starts one, which tb ends.
+	Open func(tb testing.TB, n Numbers) *Subject
+	// InBubble says that their time is that of the bubble in which they are started.
+	InBubble bool
+	// Stored says that their time is that of a store.
+	Stored bool
+}
+
+// A PromiseFunc holds subjects against package limitertest.
+type PromiseFunc func(*testing.T, Subjects)
+
+// promise runs a case of promises.
+func (f Front) promise(t *testing.T, k *Case) error {
+	if f.Promise == nil {
+		return errors.New("the front is not held against package limitertest")
+	}
+	if err := f.starts(t, k); err != nil {
+		return err
+	}
+	f.Promise(t, Subjects{
+		Open:     func(tb testing.TB, n Numbers) *Subject { return f.subject(tb, k, n) },
+		InBubble: f.simulates(k), Stored: k.Stored,
+	})
+	return nil
+}
+
+// starts returns an error if the front cannot have such a limit.
+func (f Front) starts(t *testing.T, k *Case) error {
+	server, err := f.Start(f.newEnv(t, k), promised(t, k, hourly(1)))
+	if err == nil {
+		server.Close()
+	}
+	return err
+}
+
+// promised returns the configuration of a subject.
+func promised(t *testing.T, k *Case, n Numbers) Config {
+	c := Config{Limits: []Limit{{Name: "a", Key: User, Numbers: n, Cost: true, MaxKeys: 1 << 14, Stored: k.Stored}}}
+	if k.Stored {
+		c.Store, c.OnLoss, c.Nodes = startStore(t), Closed, 1
+		c.Answer = 10 * time.Second // the most that a front takes: the machine may be busy
+	}
+	return c
+}
+
+func (f Front) subject(tb testing.TB, k *Case, n Numbers) *Subject {
+	tb.Helper()
+	t, ok := tb.(*testing.T)
+	if !ok {
+		tb.Fatalf("a subject for %T", tb)
+	}
+	env := f.newEnv(t, k)
+	server, err := f.Start(env, promised(t, k, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return &Subject{env: env, server: server}
+}
+
+// Ask sends a request. A refusal that says no time to come back has a negative one. The user is the key in hexadecimal
+// digits, so that it may have any bytes.
+func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration) {
+	call := &Call{arrive: func() {}, let: make(chan struct{})}
+	close(call.let)
+	s.mu.Lock()
+	s.sent++
+	id := fmt.Sprintf("asked-%d", s.sent)
+	s.mu.Unlock()
+	call.request = Request{Client: "192.0.2.1", Path: "/", User: "k" + hex.EncodeToString([]byte(key)), Cost: cost, Free: cost == 0,
+		Ends: Good, ID: id}
+	s.env.mu.Lock()
+	s.env.calls[id] = call
+	s.env.mu.Unlock()
+	a := s.server.Send(context.Background(), call.request)
+	s.env.mu.Lock()
+	delete(s.env.calls, id)
+	s.env.mu.Unlock()
+	if a.Err != nil || a.Failed {
+		panic(fmt.Sprintf("no decision: %+v", a))
+	}
+	if !a.Admitted && a.RetryAfter == 0 {
+		a.RetryAfter = -1
+	}
+	return a.Admitted, a.RetryAfter
+}
+
+// Now reads the clock of a limit that is in no bubble and no store.
+func (s *Subject) Now() time.Time { return s.env.clock.Now() }
+
+// Advance moves that clock.
+func (s *Subject) Advance(d time.Duration) { s.env.clock.Advance(d) }
