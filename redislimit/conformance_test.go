@@ -15,7 +15,7 @@ import (
 // TestConformance runs the cases whose limits are in a store, for the fronts whose modules require none.
 func TestConformance(t *testing.T) {
 	for _, front := range []conformance.Front{
-		httpfront.Front(source), rpcfront.Direct("gRPC", source), rpcfront.Direct("Connect", source),
+		httpfront.Front(inStore), rpcfront.Direct("gRPC", inStore), rpcfront.Direct("Connect", inStore),
 	} {
 		unit := time.Duration(1)
 		if front.Name == "httplimit" {
@@ -26,8 +26,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// inStore is source.
+func inStore(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
+	return source(env, c, l)
+}
+
 // source returns a limit in the store of a case. It lasts as long as the case.
-func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
+func source(env *conformance.Env, c conformance.Config, l conformance.Limit, more ...redislimit.Option) (limits.Source, error) {
 	ctx, cancel := context.WithTimeout(env.T.Context(), 5*time.Second)
 	defer cancel()
 	options := []redislimit.ClientOption{redislimit.Timeout(c.Timeout())}
@@ -41,8 +46,8 @@ func source(env *conformance.Env, c conformance.Config, l conformance.Limit) (li
 	policy := map[conformance.Loss]redislimit.FailurePolicy{
 		conformance.Share: redislimit.FailShare, conformance.Open: redislimit.FailOpen, conformance.Closed: redislimit.FailClosed,
 	}[c.OnLoss]
-	limiter, err := redislimit.New(client, l.Name, l.Own(), redislimit.Nodes(c.Nodes), redislimit.OnLoss(policy),
-		redislimit.MaxKeys(l.Room()), redislimit.Tiers(l.Policies()[1:]...))
+	limiter, err := redislimit.New(client, l.Name, l.Own(), append(more, redislimit.Nodes(c.Nodes), redislimit.OnLoss(policy),
+		redislimit.MaxKeys(l.Room()), redislimit.Tiers(l.Policies()[1:]...))...)
 	if err != nil {
 		_ = client.Close()
 		return nil, err

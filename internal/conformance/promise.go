@@ -74,14 +74,34 @@ func promised(t *testing.T, k *Case, n Numbers) Config {
 	return c
 }
 
+// Nodes starts nodes that share a limit in a store.
+func (f Front) Nodes(tb testing.TB, n Numbers, nodes int) (all []*Subject) {
+	tb.Helper()
+	t, ok := tb.(*testing.T)
+	if !ok {
+		tb.Fatalf("nodes for %T", tb)
+	}
+	k := &Case{Name: "promise/nodes", Promise: true, Stored: true}
+	config := promised(t, k, n)
+	for config.Nodes = nodes; len(all) < nodes; {
+		all = append(all, f.start(t, k, config))
+	}
+	return all
+}
+
 func (f Front) subject(tb testing.TB, k *Case, n Numbers) *Subject {
 	tb.Helper()
 	t, ok := tb.(*testing.T)
 	if !ok {
 		tb.Fatalf("a subject for %T", tb)
 	}
+	return f.start(t, k, promised(t, k, n))
+}
+
+func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
+	t.Helper()
 	env := f.newEnv(t, k)
-	server, err := f.Start(env, promised(t, k, n))
+	server, err := f.Start(env, c)
 	if err != nil {
 		t.Fatal(err)
 	}
