@@ -21,3 +21,13 @@ type Word = atomic.Uint64
 
 // Int64 is a word that holds a number with a sign, such as a time. It is loaded and stored.
 type Int64 = atomic.Int64
+
+// operations has every operation of the names above. A package that imports this one, and not sync/atomic, gets from
+// the compiler only the bodies that are used here: without them it would call a function for each operation.
+var _ = operations
+
+func operations(w *Word, i *Int64) {
+	w.Store(w.Load() + w.Swap(0))
+	w.CompareAndSwap(w.Add(1), 0)
+	i.Store(i.Load())
+}
