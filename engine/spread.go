@@ -134,10 +134,9 @@ func (s *Spread) requireMade() {
 
 // Allow takes one token and reports whether there was one. It reads the clock only if the processor holds none.
 func (s *Spread) Allow() bool {
-	cell := procid.Current()
-	admitted := s.bucket.Spend(cell, 1) || s.bucket.Take(cell, 1).Admitted
-	runtime.KeepAlive(s)
-	return admitted
+	cell := procid.Pin()
+	procid.Unpin()
+	return s.bucket.Spend(cell) || s.bucket.Take(cell, 1).Admitted
 }
 
 // Take takes n tokens, all or none, and returns the decision. What an admission says of the bucket, Remaining and
@@ -145,36 +144,35 @@ func (s *Spread) Allow() bool {
 // exact, as that of a Limiter is. n = 0 takes nothing and is always allowed; n above the limit is never allowed (see
 // [Never]).
 func (s *Spread) Take(n uint64) (d Decision) {
-	s.take(&d, n)
+	if n == 0 {
+		return s.Peek(0)
+	}
+	o := s.take(n)
+	d.says(&o, n)
 	return d
 }
 
-// take is Take into d, and returns what it rests on.
-func (s *Spread) take(d *Decision, n uint64) spread.Outcome {
-	if n == 0 {
-		*d = s.Peek(0)
-		return spread.Outcome{}
-	}
-	cell := procid.Current()
-	o := s.bucket.SpendAt(cell, n, s.clock.nanos())
-	if !o.Admitted {
+// take is Take of a token or more.
+func (s *Spread) take(n uint64) (o spread.Outcome) {
+	cell := procid.Pin()
+	procid.Unpin()
+	if o = s.bucket.SpendAt(cell, n, s.clock.nanos()); !o.Admitted {
 		o = s.bucket.Take(cell, n)
 	}
 	runtime.KeepAlive(s)
-	d.says(&o, n)
 	return o
 }
 
 // says puts an outcome into the terms of a caller that asked for n tokens.
 func (d *Decision) says(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
-	asked := min(n, limit)
-	if o.Admitted {
-		asked = 0
-	}
-	answer(d, 0, limit, o.Terms.Bucket.Status(o.State.Record(), o.Nanos, o.Terms.Quota.Demand(asked)), o.Admitted)
-	if n > limit {
+	d.Allowed, d.Limit, d.RetryAfter = o.Admitted, limit, 0
+	d.Remaining, d.ResetAfter = o.Left()
+	switch {
+	case n > limit:
 		d.RetryAfter = Never
+	case !o.Admitted:
+		d.RetryAfter = o.Retry(n)
 	}
 }
 
@@ -198,11 +196,22 @@ func (s *Spread) Owed() uint64 {
 // the cost less rate * the time since. So it gives nothing for a request that took longer than its tokens do, which at
 // high rates is soon. After a change of the policy it gives nothing.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
-	if o := s.take(&d, n); o.Admitted {
+	s.takeReceipt(&d, &r, n)
+	return
+}
+
+// takeReceipt is TakeReceipt into d and r, which is zero. The receipt is written first, as by [Limiter.takeReceipt].
+func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
+	if n == 0 {
+		*d = s.Peek(0)
+		return
+	}
+	o := s.take(n)
+	if o.Admitted {
 		r.spread, r.terms, r.hash = s, o.Terms, uint64(o.Nanos)
 		r.of.EnterNone(n, shard.Quota{})
 	}
-	return d, r
+	d.says(&o, n)
 }
 
 // Charge takes n tokens for what has happened, whether they are there or not, up to [MaxDebt]: without that option 10

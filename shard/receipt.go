@@ -78,7 +78,7 @@ func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 }
 
 // EnterNone makes r one of no take, that stands for n tokens which are in no record.
-func (r *Receipt) EnterNone(n uint64, q Quota) { *r = Receipt{n: n, quota: q} }
+func (r *Receipt) EnterNone(n uint64, q Quota) { r.plan, r.n, r.quota = nil, n, q }
 
 // IsKnown reports whether the receipt identifies a take.
 func (r *Receipt) IsKnown() bool { return r.plan != nil }

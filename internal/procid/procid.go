@@ -5,18 +5,17 @@ package procid
 
 import _ "unsafe" // for go:linkname
 
-// The runtime keeps these two for the packages that have come to use them: go.dev/issue/67401.
+// The runtime keeps these two for the packages that have come to use them: go.dev/issue/67401. A caller that calls both
+// itself pays two calls; a function around them would be a third.
 
-//go:linkname procPin runtime.procPin
-func procPin() int
+// Pin returns the number of the processor, from 0 to GOMAXPROCS-1, and keeps the goroutine there until it calls Unpin,
+// which it does at once. Then the number is a hint: the goroutine may run on another one by the time that the caller
+// uses it. The two take a nanosecond or two and are the same on every architecture.
+//
+//go:linkname Pin runtime.procPin
+func Pin() int
 
-//go:linkname procUnpin runtime.procUnpin
-func procUnpin()
-
-// Current returns the number of the processor, from 0 to GOMAXPROCS-1. It is a hint: the goroutine may run on another
-// one by the time that the caller uses it. It takes some nanoseconds and is the same on every architecture.
-func Current() int {
-	id := procPin()
-	procUnpin()
-	return id
-}
+// Unpin ends what Pin began.
+//
+//go:linkname Unpin runtime.procUnpin
+func Unpin()

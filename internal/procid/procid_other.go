@@ -5,5 +5,8 @@ package procid
 
 import "math/rand/v2"
 
-// Current returns a random number: this compiler has no processor's.
-func Current() int { return int(rand.Uint32() >> 1) }
+// Pin returns a random number: this compiler has no processor's.
+func Pin() int { return int(rand.Uint32() >> 1) }
+
+// Unpin ends what Pin began.
+func Unpin() {}

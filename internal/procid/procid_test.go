@@ -9,7 +9,7 @@ import (
 )
 
 // Goroutines that run at the same time are on different processors, and none has a number above them.
-func TestCurrent(t *testing.T) {
+func TestPin(t *testing.T) {
 	n := runtime.GOMAXPROCS(0)
 	seen := make([]bool, n)
 	var mu sync.Mutex
@@ -18,7 +18,8 @@ func TestCurrent(t *testing.T) {
 	for range n {
 		all.Go(func() {
 			for more := true; more; {
-				id := Current()
+				id := Pin()
+				Unpin()
 				mu.Lock()
 				if !assert.Less(t, id, n) || !assert.GreaterOrEqual(t, id, 0) {
 					missing = 0

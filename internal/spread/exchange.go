@@ -62,9 +62,10 @@ func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token
 // after returns the time at which the bucket is full when so many tokens are taken out of it, which may owe the limit.
 func (v view) after(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
-	full, _ := v.terms.Bucket.Take(owing(v.now, v.owed).Record(), v.now, atomicbucket.Demand{Cost: tokens * q.Token, Limit: limit, Token: q.Token})
+	now := v.now()
+	full, _ := v.terms.Bucket.Take(owing(now, v.owed).Record(), now, atomicbucket.Demand{Cost: tokens * q.Token, Limit: limit, Token: q.Token})
 	return full
 }
 
 // less returns the time at which the bucket is full when it owes so many ticks less.
-func (v view) less(ticks uint64) uint64 { return v.now + v.owed - min(v.owed, ticks) }
+func (v view) less(ticks uint64) uint64 { return v.now() + v.owed - min(v.owed, ticks) }

@@ -19,8 +19,11 @@ const (
 
 // mutants are the bucket with one of its rules broken.
 var mutants = []mutant{
-	{"S1", "a spending does not compare", "two draws of one cell", "U2", []edit{
-		{takeGo, "if w.CompareAndSwap(uint64(c), uint64(c.spent(n))) {\n\t\t\treturn true", "if w.Store(uint64(c.spent(n))); true {\n\t\t\treturn true"},
+	{"S1", "a spending of one token does not compare", "two draws of one cell", "U2", []edit{
+		{takeGo, "\treturn c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))", "\tif c.pays(1) {\n\t\tw.Store(uint64(c.spent(1)))\n\t}\n\treturn c.pays(1)"},
+	}},
+	{"S1", "a spending of several does not compare", "two spendings of two tokens", "U2", []edit{
+		{takeGo, "if h.word.CompareAndSwap(uint64(c), uint64(c.spent(n))) {\n\t\t\treturn b.outcome", "if h.word.Store(uint64(c.spent(n))); true {\n\t\t\treturn b.outcome"},
 	}},
 	{"S1", "what is drawn is spent before it is charged", "a draw beside a taker of the same cell", "U2", []edit{
 		{cellGo, "return c.kind() == ready && n <= c.tokens()", "return n <= c.tokens()"},
@@ -118,10 +121,10 @@ var mutants = []mutant{
 	}},
 
 	{"S9", "a bucket that has rested is not woken", "two takers after a long rest", "U3", []edit{
-		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now))) { // S9", "\t\tif true {\n\t\t\treturn v\n\t\t} else {"},
+		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now()))) { // S9", "\t\tif true {\n\t\t\treturn v\n\t\t} else {"},
 	}},
 	{"S9", "a bucket that has rested seems to be awake before it is", "two takers after a long rest", "U3", []edit{
-		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now))) { // S9\n\t\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t\t}", "\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t\tb.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now)))"},
+		{bucketGo, "\t\tif b.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now()))) { // S9\n\t\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t\t}", "\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos))\n\t\tb.shared.CompareAndSwap(uint64(v.state), uint64(v.state.next(v.now())))"},
 	}},
 	{"S9", "a bucket is changed before at says so", "a change that at does not say beside a rest", "U1", []edit{
 		{bucketGo, "\tif at := int64(b.at.Load()); v.nanos-at > v.terms.quarter/4 {\n\t\tb.at.CompareAndSwap(uint64(at), uint64(v.nanos)) // S9\n\t}\n\treturn b.shared.CompareAndSwap(uint64(v.state), uint64(to))",

@@ -122,6 +122,7 @@ var scenarios = []scenario{
 	{name: "two large takers beside an owner", burst: 10, before: bothHold, threads: together(takes(0, 2), takes(1, 3), here), large: true},
 	{name: "a large taker gives its own cell back first", burst: 32, before: times(5, here),
 		threads: [][]call{{takes(0, 2), takes(0, 2)}, {there}}},
+	{name: "two spendings of two tokens", burst: 32, before: times(5, here), threads: together(takes(0, 2), takes(0, 2))},
 	{name: "a large taker beside a draw", burst: 10, before: bothDraw, threads: [][]call{times(2, here), {takes(1, 5)}}},
 	{name: "more than the limit", burst: 6, before: holds, threads: together(takes(1, 7), here)},
 

@@ -196,7 +196,12 @@ func (w *world) do(th *thread, c call) {
 	b := w.bucket
 	switch c.verb {
 	case take:
-		admitted := b.Spend(c.cell, c.n)
+		var admitted bool
+		if c.n == 1 {
+			admitted = b.Spend(c.cell)
+		} else {
+			admitted = b.SpendAt(c.cell, c.n, w.now).Admitted
+		}
 		if !admitted {
 			admitted = b.Take(c.cell, c.n).Admitted
 		}

@@ -1,22 +1,15 @@
 package spread
 
-// Spend takes n tokens, at least 1, from a cell, and reports whether they were there. If not, [Bucket.Take] takes
-// them. It touches no word but the cell's.
-func (b *Bucket) Spend(i int, n uint64) bool {
+// Spend takes a token from a cell, and reports whether it was there, and no other call had the cell at the moment. If
+// not, [Bucket.Take] takes it. It touches no word but the cell's, and is small enough to be compiled into its caller.
+func (b *Bucket) Spend(i int) bool {
 	w := &b.cells[i&b.mask].word
-	for {
-		c := cell(w.Load())
-		if !c.pays(n) {
-			return false
-		}
-		if w.CompareAndSwap(uint64(c), uint64(c.spent(n))) {
-			return true
-		}
-	}
+	c := cell(w.Load())
+	return c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))
 }
 
-// SpendAt is [Bucket.Spend] at a time of the clock, with an outcome. What that says of the bucket was so [Ahead] ago
-// or later, and leaves out what other cells hold. If the tokens were not there, it is not Admitted.
+// SpendAt takes n tokens, at least 1, from a cell at a time of the clock. What the outcome says of the bucket was so
+// [Ahead] ago or later, and leaves out what other cells hold. If the tokens were not there, it is not Admitted.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {
@@ -43,9 +36,8 @@ func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 		h.met.Store(nanos)
 	}
 	t := b.terms[s.plan()].Load()
-	now := t.Bucket.Ticks(nanos)
-	owed := s.debt(now)
-	return Outcome{true, t, owing(now, owed-min(owed, left*t.Quota.Token)), nanos}
+	owed := s.debt(t.Bucket.Ticks(nanos))
+	return Outcome{true, t, owed - min(owed, left*t.Quota.Token), nanos}
 }
 
 // Take takes n tokens, at least 1, all or none, for a call that runs beside a cell: from the cell, from the bucket, or
@@ -100,12 +92,12 @@ func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool
 		if c.kind() == drawing {
 			h.word.CompareAndSwap(uint64(c), uint64(c.emptied())) // S3
 		}
-		return v.admits(full-v.now, 0), true
+		return v.admits(full-v.now(), 0), true
 	case c.tokens() > 0: // less than n
 		b.giveBack(v, who, c)
 		return o, false
 	}
-	return v.admits(v.after(tokens, v.limit())-v.now, tokens-n), b.draw(v, who, c, tokens, n)
+	return v.admits(v.after(tokens, v.limit())-v.now(), tokens-n), b.draw(v, who, c, tokens, n)
 }
 
 // gather looks for n tokens in all cells, when the bucket has fewer. Those of one cell are spent there. Those of
@@ -145,7 +137,7 @@ func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 // admits returns the outcome of a request that left the bucket with such a debt and the caller's cell with so many
 // tokens.
 func (v view) admits(owed, left uint64) Outcome {
-	return Outcome{true, v.terms, owing(v.now, owed-min(owed, left*v.terms.Quota.Token)), v.nanos}
+	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }
 
 // refuses returns the outcome of a request that was refused while cells had so many tokens.

@@ -31,8 +31,7 @@ func (b *Bucket) Peek(n uint64) Outcome {
 // Owed returns how many tokens were taken and have not come back, rounded up. What cells hold is not among them.
 func (b *Bucket) Owed() uint64 {
 	o := b.Peek(1)
-	ticks := state(o.State.Payload()).debt(o.Terms.Bucket.Ticks(o.Nanos))
-	return (ticks + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
+	return (o.Owed + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
 }
 
 // Charge takes n tokens, whether they are there or not, up to the bound of the terms, and returns how many it took.
@@ -46,7 +45,7 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 		}
 		full := v.after(charged, math.MaxUint64)
 		if b.change(v, v.state.next(full)) {
-			return charged, v.admits(full-v.now, 0)
+			return charged, v.admits(full-v.now(), 0)
 		}
 	}
 }
@@ -59,7 +58,7 @@ func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 		if v.terms != of {
 			return
 		}
-		cost, passed := n*of.Quota.Token, v.now-min(v.now, of.Bucket.Ticks(nanos))
+		cost, passed := n*of.Quota.Token, v.now()-min(v.now(), of.Bucket.Ticks(nanos))
 		if passed >= cost {
 			return
 		}
@@ -73,7 +72,7 @@ func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 func (b *Bucket) Reset() {
 	for {
 		v := b.look()
-		if b.change(v, v.state.next(v.now)) {
+		if b.change(v, v.state.next(v.now())) {
 			return
 		}
 	}
@@ -89,7 +88,7 @@ func (b *Bucket) Replace(t *Terms) {
 		v := b.look()
 		c := atomicbucket.Change{Before: v.terms.Quota.Token, After: t.Quota.Token}
 		now := t.Bucket.Ticks(v.nanos)
-		owed := t.Bucket.Convert(v.terms.Bucket, owing(v.now, v.owed), v.nanos, c) - now
+		owed := t.Bucket.Convert(v.terms.Bucket, owing(v.now(), v.owed), v.nanos, c) - now
 		if b.change(v, v.state.next(now+min(owed, t.debt)).under(plan)) {
 			break
 		}
