@@ -87,14 +87,14 @@ func BenchmarkObserve(b *testing.B) {
 		{"of=1/1000", []engine.Option{engine.Observe(ignore{}, 1000)}},
 		{"of=all", []engine.Option{engine.Observe(ignore{}, 1)}},
 	} {
-		l := limiter(b, engine.TokenBucket(engine.PerHour(1), 1), o.options...)
+		l := limiter(b, engine.TokenBucket(engine.Per(1, time.Hour), 1), o.options...)
 		b.Run(o.name, func(b *testing.B) { compare(b, find(b, "denied-1k"), 1, l) })
 	}
 }
 
 // BenchmarkSweep is one pass over a table of a million keys that are in use.
 func BenchmarkSweep(b *testing.B) {
-	l := limiter(b, engine.TokenBucket(engine.PerHour(1), 1))
+	l := limiter(b, engine.TokenBucket(engine.Per(1, time.Hour), 1))
 	row := find(b, "zipf-1m")
 	before, _ := row.Load()
 	measure.Once(measure.Keyed{Limiter: l}, before)
@@ -112,7 +112,7 @@ var algorithms = []struct {
 	free, strict engine.Policy
 	first        int
 }{
-	{"token", engine.TokenBucket(engine.PerSecond(1e9), 1<<32), engine.TokenBucket(engine.PerHour(1), 1), 1},
+	{"token", engine.TokenBucket(engine.PerSecond(1e9), 1<<32), engine.TokenBucket(engine.Per(1, time.Hour), 1), 1},
 	{"batch", engine.BatchRefill(1e9, time.Second, 1<<32), engine.BatchRefill(1, year, 1), 1},
 	{"fixed", engine.FixedWindow(1<<28, time.Hour), engine.FixedWindow(1, year), 1},
 	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},

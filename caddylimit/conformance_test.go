@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/internal/conformance/overhttp"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // TestConformance runs the cases against the handler, in configurations of a real Caddy that follow each other.
@@ -152,8 +153,7 @@ func numbers(made *caddylimit.Limit, l conformance.Limit) {
 		return
 	}
 	if l.Algorithm != engine.NoAlgorithm {
-		name, _ := l.Algorithm.MarshalText()
-		made.Algorithm = string(name)
+		made.Algorithm = spec.Name(l.Algorithm)
 	}
 }
 

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // An Algorithm is a way to count. [Policy.Algorithm] tells which one a policy has.
 type Algorithm uint8
@@ -42,27 +39,3 @@ func (a Algorithm) String() string {
 	}
 	return fmt.Sprintf("Algorithm(%d)", uint8(a))
 }
-
-// MarshalText writes the name as flags and files have it: "token-bucket".
-func (a Algorithm) MarshalText() ([]byte, error) {
-	if a == NoAlgorithm || int(a) >= len(algorithmNames) {
-		return nil, fmt.Errorf("engine: Algorithm(%d) has no name", uint8(a))
-	}
-	return []byte(a.hyphenated()), nil
-}
-
-// UnmarshalText reads what MarshalText writes. Any other text is an error that lists the names.
-func (a *Algorithm) UnmarshalText(text []byte) error {
-	var names []string
-	for _, known := range Algorithms() {
-		if known.hyphenated() == string(text) {
-			*a = known
-			return nil
-		}
-		names = append(names, known.hyphenated())
-	}
-	last := len(names) - 1
-	return fmt.Errorf("engine: algorithm %q: want %s or %s", text, strings.Join(names[:last], ", "), names[last])
-}
-
-func (a Algorithm) hyphenated() string { return strings.ReplaceAll(a.String(), " ", "-") }

@@ -75,12 +75,12 @@ func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 // tokens would be.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	full := pinned(t, &now, TokenBucket(PerHour(1), 5), Overflow(Admit))
+	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
 	for i := range uint64(100_000) { // until there is no room
 		full.TakeKey(full.KeyUint64(i), 1)
 	}
 	require.Positive(t, full.Stats().Unrecorded)
-	empty := pinned(t, &now, TokenBucket(PerHour(1), 1))
+	empty := pinned(t, &now, TokenBucket(Per(1, time.Hour), 1))
 	require.True(t, empty.Allow("k"))
 	for i := range uint64(1000) {
 		before := full.Peek(full.KeyUint64(i), 1).Remaining
@@ -113,7 +113,7 @@ func TestAllRefuses(t *testing.T) {
 func TestAllInOppositeOrders(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 50 {
-		a, b := pinned(t, &now, TokenBucket(PerHour(1), 50)), pinned(t, &now, SlidingLog(30, time.Hour))
+		a, b := pinned(t, &now, TokenBucket(Per(1, time.Hour), 50)), pinned(t, &now, SlidingLog(30, time.Hour))
 		var passed atomic.Uint64
 		var callers sync.WaitGroup
 		for g := range 8 {

@@ -49,15 +49,15 @@ func TestChargeTakesWhatHasHappened(t *testing.T) {
 // TestChargeWithoutMaxDebt: ten limits of a bucket, whichever way it is refilled, and one of all others.
 func TestChargeWithoutMaxDebt(t *testing.T) {
 	for policy, owed := range map[engine.Policy]uint64{
-		engine.TokenBucket(engine.PerSecond(1), 7):     70,
-		engine.BatchRefill(5, time.Second, 7):          70,
-		engine.FixedWindow(7, time.Second):             7,
-		engine.FixedWindow(7, time.Second).Aligned():   7,
-		engine.SlidingWindow(7, time.Second):           7,
-		engine.SlidingLog(7, time.Second):              7,
-		engine.Concurrency(7, time.Minute):             7,
-		engine.TokenBucket(engine.PerDay(1), 26):       26, // 2^51 ticks of a nanosecond
-		engine.TokenBucket(engine.PerSecond(97), 1000): 10000,
+		engine.TokenBucket(engine.PerSecond(1), 7):          70,
+		engine.BatchRefill(5, time.Second, 7):               70,
+		engine.FixedWindow(7, time.Second):                  7,
+		engine.FixedWindow(7, time.Second).Aligned():        7,
+		engine.SlidingWindow(7, time.Second):                7,
+		engine.SlidingLog(7, time.Second):                   7,
+		engine.Concurrency(7, time.Minute):                  7,
+		engine.TokenBucket(engine.Per(1, 24*time.Hour), 26): 26, // 2^51 ticks of a nanosecond
+		engine.TokenBucket(engine.PerSecond(97), 1000):      10000,
 	} {
 		l, err := engine.New(policy, engine.MaxKeys(1),
 			engine.ClockFunc(func() time.Time { return time.Unix(1_800_000_000, 0) }))
@@ -79,14 +79,14 @@ func TestChargeBadInput(t *testing.T) {
 	}
 	_, err := engine.New(engine.FixedWindow(1, time.Hour), engine.ChargeRefusals(3))
 	require.ErrorContains(t, err, "engine: ChargeRefusals(3)")
-	_, err = engine.New(engine.TokenBucket(engine.PerDay(1), 20), engine.MaxDebt(2))
+	_, err = engine.New(engine.TokenBucket(engine.Per(1, 24*time.Hour), 20), engine.MaxDebt(2))
 	require.ErrorContains(t, err, "engine: token bucket 1/d burst 20: MaxDebt(2): a record has room for 1 limits")
 	_, err = engine.New(engine.FixedWindow(1000, time.Microsecond), engine.MaxDebt(1<<31))
 	require.ErrorContains(t, err, "want 1 to ")
 	_, err = engine.New(engine.SlidingLog(1000, time.Minute), engine.MaxDebt(5))
 	require.ErrorContains(t, err, "with MaxDebt(5) a key may owe 5000")
 
-	l, _ := limiterOf(t, engine.TokenBucket(engine.PerMinute(3), 3))
+	l, _ := limiterOf(t, engine.TokenBucket(engine.Per(3, time.Minute), 3))
 	d, lost := l.Charge(l.Key("anna"), 0)
 	require.Zero(t, lost)
 	require.Equal(t, l.Peek(l.Key("anna"), 1), d)
@@ -100,8 +100,8 @@ func TestChargeBadInput(t *testing.T) {
 	d, lost = l.Charge(l.Key("anna").With(quotaOf(t, l, engine.Blocked())), 5)
 	require.Equal(t, uint64(5), lost)
 	require.Equal(t, engine.Decision{RetryAfter: engine.Never}, d)
-	twin, _ := limiterOf(t, engine.TokenBucket(engine.PerMinute(3), 3))
-	_, lost = l.Charge(l.Key("anna").With(quotaOf(t, twin, engine.TokenBucket(engine.PerMinute(5), 5))), 5)
+	twin, _ := limiterOf(t, engine.TokenBucket(engine.Per(3, time.Minute), 3))
+	_, lost = l.Charge(l.Key("anna").With(quotaOf(t, twin, engine.TokenBucket(engine.Per(5, time.Minute), 5))), 5)
 	require.Equal(t, uint64(5), lost)
 	require.Equal(t, uint64(3), l.Peek(l.Key("anna"), 1).Remaining)
 }
@@ -109,7 +109,7 @@ func TestChargeBadInput(t *testing.T) {
 // TestChargeWithoutRoom: what a new key is charged that finds no slot is lost, and said to be.
 func TestChargeWithoutRoom(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Refuse, engine.Admit, engine.Evict} {
-		l, _ := limiterOf(t, engine.TokenBucket(engine.PerMinute(3), 3), engine.MaxKeys(1), engine.Overflow(overflow))
+		l, _ := limiterOf(t, engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.MaxKeys(1), engine.Overflow(overflow))
 		lostAll := uint64(0)
 		for i := range uint64(500) {
 			_, lost := l.Charge(l.KeyUint64(i), 20)
@@ -125,7 +125,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 // TestRefusalsThatCost (I1): what a refusal takes, in every algorithm and by every verb that may be refused.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
-		"token bucket": engine.TokenBucket(engine.PerHour(10), 10), "fixed window": engine.FixedWindow(10, time.Hour),
+		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),
 		"sliding window": engine.SlidingWindow(10, time.Hour), "sliding log": engine.SlidingLog(10, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRefusalsThatCost(t *testing.T) {
 // TestRefusalsThatCostByALateClock: a refusal is charged by the exact clock, so a coarse one takes from nobody.
 func TestRefusalsThatCostByALateClock(t *testing.T) {
 	for _, charge := range []engine.RefusalCharge{engine.ChargeTheRest, engine.ChargePenalty} {
-		l, err := engine.New(engine.TokenBucket(engine.Every(time.Hour), 2), engine.MaxKeys(10), engine.ClockCoarse(),
+		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 2), engine.MaxKeys(10), engine.ClockCoarse(),
 			engine.ChargeRefusals(charge))
 		require.NoError(t, err)
 		require.True(t, l.Allow("anna"))
@@ -205,7 +205,7 @@ func TestReserveCostsNoPenalty(t *testing.T) {
 // TestChargesAreExact (I2): whatever is charged by many goroutines at once is charged exactly, or said to be lost.
 func TestChargesAreExact(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
-		"token bucket":   engine.TokenBucket(engine.PerHour(1000), 1000),
+		"token bucket":   engine.TokenBucket(engine.Per(1000, time.Hour), 1000),
 		"fixed window":   engine.FixedWindow(1000, time.Hour),
 		"sliding window": engine.SlidingWindow(1000, time.Hour), "sliding log": engine.SlidingLog(1000, time.Hour),
 	} {

@@ -18,47 +18,29 @@ func (p Policy) Check(tiers ...Policy) error {
 	return err
 }
 
-// Bytes returns how much memory a limiter of the policy would hold with [MaxKeys] of maxKeys. That is [Stats].Bytes of
-// one that is made on this machine with the same GOMAXPROCS. Numbers that [New] refuses are errors. Bytes does not
-// check whether the machine has that memory.
-func (p Policy) Bytes(maxKeys int, tiers ...Policy) (uint64, error) {
-	c := config{}
-	if err := MaxKeys(maxKeys)(&c); err != nil {
-		return 0, err
-	}
-	if err := checkTiers(tiers); err != nil {
-		return 0, err
-	}
-	plan, err := policiesOf(p, tiers).plan(nil, terms{})
+// Bytes returns how much memory a limiter would hold that [New] makes of the policy and the options. That is
+// [Stats].Bytes of one that is made on this machine with the same GOMAXPROCS. With [Shared] it is how long the file is,
+// on any machine. What New refuses is an error. Bytes does not open the file, and does not check whether the machine has
+// that memory.
+func Bytes(policy Policy, options ...Option) (uint64, error) {
+	c, err := configured(options)
 	if err != nil {
 		return 0, err
 	}
-	bytes, err := c.table(plan).Bytes()
-	if err != nil {
-		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", maxKeys, err)
-	}
-	return bytes, nil
-}
-
-// SharedBytes is Bytes of a limiter with [Shared]: how long its file is, on any machine. A [SlidingLog] has none, which
-// is an error.
-func (p Policy) SharedBytes(maxKeys int, tiers ...Policy) (uint64, error) {
-	c := config{shared: "a file", terms: terms{shared: true}}
-	if err := MaxKeys(maxKeys)(&c); err != nil {
-		return 0, err
-	}
-	if err := checkTiers(tiers); err != nil {
-		return 0, err
-	}
-	plan, err := policiesOf(p, tiers).plan(nil, c.terms)
+	plan, err := policiesOf(policy, c.tiers).plan(nil, c.terms)
 	if err != nil {
 		return 0, err
 	}
-	bytes, err := c.table(plan).SharedBytes()
-	if err != nil {
-		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", maxKeys, err)
+	layout, header := c.table(plan), uint64(0)
+	bytes, err := layout.Bytes()
+	if c.shared != "" {
+		header = sharedfile.HeaderBytes
+		bytes, err = layout.SharedBytes()
 	}
-	return sharedfile.HeaderBytes + bytes, nil
+	if err != nil {
+		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
+	}
+	return header + bytes, nil
 }
 
 // CheckChange returns the error that [Limiter.SetPolicy] would return if a limiter that was made with the policies in

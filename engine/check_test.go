@@ -46,7 +46,7 @@ func TestCheckIsWhatNewSays(t *testing.T) {
 func TestBytesIsWhatNewHolds(t *testing.T) {
 	for _, p := range checked {
 		for _, keys := range []int{1, 7, 1000, 157_284, 300_001} {
-			bytes, err := p[0].Bytes(keys, p[1:]...)
+			bytes, err := engine.Bytes(p[0], engine.MaxKeys(keys), engine.Tiers(p[1:]...))
 			if p[0].Check(p[1:]...) != nil {
 				assert.Error(t, err)
 				continue
@@ -58,9 +58,9 @@ func TestBytesIsWhatNewHolds(t *testing.T) {
 			l.Close()
 		}
 	}
-	_, err := engine.FixedWindow(10, time.Minute).Bytes(0)
+	_, err := engine.Bytes(engine.FixedWindow(10, time.Minute), engine.MaxKeys(0))
 	assert.ErrorContains(t, err, "MaxKeys(0)")
-	_, err = engine.SlidingLog(4096, time.Minute).Bytes(int(min(uint64(math.MaxInt), 1<<50)))
+	_, err = engine.Bytes(engine.SlidingLog(4096, time.Minute), engine.MaxKeys(int(min(uint64(math.MaxInt), 1<<50))))
 	assert.ErrorContains(t, err, "engine: MaxKeys(") // more than memory can be
 }
 
@@ -80,24 +80,4 @@ func TestCheckChangeIsWhatSetPolicySays(t *testing.T) {
 		}
 	}
 	assert.Error(t, engine.CheckChange(nil, nil))
-}
-
-// TestAlgorithmNames: each is read back from what is written of it, and no other text is one.
-func TestAlgorithmNames(t *testing.T) {
-	for _, a := range engine.Algorithms() {
-		text, err := a.MarshalText()
-		require.NoError(t, err)
-		var b engine.Algorithm
-		require.NoError(t, b.UnmarshalText(text))
-		assert.Equal(t, a, b)
-	}
-	for _, text := range []string{"", "token bucket", "Token-Bucket", "bucket"} {
-		var a engine.Algorithm
-		assert.ErrorContains(t, a.UnmarshalText([]byte(text)), "want token-bucket, batch-refill")
-	}
-	for _, a := range []engine.Algorithm{engine.NoAlgorithm, 200} {
-		_, err := a.MarshalText()
-		assert.Error(t, err)
-	}
-	assert.Equal(t, "Algorithm(200)", engine.Algorithm(200).String())
 }

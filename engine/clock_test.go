@@ -32,7 +32,7 @@ func TestPreciseClockInABubble(t *testing.T) {
 // The counter is not the bubble's time, so the default clock falls back.
 func TestDefaultClockInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := New(TokenBucket(PerHour(1), 1), MaxKeys(10))
+		l, err := New(TokenBucket(Per(1, time.Hour), 1), MaxKeys(10))
 		require.NoError(t, err)
 		defer l.Close()
 		require.Equal(t, clockPrecise, l.clock.kind)
@@ -92,7 +92,7 @@ func TestCoarseClockChecksRefusals(t *testing.T) {
 
 func TestCoarseClockLetsLongWaitsStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := New(TokenBucket(PerHour(1), 1), ClockCoarse(), MaxKeys(10))
+		l, err := New(TokenBucket(Per(1, time.Hour), 1), ClockCoarse(), MaxKeys(10))
 		require.NoError(t, err)
 		defer l.Close()
 		require.True(t, l.Allow("k"))

@@ -14,7 +14,7 @@ import "time"
 // nothing.
 //
 // A request with a time ahead of the limiter's clock ([Limiter.TakeAt]) is decided by that time. So it does not count
-// takes that are forgotten by then, up to [MaxLead] early.
+// takes that are forgotten by then, up to a second early.
 //
 // A key of which something is in flight is not idle, and keeps its slot. If there are more such keys than [MaxKeys],
 // [Overflow] decides. [Evict] forgets the key with the fewest in flight, which may then have its limit again. [Refuse]
@@ -26,7 +26,7 @@ import "time"
 // are forgotten. Do not tell a client to wait for RetryAfter.
 //
 // What [Limiter.Take], [Limiter.Allow], [Limiter.Charge] and the like take is given back by [Limiter.Refund] only, and
-// forgotten without it. [Limiter.Reserve] and [Limiter.Wait] return [ErrInFlight], since the time at which tokens come
+// forgotten without it. [Limiter.Reserve] and [Limiter.Wait] return [ErrNotTokenBucket], since the time at which tokens come
 // back is not known. [New] returns an error for [ChargeRefusals]. [Limiter.SetPolicy] may change the limit: what is in
 // flight stays in flight, and is released as before. It cannot change lifetime. [Tiers] and a [Quota] may have other
 // limits.

@@ -197,8 +197,8 @@ func TestQuotasInFlight(t *testing.T) {
 func TestWhatALimitInFlightCannot(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(1, time.Hour))
 	_, err := l.ahead(l.Key("k"), 1, time.Minute)
-	require.ErrorIs(t, err, ErrInFlight)
-	require.ErrorIs(t, l.Wait(context.Background(), "k", 1), ErrInFlight)
+	require.ErrorIs(t, err, errInFlight)
+	require.ErrorIs(t, l.Wait(context.Background(), "k", 1), errInFlight)
 	_, err = New(Concurrency(1, time.Hour), ChargeRefusals(ChargePenalty))
 	require.ErrorContains(t, err, "engine: concurrency 1, forgotten after 1h0m0s: ChargeRefusals: what a refusal would take could not be given back")
 	require.ErrorContains(t, Concurrency(1, time.Hour).Aligned().Check(), "only a fixed window can be aligned")

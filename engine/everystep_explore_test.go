@@ -16,7 +16,7 @@ import (
 // stepPolicies are limiters of every algorithm, with a tier of another limit. Those whose limits come with the calls
 // have the first of them as a tier, too.
 var stepPolicies = [][2]Policy{
-	{TokenBucket(PerSecond(1), 20), TokenBucket(Every(700*time.Millisecond), 30)},
+	{TokenBucket(PerSecond(1), 20), TokenBucket(Per(1, 700*time.Millisecond), 30)},
 	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
 	{FixedWindow(20, time.Minute), FixedWindow(30, time.Minute)},
 	{FixedWindow(20, time.Minute).Aligned(), FixedWindow(30, time.Minute).Aligned()},
@@ -27,7 +27,7 @@ var stepPolicies = [][2]Policy{
 }
 
 // pricedSteps is the limiter of [TokenBuckets] among them.
-var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Every(700*time.Millisecond), 30)}
+var pricedSteps = [2]Policy{TokenBucket(PerSecond(1), 21), TokenBucket(Per(1, 700*time.Millisecond), 30)}
 
 // A step is a limiter for one execution, and a key of it under its second tier.
 type step struct {
@@ -182,7 +182,7 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 			var q Quota
 			return func() {
-					q, err = l.Quota(TokenBucket(Every(3*time.Second), 2))
+					q, err = l.Quota(TokenBucket(Per(1, 3*time.Second), 2))
 					require.NoError(t, err)
 				},
 				func() {

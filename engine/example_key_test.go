@@ -10,8 +10,8 @@ import (
 
 // A key that is used more than once is hashed once.
 func ExampleLimiter_Key() {
-	reads, _ := engine.New(engine.TokenBucket(engine.PerHour(100), 100), engine.MaxKeys(1000))
-	writes, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	reads, _ := engine.New(engine.TokenBucket(engine.Per(100, time.Hour), 100), engine.MaxKeys(1000))
+	writes, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer reads.Close()
 	defer writes.Close()
 
@@ -24,7 +24,7 @@ func ExampleLimiter_Key() {
 
 // Bytes of a buffer, without a string of them. It is the key of the same text.
 func ExampleLimiter_KeyBytes() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	packet := []byte("anna: hello")
@@ -35,7 +35,7 @@ func ExampleLimiter_KeyBytes() {
 
 // Users that have numbers. A number never meets a text that has the same bytes.
 func ExampleLimiter_KeyUint64() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	limiter.TakeKey(limiter.KeyUint64(42), 1)
@@ -45,7 +45,7 @@ func ExampleLimiter_KeyUint64() {
 
 // A client that has a whole IPv6 network is one client.
 func ExampleLimiter_KeyAddr_network() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	for _, text := range []string{"2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"} {

@@ -9,7 +9,7 @@ import (
 
 // How many keys are not idle, and whether the table was ever too small. Sweep brings the count up to date.
 func ExampleLimiter_Stats() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(10), 10), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Hour), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	for i := range uint64(300) {
@@ -69,10 +69,10 @@ func ExamplePolicy_Check() {
 }
 
 // How much memory a limiter would hold, before it is made.
-func ExamplePolicy_Bytes() {
+func ExampleBytes() {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 5),
 		engine.SlidingLog(10, time.Minute)} {
-		bytes, err := policy.Bytes(1_000_000)
+		bytes, err := engine.Bytes(policy, engine.MaxKeys(1_000_000))
 		fmt.Printf("%v: some %d MB, %v\n", policy.Algorithm(), (bytes+5_000_000)/10_000_000*10, err)
 	}
 	// Output:

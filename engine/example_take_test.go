@@ -9,7 +9,7 @@ import (
 
 // The cheapest question: yes or no.
 func ExampleLimiter_Allow() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(10), 3), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 3), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	for range 4 {
@@ -26,7 +26,7 @@ func ExampleLimiter_Allow() {
 
 // What Take would say, without taking anything.
 func ExampleLimiter_Peek() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(10), 3), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 3), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	limiter.Take("anna", 2)
@@ -39,7 +39,7 @@ func ExampleLimiter_Peek() {
 	// false 1 left, wait 6s
 }
 
-// What there will be: a take of nothing looks up to MaxLead ahead of the limiter's clock, and any time back.
+// What there will be: a take of nothing looks up to maxLead ahead of the limiter's clock, and any time back.
 func ExampleLimiter_TakeAt_nothing() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 5), engine.MaxKeys(1000),
@@ -59,7 +59,7 @@ func ExampleLimiter_TakeAt_nothing() {
 
 // A batch of messages, one token each: the clock is read once, and the keys come from memory beside each other.
 func ExampleLimiter_TakeBatch() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerHour(2), 2), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(2, time.Hour), 2), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	senders := []string{"anna", "berta", "anna", "anna"}

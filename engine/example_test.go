@@ -25,7 +25,7 @@ func Example() {
 
 // A cost other than one, and everything that an answer to the client needs.
 func ExampleLimiter_Take() {
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(60), 10), engine.MaxKeys(1000))
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(60, time.Minute), 10), engine.MaxKeys(1000))
 	defer limiter.Close()
 
 	fmt.Println("allowed:", limiter.Take("key_live_42", 8).Allowed)
@@ -108,7 +108,7 @@ func ExampleLimiter_Quota() {
 	limiter, _ := engine.New(engine.TokenBuckets(24 * time.Hour)) // for buckets that fill within a day
 	defer limiter.Close()
 
-	quota, _ := limiter.Quota(engine.TokenBucket(engine.PerHour(10), 10))
+	quota, _ := limiter.Quota(engine.TokenBucket(engine.Per(10, time.Hour), 10))
 	d := limiter.TakeKey(limiter.Key("anna").With(quota), 4)
 	fmt.Println("anna", d.Allowed, d.Remaining, "of", d.Limit)
 
@@ -116,7 +116,7 @@ func ExampleLimiter_Quota() {
 	fmt.Println("berta", limiter.AllowKey(limiter.Key("berta").With(unlimited)))
 	fmt.Println("without a quota", limiter.Allow("anna"))
 
-	_, err := limiter.Quota(engine.TokenBucket(engine.PerDay(1), 30))
+	_, err := limiter.Quota(engine.TokenBucket(engine.Per(1, 24*time.Hour), 30))
 	fmt.Println("a month does not fit:", err != nil)
 	// Output:
 	// anna true 6 of 10
@@ -153,7 +153,7 @@ func ExampleBlocked() {
 // What an answer cost is known when it is there. The key then owes more than its limit, and pays that back.
 func ExampleLimiter_Charge() {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	limiter, _ := engine.New(engine.TokenBucket(engine.PerMinute(600), 600),
+	limiter, _ := engine.New(engine.TokenBucket(engine.Per(600, time.Minute), 600),
 		engine.ClockFunc(func() time.Time { return now }))
 	defer limiter.Close()
 

@@ -22,7 +22,7 @@ func ExampleLimiter_Wait() {
 	}
 	fmt.Println("at least 4ms for five:", time.Since(begin) >= 4*time.Millisecond)
 
-	slow, _ := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(1000))
+	slow, _ := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(1000))
 	defer slow.Close()
 	slow.Allow("mail.example")
 	soon, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -133,7 +133,7 @@ func FuzzKey(f *testing.F) {
 			if stable {
 				options = append(options, HashStable())
 			}
-			l, err := New(TokenBucket(PerHour(1), 2), options...)
+			l, err := New(TokenBucket(Per(1, time.Hour), 2), options...)
 			require.NoError(t, err)
 			defer l.Close()
 			was := string(a)

@@ -59,14 +59,9 @@ func policiesOf(own Policy, tiers []Policy) policies {
 // Numbers out of range, a nil option, and a table that the machine's memory cannot
 // hold are errors that name the value and the range.
 func New(policy Policy, options ...Option) (*Limiter, error) {
-	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
-	for i, option := range options {
-		if option == nil {
-			return nil, fmt.Errorf("engine: option %d of %d is nil", i+1, len(options))
-		}
-		if err := option(&c); err != nil {
-			return nil, err
-		}
+	c, err := configured(options)
+	if err != nil {
+		return nil, err
 	}
 	clock, err := newClock(c.clock, c.read)
 	if err != nil {
@@ -105,6 +100,20 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)
 	return l, nil
+}
+
+// configured returns the configuration that the options make.
+func configured(options []Option) (config, error) {
+	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
+	for i, option := range options {
+		if option == nil {
+			return config{}, fmt.Errorf("engine: option %d of %d is nil", i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return config{}, err
+		}
+	}
+	return c, nil
 }
 
 // Close stops the sweeper and waits until it has stopped. The limiter still

@@ -105,7 +105,7 @@ func TestPeekTakesNothing(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	l, _ := newLimiter(t, TokenBucket(PerHour(1), 1))
+	l, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1))
 	require.True(t, l.Allow("k"))
 	require.False(t, l.Allow("k"))
 	l.Reset(l.Key("nobody"))
@@ -159,7 +159,7 @@ func TestOverflowAdmitKeepsNoRecord(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	for _, options := range [][]Option{nil, {HashStable()}} {
-		l, _ := newLimiter(t, TokenBucket(PerHour(1), 1), options...)
+		l, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), options...)
 		v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.1")
 		assert.Equal(t, l.KeyAddr(v4), l.KeyAddr(v6), "mapped or not, one address")
 		assert.Equal(t, l.KeyAddr(netip.IPv6Unspecified()), l.KeyAddr(netip.Addr{}))
@@ -185,8 +185,8 @@ func TestKeys(t *testing.T) {
 
 // A Key of the default hash serves every limiter of the process.
 func TestOneKeyForSeveralLimiters(t *testing.T) {
-	a, _ := newLimiter(t, TokenBucket(PerHour(1), 1))
-	b, _ := newLimiter(t, TokenBucket(PerHour(1), 2))
+	a, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1))
+	b, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 2))
 	assert.Equal(t, a.Key("k"), b.Key("k"))
 }
 
@@ -289,7 +289,7 @@ func TestStatsAfterASweep(t *testing.T) {
 
 func TestCloseTwiceAndThenDecide(t *testing.T) {
 	for _, clock := range []Option{ClockTSC(), ClockPrecise(), ClockCoarse()} {
-		l, err := New(TokenBucket(PerHour(1), 2), clock, MaxKeys(100))
+		l, err := New(TokenBucket(Per(1, time.Hour), 2), clock, MaxKeys(100))
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 		require.NoError(t, l.Close())

@@ -17,7 +17,10 @@ func TestErrorsNameTheValueAndTheRange(t *testing.T) {
 		}
 		return all
 	}
-	bytes := func(maxKeys int, tiers ...Policy) error { _, err := bucket.Bytes(maxKeys, tiers...); return err }
+	bytes := func(maxKeys int, tiers ...Policy) error {
+		_, err := Bytes(bucket, MaxKeys(maxKeys), Tiers(tiers...))
+		return err
+	}
 	precision := func(p Policy, tiers ...Policy) error { _, err := p.Precision(tiers...); return err }
 	rate := func(s string) error { _, err := ParseRate(s); return err }
 	for want, err := range map[string]error{
@@ -40,6 +43,5 @@ func TestErrorsNameTheValueAndTheRange(t *testing.T) {
 		assert.ErrorContains(t, bytes(math.MaxInt), "engine: MaxKeys(9223372036854775807): want at least 1")
 	}
 	assert.NoError(t, CheckChange(tiers(14), tiers(14)))
-	_, err := bucket.Bytes(9, tiers(14)...)
-	assert.NoError(t, err)
+	assert.NoError(t, bytes(9, tiers(14)...))
 }

@@ -145,7 +145,7 @@ func (m *model) setsPolicy() {
 	q := m.grants[tier]
 	to, was := q.policy, *q
 	if to.limit = pick(m, modelBursts); to.algorithm == AlgorithmTokenBucket {
-		to.rate = Every(pick(m, modelPeriods))
+		to.rate = Per(1, pick(m, modelPeriods))
 		q.token = int64(to.rate.period) * m.kind.perNano
 	} else {
 		to.limit = 1 + to.limit%9

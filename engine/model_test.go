@@ -324,8 +324,8 @@ func (m *model) draw(kind modelKind) {
 
 // The tokens of these buckets take 1e9, 7e8, 9e7, 1.3e9 and 1.1e7 ticks, or 15 and sixteen times the others'.
 func modelKindsOfBuckets() []modelKind {
-	tiers := []Policy{TokenBucket(Every(700*time.Millisecond), 7), TokenBucket(Every(90*time.Millisecond), 100), Unlimited(), Blocked()}
-	quotas := []Policy{TokenBucket(Every(1300*time.Millisecond), 4), TokenBucket(Every(11*time.Millisecond), 1000), Unlimited(), Blocked()}
+	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
+	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
 	buckets := func(p Policy, tiers []Policy, quotas []Policy, c ticker) modelKind {
 		return modelKind{p, tiers, quotas, c, func() account { return &bucket{ticker: c} }}
 	}
@@ -333,7 +333,7 @@ func modelKindsOfBuckets() []modelKind {
 	return []modelKind{
 		buckets(TokenBucket(PerSecond(1), 5), tiers, quotas, ticker{perNano: 1}),
 		buckets(TokenBucket(Per(16, 15001*time.Nanosecond), 3), tiers, quotas, ticker{perNano: 16}),
-		buckets(TokenBuckets(time.Hour), tiers, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Every(90*time.Millisecond), 3)), ticker{perNano: 16}),
+		buckets(TokenBuckets(time.Hour), tiers, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Per(1, 90*time.Millisecond), 3)), ticker{perNano: 16}),
 		buckets(batches(10), []Policy{batches(4), batches(25), Unlimited()}, []Policy{batches(7), batches(40), Blocked()},
 			ticker{refill: 3, interval: int64(time.Second)}),
 	}

@@ -112,13 +112,13 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 
 // takesAt takes at a time that is late, or ahead of the clock, or too far ahead.
 func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
-	nanos := m.now + (int64(m.byte())-64)*int64(MaxLead)/128
+	nanos := m.now + (int64(m.byte())-64)*int64(maxLead)/128
 	if m.kind.policy.algorithm == AlgorithmSlidingLog { // whose ring has no room for what leaves only by the clock
 		nanos = m.now
 	} else if nanos < m.seen {
 		m.catchUp()
 	}
-	if early := nanos - m.now - int64(MaxLead); early > 0 {
+	if early := nanos - m.now - int64(maxLead); early > 0 {
 		want := Decision{Limit: q.tokens, RetryAfter: time.Duration(early), ResetAfter: time.Duration(early)}
 		if q.all {
 			want.Limit = math.MaxUint64
@@ -133,7 +133,7 @@ func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
 func (m *model) peeks() {
 	k, q, key := m.key()
 	if ahead := m.byte(); ahead%2 == 1 {
-		nanos := m.now + int64(ahead)*int64(MaxLead)/256
+		nanos := m.now + int64(ahead)*int64(maxLead)/256
 		want := m.answer(k, q, 0, m.at(nanos), m.at(nanos)-nanos)
 		m.require(k, want, m.limiter.TakeAt(key, 0, time.Unix(0, nanos)), "none under %s, ahead", q.name)
 		return
@@ -211,7 +211,7 @@ func (m *model) reserves() {
 	b, isBucket := k.account.(*bucket)
 	switch {
 	case m.kind.policy.algorithm == AlgorithmConcurrency:
-		require.ErrorIs(m.t, err, ErrInFlight, m.call)
+		require.ErrorIs(m.t, err, errInFlight, m.call)
 	case !isBucket:
 		require.ErrorIs(m.t, err, ErrNotTokenBucket, m.call)
 	case n == 0 || q.all:

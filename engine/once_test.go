@@ -29,7 +29,7 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 		for _, quota := range []bool{false, true} {
 			for _, taken := range []uint64{0, 3} {
 				readings, now := 0, time.Unix(1_700_000_000, 0)
-				l, err := New(TokenBucket(Every(time.Millisecond), 4), MaxKeys(100), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
+				l, err := New(TokenBucket(Per(1, time.Millisecond), 4), MaxKeys(100), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
 					readings++
 					now = now.Add(time.Microsecond)
 					return now
@@ -37,7 +37,7 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 				require.NoError(t, err)
 				k := l.KeyUint64(1)
 				if quota {
-					q, err := l.Quota(TokenBucket(Every(2*time.Millisecond), 4))
+					q, err := l.Quota(TokenBucket(Per(1, 2*time.Millisecond), 4))
 					require.NoError(t, err)
 					k = k.With(q)
 				}
@@ -53,7 +53,7 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 
 // TestErrorsAndAnswersNameTheLimitOfTheCall, not that of the limiter's own policy.
 func TestErrorsAndAnswersNameTheLimitOfTheCall(t *testing.T) {
-	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(Every(700*time.Millisecond), 7)))
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	k := l.KeyUint64(1).Tier(1)
 	_, err := l.ahead(k, 8, time.Hour)
 	require.EqualError(t, err, "engine: Reserve(8): more tokens than the limit of 7")
@@ -82,7 +82,7 @@ func shortly(t *testing.T) context.Context {
 // TestAChargeWithoutRoomAnswersUnderItsLimit: the answer of a charge that finds no room for a record is that of the
 // key's own limit.
 func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
-	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Shards(1), Overflow(Refuse), Tiers(TokenBucket(Every(700*time.Millisecond), 7)))
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Shards(1), Overflow(Refuse), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	for i := uint64(0); l.Stats().NoRoom == 0; i++ {
 		l.TakeKey(l.KeyUint64(i), 5)
 	}

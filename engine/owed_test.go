@@ -41,7 +41,7 @@ func TestOwed(t *testing.T) {
 // TestOwedOfATokenBucket: tokens of the tier, or of the quota, under which the key took.
 func TestOwedOfATokenBucket(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	hourly := func(n uint64) Policy { return TokenBucket(PerHour(float64(n)), n) }
+	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
 	l := pinned(t, &now, hourly(10), Tiers(hourly(5), hourly(100)))
 	k := l.Key("ann")
 	owed := func(want uint64, as Key) {

@@ -22,7 +22,7 @@ func TestPolicyNumbers(t *testing.T) {
 	}{
 		{engine.TokenBucket(engine.PerSecond(1), 5), 5, 5 * time.Second},
 		{engine.TokenBucket(engine.PerSecond(100), 10), 10, 100 * time.Millisecond},
-		{engine.TokenBucket(engine.PerMinute(10), 100), 100, 10 * time.Minute},
+		{engine.TokenBucket(engine.Per(10, time.Minute), 100), 100, 10 * time.Minute},
 		{engine.TokenBucket(engine.Per(0.5, time.Second), 3), 3, 6 * time.Second},
 		{engine.TokenBucket(engine.Per(1, math.MaxInt64), 1<<32), 1 << 32, math.MaxInt64},
 		{engine.BatchRefill(10, time.Second, 100), 100, 10 * time.Second},
@@ -47,7 +47,7 @@ func TestPolicyNumbers(t *testing.T) {
 func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerSecond(1), 5), engine.TokenBucket(engine.PerMinute(10), 100),
+		engine.TokenBucket(engine.PerSecond(1), 5), engine.TokenBucket(engine.Per(10, time.Minute), 100),
 		engine.BatchRefill(10, time.Second, 95), engine.FixedWindow(5, time.Minute), engine.SlidingLog(5, time.Minute),
 	} {
 		l, err := engine.New(policy, engine.MaxKeys(100), engine.ClockFunc(func() time.Time { return now }))

@@ -41,7 +41,7 @@ func TestWhichWindowsAreExact(t *testing.T) {
 	}
 	for _, p := range []Policy{
 		FixedWindow(1<<20, 24*time.Hour).Aligned(), SlidingWindow(1000, 24*time.Hour), BatchRefill(7, time.Hour, 70),
-		TokenBucket(PerSecond(100), 200), TokenBucket(PerMinute(10), 10),
+		TokenBucket(PerSecond(100), 200), TokenBucket(Per(10, time.Minute), 10),
 	} {
 		late, err := p.Precision()
 		require.NoError(t, err)

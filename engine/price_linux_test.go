@@ -24,7 +24,7 @@ func TestPricesOfASharedTable(t *testing.T) {
 		require.NoError(t, err)
 		return l.Key("anna").With(q)
 	}
-	fast, slow := TokenBucket(PerHour(1000), 1000), TokenBucket(PerHour(40), 1000)
+	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(40, time.Hour), 1000)
 	left := func(l *Limiter) uint64 { return l.Peek(under(l, slow), 1).Remaining }
 	one, two := file("table"), file("table")
 	require.True(t, one.TakeKey(under(one, fast), 900).Allowed)

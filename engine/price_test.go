@@ -15,7 +15,7 @@ import (
 var (
 	perSecond100 = engine.TokenBucket(engine.PerSecond(100), 100)
 	perSecond1   = engine.TokenBucket(engine.PerSecond(1), 100)
-	perHour1     = engine.TokenBucket(engine.PerHour(1), 1)
+	perHour1     = engine.TokenBucket(engine.Per(1, time.Hour), 1)
 )
 
 // priced is a limiter whose limits come with the calls, and a key under them.
@@ -69,7 +69,7 @@ func TestAQuotaKeepsTheTokensTaken(t *testing.T) {
 func TestAQuotaToAndFro(t *testing.T) {
 	quotas := []engine.Policy{
 		perSecond100, perSecond1, engine.TokenBucket(engine.PerSecond(7), 100),
-		engine.TokenBucket(engine.PerHour(97), 100), engine.TokenBucket(engine.PerSecond(999), 100),
+		engine.TokenBucket(engine.Per(97, time.Hour), 100), engine.TokenBucket(engine.PerSecond(999), 100),
 	}
 	l, _, under := priced(t)
 	for i := range 100 {
@@ -109,7 +109,7 @@ func TestAQuotaThatIsRaised(t *testing.T) {
 func TestAQuotaThatIsLowered(t *testing.T) {
 	l, now, under := priced(t)
 	require.True(t, l.TakeKey(under(perSecond100), 50).Allowed)
-	small := under(engine.TokenBucket(engine.PerHour(10), 10))
+	small := under(engine.TokenBucket(engine.Per(10, time.Hour), 10))
 	require.Equal(t, engine.Decision{Limit: 10, RetryAfter: 410 * time.Millisecond, ResetAfter: 500 * time.Millisecond}, l.TakeKey(small, 1))
 	*now = now.Add(410*time.Millisecond - 1)
 	require.False(t, l.AllowKey(small))
@@ -138,7 +138,7 @@ func TestReceiptsOfSeveralQuotas(t *testing.T) {
 	first.Refund(40)
 	require.EqualValues(t, 70, l.Peek(under(perSecond1), 1).Remaining)
 
-	d, hold := l.Hold(under(perHour1).With(quotaOf(t, l, engine.TokenBucket(engine.PerHour(60), 60))), 10)
+	d, hold := l.Hold(under(perHour1).With(quotaOf(t, l, engine.TokenBucket(engine.Per(60, time.Hour), 60))), 10)
 	require.True(t, d.Allowed)
 	require.Zero(t, hold.Settle(25))
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)

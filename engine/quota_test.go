@@ -16,15 +16,15 @@ import (
 
 // quotasOf are a limiter of every algorithm with room for quotas, and a policy of another limit for it, of 7 tokens.
 var quotasOf = map[string]struct{ own, other engine.Policy }{
-	"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerMinute(7), 7)},
-	"token bucket":   {engine.TokenBucket(engine.PerMinute(3), 3), engine.TokenBucket(engine.PerMinute(7), 7)},
+	"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
+	"token bucket":   {engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
 	"batch refill":   {engine.BatchRefill(3, time.Minute, 3), engine.BatchRefill(3, time.Minute, 7)},
 	"fixed window":   {engine.FixedWindow(3, time.Minute), engine.FixedWindow(7, time.Minute)},
 	"aligned window": {engine.FixedWindow(3, time.Minute).Aligned(), engine.FixedWindow(7, time.Minute).Aligned()},
 	"sliding window": {engine.SlidingWindow(3, time.Minute), engine.SlidingWindow(7, time.Minute)},
 	"sliding log":    {engine.SlidingLog(3, time.Minute), engine.SlidingLog(7, time.Minute)},
-	"unlimited":      {engine.Unlimited(), engine.TokenBucket(engine.PerMinute(7), 7)},
-	"blocked":        {engine.Blocked(), engine.TokenBucket(engine.PerMinute(7), 7)},
+	"unlimited":      {engine.Unlimited(), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
+	"blocked":        {engine.Blocked(), engine.TokenBucket(engine.Per(7, time.Minute), 7)},
 }
 
 func limiterOf(t testing.TB, p engine.Policy, options ...engine.Option) (*engine.Limiter, *time.Time) {
@@ -132,8 +132,8 @@ func TestQuotaOfAnother(t *testing.T) {
 // TestQuotasLast: what was made before a change of policy that leaves the units stays good.
 func TestQuotasLast(t *testing.T) {
 	for name, c := range map[string]struct{ own, other, next engine.Policy }{
-		"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerMinute(7), 7), engine.TokenBuckets(2 * time.Hour)},
-		"another burst":  {engine.TokenBucket(engine.PerSecond(100), 5), engine.TokenBucket(engine.PerMinute(7), 7), engine.TokenBucket(engine.PerSecond(100), 50)},
+		"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7), engine.TokenBuckets(2 * time.Hour)},
+		"another burst":  {engine.TokenBucket(engine.PerSecond(100), 5), engine.TokenBucket(engine.Per(7, time.Minute), 7), engine.TokenBucket(engine.PerSecond(100), 50)},
 		"a lower limit":  {engine.FixedWindow(1000, time.Minute), engine.FixedWindow(7, time.Minute), engine.FixedWindow(5, time.Minute)},
 		"another window": {engine.FixedWindow(5, time.Minute), engine.FixedWindow(7, time.Minute), engine.FixedWindow(6, time.Hour)},
 		"a log":          {engine.SlidingLog(5, time.Minute), engine.SlidingLog(7, time.Minute), engine.SlidingLog(3, time.Minute)},
@@ -224,7 +224,7 @@ func TestQuotaBadInput(t *testing.T) {
 		"not a number":     {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerSecond(math.NaN()), 1), "the number of tokens must be above 0 and finite"},
 		"too fast":         {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerSecond(2e9), 1), "want at most 1000000000 tokens a second"},
 		"too coarse":       {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerSecond(3e8), 1), "slower by more than a thousandth"},
-		"too long":         {engine.TokenBuckets(39 * time.Hour), engine.TokenBucket(engine.PerHour(1), 41), "burst of 41 tokens at 1 tokens every 1h0m0s: on the table's clock, whose tick is 0.063 ns, want at most 39"},
+		"too long":         {engine.TokenBuckets(39 * time.Hour), engine.TokenBucket(engine.Per(1, time.Hour), 41), "burst of 41 tokens at 1 tokens every 1h0m0s: on the table's clock, whose tick is 0.063 ns, want at most 39"},
 		"2^64-1":           {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerSecond(1), math.MaxUint64), "burst of 18446744073709551615 tokens"},
 		"another kind":     {engine.TokenBuckets(time.Hour), engine.FixedWindow(1, time.Hour), "engine: Quota(fixed window 1/1h0m0s): the limiter's policy is token buckets"},
 		"aligned":          {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerSecond(1), 1).Aligned(), "want that with another limit"},
@@ -265,7 +265,7 @@ func TestQuotaBadInput(t *testing.T) {
 
 // TestTokenBucketsNeedAQuota: a call without one is refused, and so is one in a tier that there is not.
 func TestTokenBucketsNeedAQuota(t *testing.T) {
-	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour), engine.Tiers(engine.TokenBucket(engine.PerMinute(3), 3)))
+	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour), engine.Tiers(engine.TokenBucket(engine.Per(3, time.Minute), 3)))
 	require.False(t, l.Allow("anna"))
 	require.Equal(t, engine.Decision{RetryAfter: engine.Never}, l.Take("anna", 1))
 	require.True(t, l.AllowKey(l.Key("anna").Tier(1)))
@@ -275,7 +275,7 @@ func TestTokenBucketsNeedAQuota(t *testing.T) {
 // TestSetPolicyOfTokenBucketsKeepsTime: what a key owes stays what it is, as time, when the tick becomes another.
 func TestSetPolicyOfTokenBucketsKeepsTime(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour))
-	p := engine.TokenBucket(engine.PerMinute(60), 60)
+	p := engine.TokenBucket(engine.Per(60, time.Minute), 60)
 	require.True(t, l.TakeKey(l.Key("anna").With(quotaOf(t, l, p)), 40).Allowed)
 	for _, longest := range []time.Duration{24 * time.Hour, 300 * time.Hour, 365 * 24 * time.Hour, time.Hour} {
 		require.NoError(t, l.SetPolicy(engine.TokenBuckets(longest)))
@@ -306,5 +306,5 @@ func TestQuotaAllocatesNothing(t *testing.T) {
 		}
 	}
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour))
-	assert.Zero(t, testalloc.PerCall(func() { _, _ = l.Quota(engine.TokenBucket(engine.PerHour(0.125), 1)) }))
+	assert.Zero(t, testalloc.PerCall(func() { _, _ = l.Quota(engine.TokenBucket(engine.Per(0.125, time.Hour), 1)) }))
 }

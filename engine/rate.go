@@ -25,18 +25,6 @@ func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period
 // PerSecond is shorthand for Per(tokens, time.Second).
 func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
 
-// PerMinute is shorthand for Per(tokens, time.Minute).
-func PerMinute(tokens float64) Rate { return Per(tokens, time.Minute) }
-
-// PerHour is shorthand for Per(tokens, time.Hour).
-func PerHour(tokens float64) Rate { return Per(tokens, time.Hour) }
-
-// PerDay is shorthand for Per(tokens, 24*time.Hour).
-func PerDay(tokens float64) Rate { return Per(tokens, 24*time.Hour) }
-
-// Every returns the rate of one token every period.
-func Every(period time.Duration) Rate { return Per(1, period) }
-
 // units are the periods that may be written as a bare unit.
 var units = []struct {
 	name   string

@@ -13,8 +13,8 @@ func TestParseRate(t *testing.T) {
 	for text, want := range map[string]Rate{
 		"100/s":      PerSecond(100),
 		"0.5/s":      PerSecond(0.5),
-		"10/m":       PerMinute(10),
-		"5000/h":     PerHour(5000),
+		"10/m":       Per(10, time.Minute),
+		"5000/h":     Per(5000, time.Hour),
 		"3/d":        Per(3, 24*time.Hour),
 		"2/ms":       Per(2, time.Millisecond),
 		"10/1500ms":  Per(10, 1500*time.Millisecond),
@@ -119,7 +119,7 @@ func TestRateAsText(t *testing.T) {
 }
 
 func TestRatePerSecond(t *testing.T) {
-	for rate, want := range map[Rate]float64{PerSecond(97): 97, PerMinute(30): 0.5, Every(time.Millisecond): 1000} {
+	for rate, want := range map[Rate]float64{PerSecond(97): 97, Per(30, time.Minute): 0.5, Per(1, time.Millisecond): 1000} {
 		assert.Equal(t, want, rate.PerSecond())
 	}
 }

@@ -90,11 +90,11 @@ func TestARefundForgivesNoTakeAhead(t *testing.T) {
 				k := l.Key("k")
 				d, receipt := l.TakeReceipt(k, 1)
 				require.True(t, d.Allowed)
-				ahead := h.now().Add(MaxLead)
+				ahead := h.now().Add(maxLead)
 				require.True(t, l.TakeAt(k, 2, ahead).Allowed)
 				refund(l, &receipt)
 				require.False(t, l.TakeAt(k, 1, ahead).Allowed)
-				h.advance(MaxLead)
+				h.advance(maxLead)
 				require.False(t, l.TakeKey(k, 1).Allowed)
 			})
 		}
@@ -147,7 +147,7 @@ func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 // TestWhatIsOwedAboveTheLimitIsGivenBack: a charge that was wrong is given back at once, as it was made.
 func TestWhatIsOwedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, policy := range []Policy{
-		TokenBucket(PerMinute(100), 100), BatchRefill(100, time.Minute, 100), FixedWindow(100, time.Minute),
+		TokenBucket(Per(100, time.Minute), 100), BatchRefill(100, time.Minute, 100), FixedWindow(100, time.Minute),
 		SlidingWindow(100, time.Minute), SlidingLog(100, time.Minute), Concurrency(100, time.Minute),
 	} {
 		l, _ := newLimiter(t, policy, MaxDebt(5))

@@ -225,7 +225,7 @@ func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {
 			l, h := newLimiter(t, a.policy(100))
-			empty, _ := newLimiter(t, TokenBucket(PerHour(1), 1))
+			empty, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1))
 			require.True(t, empty.Allow("k"))
 			answers := make([]Answer, 3)
 			other, _ := newLimiter(t, a.policy(5))

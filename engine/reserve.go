@@ -16,11 +16,13 @@ var (
 	ErrNever = errors.New("more tokens than the limit")
 	// ErrTooLong: the tokens will be there, but not soon enough.
 	ErrTooLong = errors.New("the wait would be too long")
-	// ErrNotTokenBucket: only tokens of a bucket can be taken ahead.
+	// ErrNotTokenBucket: only tokens of a bucket can be taken ahead. Those of [Concurrency] cannot be waited for either:
+	// they come back when they are released.
 	ErrNotTokenBucket = errors.New("not a token bucket")
-	// ErrInFlight: tokens of [Concurrency] come back when they are released, and no wait is known that brings them.
-	ErrInFlight = errors.New("a limit in flight has nothing to wait for")
 )
+
+// errInFlight is why nothing of [Concurrency] can be waited for.
+var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
 // Reserve takes n tokens from the key, all or none, ahead of their time if they will be there within maxWait. The
 // caller waits for delay and then goes on. A caller that does not wait gives the tokens back by [Receipt.Release], as
@@ -33,8 +35,7 @@ var (
 // meanwhile. The line is never longer than 2^51 ticks of the bucket, burst included: 26
 // days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong], [ErrNotTokenBucket] or [ErrInFlight], with the numbers; then the receipt is
-// for nothing. Reserve does not allocate without an error.
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; then the receipt is for nothing. Reserve does not allocate without an error.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation
@@ -56,7 +57,7 @@ type reservation struct {
 func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration) error {
 	switch {
 	case l.table.Plan().InFlight():
-		return ErrInFlight
+		return errInFlight
 	case !l.table.Buckets():
 		return ErrNotTokenBucket
 	case n == 0:
@@ -90,7 +91,7 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 //
 // On a token bucket waiters are served in the order in which they came ([Limiter.Queue]). On the other algorithms a
 // waiter asks again when its tokens should be there, and another request may have been faster. On [Concurrency] it is
-// an error, [ErrInFlight].
+// an error, [ErrNotTokenBucket].
 //
 // It waits in real time, so the limiter's clock should go with that: not [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
@@ -117,7 +118,7 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 			return turn.wait(ctx)
 		}
 		delay := time.Duration(0)
-		if errors.Is(err, ErrNotTokenBucket) {
+		if errors.Is(err, ErrNotTokenBucket) && !errors.Is(err, errInFlight) {
 			delay, err = l.ask(k, n, maxWait)
 		}
 		if errors.Is(err, ErrTooLong) && maxWait != Never {

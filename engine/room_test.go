@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -11,7 +12,7 @@ import (
 // another in each run.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	const keys, tries = 100_000, 100_000
-	l, _ := newLimiter(t, TokenBucket(PerHour(1), 1), MaxKeys(keys), Overflow(Refuse))
+	l, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), MaxKeys(keys), Overflow(Refuse))
 	id := uint64(0)
 	insert := func() Key { // a key for which there is room
 		for {

@@ -107,7 +107,7 @@ func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 		var all []going
 		now := time.Duration(0)
 		for range 150 {
-			n, lead := 1+random.Uint64N(burst), time.Duration(random.Int64N(int64(MaxLead)))>>random.IntN(8)
+			n, lead := 1+random.Uint64N(burst), time.Duration(random.Int64N(int64(maxLead)))>>random.IntN(8)
 			at := time.Unix(1_700_000_000, 0).Add(now + lead)
 			switch random.IntN(8) {
 			case 0, 1:

@@ -21,7 +21,7 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 		"blocked":         {TokenBucket(PerSecond(1), 10), Blocked()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := TokenBucket(PerHour(100), 100)
+			plan := TokenBucket(Per(100, time.Hour), 100)
 			l, h := newLimiter(t, change.from, Tiers(plan, change.from))
 			drained, half := l.Key("drained").Tier(1), l.Key("half").Tier(1)
 			require.True(t, l.TakeKey(drained, 100).Allowed)
@@ -48,14 +48,14 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 
 // TestAChangeLeavesQuotas (I1): a quota has its numbers with it. What a key owes under one is time, and stays that.
 func TestAChangeLeavesQuotas(t *testing.T) {
-	l, h := newLimiter(t, TokenBucket(PerHour(1), 1))
+	l, h := newLimiter(t, TokenBucket(Per(1, time.Hour), 1))
 	quota := func() Quota {
-		q, err := l.Quota(TokenBucket(PerHour(1), 1))
+		q, err := l.Quota(TokenBucket(Per(1, time.Hour), 1))
 		require.NoError(t, err)
 		return q
 	}
 	require.True(t, l.TakeKey(l.Key("k").With(quota()), 1).Allowed)
-	for _, rate := range []Rate{PerHour(1000), PerHour(10), PerSecond(3), PerHour(1000)} {
+	for _, rate := range []Rate{Per(1000, time.Hour), Per(10, time.Hour), PerSecond(3), Per(1000, time.Hour)} {
 		require.NoError(t, l.SetPolicy(TokenBucket(rate, 1)))
 	}
 	h.advance(time.Hour - time.Second)
@@ -79,7 +79,7 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 func TestAChangeToAndFro(t *testing.T) {
 	for name, policy := range map[string]func(n uint64) Policy{
 		"token bucket":   func(n uint64) Policy { return TokenBucket(PerSecond(100), n) },
-		"per hour":       func(n uint64) Policy { return TokenBucket(PerHour(float64(n)), n) },
+		"per hour":       func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) },
 		"batch refill":   func(n uint64) Policy { return BatchRefill(1, 10*time.Millisecond, n) },
 		"fixed window":   func(n uint64) Policy { return FixedWindow(n, time.Minute) },
 		"sliding window": func(n uint64) Policy { return SlidingWindow(n, time.Minute) },
@@ -142,14 +142,14 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 func TestATierThatWasBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own := TokenBucket(PerSecond(1), 1)
-		l, _ := newLimiter(t, own, Tiers(TokenBucket(PerHour(1000), 1000)))
+		l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))
 		k := l.Key("k").Tier(1)
 		require.True(t, l.TakeKey(k, 1000).Allowed)
 		require.NoError(t, l.SetPolicy(own, fixed))
 		require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 1), fixed))
-		require.NoError(t, l.SetPolicy(own, TokenBucket(PerHour(10), 600)))
+		require.NoError(t, l.SetPolicy(own, TokenBucket(Per(10, time.Hour), 600)))
 		assert.Zero(t, l.Peek(k, 0).Remaining)
-		require.NoError(t, l.SetPolicy(own, TokenBucket(PerHour(1000), 1000)))
+		require.NoError(t, l.SetPolicy(own, TokenBucket(Per(1000, time.Hour), 1000)))
 		assert.Zero(t, l.Peek(k, 0).Remaining)
 	}
 }
@@ -158,14 +158,14 @@ func TestATierThatWasBlocked(t *testing.T) {
 // ticks are the limiter's; the limiter's own policy has other ticks then.
 func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
-	l, _ := newLimiter(t, own, Tiers(TokenBucket(PerHour(1000), 1000)))
-	require.ErrorContains(t, l.SetPolicy(own, TokenBucket(PerHour(1), 10)),
+	l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))
+	require.ErrorContains(t, l.SetPolicy(own, TokenBucket(Per(1, time.Hour), 10)),
 		"tier 1, token bucket 1/h burst 10: a key may still owe 1000 tokens by earlier numbers, and a record has room for 625 at this rate")
-	l, _ = newLimiter(t, TokenBucket(PerHour(1000), 1000))
+	l, _ = newLimiter(t, TokenBucket(Per(1000, time.Hour), 1000))
 	require.True(t, l.Take("k", 1000).Allowed)
-	require.NoError(t, l.SetPolicy(TokenBucket(PerHour(1), 10)))
+	require.NoError(t, l.SetPolicy(TokenBucket(Per(1, time.Hour), 10)))
 	assert.InDelta(t, 991*time.Hour, l.Peek(l.Key("k"), 1).RetryAfter, float64(time.Second))
-	require.NoError(t, l.SetPolicy(TokenBucket(PerHour(1000), 1000)))
+	require.NoError(t, l.SetPolicy(TokenBucket(Per(1000, time.Hour), 1000)))
 	assert.Zero(t, l.Peek(l.Key("k"), 0).Remaining)
 
 	l, _ = newLimiter(t, SlidingWindow(1<<20, time.Hour))

@@ -105,7 +105,7 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 // has another secret, and must be removed before. If some keys have no room in the table, which other keys may have
 // taken, that is an error, and all others are restored. RestoreShared is for Linux.
 func RestoreShared(from, to string) error {
-	if table, err := OpenSharedTable(to); err == nil {
+	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return CopyShared(from, to)
@@ -161,12 +161,12 @@ func RestoreShared(from, to string) error {
 
 // debts is a shared table that another one is to have the debts of.
 type debts struct {
-	*SharedTable
+	*sharedTable
 	config config
 }
 
 func openDebts(path string) (debts, error) {
-	table, err := OpenSharedTable(path)
+	table, err := openShared(path)
 	if err != nil {
 		return debts{}, err
 	}

@@ -23,7 +23,7 @@ func copied(t *testing.T, from string, policy Policy, options ...Option) *Limite
 // come back.
 func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
-		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(PerHour(1000), 1000)
+		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000)
 		from := filepath.Join(t.TempDir(), "table")
 		l, err := New(own, Tiers(tier), Shared(from), MaxKeys(100))
 		require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestACopyOfATierThatIsBlocked(t *testing.T) {
 // units.
 func TestACopyAfterALowerLimit(t *testing.T) {
 	for _, p := range []struct{ high, low, slow Policy }{
-		{TokenBucket(PerHour(1000), 1000), TokenBucket(PerHour(1000), 10), TokenBucket(PerHour(1), 10)},
+		{TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(1000, time.Hour), 10), TokenBucket(Per(1, time.Hour), 10)},
 		{FixedWindow(1000, aDay), FixedWindow(10, aDay), FixedWindow(10, aDay)},
 		{SlidingWindow(1000, aDay), SlidingWindow(10, aDay), SlidingWindow(10, aDay)},
 	} {
@@ -62,7 +62,7 @@ func TestACopyAfterALowerLimit(t *testing.T) {
 // TestACopyWithOtherTiers (I1): keys of a tier keep what they have taken, in tokens, as by SetPolicy, also if there are
 // more tiers, or fewer.
 func TestACopyWithOtherTiers(t *testing.T) {
-	own, tier, slow := TokenBucket(PerSecond(1), 1), TokenBucket(PerHour(1000), 1000), TokenBucket(PerHour(10), 600)
+	own, tier, slow := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(10, time.Hour), 600)
 	from := filepath.Join(t.TempDir(), "table")
 	l, err := New(own, Tiers(tier, tier), Shared(from), MaxKeys(100))
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestACopyWithOtherTiers(t *testing.T) {
 		other := copied(t, from, own, Tiers(tiers...))
 		assert.InDelta(t, float64(40*time.Hour), float64(other.Peek(other.Key("k").Tier(1), 1).RetryAfter), float64(time.Hour))
 	}
-	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(PerHour(1), 1))), "may still owe 1000 tokens")
+	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(Per(1, time.Hour), 1))), "may still owe 1000 tokens")
 }
 
 // TestARestoreUnderOtherNumbers (I1): what a key owes in a copy it owes in tokens of its tier, as if the policy of the
@@ -83,11 +83,11 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 		from, to Policy // of tier 1; a key has taken 60
 		left     uint64
 	}{
-		"slower":         {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(1), 100), 40},
-		"faster":         {TokenBucket(PerHour(1), 100), TokenBucket(PerHour(100), 100), 40},
-		"a lower limit":  {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(100), 10), 0},
-		"a higher limit": {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(100), 1000), 940},
-		"both":           {TokenBucket(PerHour(100), 100), TokenBucket(PerHour(7), 1000), 940},
+		"slower":         {TokenBucket(Per(100, time.Hour), 100), TokenBucket(Per(1, time.Hour), 100), 40},
+		"faster":         {TokenBucket(Per(1, time.Hour), 100), TokenBucket(Per(100, time.Hour), 100), 40},
+		"a lower limit":  {TokenBucket(Per(100, time.Hour), 100), TokenBucket(Per(100, time.Hour), 10), 0},
+		"a higher limit": {TokenBucket(Per(100, time.Hour), 100), TokenBucket(Per(100, time.Hour), 1000), 940},
+		"both":           {TokenBucket(Per(100, time.Hour), 100), TokenBucket(Per(7, time.Hour), 1000), 940},
 		"a fixed window": {FixedWindow(100, aDay), FixedWindow(1000, aDay/2), 940},
 		"a counter":      {SlidingWindow(100, aDay), SlidingWindow(1000, aDay), 940},
 	} {
@@ -119,7 +119,7 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 func TestThePolicyChangesDuringARestore(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
-	fast, slow := TokenBucket(PerHour(100), 100), TokenBucket(PerHour(1), 100)
+	fast, slow := TokenBucket(Per(100, time.Hour), 100), TokenBucket(Per(1, time.Hour), 100)
 	l, err := New(fast, Shared(path), MaxKeys(100))
 	require.NoError(t, err)
 	defer l.Close()
@@ -149,7 +149,7 @@ func TestThePolicyChangesDuringARestore(t *testing.T) {
 func TestARestoreSaysWhatHadNoRoom(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
-	l, err := New(TokenBucket(PerHour(1), 10), Shared(path), MaxKeys(100), Overflow(Refuse))
+	l, err := New(TokenBucket(Per(1, time.Hour), 10), Shared(path), MaxKeys(100), Overflow(Refuse))
 	require.NoError(t, err)
 	defer l.Close()
 	taken := 0

@@ -79,13 +79,13 @@ func TestSharedBytes(t *testing.T) {
 		require.NoError(t, l.Close())
 		info, err := os.Stat(path)
 		require.NoError(t, err)
-		bytes, err := policy.SharedBytes(20_000, policy)
+		bytes, err := Bytes(policy, Shared(path), MaxKeys(20_000), Tiers(policy))
 		require.NoError(t, err)
 		assert.EqualValues(t, info.Size(), bytes)
 	}
-	_, err := SlidingLog(5, time.Hour).SharedBytes(100)
+	_, err := Bytes(SlidingLog(5, time.Hour), Shared("x"), MaxKeys(100))
 	assert.ErrorContains(t, err, "a table of logs cannot be shared")
-	_, err = TokenBucket(PerSecond(1), 5).SharedBytes(0)
+	_, err = Bytes(TokenBucket(PerSecond(1), 5), Shared("x"), MaxKeys(0))
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 }
 

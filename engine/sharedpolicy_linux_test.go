@@ -144,7 +144,7 @@ func TestReplacePolicy(t *testing.T) {
 	defer l.Close()
 	assert.EqualValues(t, 25, old.Take("a", 0).Remaining)
 	assert.Equal(t, TokenBucket(PerSecond(1), 40), old.Policy(1))
-	h := look(t, path).Header()
+	h := look(t, path).header()
 	assert.Equal(t, []Policy{TokenBucket(PerSecond(1), 30), TokenBucket(PerSecond(1), 40)}, h.Policies)
 
 	_, err = New(TokenBucket(PerSecond(1), 10), ReplacePolicy())
@@ -204,7 +204,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 	defer l.Close()
 	table := look(t, path)
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 7)))
-	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 7)}, table.Header().Policies)
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 7)}, table.header().Policies)
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 8)))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -217,14 +217,14 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 	}
 	_, err = f.WriteAt(page, sharedfile.HeaderBytes+4096)
 	require.NoError(t, err)
-	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 7)}, table.Header().Policies, "which it has seen last")
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 7)}, table.header().Policies, "which it has seen last")
 	assert.Equal(t, uint64(8), l.Take("a", 1).Limit)
-	_, err = OpenSharedTable(path)
+	_, err = ReadShared(path)
 	assert.ErrorContains(t, err, "policy 0 begins with 0x63")
 	_, err = New(TokenBucket(PerSecond(1), sharedBurst), Shared(path), ClockFunc(frozen), MaxKeys(1000))
 	assert.ErrorContains(t, err, "policy: that of the file is damaged")
 	require.NoError(t, l.SetPolicy(TokenBucket(PerSecond(2), 9)), "which writes a new one")
-	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 9)}, table.Header().Policies)
+	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 9)}, table.header().Policies)
 }
 
 // setPolicies are those between which the processes of a test change, to and fro. Their ticks differ.

@@ -10,20 +10,71 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A SharedTable is the file of limiters that were made with [Shared], as it is seen from outside: it decides nothing,
-// takes no seat among the processes of the file, and writes nothing. Make one with [OpenSharedTable].
+// A SharedTable is what is in the file of limiters that were made with [Shared]: see [ReadShared]. While the table is
+// used, its numbers are not all of one instant, and whoever can write the file can make them anything.
 type SharedTable struct {
+	Version  int       // of the file's layout
+	Bytes    uint64    // of the file
+	Made     time.Time // by the file system; zero if that does not tell
+	Policies []Policy  // the limiter's own and its tiers, as they are now
+	// Options are the options of [New] by which all processes must agree, and what follows from several. The value is 0
+	// where the option was not given.
+	Options []struct{ Name, Value string }
+
+	// Stats are those that every limiter of the file returns, but for Bytes: that is the length of the file.
+	Stats Stats
+	// At is the time by which keys were judged, on the timeline of the file. It is the present one where that is
+	// known: not if no process has attached since the machine was booted, nor if the time is a function's
+	// ([ClockFunc]). Then it is the latest that the table has seen.
+	At    time.Time
+	Swept time.Time // the last complete sweep, or when the table was begun; on the same timeline
+
+	NeverUsed uint64 // slots that no key ever had
+	Free      uint64 // slots that a key had
+	Claimed   uint64 // slots in which a call makes a record, or did until its process was killed
+	Tentative uint64 // slots of which it is not decided yet whether their record is the key's only one
+	Live      uint64 // slots with a key's record
+	Indebted  uint64 // keys whose bucket is not full: some of the live records
+	Deserted  uint64 // claims of processes that are dead: some of those claimed, until the next sweep frees them
+
+	// Attached are the processes that have made a limiter with [Shared] and have not ended, by seat: 0 to 1023. PID is
+	// the number that the process itself sees: from another container it may mean nothing. For is the time since it has
+	// attached.
+	Attached []struct {
+		Seat int
+		PID  uint64
+		For  time.Duration
+	}
+}
+
+// ReadShared reads the file of limiters that were made with [Shared]. It decides nothing, takes no seat among the
+// processes of the file, and writes nothing. The file must belong to the user of the process, with mode 0600; root may
+// read anybody's. ReadShared returns an error that says why in the cases in which Shared refuses the file, if its header
+// says what no limiter of this version has written, if the file is made shorter meanwhile, and if the system does not
+// tell which processes are attached. It is safe while processes write, and takes some nanoseconds for each slot that was
+// ever used. It is for Linux.
+func ReadShared(path string) (SharedTable, error) {
+	t, err := openShared(path)
+	if err != nil {
+		return SharedTable{}, err
+	}
+	s, err := t.read()
+	if err = errors.Join(err, t.Close()); err != nil {
+		return SharedTable{}, fmt.Errorf("engine: shared table %q: %w", path, err)
+	}
+	return s, nil
+}
+
+// A sharedTable is the file of limiters, as it is seen from outside. No method may be called during or after Close.
+type sharedTable struct {
 	view     *sharedfile.View
 	table    *shard.Table
 	function bool // the time is a function's
 }
 
-// OpenSharedTable opens the file at a path to look at it. The file must belong to the user of the process, with mode
-// 0600; root may look at anybody's. It is refused with an error that says why in the cases in which [Shared] refuses
-// it, and when its header says what no limiter of this version has written. Whatever is in the table is read safely,
-// also while processes write. Close the table when it is done with. OpenSharedTable is for Linux.
-func OpenSharedTable(path string) (*SharedTable, error) {
-	var t SharedTable
+// openShared opens the file at a path to look at it.
+func openShared(path string) (*sharedTable, error) {
+	var t sharedTable
 	var c config
 	view, err := sharedfile.Look(path, func(fields []sharedfile.Field) (bytes uint64, err error) {
 		if c, err = configOf(fields); err != nil {
@@ -41,7 +92,7 @@ func OpenSharedTable(path string) (*SharedTable, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("engine: OpenSharedTable(%q): %w", path, err)
+		return nil, fmt.Errorf("engine: shared table %q: %w", path, err)
 	}
 	t.view, t.function = view, c.clock == clockFunc
 	return &t, nil
@@ -96,93 +147,52 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	return shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view, Build: policies.builder(c.terms)})
 }
 
-// Close gives the file up. No other method may be called while it runs, or after it.
-func (t *SharedTable) Close() error { return t.view.Close() }
+// Close gives the file up.
+func (t *sharedTable) Close() error { return t.view.Close() }
 
-// A SharedHeader is what does not change while a file is there, but for the policies.
-type SharedHeader struct {
-	Version  int       // of the file's layout
-	Bytes    uint64    // of the file
-	Made     time.Time // by the file system; zero if that does not tell
-	Policies []Policy  // the limiter's own and its tiers, as they are now
-	// Options are those by which all processes must agree, by name; the value is 0 where the option was not given.
-	Options []SharedOption
-}
-
-// A SharedOption is an option of [New], or what follows from several, as the file has it.
-type SharedOption struct{ Name, Value string }
-
-// Header returns what the file says of the table. If it was made shorter the policies are the latest that were seen.
-func (t *SharedTable) Header() SharedHeader {
-	h := SharedHeader{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
+// header returns what does not change while a file is there, but for the policies. If the file was made shorter these
+// are the latest that were seen.
+func (t *sharedTable) header() SharedTable {
+	s := SharedTable{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
 	_ = t.view.Read(func() { t.table.Plan() }) // which remembers what it has seen
-	h.Policies = slices.Clone(t.table.Known().Source().(*policies).all)
+	s.Policies = slices.Clone(t.table.Known().Source().(*policies).all)
 	for _, f := range t.view.Fields() {
 		if f.Name != fieldAlgorithm && f.Name != fieldTiers {
-			h.Options = append(h.Options, SharedOption{f.Name, f.Value})
+			s.Options = append(s.Options, struct{ Name, Value string }(f))
 		}
 	}
-	return h
+	return s
 }
 
-// SharedStats is what is in a shared table. While it is used the numbers are not all of one instant, and whoever can
-// write the file can make them anything.
-type SharedStats struct {
-	// Stats are those that every limiter of the file returns, but for Bytes: that is the length of the file.
-	Stats
-	// At is the time by which keys were judged, on the timeline of the file. It is the present one where that is
-	// known: not if no process has attached since the machine was booted, nor if the time is a function's
-	// ([ClockFunc]). Then it is the latest that the table has seen.
-	At    time.Time
-	Swept time.Time // the last complete sweep, or when the table was begun; on the same timeline
-
-	NeverUsed uint64 // slots that no key ever had
-	Free      uint64 // slots that a key had
-	Claimed   uint64 // slots in which a call makes a record, or did until its process was killed
-	Tentative uint64 // slots of which it is not decided yet whether their record is the key's only one
-	Live      uint64 // slots with a key's record
-	Indebted  uint64 // keys whose bucket is not full: some of the live records
-	Deserted  uint64 // claims of processes that are dead: some of those claimed, until the next sweep frees them
-
-	Attached []SharedProcess // by seat
+// read returns what the file has now.
+func (t *sharedTable) read() (s SharedTable, err error) {
+	s = t.header()
+	faulted := t.view.Read(func() { err = t.count(&s) })
+	return s, errors.Join(faulted, err)
 }
 
-// A SharedProcess is an attachment: a process that has made a limiter with [Shared] and has not ended.
-type SharedProcess struct {
-	Seat int           // 0 to 1023
-	PID  uint64        // as the process saw itself: from another container the number may mean nothing
-	For  time.Duration // since it has attached
-}
-
-// Stats looks at the table now. It takes some nanoseconds for each slot that was ever used. An error says that the
-// file was made shorter meanwhile, or that the system does not tell which processes are attached.
-func (t *SharedTable) Stats() (s SharedStats, err error) {
-	if faulted := t.view.Read(func() { s, err = t.stats() }); faulted != nil {
-		return SharedStats{}, faulted
-	}
-	return s, err
-}
-
-// stats is Stats while the memory is there.
-func (t *SharedTable) stats() (SharedStats, error) {
+// count adds what the slots and seats have, while the memory is there.
+func (t *sharedTable) count(s *SharedTable) error {
 	attached, err := t.view.Attached()
 	if err != nil {
-		return SharedStats{}, err
+		return err
 	}
 	now, known := t.view.Now()
-	processes := make([]SharedProcess, len(attached))
-	for i, a := range attached {
-		processes[i] = SharedProcess{a.Seat, a.PID, max(time.Duration(now-a.Since), 0)}
+	for _, a := range attached {
+		s.Attached = append(s.Attached, struct {
+			Seat int
+			PID  uint64
+			For  time.Duration
+		}{a.Seat, a.PID, max(time.Duration(now-a.Since), 0)})
 	}
 	if t.function || !known {
 		now = 0
 	}
-	s := t.table.Survey(now)
-	stats := statsOf(s.Stats)
-	stats.Bytes = t.view.Bytes()
-	return SharedStats{
-		Stats: stats, At: time.Unix(0, max(now, s.Watermark)), Swept: time.Unix(0, s.Swept),
-		NeverUsed: s.NeverUsed, Free: s.Free, Claimed: s.Claimed, Tentative: s.Tentative, Live: s.Live,
-		Indebted: s.Indebted, Deserted: s.Deserted, Attached: processes,
-	}, nil
+	seen := t.table.Survey(now)
+	s.Stats = statsOf(seen.Stats)
+	s.Stats.Bytes = t.view.Bytes()
+	s.At, s.Swept = time.Unix(0, max(now, seen.Watermark)), time.Unix(0, seen.Swept)
+	s.NeverUsed, s.Free, s.Claimed, s.Tentative = seen.NeverUsed, seen.Free, seen.Claimed, seen.Tentative
+	s.Live, s.Indebted, s.Deserted = seen.Live, seen.Indebted, seen.Deserted
+	return nil
 }

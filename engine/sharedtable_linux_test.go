@@ -22,8 +22,8 @@ import (
 )
 
 // look opens a table from outside for the time of a test.
-func look(t *testing.T, path string) *SharedTable {
-	table, err := OpenSharedTable(path)
+func look(t *testing.T, path string) *sharedTable {
+	table, err := openShared(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, table.Close()) })
 	return table
@@ -57,7 +57,7 @@ func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 			l, err := New(c.policies[0], append(c.options, Tiers(c.policies[1:]...), Shared(path), MaxKeys(100+i), Overflow(overflow))...)
 			require.NoError(t, err)
 			defer l.Close()
-			h := look(t, path).Header()
+			h := look(t, path).header()
 			assert.Equal(t, c.policies, h.Policies)
 			assert.Equal(t, 4, h.Version)
 			info, err := os.Stat(path)
@@ -87,20 +87,20 @@ func TestSharedTableFromOutside(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	table := look(t, path)
-	stats := func() SharedStats {
+	stats := func() SharedTable {
 		before, err := os.ReadFile(path)
 		require.NoError(t, err)
-		s, err := table.Stats()
+		s, err := table.read()
 		require.NoError(t, err)
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(before, after))
-		assert.Equal(t, l.Stats().Sweeps, s.Sweeps)
-		assert.Equal(t, s.Slots, s.NeverUsed+s.Free+s.Claimed+s.Tentative+s.Live)
+		assert.Equal(t, l.Stats().Sweeps, s.Stats.Sweeps)
+		assert.Equal(t, s.Stats.Slots, s.NeverUsed+s.Free+s.Claimed+s.Tentative+s.Live)
 		return s
 	}
 	s := stats()
-	assert.Equal(t, s.Slots, s.NeverUsed)
+	assert.Equal(t, s.Stats.Slots, s.NeverUsed)
 	require.Len(t, s.Attached, 1)
 	assert.EqualValues(t, os.Getpid(), s.Attached[0].PID)
 	assert.Less(t, s.Attached[0].For, time.Hour)
@@ -116,7 +116,7 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.EqualValues(t, 15, s.Indebted)
 	assert.EqualValues(t, 15, s.Live)
 	assert.EqualValues(t, 15, s.Free)
-	assert.EqualValues(t, 15, s.Reclaimed)
+	assert.EqualValues(t, 15, s.Stats.Reclaimed)
 	assert.True(t, s.Swept.Equal(frozen().Add(3*time.Second)), s.Swept)
 	assert.True(t, s.At.Equal(s.Swept), s.At)
 	again, err := New(TokenBucket(PerSecond(1), 10), Shared(path), MaxKeys(1000), ClockFunc(frozen))
@@ -135,7 +135,7 @@ func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	table := look(t, path)
 	l.Take("a", 1000)
 	assert.Eventually(t, func() bool {
-		s, err := table.Stats()
+		s, err := table.read()
 		require.NoError(t, err)
 		return s.Live == 1 && s.Indebted == 0
 	}, time.Minute, time.Millisecond)
@@ -144,7 +144,7 @@ func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	defer f.Close()
 	_, err = f.WriteAt([]byte("another boot"), 4096)
 	require.NoError(t, err)
-	s, err := table.Stats()
+	s, err := table.read()
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, s.Indebted)
 	assert.EqualValues(t, l.table.Watermark(), s.At.UnixNano())
@@ -156,13 +156,13 @@ func TestSharedTableTellsWhoIsAlive(t *testing.T) {
 	tally(t, path+".tally")
 	w := worker(t, path)
 	table := look(t, path)
-	s, err := table.Stats()
+	s, err := table.read()
 	require.NoError(t, err)
 	require.Len(t, s.Attached, 1)
 	assert.EqualValues(t, w.Process.Pid, s.Attached[0].PID)
 	require.NoError(t, w.Process.Signal(syscall.SIGKILL))
 	assert.ErrorContains(t, w.Wait(), "killed")
-	s, err = table.Stats()
+	s, err = table.read()
 	require.NoError(t, err)
 	assert.Empty(t, s.Attached)
 	assert.Equal(t, s.Claimed, s.Deserted, "of the dead alone")
@@ -181,18 +181,18 @@ func TestSharedTableOfAnyContent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		for range 100 {
-			at := 4096 + random.Int64N(int64(table.Header().Bytes)-4096)/8*8
+			at := 4096 + random.Int64N(int64(table.header().Bytes)-4096)/8*8
 			_, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, random.Uint64()), at)
 			require.NoError(t, err)
 		}
-		s, err := table.Stats()
+		s, err := table.read()
 		require.NoError(t, err)
-		assert.Equal(t, s.Slots, s.NeverUsed+s.Free+s.Claimed+s.Tentative+s.Live)
+		assert.Equal(t, s.Stats.Slots, s.NeverUsed+s.Free+s.Claimed+s.Tentative+s.Live)
 		assert.LessOrEqual(t, s.Deserted, s.Claimed)
 		assert.LessOrEqual(t, s.Indebted, s.Live)
 	}
 	require.NoError(t, f.Truncate(4096))
-	_, err = table.Stats()
+	_, err = table.read()
 	assert.ErrorContains(t, err, "the file was made shorter while it was read")
 }
 
@@ -287,7 +287,7 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "table")
 			c.make(t, path)
-			_, err := OpenSharedTable(path)
+			_, err := ReadShared(path)
 			assert.ErrorContains(t, err, c.want)
 			assert.ErrorContains(t, err, strconv.Quote(path))
 		})

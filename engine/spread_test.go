@@ -142,7 +142,7 @@ func TestSpreadSetPolicy(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 800, Remaining: 800}, s.Peek(1))
 	assert.EqualError(t, s.SetPolicy(FixedWindow(1, time.Hour)),
 		"engine: "+FixedWindow(1, time.Hour).String()+": want engine.TokenBucket(rate, burst) for one bucket that is spread")
-	assert.Error(t, s.SetPolicy(TokenBucket(PerMinute(1), 1000)))
+	assert.Error(t, s.SetPolicy(TokenBucket(Per(1, time.Minute), 1000)))
 	assert.Equal(t, second, s.Policy())
 }
 

@@ -160,7 +160,7 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // now must come from the limiter's own clock: time.Now for all but [ClockFunc]. What lies before 1970 or after April
 // 2262 counts as that. A now earlier than one that the limiter has acted on never lets through what the latest would
 // refuse. A now that is ahead of the limiter's clock is trusted for this decision and the key's record, and nothing
-// else follows it; one that is further ahead than [MaxLead] is refused, nothing is taken, and RetryAfter is when it
+// else follows it; one that is further ahead than a second is refused, nothing is taken, and RetryAfter is when it
 // will be no further ahead than that.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
@@ -173,14 +173,14 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	return d
 }
 
-// MaxLead is how far a time that a caller supplies may be ahead of the limiter's clock: a second, for clocks of one
+// maxLead is how far a time that a caller supplies may be ahead of the limiter's clock: a second, for clocks of one
 // machine that differ a little.
-const MaxLead = time.Second
+const maxLead = time.Second
 
 // instant puts a caller's time on the timeline, with what the limiter's clock says, and how much too far ahead it is.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
-	return nanos, clock, max(time.Duration(max(nanos-clock, 0))-MaxLead, 0)
+	return nanos, clock, max(time.Duration(max(nanos-clock, 0))-maxLead, 0)
 }
 
 func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {

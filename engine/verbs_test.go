@@ -13,7 +13,7 @@ import (
 // TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and each of the others has all that it had.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	hourly := func(n uint64) Policy { return TokenBucket(PerHour(float64(n)), n) }
+	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
 	var requests []Request
 	for _, n := range []uint64{5, 7, 1} {
 		l := pinned(t, &now, hourly(n))
@@ -61,7 +61,7 @@ func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 // TestABatchIntoUsedDecisions: nothing of what stood there before is left, for more keys than come from memory at once.
 func TestABatchIntoUsedDecisions(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	batch, each := pinned(t, &now, TokenBucket(PerHour(10), 10)), pinned(t, &now, TokenBucket(PerHour(10), 10))
+	batch, each := pinned(t, &now, TokenBucket(Per(10, time.Hour), 10)), pinned(t, &now, TokenBucket(Per(10, time.Hour), 10))
 	keys, decisions := make([]Key, 3*batchAhead+1), make([]Decision, 3*batchAhead+1)
 	for range 3 {
 		for i := range keys {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestFloodOfTenMillionKeys(t *testing.T) {
 	if testing.Short() {
 		flood = 2_000_000 // under the race detector, twice the capacity
 	}
-	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 5))
+	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 5))
 	require.NoError(t, err)
 	defer l.Close()
 	held := l.Stats().Bytes

@@ -80,7 +80,7 @@ func (l withoutTurns) TakeAt(key string, n int64, at time.Time) limitertest.Deci
 // newEngine returns a limiter of package engine, or nil where the policy cannot be or would take very much memory.
 func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) limitertest.Limiter {
 	const keys = 1 << 16
-	if bytes, err := policy.Bytes(keys); err != nil || bytes > 1<<28 {
+	if bytes, err := engine.Bytes(policy, engine.MaxKeys(keys)); err != nil || bytes > 1<<28 {
 		return nil
 	}
 	l, err := engine.New(policy, append(options, engine.MaxKeys(keys))...)

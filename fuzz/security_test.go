@@ -569,7 +569,7 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	for name, family := range families {
 		t.Run(name, func(t *testing.T) {
 			const shards = 8
-			l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(familySize*8*6/10), engine.Shards(shards),
+			l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(familySize*8*6/10), engine.Shards(shards),
 				engine.Overflow(engine.Refuse), engine.ClockFunc(func() time.Time { return time.Unix(1_700_000_000, 0) }))
 			require.NoError(t, err)
 			defer l.Close()

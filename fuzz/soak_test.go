@@ -306,7 +306,7 @@ func openAnother(random *rand.Rand) error {
 	if random.IntN(2) == 0 {
 		options = append(options, engine.HashStable())
 	}
-	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 3), options...)
+	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 3), options...)
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func TestAClientWaits(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, time.Since(begin), 60*time.Millisecond)
 
-	slow, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(10))
+	slow, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
 	defer slow.Close()
 	set = one(t, rpclimit.Limit{Limiter: slow, MaxWait: engine.Never})

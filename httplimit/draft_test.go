@@ -34,7 +34,7 @@ func TestTheExamplesOfTheDraft(t *testing.T) {
 			policies: `"permin";q=50;w=60, "perhr";q=1000;w=3600`},
 		{limits: []limit{{"peruser", engine.FixedWindow(65535, 10*time.Second), 0}}, unit: "content-bytes",
 			policies: `"peruser";q=65535;qu="content-bytes";w=10`},
-		{limits: []limit{{"default", engine.TokenBucket(engine.PerMinute(100), 100), 49}}, rateLimit: `"default";r=50;t=30`},
+		{limits: []limit{{"default", engine.TokenBucket(engine.Per(100, time.Minute), 100), 49}}, rateLimit: `"default";r=50;t=30`},
 		{limits: []limit{{"default", minute(600_000_000), 299_999_999}}, rateLimit: `"default";r=300000000;t=60`},
 		{limits: []limit{{"problemPolicy", minute(7), 7}}, into: 50 * time.Second, rateLimit: `"problemPolicy";r=0;t=10`},
 		{limits: []limit{{"default", minute(2), 0}}, into: 53 * time.Second, rateLimit: `"default";r=1;t=7`},

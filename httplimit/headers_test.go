@@ -92,7 +92,7 @@ func TestRounding(t *testing.T) {
 // have a second earlier.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerMinute(7), 3), engine.BatchRefill(2, 10*time.Second, 3),
+		engine.TokenBucket(engine.Per(7, time.Minute), 3), engine.BatchRefill(2, 10*time.Second, 3),
 		engine.FixedWindow(3, time.Minute),
 		engine.FixedWindow(3, time.Minute).Aligned(), engine.SlidingWindow(3, time.Minute),
 		engine.SlidingLog(3, time.Minute),

@@ -26,7 +26,7 @@ func perHour(r *http.Request) engine.Policy {
 		return engine.Blocked()
 	default:
 		n, _ := strconv.ParseUint(text, 10, 64)
-		return engine.TokenBucket(engine.PerHour(float64(n)), n)
+		return engine.TokenBucket(engine.Per(float64(n), time.Hour), n)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestQuotaBadInput(t *testing.T) {
 // TestQuotaAllocatesNothing: a request that brings its limit costs no garbage.
 func TestQuotaAllocatesNothing(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) engine.Policy {
-		return engine.TokenBucket(engine.PerHour(100), 100)
+		return engine.TokenBucket(engine.Per(100, time.Hour), 100)
 	}})
 	r := httptest.NewRequest("GET", "/", nil)
 	require.Zero(t, testalloc.PerCall(func() { m.Decide(r) }))

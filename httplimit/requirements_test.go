@@ -256,7 +256,7 @@ func TestABackendThatFailsDoesWhatTheCallerChose(t *testing.T) {
 func TestRefusedRequestsConsumeNothing(t *testing.T) {
 	c := testclock.New()
 	for _, policy := range []engine.Policy{
-		engine.TokenBucket(engine.PerMinute(1), 1), engine.BatchRefill(1, time.Minute, 1),
+		engine.TokenBucket(engine.Per(1, time.Minute), 1), engine.BatchRefill(1, time.Minute, 1),
 		engine.FixedWindow(1, time.Minute),
 		engine.SlidingWindow(1, time.Minute), engine.SlidingLog(1, time.Minute),
 	} {

@@ -17,8 +17,8 @@ type Job struct {
 
 // A queue accepts jobs per tenant and in all. A job that fails costs nothing.
 func Example() {
-	perTenant, _ := engine.New(engine.TokenBucket(engine.PerMinute(10), 2), engine.MaxKeys(1000))
-	inAll, _ := engine.New(engine.TokenBucket(engine.PerMinute(1000), 5), engine.MaxKeys(1))
+	perTenant, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 2), engine.MaxKeys(1000))
+	inAll, _ := engine.New(engine.TokenBucket(engine.Per(1000, time.Minute), 5), engine.MaxKeys(1))
 	defer perTenant.Close()
 	defer inAll.Close()
 
@@ -106,7 +106,7 @@ func Example_tokens() {
 
 // The handler of a request settles what its estimate was too high.
 func ExampleHoldFrom() {
-	tokens, _ := engine.New(engine.TokenBucket(engine.PerMinute(100), 100), engine.MaxKeys(1000))
+	tokens, _ := engine.New(engine.TokenBucket(engine.Per(100, time.Minute), 100), engine.MaxKeys(1000))
 	defer tokens.Close()
 	set, err := limits.New([]limits.Limit[Job]{{
 		Name: "tokens", Limiter: tokens, Key: limits.Everyone[Job],

@@ -87,7 +87,7 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 
 // TestAKeyWithoutRoomDoesNotWait: nothing is known that would let it in.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
-	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.PerMinute(1), 1)} {
+	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {
 		synctest.Test(t, func(t *testing.T) {
 			l, err := engine.New(p, engine.MaxKeys(1), engine.Overflow(engine.Refuse), engine.ClockFunc(time.Now))
 			require.NoError(t, err)

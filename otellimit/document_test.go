@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/assert"
@@ -41,7 +42,7 @@ func everything(t *testing.T) []metricdata.Metrics {
 	client, err := redislimit.Open(t.Context(), "redis://"+miniredis.RunT(t).Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
-	stored, err := redislimit.New(client, "a", engine.TokenBucket(engine.PerHour(1), 1))
+	stored, err := redislimit.New(client, "a", engine.TokenBucket(engine.Per(1, time.Hour), 1))
 	require.NoError(t, err)
 	t.Cleanup(func() { stored.Close() })
 	_, err = otelredis.Register(p, "a", stored)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -46,7 +47,7 @@ func ExampleRegister() {
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
 
 	var refusals otellimit.Refusals
-	limiter, err := engine.New(engine.TokenBucket(engine.PerHour(1), 2), refusals.Count())
+	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 2), refusals.Count())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func ExampleRegisterHTTP() {
 	reader := metric.NewManualReader()
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
 
-	limiter, err := engine.New(engine.TokenBucket(engine.PerHour(1), 2))
+	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 2))
 	if err != nil {
 		log.Fatal(err)
 	}

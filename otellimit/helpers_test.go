@@ -37,5 +37,5 @@ func limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engi
 
 func bucket(t testing.TB, burst uint64) *engine.Limiter {
 	t.Helper()
-	return limiter(t, engine.TokenBucket(engine.PerHour(1), burst))
+	return limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), burst))
 }

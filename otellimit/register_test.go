@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func TestTable(t *testing.T) {
 	for policy := engine.Evict; policy <= engine.Admit; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
 			p, collect := provider(t)
-			l := limiter(t, engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(100), engine.Overflow(policy))
+			l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(100), engine.Overflow(policy))
 			_, err := otellimit.Register(p, "k", l)
 			require.NoError(t, err)
 			refused := 0
@@ -243,7 +244,7 @@ func TestAFailedRegistrationFreesTheName(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	p, collect := provider(t)
 	var refusals otellimit.Refusals
-	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 10), refusals.Count())
+	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 10), refusals.Count())
 	r, err := otellimit.RegisterRefusals(p, "logins", &refusals)
 	require.NoError(t, err)
 	assert.Equal(t, collected.Series{"weir.limit.refusals weir.limit.name=logins": 0}, collect())
@@ -261,7 +262,7 @@ func TestRefusals(t *testing.T) {
 func TestCardinality(t *testing.T) {
 	p, collect := provider(t)
 	var refusals otellimit.Refusals
-	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 1), refusals.Count())
+	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 1), refusals.Count())
 	_, err := otellimit.Register(p, "a", l)
 	require.NoError(t, err)
 	_, err = otellimit.RegisterRefusals(p, "a", &refusals)
@@ -291,7 +292,7 @@ func TestConcurrentCollection(t *testing.T) {
 	p := sdk.NewMeterProvider(options...)
 	defer func() { require.NoError(t, p.Shutdown(t.Context())) }()
 	var refusals otellimit.Refusals
-	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 1), refusals.Count())
+	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 1), refusals.Count())
 	_, err := otellimit.Register(p, "steady", l)
 	require.NoError(t, err)
 	_, err = otellimit.RegisterRefusals(p, "steady", &refusals)

@@ -92,7 +92,7 @@ func TestSettingsThatCannotBeCompared(t *testing.T) {
 // limit, in each algorithm. The nodes say that their numbers differ while they do.
 func TestARollingChangeOfNumbers(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
-		"token bucket":   func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerDay(float64(n)), n) },
+		"token bucket":   func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) },
 		"fixed window":   func(n uint64) engine.Policy { return engine.FixedWindow(n, 24*time.Hour) },
 		"sliding window": func(n uint64) engine.Policy { return engine.SlidingWindow(n, 24*time.Hour) },
 	} {
@@ -136,7 +136,7 @@ func TestARollingChangeOfNumbers(t *testing.T) {
 func TestASharedName(t *testing.T) {
 	server := redistest.Start(t)
 	var limiters []*redislimit.Limiter
-	for _, policy := range []engine.Policy{slow(), engine.TokenBucket(engine.PerHour(7), 7)} {
+	for _, policy := range []engine.Policy{slow(), engine.TokenBucket(engine.Per(7, time.Hour), 7)} {
 		client, err := redislimit.Open(t.Context(), server.URL(), redislimit.Timeout(10*time.Second))
 		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })

@@ -128,7 +128,7 @@ func TestFloodOfRandomKeys(t *testing.T) {
 	require.Eventually(t, func() bool { _ = l.Allow("comes back"); return len(keysOf(server)) == 1 }, 10*time.Second, time.Millisecond)
 
 	const most = 10
-	few, err := redislimit.New(store, "few", engine.TokenBucket(engine.PerHour(360_000), 400), redislimit.OnLoss(redislimit.FailClosed), redislimit.MaxKeys(most))
+	few, err := redislimit.New(store, "few", engine.TokenBucket(engine.Per(360_000, time.Hour), 400), redislimit.OnLoss(redislimit.FailClosed), redislimit.MaxKeys(most))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, few.Close()) }()
 	require.Equal(t, redislimit.Leased, few.Mode())

@@ -165,7 +165,7 @@ func TestErrorsThatAStoreAnswers(t *testing.T) {
 // most the larger, and at least the smaller.
 func TestALimitThatChangesUnderTraffic(t *testing.T) {
 	const seconds, step = 3, 5 * time.Millisecond
-	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.PerMinute(3000), 20)
+	before, after := engine.TokenBucket(engine.PerSecond(100), 50), engine.TokenBucket(engine.Per(3000, time.Minute), 20)
 	old, fresh := uint64(50+100*seconds), uint64(20+50*seconds)
 	type taker interface {
 		Take(ctx context.Context, key string, n uint64) (engine.Decision, error)

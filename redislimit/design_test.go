@@ -32,7 +32,7 @@ func TestCheckSaysWhatNewSays(t *testing.T) {
 		"Overdraft(101): want at":     {"api", bucket, []redislimit.Option{redislimit.Overdraft(101)}},
 		"LocalShare(0)":               {"api", bucket, []redislimit.Option{redislimit.LocalShare(0)}},
 		"leases do not suit":          {"api", engine.SlidingWindow(5, time.Second), []redislimit.Option{redislimit.InMode(redislimit.Leased)}},
-		"a node's share: engine: tok": {"api", engine.TokenBucket(engine.PerHour(0.0001), 1), []redislimit.Option{redislimit.Nodes(100_000)}},
+		"a node's share: engine: tok": {"api", engine.TokenBucket(engine.Per(0.0001, time.Hour), 1), []redislimit.Option{redislimit.Nodes(100_000)}},
 	} {
 		checked := redislimit.Check(a.name, a.policy, a.options...)
 		l, err := redislimit.New(client, a.name, a.policy, a.options...)

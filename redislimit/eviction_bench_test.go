@@ -53,7 +53,7 @@ func underPressure(b *testing.B, policy string) (often, seldom int) {
 	if policy == "noeviction" {
 		onLoss = redislimit.FailClosed
 	}
-	l, err := redislimit.New(client, "login", engine.TokenBucket(engine.PerHour(5), 5), redislimit.OnLoss(onLoss))
+	l, err := redislimit.New(client, "login", engine.TokenBucket(engine.Per(5, time.Hour), 5), redislimit.OnLoss(onLoss))
 	require.NoError(b, err)
 	defer l.Close()
 	server.Do("CONFIG", "SET", "maxmemory", "12mb", "maxmemory-policy", policy)

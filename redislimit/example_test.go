@@ -34,7 +34,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	logins, err := redislimit.New(client, "login", engine.TokenBucket(engine.PerMinute(5), 2))
+	logins, err := redislimit.New(client, "login", engine.TokenBucket(engine.Per(5, time.Minute), 2))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func ExampleLimiter_Mode() {
 	}
 	defer client.Close()
 	for name, policy := range map[string]engine.Policy{
-		"logins": engine.TokenBucket(engine.PerMinute(5), 5),
+		"logins": engine.TokenBucket(engine.Per(5, time.Minute), 5),
 		"api":    engine.TokenBucket(engine.PerSecond(1000), 200),
 	} {
 		limiter, err := redislimit.New(client, name, policy)
@@ -129,14 +129,14 @@ func ExampleLimiter_Quota() {
 	}
 	defer limiter.Close()
 
-	trial, err := limiter.Quota(engine.TokenBucket(engine.PerHour(10), 10))
+	trial, err := limiter.Quota(engine.TokenBucket(engine.Per(10, time.Hour), 10))
 	if err != nil {
 		log.Fatal(err)
 	}
 	d, err := trial.Take(context.Background(), "customer-7", 4)
 	fmt.Println(d.Allowed, d.Remaining, err)
 
-	bought, err := limiter.Quota(engine.TokenBucket(engine.PerHour(1000), 1000)) // what the key owes stays
+	bought, err := limiter.Quota(engine.TokenBucket(engine.Per(1000, time.Hour), 1000)) // what the key owes stays
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func ExampleLimiter_Quota() {
 	// In package httplimit:
 	_ = httplimit.Limit{
 		Name: "plan", Source: limiter.Source(),
-		Quota: func(*http.Request) engine.Policy { return engine.TokenBucket(engine.PerHour(10), 10) },
+		Quota: func(*http.Request) engine.Policy { return engine.TokenBucket(engine.Per(10, time.Hour), 10) },
 	}
 	// Output:
 	// true 6 <nil>

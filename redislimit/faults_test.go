@@ -32,7 +32,7 @@ const (
 )
 
 // slow is a policy of which nothing comes back during a test.
-func slow() engine.Policy { return engine.TokenBucket(engine.PerHour(1), burst) }
+func slow() engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), burst) }
 
 // algorithms has each of them with a limit of burst, slow enough that nothing comes back during a test.
 func algorithms() map[string]engine.Policy {

@@ -159,7 +159,7 @@ func TestPlacesHoldsAndRatesTogether(t *testing.T) {
 	var list []limits.Limit[errand]
 	all := map[string]*redislimit.Limiter{}
 	for name, policy := range map[string]engine.Policy{
-		"rate": engine.FixedWindow(5, time.Hour), "busy": engine.Concurrency(1, time.Hour), "tokens": engine.TokenBucket(engine.PerHour(1), 100),
+		"rate": engine.FixedWindow(5, time.Hour), "busy": engine.Concurrency(1, time.Hour), "tokens": engine.TokenBucket(engine.Per(1, time.Hour), 100),
 	} {
 		l, err := redislimit.New(store, name, policy)
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 // slowly has a policy of every algorithm with a limit, of which nothing comes back during a test.
 func slowly(limit uint64) map[string]engine.Policy {
 	return map[string]engine.Policy{
-		"token bucket":   engine.TokenBucket(engine.PerHour(1), limit),
+		"token bucket":   engine.TokenBucket(engine.Per(1, time.Hour), limit),
 		"fixed window":   engine.FixedWindow(limit, time.Hour),
 		"sliding window": engine.SlidingWindow(limit, 365*24*time.Hour),
 		"sliding log":    engine.SlidingLog(limit, time.Hour),

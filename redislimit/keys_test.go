@@ -3,6 +3,7 @@ package redislimit_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func names(t *testing.T, limit, key string, options ...redislimit.ClientOption) 
 }
 
 func limiterOf(t *testing.T, client *redislimit.Client, name string) *redislimit.Limiter {
-	l, err := redislimit.New(client, name, engine.TokenBucket(engine.PerMinute(5), 5))
+	l, err := redislimit.New(client, name, engine.TokenBucket(engine.Per(5, time.Minute), 5))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	return l

@@ -28,7 +28,7 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 		defer local.Close()
 		policies := []engine.Policy{
 			engine.TokenBucket(engine.PerSecond(10), 100), engine.TokenBucket(engine.PerSecond(100), 200),
-			engine.TokenBucket(engine.PerMinute(10), 5), engine.Unlimited(), engine.Blocked(), base,
+			engine.TokenBucket(engine.Per(10, time.Minute), 5), engine.Unlimited(), engine.Blocked(), base,
 		}
 		random := rand.New(rand.NewPCG(1, uint64(refusals)))
 		allowed := 0
@@ -85,8 +85,8 @@ func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 		left              uint64 // of the small one, when 5 of the large one are taken
 		options           []Option
 	}{
-		{engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerMinute(60), 60), engine.TokenBucket(engine.PerMinute(6), 7), 2, nil},
-		{engine.TokenBucket(engine.PerMinute(60), 60), engine.TokenBucket(engine.PerMinute(60), 60), engine.TokenBucket(engine.PerMinute(6), 3), 2, nil},
+		{engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(6, time.Minute), 7), 2, nil},
+		{engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(6, time.Minute), 3), 2, nil},
 		{engine.FixedWindow(8, time.Hour), engine.FixedWindow(8, time.Hour), engine.FixedWindow(6, time.Hour), 1, nil},
 		{engine.FixedWindow(8, time.Hour), engine.FixedWindow(60, time.Hour), engine.FixedWindow(6, time.Hour), 1, []Option{MaxQuota(60)}},
 		{engine.SlidingWindow(8, time.Hour), engine.SlidingWindow(60, time.Hour), engine.SlidingWindow(6, time.Hour), 1, []Option{MaxQuota(60)}},

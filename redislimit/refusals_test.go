@@ -80,7 +80,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 
 // What is given back is seen at once on this node, and what others give back when the refusal is old.
 func TestRefusalsAreForgotten(t *testing.T) {
-	policy := engine.TokenBucket(engine.PerMinute(5), 5)
+	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)
 	refused := func() {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 
 // Smaller requests than what was refused go to the store, and their refusal counts from then on.
 func TestASmallerRequestIsAsked(t *testing.T) {
-	l := newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5))
+	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5))
 	require.True(t, l.take(3).Allowed)
 	require.False(t, l.take(4).Allowed)
 	assert.True(t, l.take(1).Allowed)
@@ -124,12 +124,12 @@ func TestASmallerRequestIsAsked(t *testing.T) {
 
 // As many keys are remembered as there may be, and with no time none.
 func TestRefusalsAreBounded(t *testing.T) {
-	l := newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5), MaxKeys(10))
+	l := newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), MaxKeys(10))
 	for i := range 20 {
 		l.known.remember(string(rune('a'+i)), script.Quota{}, 1, l.now(), engine.Decision{RetryAfter: time.Second})
 	}
 	assert.Equal(t, 10, l.known.keys.Size())
-	l = newTimed(t, engine.TokenBucket(engine.PerMinute(5), 5), BelieveRefusals(0))
+	l = newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), BelieveRefusals(0))
 	require.True(t, l.take(5).Allowed)
 	for range 3 {
 		require.False(t, l.take(1).Allowed)

@@ -19,7 +19,7 @@ import (
 // not wait for one that is lost. A node that comes afterwards admits the rest.
 func TestSettle(t *testing.T) {
 	server := redistest.Start(t)
-	policy := engine.TokenBucket(engine.PerHour(1), 40)
+	policy := engine.TokenBucket(engine.Per(1, time.Hour), 40)
 	for _, tier := range []bool{false, true} {
 		name := map[bool]string{false: "own", true: "tier"}[tier]
 		l, err := redislimit.New(open(t, server.URL()), name, policy, redislimit.Tiers(policy), redislimit.Nodes(2),

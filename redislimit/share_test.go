@@ -19,7 +19,7 @@ import (
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
-		"token bucket":   engine.TokenBucket(engine.PerHour(1), 12),
+		"token bucket":   engine.TokenBucket(engine.Per(1, time.Hour), 12),
 		"fixed window":   engine.FixedWindow(12, time.Hour),
 		"sliding window": engine.SlidingWindow(12, 365*24*time.Hour),
 		"sliding log":    engine.SlidingLog(12, time.Hour),
@@ -115,7 +115,7 @@ func TestSettlementsDoNotOverlap(t *testing.T) {
 	store, err := Open(t.Context(), server.URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
 	defer store.Close()
-	l, err := New(store, "shares", engine.TokenBucket(engine.PerHour(1), 100), Nodes(4))
+	l, err := New(store, "shares", engine.TokenBucket(engine.Per(1, time.Hour), 100), Nodes(4))
 	require.NoError(t, err)
 	defer l.Close()
 	require.True(t, l.share.take("k", &l.own, 7).Allowed)
@@ -133,7 +133,7 @@ func TestASmallerShare(t *testing.T) {
 	client, err := Open(t.Context(), redistest.Start(t).URL(), Timeout(10*time.Second))
 	require.NoError(t, err)
 	defer client.Close()
-	l, err := New(client, "shares", engine.TokenBucket(engine.PerHour(1), 100), Nodes(4), LocalShare(0.05))
+	l, err := New(client, "shares", engine.TokenBucket(engine.Per(1, time.Hour), 100), Nodes(4), LocalShare(0.05))
 	require.NoError(t, err)
 	defer l.Close()
 	require.True(t, l.share.take("k", &l.own, 5).Allowed)
@@ -150,9 +150,9 @@ func TestSharesHaveQuotas(t *testing.T) {
 	l, err := New(client, "shares", engine.TokenBuckets(24*time.Hour), Nodes(4))
 	require.NoError(t, err)
 	defer l.Close()
-	day, err := l.Quota(engine.TokenBucket(engine.PerDay(100), 100))
+	day, err := l.Quota(engine.TokenBucket(engine.Per(100, 24*time.Hour), 100))
 	require.NoError(t, err)
-	large, err := l.Quota(engine.TokenBucket(engine.PerDay(1000), 1000))
+	large, err := l.Quota(engine.TokenBucket(engine.Per(1000, 24*time.Hour), 1000))
 	require.NoError(t, err)
 	proxy.BlackHole()
 	require.Eventually(t, func() bool { _, _ = day.Take(t.Context(), "elsewhere", 1); return l.isLost("k") }, 10*time.Second, time.Millisecond)

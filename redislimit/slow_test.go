@@ -18,7 +18,7 @@ import (
 func TestALimitSmallerThanNodes(t *testing.T) {
 	const nodes = 8
 	for name, policy := range map[string]engine.Policy{
-		"token bucket":   engine.TokenBucket(engine.PerHour(1), 1),
+		"token bucket":   engine.TokenBucket(engine.Per(1, time.Hour), 1),
 		"fixed window":   engine.FixedWindow(5, time.Hour),
 		"aligned window": engine.FixedWindow(5, time.Hour).Aligned(),
 		"sliding window": engine.SlidingWindow(7, time.Hour),

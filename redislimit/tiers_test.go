@@ -15,11 +15,11 @@ import (
 // A key of any algorithm keeps what it has taken when it changes its tier, one call of the store decides, and a tier
 // that the limiter does not have is refused without a call.
 func TestTiers(t *testing.T) {
-	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerDay(float64(n)), n) }
+	perDay := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) }
 	for name, of := range map[string]func(uint64) engine.Policy{
-		"token bucket": func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerHour(float64(n)), n) },
+		"token bucket": func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), time.Hour), n) },
 		"other rates": func(n uint64) engine.Policy {
-			return map[uint64]engine.Policy{2: perDay(2), 5: engine.TokenBucket(engine.PerMinute(1), 5), 9: perDay(9)}[n]
+			return map[uint64]engine.Policy{2: perDay(2), 5: engine.TokenBucket(engine.Per(1, time.Minute), 5), 9: perDay(9)}[n]
 		},
 		"fixed window":   func(n uint64) engine.Policy { return engine.FixedWindow(n, 24*time.Hour) },
 		"sliding window": func(n uint64) engine.Policy { return engine.SlidingWindow(n, 24*time.Hour) },

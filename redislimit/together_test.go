@@ -61,7 +61,7 @@ func used(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 func TestARequestIsOneScript(t *testing.T) {
 	_, store := miniAs(t, true)
 	set, all := together(t, store, map[string]engine.Policy{
-		"bucket": engine.TokenBucket(engine.PerHour(1), 9), "fixed": engine.FixedWindow(2, time.Hour),
+		"bucket": engine.TokenBucket(engine.Per(1, time.Hour), 9), "fixed": engine.FixedWindow(2, time.Hour),
 		"sliding": engine.SlidingWindow(9, time.Hour), "log": engine.SlidingLog(9, time.Hour),
 	})
 	e := errand{"bucket": "b", "fixed": "f", "sliding": "s", "log": "l"}
@@ -125,7 +125,7 @@ func TestRefusedClientsHinderNoOther(t *testing.T) {
 func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	_, store := miniAs(t, true)
 	policies := map[string]engine.Policy{
-		"bucket": engine.TokenBucket(engine.PerHour(1), 40), "fixed": engine.FixedWindow(50, time.Hour),
+		"bucket": engine.TokenBucket(engine.Per(1, time.Hour), 40), "fixed": engine.FixedWindow(50, time.Hour),
 		"sliding": engine.SlidingWindow(60, time.Hour), "log": engine.SlidingLog(70, time.Hour),
 	}
 	set, all := together(t, store, policies, redislimit.BelieveRefusals(time.Millisecond))
@@ -209,7 +209,7 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 		"share of 2": {redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(4)},
 		"share of 8": {redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(1)},
 	} {
-		l, err := redislimit.New(store, name, engine.TokenBucket(engine.PerHour(1), 8), options...)
+		l, err := redislimit.New(store, name, engine.TokenBucket(engine.Per(1, time.Hour), 8), options...)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
 		list = append(list, limitOf(name, l))
@@ -247,7 +247,7 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{
-		"small": engine.TokenBucket(engine.PerHour(1), 2), "large": engine.TokenBucket(engine.PerHour(1), 8),
+		"small": engine.TokenBucket(engine.Per(1, time.Hour), 2), "large": engine.TokenBucket(engine.Per(1, time.Hour), 8),
 	}, redislimit.OnLoss(redislimit.FailShare), redislimit.Nodes(1))
 	decide := func(e errand) limits.Verdict {
 		res := set.Decide(t.Context(), e)

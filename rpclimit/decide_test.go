@@ -312,7 +312,7 @@ func TestBadInput(t *testing.T) {
 
 // TestTheLongestRetryAfter is that of the refusal: nothing passes sooner.
 func TestTheLongestRetryAfter(t *testing.T) {
-	slow := rpclimit.Limit{Name: "slow", Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))}
+	slow := rpclimit.Limit{Name: "slow", Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.Per(1, time.Minute), 1))}
 	fast := rpclimit.Limit{Name: "fast", Limiter: testclock.New().Burst(t, 1)}
 	codes(newLimits(t, []rpclimit.Limit{slow, fast}), 1, from(""))
 	for _, set := range [][]rpclimit.Limit{{slow, fast}, {fast, slow}} {

@@ -175,7 +175,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 func TestTheLongestWait(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
-	slow := c.Limiter(t, engine.TokenBucket(engine.PerMinute(1), 1))
+	slow := c.Limiter(t, engine.TokenBucket(engine.Per(1, time.Minute), 1))
 	l := newLimits(t, []rpclimit.Limit{{Name: "slow", Limiter: slow, MaxWait: time.Hour}, {Name: "fast", Limiter: c.Burst(t, 1), MaxWait: time.Hour}},
 		rpclimit.Pause(c.Pause))
 	assert.Equal(t, []rpclimit.Code{ok, ok}, codes(l, 2, from("")))

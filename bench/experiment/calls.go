@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -15,7 +16,7 @@ type Allocated struct {
 // MeasureCalls counts what each of weir's decisions allocates: known keys and new ones,
 // admitted and refused.
 func MeasureCalls(struct{}) ([]Allocated, error) {
-	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 100), engine.MaxKeys(1000))
+	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1000))
 	if err != nil {
 		return nil, err
 	}

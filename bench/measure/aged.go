@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"time"
+
 	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/engine"
 )
@@ -13,7 +15,7 @@ const Aged = 5
 // and have been swept.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
 	// A token an hour, so that none of these keys is idle while the others come.
-	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
+	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)
 	if err != nil {
 		return nil, err
 	}

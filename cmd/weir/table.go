@@ -54,22 +54,14 @@ func (c *tableCommand) Run() (err error) {
 	if c.Copy != "" || c.Restore != "" || c.Convert != "" {
 		return c.asOwner(c.carry)
 	}
-	t, err := engine.OpenSharedTable(c.File)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", c.File)
-	case err != nil:
-		return fmt.Errorf("%s: %w", c.File, errors.Unwrap(err)) // without the name of the function
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
 	if !c.Watch {
-		return c.show(t, os.Stdout, c.whole())
+		return c.show(os.Stdout, c.whole())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	seconds := time.NewTicker(time.Second)
 	defer seconds.Stop()
-	return c.watch(ctx, t, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
+	return c.watch(ctx, os.Stdout, term.IsTerminal(int(os.Stdout.Fd())), seconds.C)
 }
 
 // carry copies, restores from the copy at a path, or converts.
@@ -88,15 +80,11 @@ func (c *tableCommand) carry(restore string) error {
 	if err != nil {
 		return err
 	}
-	t, err := engine.OpenSharedTable(to)
-	if err != nil {
-		return err
-	}
-	stats, err := t.Stats()
+	t, err := engine.ReadShared(to)
 	if err == nil {
-		fmt.Printf("%s: %s: %d keys indebted\n", c.File, did, stats.Indebted)
+		fmt.Printf("%s: %s: %d keys indebted\n", c.File, did, t.Indebted)
 	}
-	return errors.Join(err, t.Close())
+	return err
 }
 
 // options returns those that a file is converted to.
@@ -130,8 +118,8 @@ func (c *tableCommand) whole() writing {
 	return writeTableText
 }
 
-// watch shows the table now and at every tick, until the context ends.
-func (c *tableCommand) watch(ctx context.Context, t *engine.SharedTable, w io.Writer, terminal bool, ticks <-chan time.Time) error {
+// watch shows the table now and at every tick, until the context ends or the file is gone.
+func (c *tableCommand) watch(ctx context.Context, w io.Writer, terminal bool, ticks <-chan time.Time) error {
 	write := c.whole()
 	switch {
 	case c.JSON:
@@ -141,7 +129,7 @@ func (c *tableCommand) watch(ctx context.Context, t *engine.SharedTable, w io.Wr
 		write = writeTableLine
 	}
 	for {
-		if err := c.show(t, w, write); err != nil {
+		if err := c.show(w, write); err != nil {
 			return err
 		}
 		select {
@@ -153,10 +141,13 @@ func (c *tableCommand) watch(ctx context.Context, t *engine.SharedTable, w io.Wr
 }
 
 // show looks at the table once.
-func (c *tableCommand) show(t *engine.SharedTable, w io.Writer, write writing) error {
-	stats, err := t.Stats()
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+func (c *tableCommand) show(w io.Writer, write writing) error {
+	seen, err := engine.ReadShared(c.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", c.File)
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.File, errors.Unwrap(err)) // the path once
 	}
-	return write(w, &seenTable{c.File, t.Header(), stats})
+	return write(w, &seenTable{c.File, seen})
 }

@@ -84,18 +84,15 @@ func TestProgramWatchesATable(t *testing.T) {
 // TestWatchOnATerminal: every look is written over the one before, and what that had more is erased.
 func TestWatchOnATerminal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
-	l, err := engine.New(engine.TokenBucket(engine.PerHour(1), 5), engine.Shared(path), engine.MaxKeys(100), engine.Tiers(engine.Unlimited()))
+	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 5), engine.Shared(path), engine.MaxKeys(100), engine.Tiers(engine.Unlimited()))
 	require.NoError(t, err)
 	defer l.Close()
-	table, err := engine.OpenSharedTable(path)
-	require.NoError(t, err)
-	defer table.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ticks := make(chan time.Time)
 	var out bytes.Buffer
 	c := tableCommand{File: path, Watch: true}
 	done := make(chan error)
-	go func() { done <- c.watch(ctx, table, &out, true, ticks) }()
+	go func() { done <- c.watch(ctx, &out, true, ticks) }()
 	ticks <- time.Time{} // it has looked once
 	cancel()
 	require.NoError(t, <-done)

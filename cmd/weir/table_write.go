@@ -16,30 +16,29 @@ import (
 
 // A seenTable is what was seen of a shared table at once.
 type seenTable struct {
-	file   string
-	header engine.SharedHeader
-	engine.SharedStats
+	file string
+	engine.SharedTable
 }
 
 // writeTableText writes everything for people.
 func writeTableText(w io.Writer, s *seenTable) error {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s: %v\n", s.file, s.header.Policies[0])
-	for i, tier := range s.header.Policies[1:] {
+	fmt.Fprintf(&out, "%s: %v\n", s.file, s.Policies[0])
+	for i, tier := range s.Policies[1:] {
 		fmt.Fprintf(&out, "tier %d: %v\n", i+1, tier)
 	}
-	fmt.Fprintf(&out, "\nlayout version %d, %s", s.header.Version, humanize.IBytes(s.header.Bytes))
-	if !s.header.Made.IsZero() {
-		fmt.Fprintf(&out, ", made %s", s.header.Made.UTC().Format("2006-01-02 15:04:05 MST"))
+	fmt.Fprintf(&out, "\nlayout version %d, %s", s.Version, humanize.IBytes(s.Bytes))
+	if !s.Made.IsZero() {
+		fmt.Fprintf(&out, ", made %s", s.Made.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
-	fmt.Fprintf(&out, "\n%s\n\n", strings.Join(givenOptions(s.header.Options), ", "))
+	fmt.Fprintf(&out, "\n%s\n\n", strings.Join(givenOptions(s.Options), ", "))
 
 	const width = 15
 	row := func(name string, n uint64, note string) {
 		fmt.Fprintf(&out, "%s\n", strings.TrimRight(fmt.Sprintf("%-*s %*s   %s", width, name, width, number.Comma(n), note), " "))
 	}
 	row("keys indebted", s.Indebted, "their bucket is not full")
-	row("slots", s.Slots, "")
+	row("slots", s.Stats.Slots, "")
 	row("  never used", s.NeverUsed, "")
 	row("  free", s.Free, "")
 	row("  live", s.Live, "a key's record, also one whose bucket is full")
@@ -48,23 +47,23 @@ func writeTableText(w io.Writer, s *seenTable) error {
 	row("    by the dead", s.Deserted, "lost until the next sweep")
 	out.WriteByte('\n')
 	swept := "none was complete in " + ago(s.At.Sub(s.Swept))
-	if s.Sweeps > 0 {
+	if s.Stats.Sweeps > 0 {
 		swept = "the last one " + ago(s.At.Sub(s.Swept)) + " ago"
 	}
-	row("sweeps", s.Sweeps, swept)
-	row("  keys", s.Keys, "indebted, at the last one")
-	row("  reclaimed", s.Reclaimed, "slots of keys whose bucket was full")
+	row("sweeps", s.Stats.Sweeps, swept)
+	row("  keys", s.Stats.Keys, "indebted, at the last one")
+	row("  reclaimed", s.Stats.Reclaimed, "slots of keys whose bucket was full")
 	for _, rare := range []struct {
 		name string
 		n    uint64
 		note string
 	}{
-		{"evictions", s.Evictions, "keys forgotten for want of room"},
-		{"forgiven", s.Forgiven, "tokens that those owed"},
-		{"no room", s.NoRoom, "requests refused for want of it"},
-		{"unrecorded", s.Unrecorded, "requests admitted for want of room"},
-		{"forgotten", s.Forgotten, "tokens in flight that never came back"},
-		{"retries", s.Retries, "searches begun again"},
+		{"evictions", s.Stats.Evictions, "keys forgotten for want of room"},
+		{"forgiven", s.Stats.Forgiven, "tokens that those owed"},
+		{"no room", s.Stats.NoRoom, "requests refused for want of it"},
+		{"unrecorded", s.Stats.Unrecorded, "requests admitted for want of room"},
+		{"forgotten", s.Stats.Forgotten, "tokens in flight that never came back"},
+		{"retries", s.Stats.Retries, "searches begun again"},
 	} {
 		if rare.n > 0 {
 			row(rare.name, rare.n, rare.note)
@@ -80,7 +79,7 @@ func writeTableText(w io.Writer, s *seenTable) error {
 }
 
 // givenOptions returns the options that are not left at what is usual.
-func givenOptions(options []engine.SharedOption) (texts []string) {
+func givenOptions(options []struct{ Name, Value string }) (texts []string) {
 	for _, o := range options {
 		if o.Value != "0" {
 			texts = append(texts, o.Name+" "+o.Value)
@@ -113,7 +112,7 @@ func redrawTable(w io.Writer, s *seenTable) error {
 func writeTableLine(w io.Writer, s *seenTable) error {
 	_, err := fmt.Fprintf(w, "%s indebted=%d live=%d free=%d never_used=%d tentative=%d claimed=%d by_the_dead=%d sweeps=%d "+
 		"evictions=%d no_room=%d attached=%d\n", s.At.UTC().Format(time.RFC3339Nano), s.Indebted, s.Live, s.Free, s.NeverUsed,
-		s.Tentative, s.Claimed, s.Deserted, s.Sweeps, s.Evictions, s.NoRoom, len(s.Attached))
+		s.Tentative, s.Claimed, s.Deserted, s.Stats.Sweeps, s.Stats.Evictions, s.Stats.NoRoom, len(s.Attached))
 	return err
 }
 
@@ -157,20 +156,20 @@ type attachedJSON struct {
 // writeTableJSON writes everything as a line of JSON.
 func writeTableJSON(w io.Writer, s *seenTable) error {
 	out := tableJSON{
-		File: s.file, Version: s.header.Version, Bytes: s.header.Bytes, Policy: s.header.Policies[0].String(),
-		Tiers: []string{}, Options: map[string]string{}, At: s.At.UTC(), Indebted: s.Indebted, Slots: s.Slots,
+		File: s.file, Version: s.Version, Bytes: s.Bytes, Policy: s.Policies[0].String(),
+		Tiers: []string{}, Options: map[string]string{}, At: s.At.UTC(), Indebted: s.Indebted, Slots: s.Stats.Slots,
 		NeverUsed: s.NeverUsed, Free: s.Free, Live: s.Live, Tentative: s.Tentative, Claimed: s.Claimed,
-		Deserted: s.Deserted, Sweeps: s.Sweeps, Swept: s.Swept.UTC(), SweptKeys: s.Keys, Reclaimed: s.Reclaimed,
-		Evictions: s.Evictions, Forgiven: s.Forgiven, NoRoom: s.NoRoom, Unrecorded: s.Unrecorded,
-		Forgotten: s.Forgotten, Retries: s.Retries, Attached: []attachedJSON{},
+		Deserted: s.Deserted, Sweeps: s.Stats.Sweeps, Swept: s.Swept.UTC(), SweptKeys: s.Stats.Keys, Reclaimed: s.Stats.Reclaimed,
+		Evictions: s.Stats.Evictions, Forgiven: s.Stats.Forgiven, NoRoom: s.Stats.NoRoom, Unrecorded: s.Stats.Unrecorded,
+		Forgotten: s.Stats.Forgotten, Retries: s.Stats.Retries, Attached: []attachedJSON{},
 	}
-	if made := s.header.Made.UTC(); !made.IsZero() {
+	if made := s.Made.UTC(); !made.IsZero() {
 		out.Made = &made
 	}
-	for _, tier := range s.header.Policies[1:] {
+	for _, tier := range s.Policies[1:] {
 		out.Tiers = append(out.Tiers, tier.String())
 	}
-	for _, o := range s.header.Options {
+	for _, o := range s.Options {
 		out.Options[o.Name] = o.Value
 	}
 	for _, p := range s.Attached {

@@ -103,10 +103,9 @@ func TestUpgradeThatIsKilled(t *testing.T) {
 	f, err := rulefile.Load(old)
 	require.NoError(t, err)
 	policies := func() string {
-		table, err := engine.OpenSharedTable(f.Rules[0].State)
+		table, err := engine.ReadShared(f.Rules[0].State)
 		require.NoError(t, err)
-		defer table.Close()
-		return fmt.Sprint(table.Header().Policies)
+		return fmt.Sprint(table.Policies)
 	}
 	i := install(t, old)
 	before := policies()

@@ -31,7 +31,7 @@ func main() {
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
 
-	requests := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+	requests := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 	writes := must(engine.New(engine.FixedWindow(2, time.Minute)))
 	byClient := httplimit.Limit{Name: "requests", Limiter: requests, Key: ip.Key}
 	byUser := httplimit.Limit{Name: "writes", Limiter: writes, Key: userKey}

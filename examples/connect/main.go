@@ -38,7 +38,7 @@ func main() {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
-	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+	tokens := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 	set := must(rpclimit.New([]rpclimit.Limit{{
 		Name: "tokens", Limiter: tokens, Key: must(rpclimit.ClientAddr(ip)), Cost: byLength,
 	}}))

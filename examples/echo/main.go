@@ -27,7 +27,7 @@ func main() {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
-	failures := must(engine.New(engine.TokenBucket(engine.PerMinute(3), 3)))
+	failures := must(engine.New(engine.TokenBucket(engine.Per(3, time.Minute), 3)))
 	logins := must(httplimit.New([]httplimit.Limit{{
 		Name: "failed logins", Limiter: failures, Key: ip.Key, Refund: httplimit.RefundStatus(200, 299),
 	}}))

@@ -78,7 +78,7 @@ func TestBuffersAreReused(t *testing.T) {
 	const connections, clients, each = 8, 64, 10
 	ip, err := httplimit.NewClientIP(httplimit.TrustUnixSocket()) // what has no address, as in memory, is the proxy
 	require.NoError(t, err)
-	byClient, err := engine.New(engine.TokenBucket(engine.PerMinute(10), 5), stopped)
+	byClient, err := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5), stopped)
 	require.NoError(t, err)
 	defer byClient.Close()
 	app := fiber.New()

@@ -28,7 +28,7 @@ func main() {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
-	byClient := limit{"requests", must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5))), clientKey(ip)}
+	byClient := limit{"requests", must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5))), clientKey(ip)}
 	together := limit{"everyone", must(engine.New(engine.TokenBucket(engine.PerSecond(1000), 2000))), everyone}
 	byUser := limit{"writes", must(engine.New(engine.FixedWindow(2, time.Minute))), userKey}
 

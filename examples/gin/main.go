@@ -26,7 +26,7 @@ func main() {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
 	ip := must(httplimit.NewClientIP(proxies...)) // Gin's ClientIP believes every proxy, unless told otherwise
-	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+	tokens := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 
 	// costs is a Gin middleware for the routes that take n tokens. All of them share the limiter.
 	costs := func(n uint64) gin.HandlerFunc {

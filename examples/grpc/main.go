@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -33,7 +34,7 @@ func main() {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
-	tokens := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+	tokens := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 	set := must(rpclimit.New([]rpclimit.Limit{{
 		Name: "tokens", Limiter: tokens, Key: must(rpclimit.ClientAddr(ip)),
 		Cost: must(rpclimit.MethodCosts(map[string]uint64{"/grpc.health.v1.Health/List": 3}, 1)),

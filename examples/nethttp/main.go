@@ -28,7 +28,7 @@ func main() {
 	}
 	ip := must(httplimit.NewClientIP(proxies...))
 
-	requests := must(engine.New(engine.TokenBucket(engine.PerMinute(10), 5)))
+	requests := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 	posts := must(engine.New(engine.FixedWindow(2, time.Minute)))
 	limits := must(httplimit.New([]httplimit.Limit{ // all or nothing: what one refuses costs nothing in the other
 		{Name: "requests", Limiter: requests, Key: ip.Key},

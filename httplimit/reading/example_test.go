@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -18,7 +19,7 @@ func Example() {
 	}
 	logins := reading.Match{Paths: []reading.Path{login}, Methods: []string{http.MethodPost}}
 
-	limiter, err := engine.New(engine.TokenBucket(engine.PerHour(2), 2))
+	limiter, err := engine.New(engine.TokenBucket(engine.Per(2, time.Hour), 2))
 	if err != nil {
 		panic(err)
 	}

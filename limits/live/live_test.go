@@ -307,8 +307,8 @@ func TestUnder(t *testing.T) {
 	key := l.Key("a").With(quota)
 	require.True(t, l.TakeKey(key, 30).Allowed) // half an hour
 	for _, p := range []engine.Policy{
-		hourly(60), hourly(30), engine.TokenBucket(engine.PerHour(120), 1_000), // fills in more than an hour
-		engine.FixedWindow(180, time.Hour), engine.TokenBucket(engine.PerDay(1), 1),
+		hourly(60), hourly(30), engine.TokenBucket(engine.Per(120, time.Hour), 1_000), // fills in more than an hour
+		engine.FixedWindow(180, time.Hour), engine.TokenBucket(engine.Per(1, 24*time.Hour), 1),
 		engine.TokenBucket(engine.PerSecond(3e9), 10), // too fast for its ticks
 	} {
 		n, under := l.Owed(live.Under(l, l.Key("a"), p))

@@ -43,14 +43,9 @@ func Algorithms() []engine.Algorithm {
 	return slices.DeleteFunc(engine.Algorithms(), func(a engine.Algorithm) bool { return a == engine.AlgorithmConcurrency })
 }
 
-// Name returns the name of an algorithm as configurations have it: "token-bucket". That of [engine.NoAlgorithm] is its
-// String.
+// Name returns the name of an algorithm as configurations have it: "token-bucket". That of [engine.NoAlgorithm] is "".
 func Name(a engine.Algorithm) string {
-	text, err := a.MarshalText()
-	if err != nil {
-		return a.String()
-	}
-	return string(text)
+	return strings.ReplaceAll(a.String(), " ", "-")
 }
 
 // Names returns the names of algorithms.

@@ -18,6 +18,20 @@ func of(t *testing.T, a engine.Algorithm, rate string) Limit {
 	return Limit{Algorithm: a, Numbers: Numbers{Rate: r}}
 }
 
+// TestAlgorithmNames: each is read back from what is written of it, and no other text is one.
+func TestAlgorithmNames(t *testing.T) {
+	for _, a := range Algorithms() {
+		again, err := ParseAlgorithm(Name(a))
+		require.NoError(t, err)
+		assert.Equal(t, a, again)
+	}
+	for _, text := range []string{"token bucket", "Token-Bucket", "bucket", Name(engine.AlgorithmConcurrency), Name(200)} {
+		_, err := ParseAlgorithm(text)
+		assert.ErrorContains(t, err, "want token-bucket, batch-refill")
+	}
+	assert.Empty(t, Name(engine.NoAlgorithm))
+}
+
 func ptr(n uint64) *uint64 { return &n }
 
 func TestPolicies(t *testing.T) {
@@ -27,7 +41,7 @@ func TestPolicies(t *testing.T) {
 		burst     *uint64
 		want      engine.Policy
 	}{
-		{engine.NoAlgorithm, "10/m", nil, engine.TokenBucket(engine.PerMinute(10), 10)},
+		{engine.NoAlgorithm, "10/m", nil, engine.TokenBucket(engine.Per(10, time.Minute), 10)},
 		{engine.AlgorithmTokenBucket, "0.5/s", nil, engine.TokenBucket(engine.PerSecond(0.5), 1)},
 		{engine.AlgorithmTokenBucket, "2.5/s", nil, engine.TokenBucket(engine.PerSecond(2.5), 3)},
 		{engine.AlgorithmTokenBucket, "2.5/s", ptr(7), engine.TokenBucket(engine.PerSecond(2.5), 7)},
@@ -77,7 +91,7 @@ func TestTiers(t *testing.T) {
 	assert.Equal(t, engine.Unlimited(), tiers[21])
 
 	l = of(t, engine.AlgorithmSlidingWindow, "0")
-	l.Tiers = []Tier{{"a", Numbers{Rate: Of(engine.PerSecond(1))}}, {"b", Numbers{Rate: Of(engine.PerMinute(1))}}}
+	l.Tiers = []Tier{{"a", Numbers{Rate: Of(engine.PerSecond(1))}}, {"b", Numbers{Rate: Of(engine.Per(1, time.Minute))}}}
 	assert.True(t, l.Counts())
 	_, _, err = l.Policies()
 	require.ErrorContains(t, err, "sliding window", "two periods in one limiter")
@@ -130,7 +144,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 			{"", "cost", `cost 3 is above the limit of tier "a", 2: such a request could never pass`}}},
 		{func(l *Limit) {
 			l.Algorithm = engine.AlgorithmFixedWindow
-			l.Tiers = []Tier{{"a", Numbers{}}, {"b", Numbers{Rate: Of(engine.PerHour(1))}}, {"c", Numbers{Concurrency: 1}}}
+			l.Tiers = []Tier{{"a", Numbers{}}, {"b", Numbers{Rate: Of(engine.Per(1, time.Hour))}}, {"c", Numbers{Concurrency: 1}}}
 		}, "10/s", []Error{
 			{"a", "", "neither rate nor burst"},
 			{"b", "rate", "a tier of a fixed-window has the limit's period: write the rate as so many in the period of 10/s"},

@@ -60,7 +60,7 @@ const (
 // TestStore: the calls of a client, those that fail, and an outage with its end.
 func TestStore(t *testing.T) {
 	server, client := open(t, redislimit.BreakAfter(time.Millisecond), redislimit.Partitions(3))
-	l := limiter(t, client, engine.TokenBucket(engine.PerMinute(5), 3), redislimit.InMode(redislimit.Strict),
+	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3), redislimit.InMode(redislimit.Strict),
 		redislimit.BelieveRefusals(0))
 	p, collect := provider(t)
 	store, err := otelredis.RegisterStore(p, "main", client)
@@ -143,7 +143,7 @@ func TestLeases(t *testing.T) {
 // TestBadInput is told by name.
 func TestBadInput(t *testing.T) {
 	_, client := open(t)
-	l := limiter(t, client, engine.TokenBucket(engine.PerMinute(5), 3))
+	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3))
 	p, collect := provider(t)
 	for want, register := range map[string]func() (metric.Registration, error){
 		`otelredis.Register("a"): a nil *redislimit.Limiter`:       func() (metric.Registration, error) { return otelredis.Register(p, "a", nil) },

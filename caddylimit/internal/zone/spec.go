@@ -94,7 +94,7 @@ func (s Spec) Keys() (int, error) {
 	if s.Policy.Algorithm() == engine.AlgorithmSlidingLog {
 		keys = DefaultLogKeys
 	}
-	bytes, err := s.Policy.Bytes(keys, s.tiers()...)
+	bytes, err := engine.Bytes(s.Policy, engine.MaxKeys(keys), engine.Tiers(s.tiers()...))
 	if err != nil || bytes <= TableBytes {
 		return keys, err
 	}

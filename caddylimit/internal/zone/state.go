@@ -31,10 +31,8 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 // use starts: a configuration that never does changes nothing for other processes.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
-	if table, err := engine.OpenSharedTable(s.State); err == nil {
-		policies := table.Header().Policies
-		_ = table.Close() // nothing was written
-		if l, err := engine.New(policies[0], append(options, engine.Tiers(policies[1:]...))...); err == nil {
+	if table, err := engine.ReadShared(s.State); err == nil {
+		if l, err := engine.New(table.Policies[0], append(options, engine.Tiers(table.Policies[1:]...))...); err == nil {
 			return l, nil
 		}
 	}

@@ -160,7 +160,7 @@ func TestPreviousLimitersAreFew(t *testing.T) {
 
 // TestInFlightIsNotCarried: places in flight are not tokens, and tokens are not places.
 func TestInFlightIsNotCarried(t *testing.T) {
-	rate := engine.TokenBucket(engine.PerHour(2), 2)
+	rate := engine.TokenBucket(engine.Per(2, time.Hour), 2)
 	id := newID()
 	use := provision(t, id, rate)
 	require.NoError(t, use.start())
@@ -176,7 +176,7 @@ func TestInFlightIsNotCarried(t *testing.T) {
 
 // TestQuotasAndRates: keys keep what they have used where a limit gets or loses its quotas.
 func TestQuotasAndRates(t *testing.T) {
-	rate := engine.TokenBucket(engine.PerHour(5), 5)
+	rate := engine.TokenBucket(engine.Per(5, time.Hour), 5)
 	of := func(u *Use) httplimit.Limit {
 		l := u.Limit(httplimit.Limit{Name: "l"})
 		if u.Spec.Policy.Longest() != 0 {
@@ -318,7 +318,7 @@ func TestTablesWithoutAnOrderedSizeAreBounded(t *testing.T) {
 		keys, err := Spec{Policy: policy}.Keys()
 		require.NoError(t, err)
 		assert.InEpsilon(t, want, keys, 0.02, limit)
-		bytes, err := policy.Bytes(keys)
+		bytes, err := engine.Bytes(policy, engine.MaxKeys(keys))
 		require.NoError(t, err)
 		assert.LessOrEqual(t, bytes, uint64(TableBytes)+TableBytes/100)
 	}

@@ -36,7 +36,7 @@ func get(a *Admin, path string) *httptest.ResponseRecorder {
 }
 
 func TestMetricsAreThere(t *testing.T) {
-	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 1))
+	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 1))
 	a := start(t, Config{
 		Rules:   func() []Rule { return []Rule{{Name: "login", Limiter: l}} },
 		Version: "v1",

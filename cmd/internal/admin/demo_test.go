@@ -67,7 +67,7 @@ func newDemo(t testing.TB, keys Keys, ago time.Duration) *demo {
 		httplimit.Join(httplimit.RemoteIP, httplimit.Host), []string{"ip", "host"},
 		func(r *http.Request, parts []string) { address(r, parts); r.Host = parts[1] })
 	add("everything", "", engine.FixedWindow(900, time.Minute), 50_000, true, httplimit.RemoteIP, ip, address)
-	add("sign-up", "/sign-up", engine.TokenBucket(engine.PerMinute(2), 2), 150, false, httplimit.RemoteIP, ip, address)
+	add("sign-up", "/sign-up", engine.TokenBucket(engine.Per(2, time.Minute), 2), 150, false, httplimit.RemoteIP, ip, address)
 	add("export", "/export", engine.SlidingLog(5, time.Hour), 1_000, false, httplimit.RemoteIP, ip, address)
 
 	d.admin, err = build(Config{

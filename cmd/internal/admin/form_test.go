@@ -19,7 +19,7 @@ import (
 // byAddress is a rule of three a minute for each address, under a middleware that reports to the Admin.
 func byAddress(t *testing.T, keys Keys) (a *Admin, m *httplimit.Middleware) {
 	now := time.Unix(1e9, 0)
-	l, err := engine.New(engine.TokenBucket(engine.PerMinute(3), 3), engine.MaxKeys(100),
+	l, err := engine.New(engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.MaxKeys(100),
 		engine.ClockFunc(func() time.Time { return now }))
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
@@ -135,7 +135,7 @@ func TestTimesInWords(t *testing.T) {
 
 // TestNoReset: a page that others than the operator reach looks at keys only.
 func TestNoReset(t *testing.T) {
-	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 3))
+	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
 	rule := Rule{Name: "login", Limiter: l, Parts: []string{"user"},
 		Buckets: Local(l, func(parts []string) engine.Key { return l.Key(parts[0]) })}
 	a := start(t, Config{Rules: func() []Rule { return []Rule{rule} }, NoReset: true})

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -61,7 +62,7 @@ func TestNamesOfStrangers(t *testing.T) {
 
 // TestOtherSitesCannotUseTheForm: a browser says where a request comes from.
 func TestOtherSitesCannotUseTheForm(t *testing.T) {
-	l := limiter(t, engine.TokenBucket(engine.PerHour(1), 3))
+	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
 	a := start(t, Config{Rules: func() []Rule {
 		return []Rule{{Name: "login", Limiter: l, Buckets: Local(l, func(parts []string) engine.Key { return l.Key(parts[0]) }),
 			Parts: []string{"user"}}}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 	"github.com/weir-go/weir/internal/testalloc"
@@ -263,8 +264,7 @@ func TestAllocations(t *testing.T) {
 
 func TestEveryAlgorithmHasATable(t *testing.T) {
 	for _, a := range engine.Algorithms() {
-		name, err := a.MarshalText()
-		require.NoError(t, err)
+		name := spec.Name(a)
 		if a == engine.AlgorithmConcurrency { // Envoy does not say when a request is over
 			_, err := config.Parse("a.yaml", []byte("domain: d\ndescriptors: [{key: k, rate_limit: {unit: second, "+
 				"requests_per_unit: 3, algorithm: concurrency}}]"))

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/promisetest"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/limits/spec"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -156,7 +157,7 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	case a == engine.NoAlgorithm:
 		a = engine.AlgorithmTokenBucket
 	}
-	name, _ := a.MarshalText()
+	name := spec.Name(a)
 	text := fmt.Sprintf("{period: %v, requests_per_unit: %d, algorithm: %s", n.Per, n.N, name)
 	if a == engine.AlgorithmTokenBucket {
 		text += fmt.Sprintf(", burst: %d", n.Burst)

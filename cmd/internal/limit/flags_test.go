@@ -27,11 +27,11 @@ func parse(t *testing.T, args string) (*Flags, error) {
 func TestPolicyOfTheFlags(t *testing.T) {
 	for args, want := range map[string]engine.Policy{
 		"":                        engine.TokenBucket(engine.PerSecond(1), 1),
-		"--limit 10/m":            engine.TokenBucket(engine.PerMinute(10), 10),
+		"--limit 10/m":            engine.TokenBucket(engine.Per(10, time.Minute), 10),
 		"--limit 0.5/s":           engine.TokenBucket(engine.PerSecond(0.5), 1),
 		"--limit 2.5/s":           engine.TokenBucket(engine.PerSecond(2.5), 3),
 		"--limit 0.5/s --burst 3": engine.TokenBucket(engine.PerSecond(0.5), 3),
-		"--algorithm token-bucket --limit 10/m --burst 10":     engine.TokenBucket(engine.PerMinute(10), 10),
+		"--algorithm token-bucket --limit 10/m --burst 10":     engine.TokenBucket(engine.Per(10, time.Minute), 10),
 		"--algorithm batch-refill --limit 10/m":                engine.BatchRefill(10, time.Minute, 10),
 		"--algorithm batch-refill --limit 10/1500ms --burst 7": engine.BatchRefill(10, 1500*time.Millisecond, 7),
 		"--algorithm fixed-window":                             engine.FixedWindow(1, time.Second),
@@ -82,7 +82,7 @@ func TestComparison(t *testing.T) {
 	fixed := engine.FixedWindow(10, time.Minute)
 	want := &Comparison{
 		Policies: []engine.Policy{
-			engine.TokenBucket(engine.PerMinute(10), 10), fixed,
+			engine.TokenBucket(engine.Per(10, time.Minute), 10), fixed,
 			engine.SlidingWindow(10, time.Minute), engine.SlidingLog(10, time.Minute),
 		},
 		Limit: 10, Window: time.Minute, MaxKeys: 7,

@@ -19,7 +19,7 @@ func TestJSONHasNoStructs(t *testing.T) {
 	var out bytes.Buffer
 	l := New(&out, rulefile.Log{Format: rulefile.LogJSON})
 	rule := rulefile.NewRule("login")
-	l.Info("limiting", "policy", engine.TokenBucket(engine.PerHour(5), 7), "key", rule.Key, "for", rule.Match,
+	l.Info("limiting", "policy", engine.TokenBucket(engine.Per(5, time.Hour), 7), "key", rule.Key, "for", rule.Match,
 		"list", []string{"a", "b"}, "err", errors.New("odd"), "wait", time.Second, "n", 1)
 	l.Close()
 	var line map[string]any

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,7 @@ func TestRoomForKeys(t *testing.T) {
 		log, err := accesslog.Open([]string{path}, "")
 		require.NoError(t, err)
 		var rooms []int
-		r, err := Run(engine.TokenBucket(engine.PerHour(1), 1), func(p engine.Policy, room int,
+		r, err := Run(engine.TokenBucket(engine.Per(1, time.Hour), 1), func(p engine.Policy, room int,
 			more ...engine.Option) (*engine.Limiter, error) {
 			rooms = append(rooms, room)
 			return engine.New(p, append(more, engine.MaxKeys(min(room, 1_000_000)))...)

@@ -48,7 +48,7 @@ func (r *Redis) Memory() (uint64, error) {
 	if r == nil {
 		return 0, nil
 	}
-	return r.Policy().Bytes(r.MaxKeys)
+	return engine.Bytes(r.Policy(), engine.MaxKeys(r.MaxKeys))
 }
 
 // Passwords reads those that are good; none if the file names no place for them.

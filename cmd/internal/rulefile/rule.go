@@ -99,8 +99,9 @@ func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil
 	}
+	options := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Tiers(r.TierPolicies()...)}
 	if r.State != "" {
-		return r.Policy.SharedBytes(r.MaxKeys, r.TierPolicies()...)
+		options = append(options, engine.Shared(r.State))
 	}
-	return r.Policy.Bytes(r.MaxKeys, r.TierPolicies()...)
+	return engine.Bytes(r.Policy, options...)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/internal/conformance/overhttp"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // TestConformance runs the cases against a server on loopback, in front of another one. Where requests wait, its
@@ -208,7 +209,7 @@ func numbers(indent string, a engine.Algorithm, n conformance.Numbers) string {
 	}
 	text := fmt.Sprintf("%srate: %d/%dms\n", indent, n.N, n.Per.Milliseconds())
 	if a != engine.NoAlgorithm {
-		name, _ := a.MarshalText()
+		name := spec.Name(a)
 		text += fmt.Sprintf("%salgorithm: %s\n", indent, name)
 	}
 	if n.Burst > 0 && (a == engine.NoAlgorithm || a == engine.AlgorithmTokenBucket || a == engine.AlgorithmBatchRefill) {

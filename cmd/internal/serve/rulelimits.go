@@ -100,10 +100,6 @@ func (s *Server) putBack(limits []ruleLimits) (err error) {
 
 // policiesIn returns the policies that a file has, nil if there is no file whose policies could be told.
 func policiesIn(path string) []engine.Policy {
-	table, err := engine.OpenSharedTable(path)
-	if err != nil {
-		return nil
-	}
-	defer table.Close()
-	return table.Header().Policies
+	table, _ := engine.ReadShared(path)
+	return table.Policies
 }

@@ -52,12 +52,7 @@ type withFile interface {
 
 // logState logs whose file a rule or clients of Redis have, and how many keys owe something there.
 func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool) {
-	var stats engine.SharedStats
-	table, err := engine.OpenSharedTable(path)
-	if err == nil {
-		stats, err = table.Stats()
-		err = errors.Join(err, table.Close())
-	}
+	table, err := engine.ReadShared(path)
 	if err != nil { // though the limiter has it
 		log.Warn("state: cannot look into the file", "err", err)
 		return
@@ -74,7 +69,7 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 				"order of them, other max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
 		}
 	}
-	log.Info("state: "+found, "indebted", stats.Indebted, "processes", len(stats.Attached))
+	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))
 }
 
 // logUnusedStates logs which files in the folder of the state are there for nothing, as far as this server knows.

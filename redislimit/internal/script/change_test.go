@@ -19,7 +19,7 @@ var changes = map[string][]engine.Policy{
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerSecond(1000), 10),
 		engine.TokenBucket(engine.PerSecond(0.7), 500), engine.TokenBucket(engine.PerSecond(333333), 3000),
 	},
-	"day": {engine.TokenBucket(engine.PerDay(1000), 1000), engine.TokenBucket(engine.PerDay(1001), 1001), engine.TokenBucket(engine.PerDay(10), 10)},
+	"day": {engine.TokenBucket(engine.Per(1000, 24*time.Hour), 1000), engine.TokenBucket(engine.Per(1001, 24*time.Hour), 1001), engine.TokenBucket(engine.Per(10, 24*time.Hour), 10)},
 	"fixed": {
 		engine.FixedWindow(10, time.Second), engine.FixedWindow(1000, time.Second), engine.FixedWindow(1, time.Second),
 	},
@@ -150,7 +150,7 @@ func TestChangesHandOutNoSecondLimit(t *testing.T) {
 func TestAChangeKeepsTheTokens(t *testing.T) {
 	c := start(t)
 	for name, of := range map[string]func(limit uint64) engine.Policy{
-		"bucket":  func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerDay(float64(n)), n) },
+		"bucket":  func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(float64(n), 24*time.Hour), n) },
 		"fixed":   func(n uint64) engine.Policy { return engine.FixedWindow(n, 24*time.Hour) },
 		"aligned": func(n uint64) engine.Policy { return engine.FixedWindow(n, 24*time.Hour).Aligned() },
 		"sliding": func(n uint64) engine.Policy { return engine.SlidingWindow(n, 24*time.Hour) },

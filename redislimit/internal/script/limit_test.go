@@ -23,7 +23,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 		"too fast":         {engine.TokenBucket(engine.PerSecond(2e9), 10), "at most"},
 		"no burst":         {engine.TokenBucket(engine.PerSecond(1), 0), "limit of 0 tokens: want 1 to 4294967296"},
 		"a large burst":    {engine.TokenBucket(engine.PerSecond(1e9), 1<<32+1), "limit of 4294967297 tokens"},
-		"decades to fill":  {engine.TokenBucket(engine.PerHour(1), 1<<32), "want at most 87600h0m0s (10 years)"},
+		"decades to fill":  {engine.TokenBucket(engine.Per(1, time.Hour), 1<<32), "want at most 87600h0m0s (10 years)"},
 		"a short window":   {engine.FixedWindow(10, 999*time.Nanosecond), "window of 999ns: want 1µs to 8760h0m0s"},
 		"a long window":    {engine.FixedWindow(10, 365*24*time.Hour+1), "want 1µs to 8760h0m0s"},
 		"a large window":   {engine.SlidingWindow(1<<24, time.Second), "limit of 16777216 tokens: want 1 to 16777215"},
@@ -42,7 +42,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 // Limits whose states understand one another are of one kind, and no others.
 func TestKind(t *testing.T) {
 	for want, policies := range map[string][]engine.Policy{
-		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerHour(1), 3)},
+		"bucket":         {engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(1, time.Hour), 3)},
 		"quotas":         {engine.TokenBuckets(time.Minute), engine.TokenBuckets(time.Hour)},
 		"fixed1000000":   {engine.FixedWindow(10, time.Second), engine.FixedWindow(11, time.Second)},
 		"fixed2000000":   {engine.FixedWindow(10, 2*time.Second)},

@@ -44,7 +44,7 @@ func (w *world) set(now int64) {
 var models = []engine.Policy{
 	engine.TokenBucket(engine.PerSecond(97), 50),
 	engine.TokenBucket(engine.PerSecond(333333), 1<<32),
-	engine.TokenBucket(engine.PerHour(1), 3),
+	engine.TokenBucket(engine.Per(1, time.Hour), 3),
 	engine.TokenBucket(engine.PerSecond(0.7), 5),
 	engine.TokenBucket(engine.PerSecond(1e9), 1000),
 	engine.FixedWindow(10, time.Second),
@@ -77,10 +77,10 @@ var forms = []form{
 		engine.TokenBucket(engine.PerSecond(10_000), 500), engine.TokenBucket(engine.PerSecond(333), 10),
 	}},
 	{engine.TokenBuckets(time.Minute), Terms{}, []engine.Policy{
-		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.PerMinute(10), 10), engine.TokenBucket(engine.PerSecond(1e6), 1000),
+		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(10, time.Minute), 10), engine.TokenBucket(engine.PerSecond(1e6), 1000),
 	}},
 	{engine.TokenBuckets(365 * 24 * time.Hour), Terms{MaxDebt: 12, Refusals: engine.ChargePenalty}, []engine.Policy{
-		engine.TokenBucket(engine.PerSecond(97), 500), engine.TokenBucket(engine.PerMinute(600), 10),
+		engine.TokenBucket(engine.PerSecond(97), 500), engine.TokenBucket(engine.Per(600, time.Minute), 10),
 	}},
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{Refusals: engine.ChargeTheRest}, nil},
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{Refusals: engine.ChargePenalty}, nil},
@@ -229,7 +229,7 @@ func TestExactRates(t *testing.T) {
 	}{
 		{engine.PerSecond(97), 1000 * time.Second, 97_000},
 		{engine.PerSecond(333333), 10 * time.Second, 3_333_330},
-		{engine.PerHour(1), 100_000 * time.Hour, 100_000},
+		{engine.Per(1, time.Hour), 100_000 * time.Hour, 100_000},
 		{engine.PerSecond(0.7), 1_000_000 * time.Second, 700_000},
 		{engine.PerSecond(1e6 / 3), 3 * time.Second, 999_999}, // no decimal: never faster
 	} {

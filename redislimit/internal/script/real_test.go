@@ -17,7 +17,7 @@ import (
 
 // each has a limit of every algorithm with a limit of 10, slow enough that nothing comes back during a test.
 var each = map[string]engine.Policy{
-	"token bucket":   engine.TokenBucket(engine.PerHour(10), 10),
+	"token bucket":   engine.TokenBucket(engine.Per(10, time.Hour), 10),
 	"fixed window":   engine.FixedWindow(10, time.Hour),
 	"aligned window": engine.FixedWindow(10, 365*24*time.Hour).Aligned(),
 	"sliding window": engine.SlidingWindow(10, 365*24*time.Hour),
@@ -208,7 +208,7 @@ func TestForeignValues(t *testing.T) {
 func TestQuotasOnAServer(t *testing.T) {
 	c := start(t)
 	for name, quotas := range map[string][]engine.Policy{
-		"token bucket":   {engine.TokenBucket(engine.PerHour(5), 5), engine.TokenBucket(engine.PerHour(2), 1)},
+		"token bucket":   {engine.TokenBucket(engine.Per(5, time.Hour), 5), engine.TokenBucket(engine.Per(2, time.Hour), 1)},
 		"fixed window":   {engine.FixedWindow(100, time.Hour), engine.FixedWindow(3, time.Hour)},
 		"aligned window": {engine.FixedWindow(100, 365*24*time.Hour).Aligned(), engine.FixedWindow(3, 365*24*time.Hour).Aligned()},
 		"sliding window": {engine.SlidingWindow(100, 365*24*time.Hour), engine.SlidingWindow(3, 365*24*time.Hour)},

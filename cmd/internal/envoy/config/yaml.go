@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // maxNodes bounds the values that are looked at, each as often as aliases name it, so that a short file cannot
@@ -284,10 +285,11 @@ func (d *decoder) algorithm(n *yaml.Node, to *engine.Algorithm) {
 	if d.text(n, &name); name == "" {
 		return
 	}
-	// Of requests in flight the service is not told when they are over.
-	if err := to.UnmarshalText([]byte(name)); err != nil || *to == engine.AlgorithmConcurrency {
-		d.Fail(n, "algorithm %q: want token-bucket, batch-refill, fixed-window, sliding-window or sliding-log", name)
+	algorithm, err := spec.ParseAlgorithm(name)
+	if err != nil {
+		d.Fail(n, "%s", err)
 	}
+	*to = algorithm
 }
 
 func (d *decoder) period(n *yaml.Node, to *time.Duration) {
