@@ -72,9 +72,7 @@ func BenchmarkTake(b *testing.B) {
 }
 
 // ignore is an observer that does nothing.
-type ignore struct{}
-
-func (ignore) Refused(engine.Refusal) {}
+func ignore(engine.Key, uint64) {}
 
 // BenchmarkObserve is a refusal without an observer, and with one that is told of one in a thousand
 // and of all.
@@ -84,8 +82,8 @@ func BenchmarkObserve(b *testing.B) {
 		options []engine.Option
 	}{
 		{"of=none", nil},
-		{"of=1/1000", []engine.Option{engine.Observe(ignore{}, 1000)}},
-		{"of=all", []engine.Option{engine.Observe(ignore{}, 1)}},
+		{"of=1/1000", []engine.Option{engine.Observe(ignore, 1000)}},
+		{"of=all", []engine.Option{engine.Observe(ignore, 1)}},
 	} {
 		l := limiter(b, engine.TokenBucket(engine.Per(1, time.Hour), 1), o.options...)
 		b.Run(o.name, func(b *testing.B) { compare(b, find(b, "denied-1k"), 1, l) })

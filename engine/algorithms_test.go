@@ -865,19 +865,24 @@ func TestRefundOfWindows(t *testing.T) {
 // refusals is an observer that writes down what it is told.
 type refusals struct {
 	lock sync.Mutex
-	all  []Refusal
+	all  []refusal
 }
 
-func (r *refusals) Refused(refusal Refusal) {
+type refusal struct {
+	k Key
+	n uint64
+}
+
+func (r *refusals) add(k Key, n uint64) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.all = append(r.all, refusal)
+	r.all = append(r.all, refusal{k, n})
 }
 
 func TestObserveEveryRefusal(t *testing.T) {
 	for _, a := range algorithms {
 		seen := &refusals{}
-		l, h := newLimiter(t, a.policy(10), Observe(seen, 1), MaxKeys(1), Shards(1), Overflow(Refuse))
+		l, h := newLimiter(t, a.policy(10), Observe(seen.add, 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 		k, m := l.Key("k"), l.Key("m").Tier(3)
 		require.True(t, l.TakeKey(k, 10).Allowed)
 		require.True(t, l.TakeKey(k, 0).Allowed)
@@ -890,7 +895,7 @@ func TestObserveEveryRefusal(t *testing.T) {
 		l.TakeAt(k, 3, h.now())
 		l.AllowKey(m)
 		l.TakeKey(m, 7)
-		require.Equal(t, []Refusal{{k, 1}, {k, 1}, {k, 2}, {k, 11}, {k, 3}, {m, 1}, {m, 7}}, seen.all, a.name)
+		require.Equal(t, []refusal{{k, 1}, {k, 1}, {k, 2}, {k, 11}, {k, 3}, {m, 1}, {m, 7}}, seen.all, a.name)
 		seen.all = nil
 		for i := range uint64(40) { // and who finds no room
 			l.AllowKey(l.KeyUint64(i))
@@ -903,7 +908,7 @@ func TestObserveEveryRefusal(t *testing.T) {
 func TestObserveASample(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, _ *Limiter, _ *hand) {
 		seen := &refusals{}
-		l, _ := newLimiter(t, a.policy(10), Observe(seen, 10))
+		l, _ := newLimiter(t, a.policy(10), Observe(seen.add, 10))
 		require.True(t, l.Take("k", 10).Allowed)
 		for range 10_000 {
 			l.Take("k", 1)
@@ -913,22 +918,16 @@ func TestObserveASample(t *testing.T) {
 		assert.InDelta(t, 2000, len(seen.all), 500)
 	})
 	for _, every := range []int{0, -1, 1<<30 + 1} {
-		_, err := New(TokenBucket(PerSecond(1), 5), Observe(&refusals{}, every))
-		assert.ErrorContains(t, err, fmt.Sprintf("%d): want an observer and 1 to %d", every, 1<<30))
+		_, err := New(TokenBucket(PerSecond(1), 5), Observe(new(refusals).add, every))
+		assert.ErrorContains(t, err, fmt.Sprintf("engine: Observe of one in %d: want 1 to %d", every, 1<<30))
 	}
 	_, err := New(TokenBucket(PerSecond(1), 5), Observe(nil, 1))
-	assert.ErrorContains(t, err, "engine: Observe(<nil>, 1): want an observer")
+	assert.ErrorContains(t, err, "engine: Observe(nil): want a function")
 }
 
-// An observer may call the limiter.
-type resetter struct{ l *Limiter }
-
-func (r resetter) Refused(refusal Refusal) { r.l.Reset(refusal.Key) }
-
 func TestObserverMayCallTheLimiter(t *testing.T) {
-	r := &resetter{}
-	l, _ := newLimiter(t, FixedWindow(2, time.Minute), Observe(r, 1))
-	r.l = l
+	var l *Limiter
+	l, _ = newLimiter(t, FixedWindow(2, time.Minute), Observe(func(k Key, _ uint64) { l.Reset(k) }, 1))
 	for i := range 12 {
 		assert.Equal(t, i%3 != 2, l.Allow("k"))
 	}
@@ -937,8 +936,8 @@ func TestObserverMayCallTheLimiter(t *testing.T) {
 // Nothing allocates, whatever the algorithm, with tiers and an observer.
 func TestNoAlgorithmAllocates(t *testing.T) {
 	for _, a := range algorithms {
-		seen := &counter{}
-		l, h := newLimiter(t, a.tier(100), Tiers(a.tier(50), a.tier(70)), Observe(seen, 1))
+		var seen atomic.Int64
+		l, h := newLimiter(t, a.tier(100), Tiers(a.tier(50), a.tier(70)), Observe(func(Key, uint64) { seen.Add(1) }, 1))
 		free, paid := l.Key("k"), l.Key("p").Tier(2)
 		n := uint64(0)
 		for name, f := range map[string]func(){
@@ -959,13 +958,9 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 		} {
 			assert.Zero(t, testalloc.PerCall(f), "%s: %s", a.name, name)
 		}
-		assert.NotZero(t, seen.n.Load())
+		assert.NotZero(t, seen.Load())
 	}
 }
-
-type counter struct{ n atomic.Int64 }
-
-func (c *counter) Refused(Refusal) { c.n.Add(1) }
 
 // Every algorithm has a name, policies in the list above, and a case in each switch; an algorithm without a case panics
 // instead of being taken for another one.

@@ -19,9 +19,9 @@ func (p Policy) Check(tiers ...Policy) error {
 }
 
 // Bytes returns how much memory a limiter would hold that [New] makes of the policy and the options. That is
-// [Stats].Bytes of one that is made on this machine with the same GOMAXPROCS. With [Shared] it is how long the file is,
-// on any machine. What New refuses is an error. Bytes does not open the file, and does not check whether the machine has
-// that memory.
+// [Stats].Bytes of one that is made on this machine with the same GOMAXPROCS. With [Shared] it is the length of the
+// file, on any machine. What New refuses is an error. Bytes does not open the file, and does not check whether the
+// machine has that memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
 	c, err := configured(options)
 	if err != nil {

@@ -26,10 +26,10 @@ import "time"
 // are forgotten. Do not tell a client to wait for RetryAfter.
 //
 // What [Limiter.Take], [Limiter.Allow], [Limiter.Charge] and the like take is given back by [Limiter.Refund] only, and
-// forgotten without it. [Limiter.Reserve] and [Limiter.Wait] return [ErrNotTokenBucket], since the time at which tokens come
-// back is not known. [New] returns an error for [ChargeRefusals]. [Limiter.SetPolicy] may change the limit: what is in
-// flight stays in flight, and is released as before. It cannot change lifetime. [Tiers] and a [Quota] may have other
-// limits.
+// forgotten without it. [Limiter.Reserve] and [Limiter.Wait] return [ErrNotTokenBucket], since the time at which tokens
+// come back is not known. [New] returns an error for [ChargeRefusals]. [Limiter.SetPolicy] may change the limit: what
+// is in flight stays in flight, and is released as before. It cannot change lifetime. [Tiers] and a [Quota] may have
+// other limits.
 //
 // In a table of several processes ([Shared]) these rules differ:
 //

@@ -58,10 +58,12 @@ func ExampleLimiter_KeyAddr_network() {
 	// 2001:db8:0:1::1 true
 }
 
-// The text of the refused is not in a Refusal, so the program counts by key what it wants to know.
+// A Key has no text, so the program counts by key what it wants to know. A map that is used from several goroutines
+// needs a lock.
 func ExampleObserve() {
-	refused := counter{}
-	limiter, _ := engine.New(engine.FixedWindow(2, time.Hour), engine.MaxKeys(1000), engine.Observe(refused, 1))
+	refused := map[engine.Key]int{}
+	count := func(k engine.Key, _ uint64) { refused[k]++ }
+	limiter, _ := engine.New(engine.FixedWindow(2, time.Hour), engine.MaxKeys(1000), engine.Observe(count, 1))
 	defer limiter.Close()
 
 	for range 5 {
@@ -70,8 +72,3 @@ func ExampleObserve() {
 	fmt.Println(refused[limiter.Key("anna")], "refused")
 	// Output: 3 refused
 }
-
-// A counter counts refusals. One that is called from several goroutines needs a lock.
-type counter map[engine.Key]int
-
-func (c counter) Refused(r engine.Refusal) { c[r.Key]++ }

@@ -93,18 +93,14 @@ func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 
 // TestTheObserverOfAReservationIsToldItsKey: of one that is refused because it would wait too long.
 func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
-	var told toldOf
-	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(&told, 1))
+	var told []refusal
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(k Key, n uint64) { told = append(told, refusal{k, n}) }, 1))
 	k := l.KeyUint64(1)
 	require.True(t, l.TakeKey(k, 5).Allowed)
 	_, err := l.ahead(k, 2, time.Second)
 	require.ErrorIs(t, err, ErrTooLong)
-	require.Equal(t, toldOf{{k, 2}}, told)
+	require.Equal(t, []refusal{{k, 2}}, told)
 }
-
-type toldOf []Refusal
-
-func (r *toldOf) Refused(refusal Refusal) { *r = append(*r, refusal) }
 
 // TestATakeOfNothingUnderAQuota looks at the key that it is about.
 func TestATakeOfNothingUnderAQuota(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 //     were taken by others are given back a second time.
 //
 // No bucket takes anything back while a reservation ([Limiter.Reserve]) of the key, or of one of some hundred near it,
-// waits for its time. The same holds while a request that was made ahead of the clock ([Limiter.TakeAt], up to
-// a second) is still ahead of it. A window or a log then does not take back what that request took. What is in flight
+// waits for its time. The same holds while a request that was made ahead of the clock ([Limiter.TakeAt], up to a
+// second) is still ahead of it. A window or a log then does not take back what that request took. What is in flight
 // ([Concurrency]) leaves, beginning with what would be forgotten first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()

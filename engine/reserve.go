@@ -16,7 +16,7 @@ var (
 	ErrNever = errors.New("more tokens than the limit")
 	// ErrTooLong: the tokens will be there, but not soon enough.
 	ErrTooLong = errors.New("the wait would be too long")
-	// ErrNotTokenBucket: only tokens of a bucket can be taken ahead. Those of [Concurrency] cannot be waited for either:
+	// ErrNotTokenBucket: only tokens of a bucket can be taken ahead. Those of [Concurrency] cannot be waited for:
 	// they come back when they are released.
 	ErrNotTokenBucket = errors.New("not a token bucket")
 )
@@ -35,7 +35,8 @@ var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wa
 // meanwhile. The line is never longer than 2^51 ticks of the bucket, burst included: 26
 // days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; then the receipt is for nothing. Reserve does not allocate without an error.
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; then the receipt is for nothing.
+// Reserve does not allocate without an error.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation

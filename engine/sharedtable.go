@@ -49,10 +49,12 @@ type SharedTable struct {
 
 // ReadShared reads the file of limiters that were made with [Shared]. It decides nothing, takes no seat among the
 // processes of the file, and writes nothing. The file must belong to the user of the process, with mode 0600; root may
-// read anybody's. ReadShared returns an error that says why in the cases in which Shared refuses the file, if its header
-// says what no limiter of this version has written, if the file is made shorter meanwhile, and if the system does not
-// tell which processes are attached. It is safe while processes write, and takes some nanoseconds for each slot that was
-// ever used. It is for Linux.
+// read anybody's. ReadShared is safe while processes write, and takes some nanoseconds for each slot that was ever
+// used. It is for Linux.
+//
+// The error says why the file was refused: for the reasons for which Shared refuses it, and because its header has what
+// no limiter of this version writes, because the file became shorter meanwhile, or because the system does not report
+// which processes are attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {

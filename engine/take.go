@@ -90,7 +90,7 @@ func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 		return true
 	}
 	if l.observer != nil {
-		l.observer.refused(k, 1)
+		l.observer.observe(k, 1)
 	}
 	return false
 }
@@ -160,8 +160,8 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // now must come from the limiter's own clock: time.Now for all but [ClockFunc]. What lies before 1970 or after April
 // 2262 counts as that. A now earlier than one that the limiter has acted on never lets through what the latest would
 // refuse. A now that is ahead of the limiter's clock is trusted for this decision and the key's record, and nothing
-// else follows it; one that is further ahead than a second is refused, nothing is taken, and RetryAfter is when it
-// will be no further ahead than that.
+// else follows it. A now that is more than a second ahead is refused and nothing is taken. RetryAfter is then the time
+// after which it is ahead by no more than a second.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -217,7 +217,7 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 // observe tells the observer of the decision if it is a refusal.
 func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	if l.observer != nil && !d.Allowed {
-		l.observer.refused(k, n)
+		l.observer.observe(k, n)
 	}
 }
 

@@ -21,10 +21,9 @@ type Refusals struct{ count atomic.Uint64 }
 
 // Count returns the option by which a limiter counts its refusals, all of them. A request that is refused costs one
 // atomic addition more, and one that is admitted the same as before.
-func (r *Refusals) Count() engine.Option { return engine.Observe(r, 1) }
-
-// Refused counts a refusal. It implements [engine.Observer].
-func (r *Refusals) Refused(engine.Refusal) { r.count.Add(1) }
+func (r *Refusals) Count() engine.Option {
+	return engine.Observe(func(engine.Key, uint64) { r.count.Add(1) }, 1)
+}
 
 // Total returns how many refusals there were.
 func (r *Refusals) Total() uint64 { return r.count.Load() }
