@@ -68,7 +68,7 @@ func TestAReceiptChargesLater(t *testing.T) {
 		require.Positive(t, most, "it is bounded as any charge is")
 		require.Zero(t, left(l, "k"))
 	})
-	s, err := NewSpread(TokenBucket(PerHour(60), 100), ClockPrecise())
+	s, err := NewSpread(TokenBucket(Per(60, time.Hour), 100), ClockPrecise())
 	require.NoError(t, err)
 	defer s.Close()
 	_, r := s.TakeReceipt(10)

@@ -62,8 +62,8 @@ func Example_tokens() {
 		}
 		return l
 	}
-	requests := newLimiter(engine.TokenBucket(engine.PerMinute(60), 60))
-	tokens := newLimiter(engine.TokenBucket(engine.PerMinute(1000), 1000))
+	requests := newLimiter(engine.TokenBucket(engine.Per(60, time.Minute), 60))
+	tokens := newLimiter(engine.TokenBucket(engine.Per(1000, time.Minute), 1000))
 	inFlight := newLimiter(engine.Concurrency(2, time.Minute))
 	team := func(h limits.Hasher, j Job) (engine.Key, bool) { return h.KeyUint64(j.Tenant), true }
 	estimate := func(j Job) uint64 { return j.Bytes/4 + 400 } // the prompt, and the answer's cap
