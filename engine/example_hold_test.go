@@ -33,6 +33,21 @@ func ExampleLimiter_Hold() {
 	// refused, retry later
 }
 
+// An answer is cut to what is left, as long as that is enough for one.
+func ExampleLimiter_HoldUpTo() {
+	tokens, _ := engine.New(engine.FixedWindow(1000, time.Minute), engine.MaxKeys(1000))
+	defer tokens.Close()
+
+	for range 3 {
+		d, hold := tokens.HoldUpTo(tokens.Key("tenant 7"), 100, 600)
+		fmt.Println(d.Allowed, hold.Taken())
+	}
+	// Output:
+	// true 600
+	// true 400
+	// false 0
+}
+
 // Requests and tokens, of a tenant and of a model: all or nothing, and then each settles in its own unit.
 func ExampleReceipt_Settle() {
 	requests, _ := engine.New(engine.FixedWindow(60, time.Minute), engine.MaxKeys(1000))

@@ -114,7 +114,7 @@ var modelCalls = []struct {
 	{"take", (*model).takes}, {"take", (*model).takes}, {"take", (*model).takes}, {"peek", (*model).peeks},
 	{"drain", (*model).drains}, {"time", (*model).passes}, {"time", (*model).passes}, {"time", (*model).passes},
 	{"receipt", (*model).takesReceipt}, {"receipt", (*model).takesReceipt}, {"hold", (*model).holds},
-	{"hold", (*model).holds}, {"enter", (*model).enters}, {"reserve", (*model).reserves},
+	{"hold", (*model).holds}, {"hold up to", (*model).holdsUpTo}, {"enter", (*model).enters}, {"reserve", (*model).reserves},
 	{"reserve", (*model).reserves}, {"end", (*model).ends}, {"end", (*model).ends}, {"end", (*model).ends},
 	{"end", (*model).ends}, {"charge", (*model).charges}, {"refund", (*model).refunds}, {"reset", (*model).resets},
 	{"sweep", (*model).sweeps}, {"all", (*model).takesAll}, {"hold all", (*model).holdsAll},
@@ -188,15 +188,22 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	case ChargePenalty:
 		paid = m.pay(k, q, n, m.debt, at, clock)
 	}
-	if b, ok := k.account.(*bucket); ok && n <= q.tokens && paid == 0 && b.speeds() {
-		b.charges(at, b.seen(at)) // comes back faster from now on
-		k.notes(q, event{at: at})
+	if n <= q.tokens && paid == 0 {
+		m.speeds(k, q, at)
 	}
 	d := m.answer(k, q, n, at, at-nanos)
 	if d.Allowed {
 		require.Zero(m.t, n, "%s: paper refuses and allows", m.call)
 	}
 	return d, nil
+}
+
+// speeds makes what a key owes come back faster from now on, after a refusal.
+func (m *model) speeds(k *modelKey, q *grants, at int64) {
+	if b, ok := k.account.(*bucket); ok && b.speeds() {
+		b.charges(at, b.seen(at))
+		k.notes(q, event{at: at})
+	}
 }
 
 // pay is a charge on paper.

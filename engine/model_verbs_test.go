@@ -201,6 +201,40 @@ func (m *model) holds() {
 	}
 }
 
+// holdsUpTo takes what is there, from least to most.
+func (m *model) holdsUpTo() {
+	k, q, key := m.key()
+	least, most := m.tokens(q), m.tokens(q)
+	want, e, took := m.takeUpTo(k, q, q.estimate(max(least, 1)), most)
+	got, hold := m.limiter.HoldUpTo(key, least, most)
+	m.require(k, want, got, "%d to %d under %s", least, most, q.name)
+	if !got.Allowed {
+		require.Zero(m.t, hold.Settle(math.MaxUint64), "%s: a hold of nothing", m.call)
+		return
+	}
+	require.Equal(m.t, took, hold.Taken(), "%s: %d to %d under %s", m.call, least, most, q.name)
+	m.opens(k, q, e, &taken{hold: &hold})
+}
+
+// takeUpTo is HoldUpTo on paper.
+func (m *model) takeUpTo(k *modelKey, q *grants, least, most uint64) (d Decision, e *event, took uint64) {
+	at := m.at(m.now)
+	if q.all {
+		return everything, nil, most
+	}
+	if q.tokens == 0 || most == 0 {
+		return m.answer(k, q, least, at, at-m.now), nil, 0
+	}
+	k.under(q)
+	if there := m.answer(k, q, 0, at, at-m.now).Remaining; there >= least {
+		took = min(there, most)
+		d, e = m.take(k, q, took, m.now, m.now)
+		return d, e, took
+	}
+	m.speeds(k, q, at)
+	return m.answer(k, q, least, at, at-m.now), nil, 0
+}
+
 func (m *model) reserves() {
 	k, q, key := m.key()
 	n, within := m.tokens(q), time.Duration(m.byte())*100*time.Millisecond

@@ -95,6 +95,9 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	if l.Cost != nil {
 		c.N = l.Cost(r)
 	}
+	if l.Least != nil {
+		c.least = max(l.Least(r), 1)
+	}
 	res.needs |= l.needs
 }
 
@@ -185,7 +188,11 @@ func (c *Check[R]) takeMemory() {
 	}
 	if l.Hold {
 		hold := new(Hold)
-		c.Decision, hold.receipt = l.Limiter.Hold(c.key, c.N)
+		if c.least > 0 {
+			c.Decision, hold.receipt = l.Limiter.HoldUpTo(c.key, c.least, c.N)
+		} else {
+			c.Decision, hold.receipt = l.Limiter.Hold(c.key, c.N)
+		}
 		hold.of, c.hold = &hold.receipt, hold
 	} else {
 		c.Decision, c.receipt = l.Limiter.TakeReceipt(c.key, c.N)
@@ -253,8 +260,12 @@ func (c *Check[R]) peek() engine.Decision {
 	default:
 		return c.limit.Spread.Peek(c.N)
 	}
-	d := c.limit.Limiter.Peek(c.key, c.N)
-	if c.limit.Hold && c.N > d.Limit && d.Limit > 0 {
+	n := c.N
+	if c.least > 0 {
+		n = c.least
+	}
+	d := c.limit.Limiter.Peek(c.key, n)
+	if c.limit.Hold && n > d.Limit && d.Limit > 0 {
 		return c.limit.Limiter.Peek(c.key, d.Limit)
 	}
 	return d

@@ -118,3 +118,30 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.False(t, h.Release())
 	assert.Zero(t, h.Taken())
 }
+
+// TestLeast: a request that can do with less takes what is left, of every limit, or is refused and takes nothing.
+func TestLeast(t *testing.T) {
+	minute, day := budget(t), budget(t)
+	day.Name = "day"
+	for _, l := range []*limits.Limit[int]{&minute, &day} {
+		l.Least = func(n int) uint64 { return uint64(n / 2) }
+	}
+	set, err := limits.New([]limits.Limit[int]{minute, day}, limits.Options[int]{})
+	require.NoError(t, err)
+	_, before := day.Limiter.Hold(day.Limiter.KeyUint64(0), 700)
+	res := set.Decide(context.Background(), 600)
+	require.True(t, res.Allowed())
+	ctx := res.Context(context.Background())
+	assert.EqualValues(t, 600, limits.HoldFrom(ctx, "tokens").Taken())
+	assert.EqualValues(t, 300, limits.HoldFrom(ctx, "day").Taken())
+	res = set.Decide(context.Background(), 100)
+	assert.False(t, res.Allowed())
+	assert.EqualValues(t, 400, left(minute.Limiter), "what the day refuses takes nothing")
+	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
+	before.Release()
+	assert.True(t, func() bool { res := set.Decide(context.Background(), 800); return res.Allowed() }())
+	assert.Zero(t, left(minute.Limiter))
+	assert.Zero(t, left(day.Limiter))
+	_, err = limits.New([]limits.Limit[int]{{Name: "n", Key: limits.Everyone[int], Limiter: day.Limiter, Least: day.Least}}, limits.Options[int]{})
+	assert.ErrorContains(t, err, "but Least is set")
+}

@@ -71,10 +71,11 @@ type Check[R any] struct {
 	Decision engine.Decision
 	Outcome  Outcome
 
-	answered bool  // the decision is one of the limiter or source
-	waits    bool  // it counts among those that wait for the key
-	broken   bool  // the quota could not be applied
-	taken    place // where the tokens are from
+	least    uint64 // that must be there, of a limit with Least
+	answered bool   // the decision is one of the limiter or source
+	waits    bool   // it counts among those that wait for the key
+	broken   bool   // the quota could not be applied
+	taken    place  // where the tokens are from
 	limit    *limit[R]
 	key      engine.Key     // of the limiter
 	text     string         // of the key, where a source or a front needs it

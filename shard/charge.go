@@ -15,6 +15,7 @@ const (
 	reserving             // it is refused, and its caller will ask again otherwise
 	charging              // it takes what fits under the bound of the debt
 	draining              // it takes what is there
+	filling               // so it does, or is refused if that is not enough
 )
 
 // A RefusalCharge says what a refused request costs.
@@ -47,7 +48,7 @@ func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
 // bound returns how much a key may owe after a request of a mode, in units of the algorithm: so many limits, as far as
 // a record has room.
 func (p *Plan) bound(q quota, m mode) uint64 {
-	if m == draining {
+	if m >= draining {
 		return q.limit
 	}
 	return p.product(q.limit, p.maxDebt)
@@ -100,10 +101,19 @@ func (r *request) tooMuch(q quota) bool {
 	return q.Tokens == 0
 }
 
+// enough returns how many tokens a key must have for a request that takes what fits: its least, or the limit if that is
+// less.
+func (r *request) enough(q quota) uint64 {
+	if r.mode != filling {
+		return 1
+	}
+	return min(r.least, q.Tokens)
+}
+
 // asks returns what the answer to an admitted request is about: nothing more, or after a charge, when the key passes
 // again.
 func (r *request) asks(q quota) atomicbucket.Demand {
-	if r.mode < charging {
+	if r.mode < charging || r.mode == filling {
 		return q.Demand(0)
 	}
 	return q.Demand(1)
@@ -168,6 +178,24 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return o, charged
 }
 
+// TakeUpTo takes as many tokens from the key at p as it has, at most most, from 1 on, and returns how many. If it has
+// fewer than least, from 1 on, or than its limit where that is less, the verdict is Refused, and nothing is taken.
+// Both are one step. Where there was nothing to look at or no room for a record, the verdict is that of [Table.TakeAt],
+// and taken is 0. status tells what the client may want to know: after the take, or of a request for least.
+func (t *Table) TakeUpTo(
+	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
+) (o Outcome, taken uint64) {
+	defer runtime.KeepAlive(t)
+	r := request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling}
+	r.charged = &taken
+	if o = t.hit(p, &r); o.Verdict == Undecided {
+		o = t.miss(p, r)
+	} else {
+		t.concludes(&r, &o)
+	}
+	return o, taken
+}
+
 // chargeRecord is hit for a request that takes what fits.
 func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	for {
@@ -178,8 +206,17 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 		}
 		bound := plan.bound(quota, r.mode)
 		seen := t.view(p, record, plan, quota.Token, r.now, r.clock)
-		n := min(r.n, plan.room(seen.Record, r.now, quota, bound))
-		if after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), r.asks(quota)); verdict != Undecided {
+		room, asks := plan.room(seen.Record, r.now, quota, bound), r.asks(quota)
+		n := min(r.n, room)
+		if r.mode == filling && room < r.enough(quota) {
+			if n, asks = 0, quota.Demand(r.enough(quota)); seen.speeds() {
+				if !t.speed(p, sl, seen, plan, r) {
+					t.shard(p).retries.Add(1)
+				}
+				continue
+			}
+		}
+		if after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), asks); verdict != Undecided {
 			if verdict == NoRoom {
 				return t.noEntry(p, after, plan, r.now)
 			}
@@ -199,7 +236,8 @@ func (t *Table) moveBy(
 		if r.status != nil {
 			*r.status = plan.statusOf(seen, r.now, asks)
 		}
-		if sl.state.Load() == seen.from { // R2
+		room := r.mode == filling && r.status != nil && r.status.RetryAfter == 0 // by an exchange beside this: R10
+		if sl.state.Load() == seen.from && !room {                               // R2
 			return seen.State, Refused
 		}
 		return 0, Undecided

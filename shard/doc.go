@@ -229,7 +229,9 @@
 // skews of a bucket, so that R7 holds. What a refusal costs is charged in one step with it, from the state that
 // refused: were it charged by a second compare-and-swap, tokens could have come back in between, and a request pay
 // that could have been admitted. A request for more than the limit is refused by any state, so its charge may be a
-// step of its own.
+// step of its own. A take of as many tokens as there are, from a least to a most, compares the least with what the
+// state has from which it takes: a look at the record first, and a take of what was seen, would take less than the
+// least when others take between.
 //
 // R15. A refund gives back what its take has taken, and nothing else. The record alone does not show all of that.
 // Words outside the record show the rest, and a refund reads them after the record.

@@ -53,6 +53,7 @@ type request struct {
 	now     int64
 	clock   int64 // that of the limiter's clock, to which the watermark may be moved unless now is earlier: see follow
 	n       uint64
+	least   uint64 // that must be there, if it takes what is
 	quota   Quota
 	mode    mode
 	status  *atomicbucket.Status // what the client may want to know goes here, if it is not nil

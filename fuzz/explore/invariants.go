@@ -90,7 +90,13 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		}
 		return nil // in one step with the refusal: charge has seen that
 	}
-	if c.verb != take && c.verb != reserve && c.verb != charge {
+	if c.verb == upTo && o.verdict == shard.Admitted {
+		if o.used != th.amount || th.charged != 1 {
+			return fmt.Errorf("I2: %v said that it took %d, and took %d in %d writes", c, o.used, th.amount, th.charged)
+		}
+		return nil
+	}
+	if c.verb != take && c.verb != reserve && c.verb != charge && c.verb != upTo {
 		return nil
 	}
 	switch o.verdict {
@@ -196,7 +202,7 @@ func (w *world) checkExact() error {
 	for _, program := range w.scenario.threads {
 		for _, c := range program {
 			if c.late != 0 || c.verb == reset || c.verb == refund || c.verb == adopt || c.verb == reserve ||
-				c.verb == charge || w.shadow.refusals != shard.Nothing || c.verb == take && (c.n != 1 || c.limit > 0) {
+				c.verb == charge || c.verb == upTo || w.shadow.refusals != shard.Nothing || c.verb == take && (c.n != 1 || c.limit > 0) {
 				return nil
 			}
 			if c.verb == take {

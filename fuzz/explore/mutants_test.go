@@ -646,7 +646,7 @@ var mutants = []mutant{
 		{chargeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R2", "a charge of nothing does not read the state again", "charge: a key comes back", "I9", []edit{
-		{chargeGo, "if sl.state.Load() == seen.from { // R2", "if true {"},
+		{chargeGo, "if sl.state.Load() == seen.from && !room { ", "if !room { "},
 	}},
 	{"R7", "a charge is decided at its own time", "charge: two that are behind the watermark", "I9", []edit{
 		{chargeGo, "quota.Tokens == 0 || uint64(r.now)-t.watermark.Load() > plan.ahead(r) {", "quota.Tokens == 0 || r.now-t.Watermark() > int64(plan.skew) {"},
@@ -664,17 +664,28 @@ var mutants = []mutant{
 	{"R14", "a charge is not bounded", "charge: two of more than there is", "I2", []edit{
 		{chargeGo, "if hi > 0 || cost > bound ||", "if hi > 0 ||"},
 		{chargeGo, "if !ok {\n\t\t\tbreak // a part", "if !ok && false {\n\t\t\tbreak // a part"},
-		{chargeGo, "n := min(r.n, plan.room(seen.Record, r.now, quota, bound))\n\t\tif after", "n := r.n\n\t\tif after"},
+		{chargeGo, "n := min(r.n, room)", "n := r.n"},
 	}},
 	{"R14", "a first charge is not bounded", "charge: two, one slot", "I2", []edit{
 		{chargeGo, "n := min(r.n, bound/q.Token)", "n := r.n"},
+	}},
+	{"R14", "a take of what there is takes less than the least", "up to: two takers of the rest", "I1", []edit{
+		{chargeGo, "if r.mode == filling && room < r.enough(quota) {", "if false {"},
+	}},
+	{"R14", "a take of what there is looks first, and takes then", "up to: two takers of the rest", "I1", []edit{
+		{chargeGo, "r := request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling}",
+			"if _, s := t.Peek(p, now, 0, 0); s.Remaining < least {\n\t\tleast = ^uint64(0)\n\t} else {\n\t\tleast = 1\n\t}\n" +
+				"\tr := request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling}"},
+	}},
+	{"R14", "a take of what there is runs a key into debt", "up to: beside a charge", "I2", []edit{
+		{chargeGo, "if m >= draining {", "if m == draining {"},
 	}},
 	{"R14", "a refusal is charged by a second compare-and-swap", "the rest: beside a refund", "I2", []edit{
 		{takeGo, "if o := t.penalize(p, seen, plan, sl, r, quota); o.Verdict != Undecided {\n\t\t\t\treturn o\n\t\t\t}",
 			"t.penalizeTooMuch(p, *r)\n\t\t\treturn Outcome{State: record.State, Plan: plan, At: r.now, Verdict: Refused}"},
 	}},
 	{"R14", "what is left is charged twice over", "the rest: two takers, one token", "I2", []edit{
-		{chargeGo, "if m == draining {", "if false {"},
+		{chargeGo, "if m >= draining {", "if false {"},
 	}},
 	{"R14", "a reservation pays for a refusal", "penalty: a reservation pays nothing", "I2", []edit{
 		{takeGo, "!ok && plan.refusals != Nothing && r.mode == taking {", "!ok && plan.refusals != Nothing {"},

@@ -58,6 +58,7 @@ const (
 	reserve
 	cancel
 	charge
+	upTo
 )
 
 // A call is one call of the table's interface. Its clock reads start+late.
@@ -66,6 +67,7 @@ type call struct {
 	key   uint64
 	late  int64
 	n     uint64
+	least uint64 // that an upTo must get
 	limit uint64 // of a take under a quota of its own, in tokens; 0: under that of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
@@ -113,6 +115,8 @@ func (c call) String() string {
 		return fmt.Sprintf("give back what was taken last, of key %d at %d", c.key, c.late)
 	case charge:
 		return fmt.Sprintf("charge %d to key %d at %d", c.n, c.key, c.late)
+	case upTo:
+		return fmt.Sprintf("take %d to %d of key %d at %d", c.least, c.n, c.key, c.late)
 	case adopt:
 		if c.clock {
 			return fmt.Sprintf("adopt plan %d by the clock", c.n)
@@ -199,6 +203,11 @@ func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 // charges takes whatever is there.
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
+// takesUpTo takes what is there, from least to most.
+func takesUpTo(key, least, most uint64) call {
+	return call{verb: upTo, key: key, least: least, n: most}
+}
+
 // maxDebt is how many limits a key may owe.
 const maxDebt = 2
 
@@ -211,7 +220,7 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // of the limit, as a peek has seen it; or what a charge took
+	used    uint64 // of the limit, as a peek has seen it; or what a charge or an upTo took
 	ends    shard.Ends
 	ended   uint32 // tenures that the call was about to end itself
 	atOnce  bool   // the call was told that it may come again at once
@@ -260,6 +269,13 @@ func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Recei
 			out, charged = t.Charge(p, c.now(), c.now(), c.n, q, nil)
 		}
 		o = outcomeOf(out, charged)
+	case upTo:
+		ends, q := t.Ends(p), c.quota(plans[0])
+		out, taken := t.TakeUpTo(p, c.now(), c.now(), c.least, c.n, q, nil)
+		if o = outcomeOf(out, taken); out.Verdict == shard.Admitted {
+			o.ends = ends
+			receipt.Enter(&out, taken, q, ends)
+		}
 	case peek:
 		out, status := t.Peek(p, c.now(), 0, 0)
 		o = outcomeOf(out, out.Plan.Quota(0).Tokens-status.Remaining)

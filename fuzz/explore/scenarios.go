@@ -204,6 +204,24 @@ var scenarios = []scenario{
 	{name: "log: charges beside a taker", log: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 1), charges(key1, 5), one)},
 	{name: "log: a charge beside a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{charges(key1, 1).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 
+	// What there is, from a least to a most.
+	{name: "up to: two takers of the rest", probeWindow: 1, burst: 4, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
+	{name: "up to: a key without a record", probeWindow: 2, burst: 3, threads: together(takesUpTo(key1, 2, 2), takesUpTo(key1, 1, 9))},
+	{name: "up to: one slot", probeWindow: 1, burst: 2, threads: together(takesUpTo(key1, 1, 5), takesUpTo(key1, 2, 2), one)},
+	{name: "up to: beside a charge", probeWindow: 1, burst: 3, before: []call{one}, threads: together(takesUpTo(key1, 1, 9), charges(key1, 2))},
+	{name: "up to: a key comes back", probeWindow: 1, burst: 1, before: []call{one}, threads: [][]call{{takesUpTo(key1, 1, 1)}, {resets(key1), takes(key2, 1), resets(key2), one}}},
+	{name: "up to: two keys, one slot, evict", probeWindow: 1, burst: 2, threads: [][]call{{takesUpTo(key1, 1, 2), one}, {takesUpTo(key2, 1, 1), both}}},
+	{name: "up to: full probe window, refuse", probeWindow: 1, overflow: shard.Refuse, before: []call{idle3}, threads: together(takesUpTo(key1, 1, 1), one)},
+	{name: "up to: full probe window, admit", probeWindow: 1, overflow: shard.Admit, before: []call{idle3}, threads: together(takesUpTo(key1, 1, 1), one)},
+	{name: "up to: given back", probeWindow: 1, burst: 3, before: []call{one}, threads: [][]call{{takesUpTo(key1, 1, 9), cancels(key1, 1)}, {takesUpTo(key1, 2, 2), one}}},
+	{name: "up to: behind the watermark", probeWindow: 1, burst: 4, before: []call{takes(key1, 4).at(8), sweeps().at(past)}, threads: together(takesUpTo(key1, 1, 9).at(2), one.at(3))},
+	{name: "up to: the limit grows meanwhile", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(takesUpTo(key1, 1, 9), adopts(1))},
+	{name: "fixed: up to, beside a taker", fixed: 4, probeWindow: 1, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
+	{name: "counter: up to, beside a taker", counter: 4, probeWindow: 1, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
+	{name: "log: up to, beside a taker", log: 4, probeWindow: 1, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2))},
+	{name: "log: up to, left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{takesUpTo(key1, 1, 2).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
+	{name: "in flight: up to, beside a taker", inFlight: 4, probeWindow: 1, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
+
 	// Refusals that cost something.
 	{name: "the rest: two takers, one token", refusals: shard.TheRest, probeWindow: 1, burst: 3, before: []call{both}, threads: together(both, one, both)},
 	{name: "the rest: beside a refund", refusals: shard.TheRest, probeWindow: 1, burst: 2, before: []call{both}, threads: together(both, refunds(key1, 2), one)},

@@ -229,12 +229,17 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 // refused where that costs something.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
-		return c.verb == charge
+		return c.verb == charge || c.verb == upTo
 	}
 	if s.limited > 0 {
 		return s.used(s.owner(c.key), tick)+c.n > c.limitOr(s.limited)
 	}
 	return s.owes(c.key, tick)+s.price(c, c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
+}
+
+// short reports whether a key has less at a tick than a call must get.
+func (s *shadow) short(c call, tick uint64) bool {
+	return s.fits(call{verb: upTo, key: c.key, n: c.least, limit: c.limit}, tick) < c.least
 }
 
 // tick returns the time at which the thread's call is decided: its own, or the watermark if
@@ -268,7 +273,7 @@ func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	case c.verb == reset && label&^shard.TierMask == c.key:
 		key.full = 0
 	case owed == 0 && c.verb != reset: // any other call may find that time has leapt, and sweeps then
-	case (c.verb == take || c.verb == reserve || c.verb == charge) && s.overflow == shard.Evict && label&^shard.TierMask != c.key &&
+	case (c.verb == take || c.verb == reserve || c.verb == charge || c.verb == upTo) && s.overflow == shard.Evict && label&^shard.TierMask != c.key &&
 		to.Tag() == atomicbucket.Claimed:
 		s.evictions++
 		s.forgiven += s.tokens(plan, owed)

@@ -21,7 +21,7 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	if from.IsLive() && from.Tag() != to.Tag() {
 		return s.convert(th, key, to)
 	}
-	if c.verb != take && c.verb != reserve && c.verb != charge && !c.givesBack() || label != c.key {
+	if c.verb != take && c.verb != reserve && c.verb != charge && c.verb != upTo && !c.givesBack() || label != c.key {
 		return fmt.Errorf("I2: %v wrote the bucket of key %d", c, label)
 	}
 	s.charged = max(s.charged, th.now())
@@ -29,6 +29,9 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	limit := c.ticksOr(s.algorithm, key.burst)
 	if c.verb == reserve {
 		limit += patience
+	}
+	if c.verb == upTo && s.short(c, tick) {
+		return fmt.Errorf("I1: %v was admitted to a bucket that owed %d ticks", c, s.owes(label, tick))
 	}
 	pays, amount := s.pays(c, tick), uint64(0)
 	cost, owed := s.price(c, c.n), s.owes(label, tick)

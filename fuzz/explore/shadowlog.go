@@ -60,7 +60,7 @@ func (s *shadow) most(record atomicbucket.State) uint64 {
 // enter enters that a call wrote a log.
 func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
-	if c.verb != take && c.verb != charge && !c.givesBack() || label != c.key {
+	if c.verb != take && c.verb != charge && c.verb != upTo && !c.givesBack() || label != c.key {
 		return fmt.Errorf("I2: %v wrote the log of key %d", c, label)
 	}
 	if th.charged++; th.charged > 1 {
@@ -72,7 +72,9 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	}
 	th.tenure = key.tenure
 	n := c.n
-	if s.pays(c, tick) {
+	if c.verb == upTo && s.short(c, tick) {
+		return fmt.Errorf("I1: %v was admitted to a log of %d", c, used)
+	} else if s.pays(c, tick) {
 		n = s.fits(c, tick)
 		th.amount = n
 	} else if used+c.n > c.limitOr(s.most(to)) {

@@ -325,7 +325,7 @@ func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
 		(th.Pending.Word == w.words[0] || w.isProbeBound(th.Pending.Word)) && th.call().verb != take &&
-			th.call().verb != reserve && th.call().verb != charge) {
+			th.call().verb != reserve && th.call().verb != charge && th.call().verb != upTo) {
 		th.History = w.knows(th, interleave.Mix(th.before, 1))
 	}
 	w.retries = retries
@@ -370,6 +370,10 @@ func (w *world) observe(th *thread) {
 	switch c := th.call(); c.verb {
 	case charge:
 		if w.shadow.fits(c, w.shadow.algorithm.Ticks(max(c.now(), th.floor))) == 0 {
+			th.refusable = true
+		}
+	case upTo:
+		if w.shadow.short(c, w.shadow.algorithm.Ticks(max(c.now(), th.floor))) {
 			th.refusable = true
 		}
 	case take, reserve:
