@@ -15,11 +15,15 @@ COPY fuzz/go.mod fuzz/go.sum fuzz/
 RUN cd cmd && go mod download
 COPY . .
 RUN cd cmd && CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-s -w' -o /weir ./weir
+# The licenses of all that is inside, and a list of it (CycloneDX).
+RUN packaging/kit licenses /licenses && packaging/kit sbom /sbom
 
 FROM scratch
 # Certificates of upstreams and of a store behind TLS are checked against these.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /weir /weir
+COPY --from=build /licenses /licenses
+COPY --from=build /sbom/weir.cdx.json /weir.cdx.json
 COPY packaging/weir.yaml /etc/weir/weir.yaml
 USER 65532:65532
 EXPOSE 8080

@@ -105,6 +105,8 @@ programs: begin
 	@.ci/install haproxy "weir behind a real HAProxy" haproxy
 	@.ci/install redis-cli "the door for clients of Redis" redis-tools
 	@python3 -c 'import redis' 2>/dev/null || .ci/install python3-redis "the door for clients of Redis, from Python" python3 python3-redis
+	@.ci/install promtool "the alerts and the board, by promtool" prometheus
+	@.ci/install help2man "the man pages" help2man
 	@.ci/install hypercorn "an upstream that changes the protocol" python3-hypercorn
 
 test-modules: begin

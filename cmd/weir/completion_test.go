@@ -46,6 +46,24 @@ func TestCompletionInShells(t *testing.T) {
 	})
 }
 
+// TestPackagedCompletion: what packages install makes each shell complete, too.
+func TestPackagedCompletion(t *testing.T) {
+	program := build(t)
+	folder, err := filepath.Abs(inTree("packaging", "completion"))
+	require.NoError(t, err)
+	t.Run("bash", func(t *testing.T) {
+		assert.Contains(t, inShell(t, program, "bash", "--norc", "-c", "source "+folder+"/weir.bash; complete -p weir"), "-C 'weir' weir")
+	})
+	t.Run("zsh", func(t *testing.T) {
+		out := inShell(t, program, "zsh", "-f", "-c", "fpath=("+folder+" $fpath); autoload -U compinit && compinit -u -D; print -r -- $_comps[weir]")
+		assert.Equal(t, "_weir\n", out)
+	})
+	t.Run("fish", func(t *testing.T) {
+		out := inShell(t, program, "fish", "-N", "-c", "source "+folder+"/weir.fish; complete -C 'weir he'; complete -C 'weir serve --algo'")
+		assert.Equal(t, []string{"health", "--algorithm"}, strings.Fields(out))
+	})
+}
+
 // TestCompletionKnowsEveryCommand that the help lists.
 func TestCompletionKnowsEveryCommand(t *testing.T) {
 	program := build(t)

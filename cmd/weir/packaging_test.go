@@ -137,7 +137,7 @@ func unit(t *testing.T, text string) map[string][]string {
 // TestSystemdUnit: it is what systemd takes, and as closed as its comments say.
 func TestSystemdUnit(t *testing.T) {
 	values := unit(t, read(t, "packaging/weir.service"))
-	assert.Equal(t, []string{"/usr/local/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
+	assert.Equal(t, []string{"/usr/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])
 	for key, want := range map[string]string{
 		"DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "ProtectHome": "yes",
 		"PrivateDevices":         "yes",
@@ -154,7 +154,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	// It looks whether the programs exist, and weir is not installed.
 	copied := filepath.Join(t.TempDir(), "weir.service")
-	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/local/bin/weir", "/bin/true")
+	text := strings.ReplaceAll(read(t, "packaging/weir.service"), "/usr/bin/weir", "/bin/true")
 	require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))
 	out, err := exec.Command(systemd, "verify", "--man=no", copied).CombinedOutput()
 	assert.NoError(t, err, "%s", out)
@@ -168,7 +168,11 @@ func TestGoreleaser(t *testing.T) {
 	var config struct {
 		Builds   []struct{ Dir, Main, Binary string }
 		Archives []struct{ Files []string }
-		Nfpms    []struct{ Contents []struct{ Src, Dst string } }
+		Before   struct{ Hooks []string }
+		Nfpms    []struct {
+			Bindir   string
+			Contents []struct{ Src, Dst string }
+		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &config))
 	var programs []string
@@ -178,15 +182,40 @@ func TestGoreleaser(t *testing.T) {
 	}
 	assert.Equal(t, []string{"weir", "weir-envoy"}, programs)
 	for _, pattern := range config.Archives[0].Files {
-		found, err := filepath.Glob(inTree(pattern))
-		require.NoError(t, err)
-		assert.NotEmpty(t, found, pattern)
+		if !strings.HasPrefix(pattern, "made/") { // by packaging/kit
+			found, err := filepath.Glob(inTree(pattern))
+			require.NoError(t, err)
+			assert.NotEmpty(t, found, pattern)
+		}
 	}
 	paths := read(t, "packaging/weir.service")
+	assert.Contains(t, paths, "ExecStart="+config.Nfpms[0].Bindir+"/weir ")
 	for _, c := range config.Nfpms[0].Contents {
-		assert.FileExists(t, inTree(c.Src))
+		if !strings.HasPrefix(c.Src, "made/") {
+			assert.FileExists(t, inTree(c.Src))
+		}
 		if path.Ext(c.Dst) == ".yaml" {
 			assert.Contains(t, paths, c.Dst, "where the unit looks for it")
 		}
 	}
+	var hooks []string
+	for _, kind := range []string{"man", "licenses", "sbom"} {
+		hooks = append(hooks, "packaging/kit "+kind+" made/"+kind)
+	}
+	assert.Equal(t, hooks, config.Before.Hooks)
+}
+
+// TestForge: updates are looked for in every module.
+func TestForge(t *testing.T) {
+	var updates struct {
+		Updates []struct{ Directories []string }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &updates))
+	found, err := filepath.Glob(inTree("*", "go.mod"))
+	require.NoError(t, err)
+	modules := []string{"/"}
+	for _, name := range found {
+		modules = append(modules, "/"+filepath.Base(filepath.Dir(name)))
+	}
+	assert.ElementsMatch(t, modules, updates.Updates[0].Directories)
 }

@@ -126,8 +126,34 @@ func TestBoardAndAlertsReadWhatWeirSays(t *testing.T) {
 	assert.NoError(t, err, "%s", out)
 }
 
-// metricsOfARunningWeir returns what the program says that has served, refused and failed requests, with rules in memory,
-// in a file and in a store.
+// TestKit: a package has a page for every command, and a license of every module that is compiled in.
+func TestKit(t *testing.T) {
+	made := t.TempDir()
+	out, err := exec.Command(inTree("packaging", "kit"), "licenses", made).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, module := range []string{"weir", "go", "github.com/alecthomas/kong", "golang.org/x/sys"} {
+		found, err := filepath.Glob(filepath.Join(made, module, "LICENSE*"))
+		require.NoError(t, err)
+		found = append(found, filepath.Join(made, module, "COPYING"))
+		assert.FileExists(t, found[0], module)
+	}
+	out, err = exec.Command(inTree("packaging", "kit"), "wine", made).CombinedOutput()
+	assert.Error(t, err)
+	assert.Contains(t, string(out), "want man, licenses or sbom")
+
+	installed(t, "help2man")
+	out, err = exec.Command(inTree("packaging", "kit"), "man", made).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	page, err := os.ReadFile(filepath.Join(made, "weir-serve.1"))
+	require.NoError(t, err)
+	assert.Contains(t, string(page), `weir \- Limit HTTP requests on their way to an upstream server`)
+	for command := range strings.FieldsSeq("check completion health replay serve sim table version") {
+		assert.FileExists(t, filepath.Join(made, "weir-"+command+".1"))
+	}
+}
+
+// metricsOfARunningWeir returns what the program says that has served, refused and failed requests, with rules in a
+// file and in a store.
 func metricsOfARunningWeir(t *testing.T) string {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/broken" {
