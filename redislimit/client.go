@@ -66,8 +66,10 @@ func Prefix(prefix string) ClientOption {
 	}
 }
 
-// Timeout sets how long a call waits for the store, at most; 50ms without it, 1ms to 10s. No [Limiter.Take] takes
-// longer.
+// Timeout sets how long the answer of a store is waited for; 50ms without it, 1ms to 10s. It is time in which the
+// process runs. No [Limiter.Take] waits longer for a store that answers nothing. In a burst of questions, while the
+// store answers, one waits for its turn as well: two seconds at most, or the timeout if that is longer, or until its
+// context is done.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {

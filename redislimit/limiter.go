@@ -237,10 +237,10 @@ func (l *Limiter) Allow(key string) bool {
 // Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is
 // refused for ever. Neither asks the store.
 //
-// A strict limiter asks the store, and waits for the client's timeout or until the context is done, whichever is
-// sooner. A leased one asks the store in two cases only: for a request larger than a lease, and for a key whose
-// overdraft is used up while there is plenty in the store. Neither limiter asks about what was refused lately
-// ([BelieveRefusals]). Remaining, RetryAfter and ResetAfter are then as of the store's last answer.
+// A strict limiter asks the store, and waits as [Timeout] says or until the context is done, whichever is sooner. A
+// leased one asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is used
+// up while there is plenty in the store. Neither limiter asks about what was refused lately ([BelieveRefusals]).
+// Remaining, RetryAfter and ResetAfter are then as of the store's last answer.
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
 func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {

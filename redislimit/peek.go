@@ -119,5 +119,5 @@ func (q *queue) remove(ctx context.Context, key string) error {
 		c.timeouts.Add(1)
 		err = fmt.Errorf("%w %v", errTimeout, c.timeout)
 	}
-	return q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
+	return q.noteFailure(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
 }

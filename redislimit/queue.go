@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,7 @@ import (
 )
 
 // maxOrphans is how many calls of a client may be out of time and not over.
-const maxOrphans = 64
+const maxOrphans = 256
 
 // ErrStore matches every error of the store by errors.Is: the store did not answer in time, answered an error, or is
 // lost.
@@ -47,11 +48,10 @@ func (q question) weight() (n int) {
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
 // A queue collects the questions that may share one call, those of a limiter or those for groups, and sends them: at
-// once while fewer than defaults.UnderWay calls are under way, else all that have come meanwhile with the next call, or
-// when they make a full one. So a long round trip does not bound how much can be asked. Nothing in it waits for longer
-// than the client's timeout less a round trip: then it is dropped, and its caller told so, because it would be charged
-// and not answered in time. It has no largest length: what waits has a caller that waits for it, or is one of a lease
-// or a debt.
+// once while few calls are under way, else all that have come meanwhile with the next call, or when they make a full
+// one. So a long round trip does not bound how much can be asked; [waiting.Pace] says how many calls are under way, and
+// for how long a question waits for its turn. It is dropped then, and its caller told so. A queue has no largest
+// length: what waits has a caller that waits for it, or is one of a lease or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
@@ -60,12 +60,10 @@ type queue struct {
 	eviction *eviction // nil with FailOpen: a store that drops keys is better than none
 	now      func() int64
 
-	trip waiting.Trip
-
 	mu      sync.Mutex
+	pace    waiting.Pace
 	waiting []question
 	tidyAt  int // length at which those that are given up are taken out
-	senders int
 }
 
 // put has the question asked, or returns why it is not.
@@ -83,12 +81,20 @@ func (q *queue) put(one question) error {
 		q.tidyAt = 2 * len(q.waiting)
 	}
 	one.since = q.now()
+	if len(q.waiting) == 0 {
+		q.pace.Empty(one.since)
+	}
 	q.waiting = append(q.waiting, one)
-	if q.senders < defaults.UnderWay || q.senders < defaults.MostCalls && q.isFull() {
-		q.senders++
+	q.begin()
+	return nil
+}
+
+// begin has one more call made for what waits, if one more may be under way.
+func (q *queue) begin() {
+	if len(q.waiting) > 0 && q.pace.Begins(q.isFull()) {
+		q.pace.Begin()
 		go q.send()
 	}
-	return nil
 }
 
 // isFull reports whether a call would be full.
@@ -105,6 +111,9 @@ func (q *queue) isFull() bool {
 
 // errTimeout is the cause of an ErrStore that is out of time.
 var errTimeout = errors.New("no answer within")
+
+// errSilent is an ErrStore of a question that was not asked, because those before it were not answered.
+var errSilent = fmt.Errorf("redislimit: %w: it answers nothing", ErrStore)
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
 
@@ -136,15 +145,15 @@ func (q *queue) isBusy() bool {
 	return len(q.waiting) > defaults.BusyAbove
 }
 
-// send asks until nothing is left to ask.
+// send asks until nothing is left to ask, or less is to be under way.
 func (q *queue) send() {
 	for {
-		questions := q.next()
-		if len(questions) == 0 {
+		c, ok := q.next()
+		if !ok {
 			return
 		}
-		answers, err := q.ask(questions)
-		for _, one := range questions {
+		answers, err := q.ask(c)
+		for _, one := range c.questions {
 			if err != nil {
 				one.answered(nil, err)
 				continue
@@ -162,79 +171,157 @@ func (c *Client) foreign(name string) error {
 	return fmt.Errorf("redislimit: %w: the key %q holds something that is no limit's", ErrStore, name)
 }
 
-// next takes the questions of the next call, without those that are given up or too late: a token that is charged for
-// them would be lost. If there are none it ends the sender.
-func (q *queue) next() []question {
+// A call is one for some questions.
+type call struct {
+	questions []question
+	size      int
+	sent      int64
+	limit     time.Duration // of the time that it may take
+}
+
+// next returns the next call. Questions that are given up or too late are not asked: a token that is charged for them
+// would be lost. If there are none, or too much is under way, it ends the sender.
+func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()
-	now := q.now()
-	call, rest := waiting.Next(q.waiting, script.Full, question.weight, func(one question) bool {
-		return q.trip.IsTooLate(now-one.since, q.client.timeout)
-	}, question.isGivenUp, func(one question) { late = append(late, one) })
-	if q.waiting = rest; len(call) == 0 {
-		q.senders--
+	now, oldest := q.now(), int64(0)
+	if len(q.waiting) > 0 {
+		oldest = now - q.waiting[0].since
+	}
+	limit := q.client.callTime()
+	turn := q.pace.Turn(now, oldest, q.client.timeout, q.breaker.IsFailing(now, limit))
+	if q.pace.GoesOn() {
+		next.questions, q.waiting = waiting.Next(q.waiting, script.Full, turn.IsNewest, question.weight, func(one question) bool {
+			return turn.IsTooLate(now - one.since)
+		}, question.isGivenUp, func(one question) { late = append(late, one) })
+	}
+	if len(q.waiting) == 0 {
 		q.waiting = nil
 	}
+	if ok = len(next.questions) > 0; ok {
+		next.sent, next.limit = now, limit
+		if turn.IsFailing {
+			next.limit -= time.Duration(now - next.questions[0].since)
+		}
+		for _, one := range next.questions {
+			next.size += one.weight()
+		}
+		q.pace.Send(next.size)
+		q.begin()
+	} else {
+		q.pace.End()
+	}
 	q.mu.Unlock()
+	why := errBusy
+	if turn.IsFailing {
+		why = errSilent
+	}
 	for _, one := range late {
 		if !one.isGivenUp() {
-			one.answered(nil, errBusy)
+			one.answered(nil, why)
 		}
 	}
-	return call
+	return next, ok
 }
+
+// callTime is how long an answer may take: a caller is to get the reason before its own time is over.
+func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
+
+// The time for an answer has so many pieces. One that took half as long again as it was to take does not count, up to
+// so many.
+const (
+	pieces     = 8
+	latePieces = 2 * pieces
+)
 
 // ask makes one call. It returns when the time is over even if the client library does not: then the call is an
 // orphan, and there are at most maxOrphans of them.
-func (q *queue) ask(questions []question) ([]script.Answer, error) {
-	c, sent := q.client, q.now()
+//
+// The time is that in which this process runs. It is waited for in pieces, and after each of them all other goroutines
+// that can run do, so that an answer which has come is found first. A piece whose timer was late does not count: a
+// process that gets no processor, or has ten thousand goroutines to run, does not take its own delay for the store's.
+func (q *queue) ask(one call) ([]script.Answer, error) {
+	c := q.client
 	keys := 0
-	for _, one := range questions {
-		keys += len(one.items)
+	for _, of := range one.questions {
+		keys += len(of.items)
 	}
 	c.calls.Add(1)
 	c.keys.Add(int64(keys))
 	if n := c.orphans.Load(); n >= maxOrphans {
-		return nil, q.failed(sent, errOrphans(n))
+		return nil, q.failed(one, errOrphans(n))
 	}
-	limit := c.timeout - c.timeout/10 // so that the caller gets the reason before its own time is over
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), pieces*one.limit)
 	answers := make([]script.Answer, keys)
 	done := make(chan error, 1)
-	go func() { done <- q.run(ctx, questions, answers) }()
-	timer := time.NewTimer(limit)
+	go func() {
+		done <- q.run(ctx, one.questions, answers)
+		cancel()
+	}()
+	piece := one.limit / pieces
+	timer := time.NewTimer(piece)
 	defer timer.Stop()
+	for counted, late := 0, 0; counted < pieces; {
+		began := q.now()
+		select {
+		case err := <-done:
+			return answers, q.ended(one, err)
+		case <-timer.C:
+		}
+		runtime.Gosched()
+		if q.now()-began > int64(piece*3/2) && late < latePieces {
+			late++
+		} else {
+			counted++
+		}
+		timer.Reset(piece)
+	}
 	select {
 	case err := <-done:
-		if errors.Is(err, context.DeadlineExceeded) {
-			c.timeouts.Add(1)
-			err = fmt.Errorf("%w %v", errTimeout, limit)
-		}
-		if err != nil && !errors.Is(err, errMoves) {
-			return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
-		}
-		q.succeeded()
-		if err != nil {
-			return nil, err
-		}
-		q.trip.Note(q.now() - sent)
-		return answers, nil
-	case <-timer.C:
-		c.timeouts.Add(1)
-		c.orphans.Add(1)
-		go func() { <-done; c.orphans.Add(-1) }()
-		err := fmt.Errorf("%w %v", errTimeout, limit)
-		return nil, q.failed(sent, fmt.Errorf("redislimit: %w: %w", ErrStore, c.dialer.explain(err)))
+		return answers, q.ended(one, err)
+	default:
 	}
+	c.orphans.Add(1)
+	go func() {
+		if err := <-done; err == nil {
+			q.breaker.Late(q.now())
+		}
+		c.orphans.Add(-1)
+	}()
+	one.sent = max(one.sent, q.now()-int64(one.limit)) // as this process has run
+	return nil, q.ended(one, context.DeadlineExceeded)
+}
+
+// ended notes how a call ended, and returns its error.
+func (q *queue) ended(one call, err error) error {
+	if err != nil && !errors.Is(err, errMoves) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			q.client.timeouts.Add(1)
+			err = fmt.Errorf("%w %v", errTimeout, one.limit)
+		}
+		return q.failed(one, fmt.Errorf("redislimit: %w: %w", ErrStore, q.client.dialer.explain(err)))
+	}
+	q.succeeded()
+	q.mu.Lock()
+	q.pace.Answered(one.sent, q.now(), one.size, q.client.timeout, q.isFull())
+	q.mu.Unlock()
+	return err
 }
 
 func errOrphans(n int64) error {
 	return fmt.Errorf("redislimit: %w: %d calls are out of time and not over", ErrStore, n)
 }
 
-// failed counts a failed call.
-func (q *queue) failed(sent int64, err error) error {
+// failed notes that a call failed.
+func (q *queue) failed(one call, err error) error {
+	q.mu.Lock()
+	q.pace.Failed(one.sent, q.now(), one.size, errors.Is(err, errTimeout))
+	q.mu.Unlock()
+	return q.noteFailure(one.sent, err)
+}
+
+// noteFailure counts what has failed, and returns the error.
+func (q *queue) noteFailure(sent int64, err error) error {
 	now := q.now()
 	q.client.noteFailure(err, q.breaker.Failed(sent, now, q.client.breakAfter), now)
 	return err

@@ -22,11 +22,21 @@ func anyLimit(t *testing.T) *script.Limit {
 	return limit
 }
 
+// testQueue returns a queue of which one call is under way.
+func testQueue(t *testing.T, now func() int64) *queue {
+	q := &queue{
+		breaker: new(breaker.Breaker), limit: anyLimit(t), now: now,
+		client: &Client{clientConfig: clientConfig{timeout: time.Second}},
+	}
+	q.pace.Begin()
+	return q
+}
+
 // A question that no caller waits for is not asked: its token would be charged and never spent.
 func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	var givenUp atomic.Bool
 	givenUp.Store(true)
-	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return 0 }}
+	q := testQueue(t, func() int64 { return 0 })
 	for i := range 3 * defaults.PerCall {
 		one := question{
 			answered: func([]script.Answer, error) { t.Error("asked") }, items: []script.Item{{Limit: q.limit, Key: string(rune('a' + i%2))}},
@@ -37,39 +47,71 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 		q.waiting = append(q.waiting, one)
 	}
 	for _, want := range []int{defaults.PerCall, defaults.PerCall / 2, 0} {
-		questions := q.next()
-		assert.Len(t, questions, want)
-		for _, one := range questions {
+		next, ok := q.next()
+		assert.Equal(t, want > 0, ok)
+		assert.Len(t, next.questions, want)
+		for _, one := range next.questions {
 			assert.Equal(t, "a", one.items[0].Key)
 		}
 	}
-	assert.Zero(t, q.senders, "the sender has ended")
 	assert.Nil(t, q.waiting)
 }
 
-// A question that would not be answered in time is not asked, and its caller is told at once.
+// A question that would not be answered in time is not asked, and its caller is told at once: where more than the store
+// answers is asked for long.
 func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now := int64(0)
-	q := queue{senders: 1, limit: anyLimit(t), client: &Client{clientConfig: clientConfig{timeout: time.Second}}, now: func() int64 { return now }}
-	q.trip.Note(int64(300 * time.Millisecond))
+	q := testQueue(t, func() int64 { return now })
+	const begin = int64(time.Hour) // the queue was last empty long before
+	q.pace.Answered(begin-int64(300*time.Millisecond), begin, 0, time.Second, false)
 	var errs []error
 	for since := range 10 {
 		q.waiting = append(q.waiting, question{
-			since: int64(since) * int64(100*time.Millisecond), answered: func(_ []script.Answer, err error) { errs = append(errs, err) },
+			since: begin + int64(since)*int64(100*time.Millisecond), answered: func(_ []script.Answer, err error) { errs = append(errs, err) },
 			items: []script.Item{{Limit: q.limit}},
 		})
 	}
-	now = int64(time.Second)
-	assert.Len(t, q.next(), 7, "those that have waited for 700 ms at most")
+	now = begin + int64(time.Second)
+	next, _ := q.next()
+	assert.Len(t, next.questions, 7, "those that have waited for 700 ms at most")
 	assert.Equal(t, []error{errBusy, errBusy, errBusy}, errs)
+}
+
+// Ten thousand questions at once are all asked, whatever that takes: a burst is not dropped for its size.
+func TestABurstIsAsked(t *testing.T) {
+	const burst = 10_000
+	now := int64(time.Hour)
+	q := testQueue(t, func() int64 { return now })
+	q.redis = stuck{}
+	q.pace.Send(defaults.MostCalls * script.Full) // as much as may be: no second call begins
+	for range burst {
+		q.mu.Lock() // so that no call begins
+		if len(q.waiting) == 0 {
+			q.pace.Empty(now)
+		}
+		q.waiting = append(q.waiting, question{since: now, items: []script.Item{{Limit: q.limit}}, answered: func(_ []script.Answer, err error) {
+			t.Error(err)
+		}})
+		q.mu.Unlock()
+	}
+	asked := 0
+	for range burst / defaults.PerCall {
+		now += int64(10 * time.Millisecond) // 1.6 s in all
+		next, ok := q.next()
+		require.True(t, ok)
+		asked += len(next.questions)
+		q.pace.Answered(next.sent, now, next.size, time.Second, false)
+	}
+	assert.Equal(t, burst/defaults.PerCall*defaults.PerCall, asked)
 }
 
 // However many questions come at once, none is refused for that: each waits for its turn, and for as long as its caller
 // does. Those that are given up take no room.
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
-	var breaker breaker.Breaker
-	q := queue{redis: stuck{}, senders: defaults.MostCalls, breaker: &breaker, limit: anyLimit(t), now: func() int64 { return 0 }}
+	q := testQueue(t, func() int64 { return 0 })
+	q.redis = stuck{}
+	q.pace.Send(defaults.MostCalls * script.Full) // as much as may be
 	var givenUp, waits atomic.Bool
 	givenUp.Store(true)
 	for range callers {
@@ -87,12 +129,15 @@ func TestAQueueIsNeverFull(t *testing.T) {
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
 	q := l.queueOf("k")
-	q.senders = defaults.MostCalls // as many as may be, and all of them wait for an answer
+	q.pace.Begin()
+	q.pace.Send(defaults.MostCalls * script.Full) // as much as may be, and all of it waits for an answer
 	decided := make(chan engine.Decision)
 	go func() { d, _ := l.Take(context.Background(), "k", 1); decided <- d }()
 	require.Eventually(t, func() bool { q.mu.Lock(); defer q.mu.Unlock(); return len(q.waiting) == 1 }, 10*time.Second, time.Millisecond)
 	l.after(20 * time.Second)
-	assert.Empty(t, q.next())
+	q.pace.Send(-defaults.MostCalls * script.Full)
+	_, ok := q.next()
+	assert.False(t, ok)
 	d := <-decided
 	assert.True(t, d.Allowed)
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)

@@ -3,9 +3,7 @@ package redislimit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/breaker"
@@ -110,7 +108,7 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 		return script.Answer{}, err
 	}
 	defer givenUp.Store(true)
-	r := wait(ctx, replies, l.client.timeout)
+	r := wait(ctx, replies)
 	return r.answer, r.err
 }
 
@@ -131,7 +129,7 @@ func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.L
 		held.Fail(l.now())
 		return script.Answer{}, false, err
 	}
-	r := wait(ctx, replies, l.client.timeout)
+	r := wait(ctx, replies)
 	return r.answer, r.paid, r.err
 }
 
@@ -143,16 +141,12 @@ type reply struct {
 	err     error
 }
 
-// wait waits for a reply until the timeout is over or the context is done.
-func wait(ctx context.Context, replies <-chan reply, timeout time.Duration) reply {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
+// wait waits for a reply, which the queue gives in time, or until the context is done.
+func wait(ctx context.Context, replies <-chan reply) reply {
 	select {
 	case r := <-replies:
 		return r
 	case <-ctx.Done():
 		return reply{err: ctx.Err()}
-	case <-timer.C:
-		return reply{err: fmt.Errorf("redislimit: %w: no answer within %v", ErrStore, timeout)}
 	}
 }

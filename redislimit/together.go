@@ -286,7 +286,7 @@ func (s store) askGroup(ctx context.Context, group []*part, ask func(*part) scri
 		return nil, err
 	}
 	defer givenUp.Store(true)
-	r := wait(ctx, replies, s.client.timeout)
+	r := wait(ctx, replies)
 	return r.answers, r.err
 }
 

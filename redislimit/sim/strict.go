@@ -61,8 +61,7 @@ func (r refusals) note(node uint32, q *question) {
 	}
 }
 
-// decide has the store decide about a request. A caller gives up when the timeout is over, however long of that the
-// question did not travel.
+// decide has the store decide about a request.
 func (t *transport) decide(store *store, q *question) {
 	if q.gone {
 		return
@@ -70,9 +69,6 @@ func (t *transport) decide(store *store, q *question) {
 	if q.what == shareCharge {
 		store.ask(q.key, t.micros(), script.Ask{Debt: q.debt})
 		return
-	}
-	if t.now-q.since+int64(t.scenario.RTT)/2 > int64(t.scenario.Timeout) {
-		q.failed = true
 	}
 	answer := store.ask(q.key, t.micros(), script.Ask{Need: q.cost, Want: q.cost})
 	switch {

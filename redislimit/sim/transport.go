@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/script"
 	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
@@ -22,8 +25,7 @@ type question struct {
 }
 
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
-// do: at once while fewer than defaults.UnderWay calls of a node are under way, else together with all
-// that come meanwhile, the newest first, and dropped when it is too late for an answer. A call that fails takes as
+// do: by the product's own pace, dropped when it is too late for an answer. A call that fails takes as
 // long as its timeout, and the product's own breaker stops calls to a store that does not answer. The store carries out
 // what comes to it, whether the node still waits or not.
 type transport struct {
@@ -38,9 +40,8 @@ type transport struct {
 // A sendQueue is that of a node for a partition, which is a part of a cluster that can fail by itself.
 type sendQueue struct {
 	breaker.Breaker
-	trip    waiting.Trip
+	pace    waiting.Pace
 	waiting []question
-	calls   int // under way
 }
 
 // A flight is a call that is under way: until it has come to the store, and until the node has its answer or has given
@@ -51,7 +52,11 @@ type flight struct {
 	isReached  bool // it has come to the store
 	isAnswered bool // and the answer will come in time
 	isOver     bool // the node waits for it no more
+	limit      int64
 }
+
+// weight is how much of a call a question takes.
+const weight = script.Full / defaults.PerCall
 
 const (
 	callReach uint8 = iota + 100 // a call is at the store
@@ -85,23 +90,37 @@ func (t *transport) put(node uint32, q question) bool {
 		return false
 	}
 	q.since = t.now
-	queue.waiting = append(queue.waiting, q)
-	if queue.calls < defaults.UnderWay || queue.calls < defaults.MostCalls && len(queue.waiting) >= defaults.PerCall {
-		queue.calls++
-		t.depart(node, q.key)
+	if len(queue.waiting) == 0 {
+		queue.pace.Empty(t.now)
 	}
+	queue.waiting = append(queue.waiting, q)
+	t.begin(node, q.key)
 	return true
+}
+
+// begin has one more call made for what waits, if one more may be under way.
+func (t *transport) begin(node, key uint32) {
+	queue := t.queueOf(node, key)
+	if len(queue.waiting) > 0 && queue.pace.Begins(len(queue.waiting) >= defaults.PerCall) {
+		queue.pace.Begin()
+		t.depart(node, key)
+	}
 }
 
 // depart sends what waits, or ends a sender that has nothing to send.
 func (t *transport) depart(node, key uint32) {
 	queue := t.queueOf(node, key)
-	var late []question
-	call, rest := waiting.Next(queue.waiting, defaults.PerCall, func(question) int { return 1 }, func(q question) bool {
-		return queue.trip.IsTooLate(t.now-q.since, t.scenario.Timeout)
-	}, func(question) bool { return false }, func(q question) { late = append(late, q) })
-	if queue.waiting = rest; len(call) == 0 {
-		queue.calls--
+	var late, call []question
+	oldest := int64(0)
+	if len(queue.waiting) > 0 {
+		oldest = t.now - queue.waiting[0].since
+	}
+	wait := t.scenario.callTime()
+	turn := queue.pace.Turn(t.now, oldest, t.scenario.Timeout, queue.IsFailing(t.now, wait))
+	if queue.pace.GoesOn() {
+		call, queue.waiting = waiting.Next(queue.waiting, defaults.PerCall, turn.IsNewest, func(question) int { return 1 }, func(q question) bool {
+			return turn.IsTooLate(t.now - q.since)
+		}, func(question) bool { return false }, func(q question) { late = append(late, q) })
 	}
 	defer func() {
 		for i := range late {
@@ -110,15 +129,26 @@ func (t *transport) depart(node, key uint32) {
 		}
 	}()
 	if len(call) == 0 {
+		queue.pace.End()
 		return
 	}
+	if turn.IsFailing {
+		wait -= time.Duration(t.now - call[0].since)
+	}
+	t.send(node, key, call, int64(wait))
+	queue.pace.Send(weight * len(call))
+	t.begin(node, key)
+}
+
+// send has a call come to the store, and end.
+func (t *transport) send(node, key uint32, call []question, wait int64) {
 	if len(t.free) == 0 {
 		t.free, t.under = append(t.free, uint32(len(t.under))), append(t.under, flight{})
 	}
 	slot := t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
-	there, back, wait := t.way(), t.way(), int64(t.scenario.callTime())
-	t.under[slot] = flight{questions: call, isInTime: there+back <= wait}
+	there, back := t.way(), t.way()
+	t.under[slot] = flight{questions: call, isInTime: there+back <= wait, limit: wait}
 	t.calls++
 	e := event{at: t.now + there, sent: t.now, what: callReach, node: node, key: key, slot: slot}
 	t.events.put(e)
@@ -132,16 +162,18 @@ func (t *transport) happen(e event) {
 		return
 	}
 	call := &t.under[e.slot]
-	if over := e.sent + int64(t.scenario.callTime()); !call.isAnswered && t.now < over {
+	if over := e.sent + call.limit; !call.isAnswered && t.now < over {
 		e.at = over
 		t.events.put(e)
 		return
 	}
 	call.isOver = true
-	if queue := t.queueOf(e.node, e.key); call.isAnswered {
+	queue, size := t.queueOf(e.node, e.key), weight*len(call.questions)
+	if call.isAnswered {
 		queue.Succeeded(t.now)
-		queue.trip.Note(t.now - e.sent)
+		queue.pace.Answered(e.sent, t.now, size, t.scenario.Timeout, len(queue.waiting) >= defaults.PerCall)
 	} else {
+		queue.pace.Failed(e.sent, t.now, size, true)
 		queue.Failed(e.sent, t.now, defaults.BreakAfter)
 	}
 	questions, isReached, isAnswered := call.questions, call.isReached, call.isAnswered

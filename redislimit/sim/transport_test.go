@@ -25,7 +25,7 @@ func (w *world) until(t time.Duration, l limiting) {
 
 // What waits has no largest length: it is answered, or is late.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
-	const sent = defaults.UnderWay + (defaults.MostCalls-defaults.UnderWay)*defaults.PerCall
+	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and those that are full
 	const asked = sent + 2*defaults.Waiting
 	s := Default()
 	p := newStrict(newWorld(&s, 0))
@@ -37,7 +37,7 @@ func TestWhatWaitsIsNotRefused(t *testing.T) {
 	assert.EqualValues(t, asked, p.questions)
 	assert.False(t, p.isBusy(0, 0))
 	assert.Len(t, p.free, len(p.under), "no call is under way")
-	assert.Zero(t, p.queues[0].calls)
+	assert.False(t, p.queues[0].pace.GoesOn(), "no call is under way")
 }
 
 // A node asks as much as the store answers, however long the round trip is, and what is more than that is dropped: it

@@ -19,10 +19,20 @@ type Breaker struct {
 	silent   atomic.Int64 // since when calls have failed without a success: when the first was sent; 0 for none
 	probeAt  atomic.Int64 // while it is open: the time of the next probe; else 0
 	opened   atomic.Int64 // when it last opened, or somebody tried to open it; never falls
+	late     atomic.Int64 // when a call was last answered after it had failed
 }
+
+// latest is for how many times as long answers that come too late keep a breaker closed.
+const latest = 5
 
 // IsOpen reports whether the store counts as lost.
 func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
+
+// IsFailing reports whether calls have failed and there was no success for so long.
+func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
+	since := b.silent.Load()
+	return since != 0 && now-since >= int64(after)
+}
 
 // LostSince returns since when the store counts as lost, and whether it does. The time is never before the last success
 // nor before the breaker opened.
@@ -44,12 +54,19 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 	return b.IsOpen() && b.probeAt.Swap(0) != 0
 }
 
+// Late notes that a call was answered which had failed because that took too long. The store is there, so it counts as
+// lost later: it may have more to do than usual.
+func (b *Breaker) Late(now int64) { b.late.Store(now) }
+
 // Failed notes that a call failed now which was sent at another time, and opens the breaker if there was no success
 // for so long. What was sent before the last success counts from that on. It reports whether it opened the breaker.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()
 	if since == 0 || now-since < int64(after) || b.IsOpen() {
+		return false
+	}
+	if late := b.late.Load(); late > since && now-late < int64(after) && now-since < latest*int64(after) {
 		return false
 	}
 	// Before it opens: who finds it open finds this time. It never falls, because a call that was held up here may be

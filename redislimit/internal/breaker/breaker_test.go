@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -74,4 +75,25 @@ func TestALossBeginsWhenItOpens(t *testing.T) {
 	b.Failed(9500*ms, 9800*ms, after)
 	since, _ = b.LostSince()
 	assert.Equal(t, 9800*ms, since)
+}
+
+// A store whose answers come too late is there, and so counts as lost later. One that gives none does not.
+func TestLateAnswersKeepABreakerClosedForAWhile(t *testing.T) {
+	var b Breaker
+	const after = 200 * time.Millisecond
+	ms := int64(time.Millisecond)
+	b.Succeeded(1000 * ms)
+	assert.False(t, b.Failed(1001*ms, 1050*ms, after))
+	assert.False(t, b.IsFailing(1050*ms, 50*time.Millisecond))
+	assert.True(t, b.IsFailing(1051*ms, 50*time.Millisecond))
+	b.Late(1100 * ms)
+	assert.False(t, b.Failed(1210*ms, 1260*ms, after))
+	assert.True(t, b.Failed(1210*ms, 1300*ms, after), "200 ms after the late answer")
+	b.Succeeded(2000 * ms)
+	for now := 2010 * ms; now < 3001*ms; now += 10 * ms {
+		b.Late(now)
+		require.False(t, b.Failed(2001*ms, now, after), now/ms)
+	}
+	b.Late(3001 * ms)
+	assert.True(t, b.Failed(2990*ms, 3001*ms, after), "a second without an answer in time")
 }

@@ -2,16 +2,16 @@ package waiting
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 )
 
 func TestNext(t *testing.T) {
 	var dropped []int
+	isNewest := true
 	next := func(waiting ...int) (call, rest []int) {
 		dropped = nil
-		return Next(waiting, 3, func(n int) int { return max(1, n-9) }, func(n int) bool { return n < 0 }, func(n int) bool { return n == 0 }, func(n int) { dropped = append(dropped, n) })
+		return Next(waiting, 3, isNewest, func(n int) int { return max(1, n-9) }, func(n int) bool { return n < 0 }, func(n int) bool { return n == 0 }, func(n int) { dropped = append(dropped, n) })
 	}
 	call, rest := next(1, 2, 3)
 	assert.Equal(t, []int{1, 2, 3}, call)
@@ -34,18 +34,15 @@ func TestNext(t *testing.T) {
 	assert.Empty(t, append(call, rest...))
 	call, rest = next()
 	assert.Empty(t, append(call, rest...))
-}
-
-func TestTrip(t *testing.T) {
-	const timeout = 50 * time.Millisecond
-	var trip Trip
-	assert.False(t, trip.IsTooLate(int64(timeout), timeout), "nothing is known yet")
-	trip.Note(int64(10 * time.Millisecond))
-	assert.False(t, trip.IsTooLate(int64(40*time.Millisecond), timeout))
-	assert.True(t, trip.IsTooLate(int64(40*time.Millisecond+1), timeout))
-	for range 100 {
-		trip.Note(int64(time.Second))
-	}
-	assert.False(t, trip.IsTooLate(int64(25*time.Millisecond), timeout), "a slow store is asked still")
-	assert.True(t, trip.IsTooLate(int64(25*time.Millisecond+1), timeout))
+	isNewest = false
+	call, rest = next(-1, 1, 0, 2, 4, 0, 5, 6)
+	assert.Equal(t, []int{1, 2, 4}, call, "the oldest")
+	assert.Equal(t, []int{-1, 0}, dropped[:2])
+	assert.Equal(t, []int{5, 6}, rest)
+	call, rest = next(1, 2, 11, 5)
+	assert.Equal(t, []int{1, 2}, call)
+	assert.Equal(t, []int{11, 5}, rest)
+	call, rest = next(99, 1)
+	assert.Equal(t, []int{99}, call)
+	assert.Equal(t, []int{1}, rest)
 }

@@ -1,0 +1,140 @@
+package waiting
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/redislimit/internal/defaults"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+const (
+	burst  = int64(2 * time.Second)
+	period = int64(10 * time.Second) // in which the shortest trip is looked for
+)
+
+// A Pace fits the calls of a queue to its store: how much is under way at once, how long an answer is waited for, and
+// how long questions wait for their turn. Times are arguments, in nanoseconds. The zero Pace knows nothing yet.
+//
+// A store that is asked more than it works on answers nothing of it sooner. So when answers take longer than the
+// shortest did, by an eighth of the timeout, less is under way; and more when they do not and questions wait.
+type Pace struct {
+	calls   int      // under way
+	size    int      // of them
+	window  int      // the size that may be under way; 0 for the first
+	cutAt   int64    // when window was made less
+	trip    int64    // of calls, smoothed
+	least   [2]int64 // the shortest trip of this period, and of the one before; 0 for none
+	began   int64    // this period
+	emptyAt int64    // when no question waited
+	turns   int      // of an overload
+}
+
+const (
+	firstWindow = 4 * script.Full // less only if answers are late: what makes others slow may be this process
+	mostWindow  = defaults.MostCalls * script.Full
+)
+
+// Window returns the size of the calls that may be under way.
+func (p *Pace) Window() int {
+	if p.window == 0 {
+		return firstWindow
+	}
+	return p.window
+}
+
+// Begins reports whether one more call may be under way: in any case the first, and one that is not full if it is of
+// the first eight.
+func (p *Pace) Begins(isFull bool) bool {
+	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
+}
+
+// Begin notes that one more call is under way, whose size is noted by Send.
+func (p *Pace) Begin() { p.calls++ }
+
+// GoesOn reports whether another call may follow one that is over.
+func (p *Pace) GoesOn() bool { return p.calls == 1 || p.calls > 0 && p.size < p.Window() }
+
+// Send notes the size of a call.
+func (p *Pace) Send(size int) { p.size += size }
+
+// End notes that no call follows one that is over.
+func (p *Pace) End() {
+	if p.calls--; p.calls == 0 {
+		p.window = 0 // the next ones are the first again
+	}
+}
+
+// Answered notes the answer to a call. With isShort questions wait for which one more could have been under way.
+func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
+	p.size -= size
+	took := max(now-sent, 1)
+	if p.trip == 0 {
+		p.trip = took
+	}
+	p.trip += (took - p.trip) / 8
+	if now-p.began >= period {
+		p.least, p.began = [2]int64{0, p.least[0]}, now
+	}
+	if p.least[0] == 0 || took < p.least[0] {
+		p.least[0] = took
+	}
+	least := p.least[0]
+	if p.least[1] > 0 {
+		least = min(least, p.least[1])
+	}
+	switch window := p.Window(); {
+	case took-least > int64(timeout)/8:
+		p.cut(sent, now, max(window*3/4, min(window, firstWindow)))
+	case isShort:
+		p.window = min(window+size, mostWindow)
+	}
+}
+
+// Failed notes that a call failed, maybe because it was not answered in time.
+func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
+	if p.size -= size; isLate {
+		p.cut(sent, now, max(p.Window()/2, 1))
+	}
+}
+
+// cut makes the window smaller, once for all that was under way at the last time.
+func (p *Pace) cut(sent, now int64, window int) {
+	if sent >= p.cutAt {
+		p.window, p.cutAt = window, now
+	}
+}
+
+// Empty notes that no question waits.
+func (p *Pace) Empty(now int64) { p.emptyAt = now }
+
+// A Turn is what holds for the next call of a queue.
+type Turn struct {
+	patience int64
+	reserve  int64 // of it, for the answer
+	IsFailing,
+	IsNewest bool // the newest questions first
+}
+
+// Turn returns what holds now. The oldest question has waited for so long. If that is half the timeout, more is asked
+// than the store answers, and those that wait for longest are the ones that will be too late: every other call is of
+// the newest questions. isFailing says that calls have failed and nothing was answered for as long as a call may take.
+func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
+	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
+	if oldest > int64(timeout)/2 {
+		p.turns++
+		t.IsNewest = p.turns%2 == 1
+	}
+	switch {
+	case isFailing:
+		t.patience, t.reserve = int64(timeout), int64(timeout)/2
+	case now-p.emptyAt > burst:
+		t.patience = int64(timeout)
+	}
+	return t
+}
+
+// IsTooLate reports whether a question that has waited so long is not asked any more. It is asked while there were
+// none two seconds ago: a burst is not dropped for its size. Else it has to be answered within the timeout. If the
+// store answers, one that has waited for less than half of that is always asked: how else should be found out that
+// calls are faster now.
+func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }
