@@ -1,0 +1,87 @@
+package usage
+
+// MaxField is the largest number that a field of a usage may have. More is taken for nonsense: no request has ten
+// million tokens.
+const MaxField = 10_000_000
+
+// A field is something that a document can say.
+type field uint8
+
+const (
+	none        field = iota
+	fInput            // tokens of the prompt
+	fOutput           // of the answer
+	fTotal            //
+	fCachedIn         // read from a cache, and part of the input
+	fCacheRead        // the same, beside the input or part of it
+	fCacheWrite       //
+	fThoughts         // output beside fOutput
+	fToolInput        // input beside fInput
+	fCost             // of a plain path
+	counts            // how many of the above there are
+
+	fUsage  // an object that has them
+	fMeta   // Gemini's, which every event has
+	fText   // text that the model has written
+	fType   // of an event
+	fDone   // a truth value
+	fFinish // the reason why an answer has ended
+	fChoice // an item of what an event brings
+)
+
+// Usage is what a request has cost, as far as it is known.
+type Usage struct {
+	Input      uint64 // of the prompt, caches included
+	Cached     uint64 // part of Input that was read from a cache
+	CacheWrite uint64 // part of Input that was written to one
+	Output     uint64 // thoughts included
+	Total      uint64
+	Cost       uint64 // of a plain path
+	NoInput    bool   // the input is not known, as of Ollama where the prompt was cached
+}
+
+// raw are the numbers as a server has them: of each field the last that is one.
+type raw struct {
+	has uint16
+	n   [counts]uint64
+}
+
+func (r *raw) set(f field, n uint64) { r.has, r.n[f] = r.has|1<<f, n }
+
+func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
+
+// isNothing reports whether no field says what the request has cost.
+func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
+
+// usage makes one of the numbers of all APIs. Anthropic's caches are beside the input, OpenAI's and Gemini's part of
+// it. Bedrock's are either, depending on the model: the total tells.
+func (r *raw) usage() Usage {
+	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
+	u.NoInput = !r.is(fInput) && !r.is(fTotal)
+	beside := r.n[fCacheRead] + r.n[fCacheWrite]
+	if within := r.is(fTotal) && r.n[fTotal] == u.Input+u.Output && beside <= u.Input; !within {
+		u.Input += beside
+	}
+	u.Input += r.n[fToolInput]
+	u.Cached = min(r.n[fCacheRead]+r.n[fCachedIn], u.Input)
+	u.CacheWrite = min(r.n[fCacheWrite], u.Input-u.Cached)
+	u.Total = max(r.n[fTotal], u.Input+u.Output)
+	return u
+}
+
+// number returns the whole number that a text is; false for any other text and above [MaxField].
+func number(text []byte) (n uint64, ok bool) {
+	if len(text) == 0 || len(text) > 8 {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, n <= MaxField
+}
+
+// Number returns the whole number from 0 to [MaxField] that a text is, as of a header; false for any other.
+func Number(text string) (uint64, bool) { return number([]byte(text)) }

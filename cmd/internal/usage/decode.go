@@ -1,0 +1,228 @@
+package usage
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	maxDecoding = 32        // answers that are decompressed at one time; further ones are not read
+	maxInflated = 256 << 20 // bytes that one may come to
+	maxWindow   = 8 << 20   // of zstd: RFC 9659
+)
+
+// decoding is how many answers are decompressed now.
+var decoding atomic.Int64
+
+// An Answer reads the usage in the body of an answer, as it is sent: compressed or not. Its methods may be called from
+// several goroutines.
+type Answer struct {
+	Encoding string // Content-Encoding; "" for none
+
+	mu      sync.Mutex // of scanner
+	scanner *Scanner
+	head    []byte // the first bytes, which tell a compressed body that does not say so; nil after them
+	began   bool
+	pipe    *io.PipeWriter // to what decompresses; nil for nothing
+	done    chan struct{}
+	unread  bool
+}
+
+// NewAnswer returns what reads an answer with a Content-Type and a Content-Encoding. The caller closes it.
+func NewAnswer(contentType, encoding string, f *Fields) *Answer {
+	return &Answer{Encoding: strings.ToLower(strings.TrimSpace(encoding)), scanner: NewScanner(contentType, f)}
+}
+
+// Scanner is for the state of an answer: f is called with the scanner while nothing is written to it.
+func (a *Answer) Scanner(f func(*Scanner)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(a.scanner)
+}
+
+// Unread reports whether the body could not be read to its end so far, because of its encoding.
+func (a *Answer) Unread() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.unread
+}
+
+// magic is how many bytes tell an encoding.
+const magic = 4
+
+// Write reads a piece of the body.
+func (a *Answer) Write(p []byte) {
+	if !a.began {
+		if a.head = append(a.head, p...); len(a.head) < magic {
+			return
+		}
+		p = a.begin()
+	}
+	a.pass(p)
+}
+
+// begin looks at the first bytes, and returns them.
+func (a *Answer) begin() []byte {
+	head := a.head
+	a.head, a.began = nil, true
+	if open := a.decoder(head); open != nil {
+		a.decode(open)
+	}
+	return head
+}
+
+func (a *Answer) pass(p []byte) {
+	switch {
+	case len(p) == 0:
+	case a.pipe != nil:
+		_, _ = a.pipe.Write(p) // an error is one of decompressing: a.unread
+	default:
+		a.mu.Lock()
+		if !a.unread {
+			a.scanner.Write(p)
+		}
+		a.mu.Unlock()
+	}
+}
+
+// Plain reports whether the body is not compressed, as far as is known: its bytes are those that the scanner gets.
+func (a *Answer) Plain() bool { return a.Encoding == "" || a.Encoding == "identity" }
+
+// End says that the body has ended as it should.
+func (a *Answer) End() {
+	a.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.unread {
+		a.scanner.End()
+	}
+}
+
+// Close waits until what was written is read.
+func (a *Answer) Close() {
+	if !a.began {
+		a.pass(a.begin())
+	}
+	if a.pipe != nil {
+		_ = a.pipe.Close() // always nil
+		<-a.done
+	}
+}
+
+type opener func(io.Reader) (io.Reader, func(), error)
+
+// decoder returns what decompresses a body; nil if it is not compressed.
+func (a *Answer) decoder(head []byte) opener {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return openers["gzip"]
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return openers["zstd"]
+	case a.Encoding == "br" || a.Encoding == "deflate":
+		return openers[a.Encoding]
+	case !a.Plain() && openers[a.Encoding] == nil:
+		a.unread = true
+	case a.scanner.frames.of != binaries && len(head) > 0 && !isText(head[0]):
+		return openers["br"]
+	}
+	return nil
+}
+
+// isText reports whether JSON, or a stream of events, may begin with a byte.
+func isText(c byte) bool {
+	return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' || c == 0xef
+}
+
+var openers = map[string]opener{
+	"gzip": func(r io.Reader) (io.Reader, func(), error) { z, err := gzip.NewReader(r); return z, func() {}, err },
+	"deflate": func(r io.Reader) (io.Reader, func(), error) {
+		z, err := zlib.NewReader(r)
+		return z, func() {}, err
+	},
+	"br": func(r io.Reader) (io.Reader, func(), error) { return brotli.NewReader(r), func() {}, nil },
+	"zstd": func(r io.Reader) (io.Reader, func(), error) {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	},
+}
+
+func init() { openers["x-gzip"] = openers["gzip"] }
+
+// decode has a goroutine decompress what is written from now on.
+func (a *Answer) decode(open opener) {
+	if decoding.Add(1) > maxDecoding {
+		decoding.Add(-1)
+		a.unread = true
+		return
+	}
+	r, w := io.Pipe()
+	a.pipe, a.done = w, make(chan struct{})
+	go func() {
+		defer close(a.done)
+		defer decoding.Add(-1)
+		err := a.inflate(open, r)
+		if err != nil {
+			a.mu.Lock()
+			a.unread = true
+			a.mu.Unlock()
+		}
+		_ = r.CloseWithError(errUnread)
+	}()
+}
+
+var errUnread = errors.New("usage: the body is not read any more")
+
+// inflate writes what a compressed body has to the scanner.
+func (a *Answer) inflate(open opener, r io.Reader) error {
+	z, closed, err := open(r)
+	if err != nil {
+		return err
+	}
+	defer closed()
+	buffer := make([]byte, 4<<10)
+	for left := maxInflated; left > 0; {
+		n, err := z.Read(buffer)
+		left -= n
+		a.mu.Lock()
+		a.scanner.Write(buffer[:n])
+		a.mu.Unlock()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return errUnread
+}
+
+// Decompress returns the bytes of a body of a request, most at most, and whether that is all of it. A body that is none
+// of its encoding is an error.
+func Decompress(body []byte, encoding string, most int) (plain []byte, complete bool, err error) {
+	encoding = strings.ToLower(strings.TrimSpace(encoding))
+	if encoding == "" || encoding == "identity" {
+		return body[:min(len(body), most)], len(body) <= most, nil
+	}
+	open := openers[encoding]
+	if open == nil {
+		return nil, false, errors.New("an encoding that is not known: " + encoding)
+	}
+	z, closed, err := open(bytes.NewReader(body))
+	if err != nil {
+		return nil, false, err
+	}
+	defer closed()
+	plain, err = io.ReadAll(io.LimitReader(z, int64(most)+1))
+	return plain[:min(len(plain), most)], err == nil && len(plain) <= most, err
+}

@@ -1,0 +1,284 @@
+package usage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"mime"
+	"strings"
+)
+
+// A framing says what the documents of an answer are in.
+type framing uint8
+
+const (
+	unknown  framing = iota // the first byte tells
+	whole                   // one document, or an array of them
+	lines                   // a document in each line
+	events                  // server-sent events
+	binaries                // Amazon's event stream
+)
+
+// frames finds the documents in what is written.
+type frames struct {
+	of        framing
+	usageOnly bool // the event has a usage and nothing else
+	over      bool // the event has ended
+
+	// Of server-sent events.
+	name  [6]byte // of the line's field
+	named int     // bytes of the name; above 6 for another one
+	value int     // bytes of the value; -1 in front of the colon
+	empty bool    // nothing in this line so far
+	cr    bool    // the last byte was a carriage return
+	end   [6]byte // the first bytes of the data
+
+	// Of binary frames.
+	head  [12]byte
+	had   int    // bytes of head
+	left  uint32 // of the part
+	part  part
+	size  uint32 // of the payload
+	names [512]byte
+	kept  int
+}
+
+// A part is one of a binary frame.
+type part uint8
+
+const (
+	prelude part = iota
+	headers
+	payload
+	checksum
+	lost // a frame is none: the rest is not read
+)
+
+// begin chooses by the Content-Type.
+func (f *frames) begin(contentType string) {
+	f.value, f.empty = -1, true
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		kind, _, _ = strings.Cut(contentType, ";")
+		kind = strings.ToLower(strings.TrimSpace(kind))
+	}
+	switch kind {
+	case "text/event-stream":
+		f.of = events
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines":
+		f.of = lines
+	case "application/vnd.amazon.eventstream":
+		f.of = binaries
+	}
+}
+
+// step reads up to the end of an event.
+func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
+	if f.of == unknown {
+		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
+			n++
+		}
+		if n == len(p) {
+			return n, false
+		}
+		if f.of = whole; strings.IndexByte("{[\"-0123456789tfn", p[n]) < 0 {
+			f.of = events
+		}
+		p = p[n:]
+	}
+	var m int
+	switch f.of {
+	case lines:
+		m = f.line(s, p)
+	case events:
+		if f.over {
+			f.over, f.usageOnly = false, false
+		}
+		m, event = f.events(s, p)
+		f.over = event
+	case binaries:
+		m = f.binary(s, p)
+	default:
+		s.doc.write(p)
+		m = len(p)
+	}
+	return n + m, event
+}
+
+// line reads at most one line.
+func (f *frames) line(s *Scanner, p []byte) int {
+	for i, c := range p {
+		if c == '\n' {
+			s.doc.write(p[:i+1])
+			s.reset() // whatever the line was
+			return i + 1
+		}
+	}
+	s.doc.write(p)
+	return len(p)
+}
+
+// events reads at most to the end of an event.
+func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		if f.cr && c == '\n' {
+			f.cr = false
+			continue
+		}
+		f.cr = c == '\r'
+		switch {
+		case c == '\n' || c == '\r':
+			if f.endLine(s) {
+				if f.cr && i+1 < len(p) && p[i+1] == '\n' {
+					f.cr = false
+					i++
+				}
+				return i + 1, true
+			}
+		case f.value < 0:
+			f.empty = false
+			f.inName(c)
+		default:
+			i += f.inValue(s, p[i:]) - 1
+		}
+	}
+	return len(p), false
+}
+
+func (f *frames) inName(c byte) {
+	switch {
+	case c == ':':
+		f.value = 0
+	case f.named == 0 && c >= 0x80: // a byte order mark
+	default:
+		if f.named < len(f.name) {
+			f.name[f.named] = c
+		}
+		f.named++
+	}
+}
+
+// inValue reads the rest of a line, and returns how many bytes that were.
+func (f *frames) inValue(s *Scanner, p []byte) (n int) {
+	data := p
+	if n = bytes.IndexByte(data, '\n'); n >= 0 {
+		data = p[:n]
+	}
+	if n = bytes.IndexByte(data, '\r'); n >= 0 {
+		data = p[:n]
+	}
+	n = len(data)
+	for i := 0; i < n && f.value < len(f.end); i++ {
+		if f.value == 0 && data[i] == ' ' {
+			continue
+		}
+		f.end[f.value] = data[i]
+		f.value++
+	}
+	if f.isData() {
+		s.doc.write(data)
+	}
+	return n
+}
+
+func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "data" }
+
+// endLine ends a line, and reports whether it is an empty one, which ends an event.
+func (f *frames) endLine(s *Scanner) (event bool) {
+	switch {
+	case f.empty:
+		s.doc.write([]byte{'\n'})
+		s.reset()
+		event = true
+	case f.isData() && f.value == len(f.end) && string(f.end[:]) == "[DONE]":
+		s.done = true
+		s.final = s.final || !s.raw.isNothing()
+		s.reset()
+	case f.isData():
+		s.doc.write([]byte{'\n'})
+	}
+	f.empty, f.named, f.value = true, 0, -1
+	return event
+}
+
+// maxFrame is how long a frame of Amazon's may be, and maxHeaders how long its headers.
+const (
+	maxFrame   = 24 << 20
+	maxHeaders = 128 << 10
+)
+
+// binary reads the part of a frame.
+func (f *frames) binary(s *Scanner, p []byte) (n int) {
+	switch f.part {
+	case prelude:
+		n = copy(f.head[f.had:], p)
+		if f.had += n; f.had == len(f.head) {
+			f.beginFrame(s)
+		}
+	case headers, payload, checksum:
+		n = int(min(uint64(len(p)), uint64(f.left)))
+		f.left -= uint32(n)
+		f.inPart(s, p[:n])
+	case lost:
+		n = len(p)
+	}
+	for f.left == 0 && f.part != prelude && f.part != lost {
+		f.nextPart(s)
+	}
+	return n
+}
+
+func (f *frames) beginFrame(s *Scanner) {
+	total, names := binary.BigEndian.Uint32(f.head[0:]), binary.BigEndian.Uint32(f.head[4:])
+	if total < 16 || total > maxFrame || names > maxHeaders || names > total-16 ||
+		crc32.ChecksumIEEE(f.head[:8]) != binary.BigEndian.Uint32(f.head[8:]) {
+		f.part = lost
+		return
+	}
+	f.part, f.left, f.size, f.kept, f.had = headers, names, total-names-16, 0, 0
+	s.reset()
+}
+
+func (f *frames) inPart(s *Scanner, p []byte) {
+	switch f.part {
+	case headers:
+		f.kept += copy(f.names[f.kept:], p)
+	case payload:
+		s.doc.write(p)
+	case prelude, checksum, lost:
+	}
+}
+
+func (f *frames) nextPart(s *Scanner) {
+	switch f.part {
+	case headers:
+		s.event = event{binary: header(f.names[:f.kept], ":event-type") == "metadata"}
+		f.part, f.left = payload, f.size
+	case payload:
+		f.part, f.left = checksum, 4
+	case checksum:
+		s.event = event{}
+		f.part = prelude
+	case prelude, lost:
+	}
+}
+
+// header returns the text that a header of a frame has; "" for none.
+func header(b []byte, name string) string {
+	for len(b) > 1 {
+		n := int(b[0])
+		if len(b) < n+4 || b[n+1] != 7 { // a text; the others come behind those that are looked for
+			return ""
+		}
+		size := int(binary.BigEndian.Uint16(b[n+2:]))
+		if len(b) < n+4+size {
+			return ""
+		}
+		if string(b[1:n+1]) == name {
+			return string(b[n+4 : n+4+size])
+		}
+		b = b[n+4+size:]
+	}
+	return ""
+}

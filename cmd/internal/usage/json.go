@@ -1,0 +1,371 @@
+package usage
+
+// A node is a place in a JSON document that is looked for: the end of a path, or a step of one.
+type node struct {
+	keys  map[string]*node // of an object
+	items *node            // of an array
+	field field            // what its value is; none for a step
+	all   bool             // the field is that of everything below, too
+}
+
+// at returns the node below n by the keys; "[]" is any item of an array. It makes what is missing.
+func (n *node) at(path ...string) *node {
+	for _, key := range path {
+		next := n.items
+		if key != "[]" {
+			next = n.keys[key]
+		}
+		if next == nil {
+			next = &node{}
+			if key == "[]" {
+				n.items = next
+			} else if n.keys == nil {
+				n.keys = map[string]*node{key: next}
+			} else {
+				n.keys[key] = next
+			}
+		}
+		n = next
+	}
+	return n
+}
+
+// A kind is what a JSON value is.
+type kind uint8
+
+const (
+	isString kind = iota
+	isNumber
+	isLiteral // true, false, null
+	isObject
+	isArray
+)
+
+// A sink gets the values of a document.
+type sink interface {
+	// value is called at the end of a string, a number and a literal, and at the begin of an object and an array. at is
+	// nil outside the paths. text is at most maxText bytes of it, without escapes. size is the length of a string.
+	value(d *document, at *node, k kind, text []byte, size int)
+	// ended is called at the end of a document. Others may follow.
+	ended(d *document)
+}
+
+const (
+	maxText  = 128  // bytes of a key or a value that are kept
+	maxNodes = 16   // levels of paths that are looked for
+	maxDepth = 1024 // levels of a document
+)
+
+// A step is what a document wants next.
+type step uint8
+
+const (
+	wantValue step = iota
+	wantItem       // or the end of an array
+	wantKey        // or the end of an object
+	wantNextKey
+	wantColon
+	wantMore
+	inString
+	inEscape
+	inUnicode
+	inNumber
+	inLiteral
+	broken // it is no JSON: until the next document
+)
+
+// A document reads JSON that is written to it in pieces. Its size is fixed.
+type document struct {
+	sink  sink
+	root  *node
+	fold  bool // keys are compared without their case
+	step  step
+	isKey bool // of the string
+	depth int
+	nodes [maxNodes]*node // of containers; nodes[0] is the root
+	array [maxDepth / 64]uint64
+	at    *node // of the value that comes
+	text  [maxText]byte
+	kept  int // bytes of text
+	size  int // of the string
+	code  rune
+	digit int  // of the code
+	over  bool // the text did not fit
+}
+
+func (d *document) reset() {
+	d.step, d.depth, d.at = wantValue, 0, d.root
+}
+
+// write reads a piece. What is no JSON is passed over until reset.
+func (d *document) write(p []byte) {
+	for i := 0; i < len(p); i++ {
+		switch d.step {
+		case inString:
+			i = d.inside(p, i)
+		case inEscape:
+			d.escape(p[i])
+		case inUnicode:
+			d.unicode(p[i])
+		case broken:
+			return
+		case inNumber, inLiteral:
+			if c := p[i]; c != ',' && c != ']' && c != '}' && !isBlank(c) && c != ':' && c != '"' {
+				d.keep(c)
+				continue
+			}
+			d.scalar()
+			i-- // what ends it is looked at again
+		case wantValue, wantItem, wantKey, wantNextKey, wantColon, wantMore:
+			if c := p[i]; !isBlank(c) {
+				d.token(c)
+			}
+		}
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// token reads a byte between values.
+func (d *document) token(c byte) {
+	switch d.step {
+	case wantColon:
+		if d.step = broken; c == ':' {
+			d.step = wantValue
+		}
+	case wantKey, wantNextKey:
+		switch {
+		case c == '"':
+			d.begin(inString)
+			d.isKey = true
+		case c == '}' && d.step == wantKey:
+			d.close(false)
+		default:
+			d.step = broken
+		}
+	case wantMore:
+		switch {
+		case c == ',' && d.isArray():
+			d.step, d.at = wantValue, d.item()
+		case c == ',':
+			d.step = wantNextKey
+		case c == ']' || c == '}':
+			d.close(c == ']')
+		default:
+			d.step = broken
+		}
+	case wantItem:
+		if c == ']' {
+			d.close(true)
+			return
+		}
+		d.first(c)
+	default:
+		d.first(c)
+	}
+}
+
+// first reads the first byte of a value.
+func (d *document) first(c byte) {
+	switch {
+	case c == '"':
+		d.begin(inString)
+		d.isKey = false
+	case c == '{' || c == '[':
+		d.open(c == '[')
+	case c == '-' || c >= '0' && c <= '9':
+		d.begin(inNumber)
+		d.keep(c)
+	case c == 't' || c == 'f' || c == 'n':
+		d.begin(inLiteral)
+		d.keep(c)
+	default:
+		d.step = broken
+	}
+}
+
+func (d *document) begin(s step) { d.step, d.kept, d.size, d.over = s, 0, 0, false }
+
+// keep keeps a byte of a text, if there is room.
+func (d *document) keep(c byte) {
+	d.size++
+	if d.kept == len(d.text) {
+		d.over = true
+		return
+	}
+	d.text[d.kept] = c
+	d.kept++
+}
+
+// inside reads bytes of a string from p[i] on, and returns the last that it has read.
+func (d *document) inside(p []byte, i int) int {
+	end := i
+	for end < len(p) && p[end] != '"' && p[end] != '\\' {
+		end++
+	}
+	kept := copy(d.text[d.kept:], p[i:end])
+	d.kept += kept
+	d.size += end - i
+	d.over = d.over || kept < end-i
+	switch {
+	case end == len(p):
+	case p[end] == '"':
+		d.endString()
+	default:
+		d.step = inEscape
+	}
+	return end
+}
+
+func (d *document) escape(c byte) {
+	d.step = inString
+	switch c {
+	case 'u':
+		d.step, d.code, d.digit = inUnicode, 0, 0
+	case 'n', 'r', 't', 'b', 'f':
+		d.keep(' ')
+	default:
+		d.keep(c)
+	}
+}
+
+func (d *document) unicode(c byte) {
+	switch {
+	case c >= '0' && c <= '9':
+		d.code = d.code<<4 | rune(c-'0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		d.code = d.code<<4 | rune(c|0x20-'a'+10)
+	default:
+		d.step = broken
+		return
+	}
+	if d.digit++; d.digit < 4 {
+		return
+	}
+	d.step = inString
+	switch {
+	case d.code < 0x80:
+		d.keep(byte(d.code))
+	case d.code < 0x800:
+		d.keep('?')
+		d.keep('?')
+	default: // or half of a pair, of which both are four bytes
+		d.keep('?')
+		d.keep('?')
+		d.size++
+	}
+}
+
+func (d *document) endString() {
+	text := d.text[:d.kept]
+	if !d.isKey {
+		d.sink.value(d, d.at, isString, text, d.size)
+		d.endValue()
+		return
+	}
+	d.step = wantColon
+	d.sink.value(d, nil, isString, nil, d.size)
+	in := d.container()
+	if d.at = nil; in == nil {
+		return
+	}
+	if d.fold {
+		for i, c := range text {
+			if c >= 'A' && c <= 'Z' {
+				text[i] = c | 0x20
+			}
+		}
+	}
+	if !d.over {
+		d.at = in.keys[string(text)]
+	}
+	if d.at == nil && in.all {
+		d.at = in
+	}
+}
+
+// scalar ends a number or a literal.
+func (d *document) scalar() {
+	k := isNumber
+	if d.step == inLiteral {
+		switch string(d.text[:d.kept]) {
+		case "true", "false", "null":
+			k = isLiteral
+		default:
+			d.step = broken
+			return
+		}
+	}
+	if d.over {
+		d.kept = 0 // it is none that is looked for
+	}
+	d.sink.value(d, d.at, k, d.text[:d.kept], d.size)
+	d.endValue()
+}
+
+func (d *document) endValue() {
+	if d.step = wantMore; d.depth == 0 {
+		d.end()
+	}
+}
+
+func (d *document) end() {
+	d.reset()
+	d.sink.ended(d)
+}
+
+func (d *document) isArray() bool {
+	return d.array[(d.depth-1)/64]>>((d.depth-1)%64)&1 != 0
+}
+
+// container returns the node of the innermost container.
+func (d *document) container() *node {
+	if d.depth == 0 || d.depth > maxNodes {
+		return nil
+	}
+	return d.nodes[d.depth-1]
+}
+
+// item returns the node of an item of the innermost container, an array.
+func (d *document) item() *node {
+	in := d.container()
+	if in == nil || in.items == nil && !in.all {
+		return nil
+	}
+	if in.items == nil {
+		return in
+	}
+	return in.items
+}
+
+func (d *document) open(array bool) {
+	if d.depth == maxDepth {
+		d.step = broken
+		return
+	}
+	k := isObject
+	if array {
+		k = isArray
+	}
+	d.sink.value(d, d.at, k, nil, 0)
+	word, bit := d.depth/64, uint64(1)<<(d.depth%64)
+	if d.array[word] &^= bit; array {
+		d.array[word] |= bit
+	}
+	if d.depth < maxNodes {
+		d.nodes[d.depth] = d.at
+	}
+	d.depth++
+	if d.step = wantKey; array {
+		d.step, d.at = wantItem, d.item()
+	}
+}
+
+func (d *document) close(array bool) {
+	if d.depth == 0 || d.isArray() != array {
+		d.step = broken
+		return
+	}
+	d.depth--
+	d.endValue()
+}

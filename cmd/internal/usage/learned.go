@@ -1,0 +1,91 @@
+package usage
+
+import (
+	"math/bits"
+	"sync"
+)
+
+const (
+	maxModels = 64    // of a rule; the others share one entry
+	enough    = 20    // costs from which something is learned
+	fresh     = 1_000 // costs after which those before count half
+)
+
+// Learned are the costs of requests so far, by model. The zero Learned knows nothing. It is safe for concurrent use.
+type Learned struct {
+	mu sync.Mutex
+	of map[string]*costs
+}
+
+// costs is a histogram with four buckets for each power of two.
+type costs struct {
+	n  uint32
+	in [4 * 64]uint32
+}
+
+// bucketOf returns the bucket of a cost, and limitOf the largest cost in one.
+func bucketOf(cost uint64) int {
+	if cost < 4 {
+		return int(cost)
+	}
+	e := bits.Len64(cost) - 3
+	return 4*e + int(cost>>e&3) + 4
+}
+
+func limitOf(bucket int) uint64 {
+	if bucket < 4 {
+		return uint64(bucket)
+	}
+	e := bucket/4 - 1
+	return (uint64(bucket%4)+5)<<e - 1
+}
+
+// Note adds what a request has cost that the server has answered with a usage. So a model that is not there is not
+// noted, and cannot take the room of others.
+func (l *Learned) Note(model string, cost uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[string]*costs{}
+	}
+	c := l.of[model]
+	if c == nil {
+		if len(l.of) >= maxModels {
+			model = ""
+		}
+		if c = l.of[model]; c == nil {
+			c = &costs{}
+			l.of[model] = c
+		}
+	}
+	c.in[bucketOf(cost)]++
+	if c.n++; c.n >= fresh {
+		c.n = 0
+		for i := range c.in {
+			c.in[i] /= 2
+			c.n += c.in[i]
+		}
+	}
+}
+
+// Usual returns 1.2 times what 95 of 100 requests for a model cost at most; false as long as that is not known.
+func (l *Learned) Usual(model string) (cost uint64, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.of[model]
+	if c == nil && len(l.of) >= maxModels {
+		c = l.of[""]
+	}
+	if c == nil || c.n < enough {
+		return 0, false
+	}
+	below := c.n - c.n/20
+	for i, n := range c.in {
+		if below <= n {
+			cost = limitOf(i)
+			return cost + cost/5, true
+		}
+		below -= n
+	}
+	return 0, false
+}

@@ -1,0 +1,74 @@
+package usage
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Fields is what is looked for in an answer. It is safe for concurrent use.
+type Fields struct{ root *node }
+
+// Models are the fields of the APIs of language models, of all together: which of them a server speaks need not be
+// known.
+var Models = func() *Fields {
+	root := &node{}
+	root.items = root // Gemini without server-sent events: an array of what would be events
+	root.at("usage").field = fUsage
+	for _, at := range [][]string{{"usage"}, {"response", "usage"}, {"message", "usage"}, {"x_groq", "usage"}} {
+		fields(root.at(at...), map[string]field{
+			"prompt_tokens": fInput, "completion_tokens": fOutput, "total_tokens": fTotal, // OpenAI
+			"input_tokens": fInput, "output_tokens": fOutput, // its responses, and Anthropic
+			"prompt_tokens_details.cached_tokens": fCachedIn, "input_tokens_details.cached_tokens": fCachedIn,
+			"cache_read_input_tokens": fCacheRead, "cache_creation_input_tokens": fCacheWrite, // Anthropic
+			"inputTokens": fInput, "outputTokens": fOutput, "totalTokens": fTotal, // Bedrock
+			"cacheReadInputTokens": fCacheRead, "cacheWriteInputTokens": fCacheWrite,
+		})
+	}
+	root.at("usageMetadata").field = fMeta
+	fields(root.at("usageMetadata"), map[string]field{ // Gemini
+		"promptTokenCount": fInput, "toolUsePromptTokenCount": fToolInput, "candidatesTokenCount": fOutput,
+		"thoughtsTokenCount": fThoughts, "cachedContentTokenCount": fCachedIn, "totalTokenCount": fTotal,
+	})
+	fields(root, map[string]field{
+		"prompt_eval_count": fInput, "eval_count": fOutput, "done": fDone, "type": fType, "choices.[]": fChoice, // Ollama
+		"candidates.[].finishReason": fFinish,
+	})
+	for _, at := range []string{
+		"choices.[].delta", "choices.[].message", "choices.[].text", "delta", "content", "content_block", "output",
+		"candidates.[].content", "message.content", "message.thinking",
+	} {
+		text := root.at(strings.Split(at, ".")...)
+		text.field, text.all = fText, true
+		for _, name := range []string{"type", "role", "id", "stop_reason", "signature", "status", "model", "object"} {
+			text.at(name)
+		}
+	}
+	root.at("response").field = fText // Ollama; that of OpenAI's responses is an object
+	return &Fields{root}
+}()
+
+// fields sets those at paths below a node.
+func fields(below *node, at map[string]field) {
+	for path, f := range at {
+		below.at(strings.Split(path, ".")...).field = f
+	}
+}
+
+// maxPath is how many keys a path may have.
+const maxPath = 8
+
+// Path returns the field at a path of keys, such as "usage.total". It has 1 to 8 keys, none empty.
+func Path(text string) (*Fields, error) {
+	keys := strings.Split(text, ".")
+	if len(keys) > maxPath {
+		return nil, fmt.Errorf("a path of %d keys: want at most %d", len(keys), maxPath)
+	}
+	for _, key := range keys {
+		if key == "" || len(key) > maxText {
+			return nil, fmt.Errorf("the path %q has a key of %d bytes: want 1 to %d", text, len(key), maxText)
+		}
+	}
+	root := &node{}
+	root.at(keys...).field = fCost
+	return &Fields{root}, nil
+}

@@ -1,0 +1,149 @@
+package usage
+
+// Memory is a bound of the bytes that a [Scanner] takes, whatever is written to it, apart from the windows of
+// decompression.
+const Memory = 64 << 10
+
+// A Scanner reads the usage in an answer that is written to it. It is not safe for concurrent use.
+type Scanner struct {
+	frames frames
+	doc    document
+	raw    raw
+	event  event
+	text   uint64 // bytes that the model has written
+	bad    uint64 // fields that are no counts
+	final  bool
+	done   bool // the answer says that it has ended
+}
+
+// An event is what the present document has said.
+type event struct {
+	usage   bool // it has a number
+	object  bool // it has a usage as OpenAI writes it
+	choices bool // it has something else for the client
+	finish  bool
+	done    bool
+	binary  bool // it is a frame of Amazon's that ends an answer with its usage
+	kind    terminal
+}
+
+// terminal says which events end an answer.
+type terminal uint8
+
+const (
+	untyped  terminal = iota
+	other             // the event has a type that ends nothing
+	withUse           // it ends the answer if it has a usage
+	terminus          // it ends the answer
+)
+
+// terminals are the types of events that end an answer.
+var terminals = map[string]terminal{
+	"message_delta": withUse, "response.completed": terminus, "response.incomplete": terminus, "response.failed": terminus,
+}
+
+// NewScanner returns a scanner of an answer with a Content-Type, not compressed.
+func NewScanner(contentType string, f *Fields) *Scanner {
+	s := &Scanner{}
+	s.doc.sink, s.doc.root = s, f.root
+	s.doc.reset()
+	s.frames.begin(contentType)
+	return s
+}
+
+// Write reads a piece of the answer.
+func (s *Scanner) Write(p []byte) {
+	for len(p) > 0 {
+		n, _ := s.Step(p)
+		p = p[n:]
+	}
+}
+
+// Step reads the begin of a piece that is not empty, and returns how much of it: at most to the end of an event, which
+// it reports.
+func (s *Scanner) Step(p []byte) (n int, event bool) { return s.frames.step(s, p) }
+
+// End says that the answer has ended as it should: the usage that it had is final.
+func (s *Scanner) End() {
+	s.doc.write([]byte{'\n'}) // ends a number
+	s.final = s.final || !s.raw.isNothing()
+}
+
+// Usage returns what the answer has said so far. It is known if any field was there, and final if it is of the end of
+// the answer.
+func (s *Scanner) Usage() (u Usage, known, final bool) {
+	return s.raw.usage(), !s.raw.isNothing(), s.final
+}
+
+// Ended reports whether the answer has said that it is over, with a usage or without.
+func (s *Scanner) Ended() bool { return s.done }
+
+// Text returns how many bytes the model has written so far.
+func (s *Scanner) Text() uint64 { return s.text }
+
+// Bad returns how many fields were there and are no whole numbers from 0 to [MaxField].
+func (s *Scanner) Bad() uint64 { return s.bad }
+
+// UsageOnly reports whether the document that has just ended has a usage and nothing for a client that has not asked
+// for one.
+func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
+
+// value implements sink.
+func (s *Scanner) value(_ *document, at *node, k kind, text []byte, size int) {
+	if at == nil {
+		return
+	}
+	switch f := at.field; {
+	case f == none:
+	case f == fUsage:
+		s.event.object = k == isObject
+	case f == fMeta:
+	case f < counts:
+		s.count(f, k, text)
+	case f == fText:
+		if k == isString {
+			s.text += uint64(size)
+		}
+	case f == fType && k == isString:
+		if s.event.kind = terminals[string(text)]; s.event.kind == untyped {
+			s.event.kind = other
+		}
+	case f == fDone:
+		s.event.done = k == isLiteral && string(text) == "true"
+	case f == fFinish:
+		s.event.finish = k == isString
+	case f == fChoice:
+		s.event.choices = true
+	}
+}
+
+// count notes a number. The last one that is good stays.
+func (s *Scanner) count(f field, k kind, text []byte) {
+	n, ok := number(text)
+	switch {
+	case k == isLiteral && string(text) == "null" || k == isObject || k == isArray:
+	case k != isNumber || !ok:
+		s.bad++
+	default:
+		s.raw.set(f, n)
+		s.event.usage = true
+	}
+}
+
+// ended implements sink.
+func (s *Scanner) ended(*document) {
+	e := s.event
+	// OpenAI's last chunk.
+	chunk := s.frames.of == events && e.object && e.usage && e.kind == untyped && !e.choices
+	if chunk || e.kind == terminus || e.done || e.usage && (e.kind == withUse || e.finish || e.binary) {
+		s.final, s.done = s.final || !s.raw.isNothing(), true
+	}
+	s.frames.usageOnly = chunk
+	s.event = event{binary: e.binary}
+}
+
+// reset begins a document, whatever the one before was.
+func (s *Scanner) reset() {
+	s.doc.reset()
+	s.event = event{}
+}

@@ -1,0 +1,48 @@
+package usage
+
+import "math/bits"
+
+// Weights are what tokens count, in thousandths.
+type Weights struct{ Input, Cached, CacheWrite, Output uint64 }
+
+// The weights of plain counts.
+var (
+	Total      = Weights{}
+	InputOnly  = Weights{Input: 1000, Cached: 1000, CacheWrite: 1000}
+	OutputOnly = Weights{Output: 1000}
+)
+
+// Of returns what a usage counts, rounded up. The zero Weights are those of the total.
+func (w Weights) Of(u Usage) uint64 {
+	if w == Total {
+		return u.Total
+	}
+	return w.sum(u.Input-u.Cached-u.CacheWrite, u.Cached, u.CacheWrite, u.Output)
+}
+
+// Estimate returns what a request counts whose input and output are guessed.
+func (w Weights) Estimate(input, output uint64) uint64 {
+	if w == Total {
+		return input + output
+	}
+	return w.sum(input, 0, 0, output)
+}
+
+// sum adds the weighted counts; what does not fit into 64 bits is the largest number.
+func (w Weights) sum(input, cached, written, output uint64) uint64 {
+	var all, over uint64
+	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {written, w.CacheWrite}, {output, w.Output}} {
+		high, low := bits.Mul64(part[0], part[1])
+		var carry uint64
+		all, carry = bits.Add64(all, low, 0)
+		over += high + carry
+	}
+	if over > 0 {
+		return 1<<64 - 1
+	}
+	n := all / 1000
+	if all%1000 > 0 {
+		n++
+	}
+	return n
+}
