@@ -20,6 +20,7 @@ type decoder struct {
 	certificates []certificate // to be tried by Load
 	proxied      *yaml.Node    // proxy_protocol, where it is true
 	concurrent   *yaml.Node    // the first concurrency of a rule
+	settled      *yaml.Node    // the first cost that only answers tell
 	passwords    *yaml.Node    // password_file or password_env of redis, to be tried by Load
 }
 

@@ -97,7 +97,7 @@ const beginOfRule = "rules: [{name: a, rate: 1/s, "
 // unknownKeys are files with an unknown key, one for each kind of mapping.
 var unknownKeys = []string{
 	"zzzzzz: 1", "rules: [{zzzzzz: 1}]", beginOfRule + "match: {zzzzzz: 1}}]", beginOfRule + "tiers: {zzzzzz: 1}}]",
-	beginOfRule + "cost: {zzzzzz: 1}}]", beginOfRule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
+	beginOfRule + "cost: {zzzzzz: 1}}]", beginOfRule + "tokens: {zzzzzz: 1}}]", beginOfRule + "tokens: {count: {zzzzzz: 1}}}]", beginOfRule + "tiers: {values: {b: {zzzzzz: 1}}}}]", "listen: {zzzzzz: 1}",
 	"listen: {tls: {zzzzzz: 1}}", "admin: {zzzzzz: 1}",
 	"upstream: {zzzzzz: 1}", "client_ip: {zzzzzz: 1}", "response: {zzzzzz: 1}", "server: {zzzzzz: 1}",
 	"store: {zzzzzz: 1}", "log: {zzzzzz: 1}", "decide: {zzzzzz: 1}", "redis: {zzzzzz: 1}", "upstream: {health: {zzzzzz: 1}}",

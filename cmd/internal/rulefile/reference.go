@@ -18,6 +18,7 @@ func Reference() map[string]string {
 		"rule": table(new(ruleText).section()), "match": table(ruleMatch(new(reading.Match))), "path": table(pathText(new(reading.Path))),
 		"tiers": table(new(tierTexts).section()),
 		"tier":  table(new(tierText).section()), "cost": table(new(Cost).section()),
+		"tokens": table(new(Tokens).section()), "count": table(new(Count).section()),
 		"test": table(new(Test).section(nil)), "expect": table(new(Test).expected(nil)),
 	}
 }

@@ -131,6 +131,7 @@ func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	d.checkPlaces(f, seen)
 	d.checkDecide(f, seen["decide"])
 	d.checkInFlight(f)
+	d.checkSettled(f)
 	d.checkState(f, seen["state"])
 }
 

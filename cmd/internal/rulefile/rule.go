@@ -20,6 +20,7 @@ type Rule struct {
 	MaxWait  time.Duration // that a request waits for its tokens rather than be refused; 0 for none
 	Tiers    *Tiers        // nil for none
 	Cost     Cost
+	Tokens   *Tokens  // of a cost that only the answer tells; nil for none
 	Refund   Statuses // of answers whose requests count for nothing
 	Refusal  *Refusal // nil for that of the file
 	Shadow   bool     // count, never refuse
@@ -50,6 +51,8 @@ func (t *Tiers) Of(value string) int {
 type Cost struct {
 	Header       string // canonical; "" for Default always
 	Default, Max uint64
+	Estimate     uint64    // with From
+	From         CostPlace // zero where the request tells it
 }
 
 // Statuses are ranges of HTTP statuses.

@@ -63,6 +63,9 @@ func (t *ruleText) numbers() []entry {
 		at("cost", mapping((*Cost).section), &r.Cost, "",
 			"tokens of a request: a number, or a mapping that takes it from a header of the request").
 			unless("`1`").within("up to the least limit of the rule").saying("cost", r.Cost.describe),
+		at("tokens", optional(mapping((*Tokens).section)), &r.Tokens, "",
+			"a request costs the tokens of a language model that its answer says: see below and [budgets.md](budgets.md)").
+			saying("tokens", r.Tokens.describe),
 	}
 }
 
@@ -172,14 +175,30 @@ var ruleName = one(schema{"type": []string{"string", "number", "boolean"}, "patt
 	})
 
 func (c *Cost) section() section {
-	const hint = "want a number, or header and max"
+	const hint = "want a number, or header and max, or estimate and from"
 	return section{
-		name: "cost", brief: "default", entries: []entry{
-			at("header", header, &c.Header, "", "of the request, in which its cost stands").needed(hint),
+		name: "cost", brief: "default", anyOf: [][]string{{"header", "max"}, {"estimate", "from"}}, entries: []entry{
+			at("header", header, &c.Header, "", "of the request, in which its cost stands"),
 			at("default", whole[uint64](1, spec.MaxBurst), &c.Default, "1", "if that is missing or not a whole number above 0"),
-			at("max", whole[uint64](1, spec.MaxBurst), &c.Max, "1", "if it is above that").needed(hint),
+			at("max", whole[uint64](1, spec.MaxBurst), &c.Max, "1", "if it is above that").unless("needed with `header`"),
+			at("estimate", whole[uint64](1, spec.MaxBurst), &c.Estimate, "", "tokens that are held until the answer says what it has cost").
+				unless("needed with `from`"),
+			at("from", costFrom, &c.From, "", "where the answer says it: `json:usage.total`, `header:X-Cost`, `trailer:X-Cost`; without "+
+				"a number from 0 to 10000000 there, the request costs the estimate"),
 		},
 		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
+			afterwards, header := seen["estimate"] != nil || seen["from"] != nil, seen["header"] != nil || seen["max"] != nil
+			for _, needed := range [][2]string{{"header", "max"}, {"max", "header"}, {"estimate", "from"}, {"from", "estimate"}} {
+				if seen[needed[0]] != nil && seen[needed[1]] == nil {
+					d.Fail(n, "cost: no %s: %s", needed[1], hint)
+				}
+			}
+			switch {
+			case afterwards && (header || seen["default"] != nil):
+				d.Fail(n, "cost: either the request tells it or the answer: %s", hint)
+			case !afterwards && !header && yamlfile.Target(n).Kind == yaml.MappingNode:
+				d.Fail(n, "cost: %s", hint)
+			}
 			if seen["max"] == nil {
 				c.Max = c.Default
 			}
@@ -225,7 +244,7 @@ func (f *File) rulesKind() kind[[]Rule] {
 func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode && len(m.Content) > 1 &&
 		yamlfile.Target(m.Content[1]).Kind == yaml.MappingNode &&
-		!slices.Contains([]string{"match", "tiers", "cost"}, m.Content[0].Value) {
+		!slices.Contains([]string{"match", "tiers", "cost", "tokens"}, m.Content[0].Value) {
 		d.Fail(n, "rules: want a list, in which each rule has its name: write - name: %s, and what it says below",
 			m.Content[0].Value)
 		return
@@ -261,6 +280,7 @@ func (t *ruleText) rules(d *decoder, f *File) []Rule {
 	if t.Spread {
 		t.checkSpread(d)
 	}
+	t.checkTokens(d)
 	if t.seen["concurrency"] != nil {
 		d.concurrent = cmp.Or(d.concurrent, t.seen["concurrency"])
 	}

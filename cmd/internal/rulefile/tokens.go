@@ -1,0 +1,322 @@
+package rulefile
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/weir-go/weir/cmd/internal/usage"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// Tokens say that a request costs what its answer says, and what is held for it until then.
+type Tokens struct {
+	API           API
+	Count         Count
+	Estimate      Estimate
+	DefaultOutput uint64 // tokens of an answer without a bound in the request
+	Abort         Abort
+	Unknown       Unknown
+	AskUsage      bool
+	MaxBody       int
+	Fields        TokenFields
+	From          CostPlace // where the cost is, of an API that is none of a model; zero for none
+}
+
+// API is the form of requests and refusals. What an answer says of its usage is read in the forms of all.
+type API string
+
+// What API can be.
+const (
+	APIAuto      API = "auto" // by the path of the request
+	APIOpenAI    API = "openai"
+	APIAnthropic API = "anthropic"
+	APIGemini    API = "gemini"
+	APIOllama    API = "ollama"
+	APIBedrock   API = "bedrock"
+)
+
+// Count says which tokens count, and what.
+type Count struct {
+	Word    string // total, input or output; "" for weights
+	Weights usage.Weights
+}
+
+// Estimate is what is held for a request.
+type Estimate struct {
+	Kind EstimateKind
+	N    uint64 // with EstimateFixed
+}
+
+// EstimateKind says how the estimate is made.
+type EstimateKind string
+
+// What EstimateKind can be.
+const (
+	EstimateWorst   EstimateKind = "worst"
+	EstimateLearned EstimateKind = "learned"
+	EstimateNone    EstimateKind = "none"
+	EstimateFixed   EstimateKind = "a number"
+)
+
+// Abort says what a request costs whose answer has no usage because it breaks off.
+type Abort struct {
+	Kind  AbortKind
+	Drain time.Duration // with AbortDrain: how long the rest is read after the client has gone
+}
+
+// AbortKind is one of three ways.
+type AbortKind string
+
+// What AbortKind can be.
+const (
+	AbortKeep      AbortKind = "keep"
+	AbortDelivered AbortKind = "delivered"
+	AbortDrain     AbortKind = "drain"
+)
+
+// Unknown says what a request costs whose answer is complete and has no usage.
+type Unknown string
+
+// What Unknown can be.
+const (
+	UnknownKeep      Unknown = "keep"
+	UnknownDelivered Unknown = "delivered"
+	UnknownFree      Unknown = "free"
+)
+
+// TokenFields says which fields of the APIs themselves tell clients what is left.
+type TokenFields string
+
+// What TokenFields can be.
+const (
+	TokenFieldsNone      TokenFields = "none"
+	TokenFieldsOpenAI    TokenFields = "openai"
+	TokenFieldsAnthropic TokenFields = "anthropic"
+)
+
+const (
+	defaultOutput = 1024
+	minDrain      = time.Second
+	maxDrain      = 5 * time.Minute
+	maxWeight     = 1_000_000
+)
+
+// Unit is what a token of the rule's limit stands for, in answers; "" where it is not a token of a model.
+func (t *Tokens) Unit() string {
+	if t.From == (CostPlace{}) && t.Count.Word != "" {
+		return "tokens"
+	}
+	return ""
+}
+
+func (t *Tokens) section() section {
+	return section{
+		name: "tokens", entries: []entry{
+			at("api", words(APIAuto, APIOpenAI, APIAnthropic, APIGemini, APIOllama, APIBedrock), &t.API, "auto",
+				"the form of refusals, and which requests cost nothing; `auto` tells it by the path"),
+			at("count", count, &t.Count, "total",
+				"`total`, `input`, `output`, or a mapping of `input`, `cached`, `cache_write` and `output` to what each counts, such "+
+					"as `{input: 3, output: 15}` in millionths of a dollar").within("weights 0 to 1000000, three decimals"),
+			at("estimate", estimate, &t.Estimate, "worst",
+				"what is held until the answer says what it has cost: `worst`, `learned`, a number, or `none`: one token").
+				within("a number 1 to 4294967296"),
+			at("default_output", whole[uint64](1, usage.MaxField), &t.DefaultOutput, strconv.Itoa(defaultOutput),
+				"tokens of an answer where the request does not bound them"),
+			at("abort", abort, &t.Abort, "keep",
+				"what a request costs whose client leaves, or whose answer breaks off: what is held (`keep`), its estimated input and "+
+					"what was delivered (`delivered`), or what the rest of the answer says, which is read for so long (`drain 30s`)").
+				within("drain 1s to 5m"),
+			at("unknown", words(UnknownKeep, UnknownDelivered, UnknownFree), &t.Unknown, "keep",
+				"what a request costs whose answer has no usage"),
+			at("ask_usage", yes, &t.AskUsage, "",
+				"add stream_options.include_usage to OpenAI's requests for a stream that do not have it, and hide the event that it brings"),
+			at("max_body", size(1<<10, 64<<20), &t.MaxBody, "8MiB",
+				"how much of a request's body is read before the request is passed on; the rest counts as text by its length"),
+			at("fields", words(TokenFieldsNone, TokenFieldsOpenAI, TokenFieldsAnthropic), &t.Fields, "none",
+				"fields of answers besides those of `headers`: `openai`: x-ratelimit-limit-tokens, -remaining-tokens and "+
+					"-reset-tokens; `anthropic`: anthropic-ratelimit-tokens-limit, -remaining and -reset"),
+		},
+	}
+}
+
+// count reads which tokens count.
+var count = kind[Count]{
+	read: func(d *decoder, n *yaml.Node, what string, into *Count) {
+		if yamlfile.Target(n).Kind != yaml.MappingNode {
+			words := map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
+			text, ok := d.text(n, what)
+			weights, known := words[text]
+			if *into = (Count{text, weights}); ok && !known {
+				d.Fail(n, "unknown count %s%s", yamlfile.Quote(text), didYouMean(text, []string{"total", "input", "output"}))
+			}
+			return
+		}
+		*into = Count{}
+		before := len(d.Errors)
+		s := into.section()
+		if s.read(d, n); into.Weights == (usage.Weights{}) && len(d.Errors) == before {
+			d.Fail(n, "count: every weight is 0: want one above 0")
+		}
+	},
+	schema: func() schema {
+		s := new(Count).section()
+		return anyOf(schema{"enum": []string{"total", "input", "output"}}, s.schema())
+	},
+}
+
+// section is the mapping of weights.
+func (c *Count) section() section {
+	w := &c.Weights
+	return section{name: "count", least: 1, entries: []entry{
+		at("input", weight, &w.Input, "0", "a token of the prompt that is in no cache"),
+		at("cached", weight, &w.Cached, "0", "one that was read from a cache"),
+		at("cache_write", weight, &w.CacheWrite, "0", "one that was written to a cache"),
+		at("output", weight, &w.Output, "0", "one of the answer"),
+	}}
+}
+
+// weight is a number with at most three decimals, in thousandths.
+var weight = func() kind[uint64] {
+	k := one(schema{"type": "number", "minimum": 0, "maximum": maxWeight}, func(d *decoder, n *yaml.Node, what, s string) uint64 {
+		f, err := strconv.ParseFloat(s, 64)
+		thousandths := math.Round(f * 1000)
+		if err != nil || !(f >= 0 && f <= maxWeight) || math.Abs(f*1000-thousandths) > 1e-6 {
+			d.Fail(n, "%s: want a number from 0 to %d with at most three decimals, got %s", what, maxWeight, bare(yamlfile.Target(n)))
+			return 0
+		}
+		return uint64(thousandths)
+	})
+	k.span = fmt.Sprintf("0 to %d, three decimals", maxWeight)
+	return k
+}()
+
+var estimate = one(anyOf(schema{"enum": []string{"worst", "learned", "none"}},
+	schema{"type": "integer", "minimum": 1, "maximum": uint64(spec.MaxBurst)}),
+	func(d *decoder, n *yaml.Node, what, s string) Estimate {
+		switch kind := EstimateKind(s); kind {
+		case EstimateWorst, EstimateLearned, EstimateNone:
+			return Estimate{Kind: kind}
+		}
+		v, err := strconv.ParseUint(s, 10, 64)
+		if err != nil || v < 1 || v > spec.MaxBurst {
+			d.Fail(n, "%s: want worst, learned, none or a number from 1 to %d, got %s", what, uint64(spec.MaxBurst), yamlfile.Quote(s))
+		}
+		return Estimate{EstimateFixed, v}
+	})
+
+var abort = one(anyOf(schema{"enum": []string{"keep", "delivered"}}, pattern("drain 30s", `^drain +([0-9.]+[a-zµμ]+)+$`)),
+	func(d *decoder, n *yaml.Node, what, s string) Abort {
+		word, rest, _ := strings.Cut(s, " ")
+		switch kind := AbortKind(word); {
+		case kind == AbortKeep && rest == "", kind == AbortDelivered && rest == "":
+			return Abort{Kind: kind}
+		case kind == AbortDrain:
+			long, err := time.ParseDuration(strings.TrimSpace(rest))
+			if err != nil || long < minDrain || long > maxDrain {
+				d.Fail(n, "%s: want drain with %v to %v, such as drain 30s, got %s", what, short(minDrain), short(maxDrain), yamlfile.Quote(s))
+			}
+			return Abort{kind, long}
+		}
+		d.Fail(n, "%s: want keep, delivered or drain 30s, got %s", what, yamlfile.Quote(s))
+		return Abort{}
+	})
+
+// CostPlace says where an answer has the cost of its request.
+type CostPlace struct {
+	Kind PlaceKind
+	Name string // of the header, or the path
+}
+
+// PlaceKind is a part of an answer.
+type PlaceKind string
+
+// What PlaceKind can be.
+const (
+	InJSON    PlaceKind = "json"
+	InHeader  PlaceKind = "header"
+	InTrailer PlaceKind = "trailer"
+)
+
+var costFrom = one(pattern("json:usage.total, header:X-Cost or trailer:X-Cost", "^(json|header|trailer):.+$"),
+	func(d *decoder, n *yaml.Node, what, s string) CostPlace {
+		kind, name, _ := strings.Cut(s, ":")
+		f := CostPlace{PlaceKind(kind), name}
+		switch f.Kind {
+		case InJSON:
+			if _, err := usage.Path(name); err != nil {
+				d.Fail(n, "%s: %v", what, err)
+			}
+		case InHeader, InTrailer:
+			f.Name = http.CanonicalHeaderKey(name)
+			if !httpguts.ValidHeaderFieldName(name) {
+				d.Fail(n, "%s: %s is not the name of an HTTP header", what, yamlfile.Quote(name))
+			}
+		default:
+			d.Fail(n, "%s: want json:, header: or trailer: with a place in the answer, such as json:usage.total, got %s", what, yamlfile.Quote(s))
+		}
+		return f
+	})
+
+// String returns it as a file has it.
+func (f CostPlace) String() string { return string(f.Kind) + ":" + f.Name }
+
+// describe is a line for the summary.
+func (t *Tokens) describe() string {
+	if t == nil {
+		return ""
+	}
+	if t.From != (CostPlace{}) {
+		return fmt.Sprintf("%d held, then what %v of the answer says", t.Estimate.N, t.From)
+	}
+	count := t.Count.Word
+	if count == "" {
+		count = "weighted"
+	}
+	held := string(t.Estimate.Kind)
+	if t.Estimate.Kind == EstimateFixed {
+		held = strconv.FormatUint(t.Estimate.N, 10)
+	}
+	parts := []string{count + " tokens of the answer's usage", "estimate " + held, "abort " + string(t.Abort.Kind)}
+	if t.Abort.Kind == AbortDrain {
+		parts[2] += " " + short(t.Abort.Drain)
+	}
+	return strings.Join(append(parts, "unknown "+string(t.Unknown)), ", ")
+}
+
+// checkTokens refuses what does not go with a cost that is known only afterwards.
+func (t *ruleText) checkTokens(d *decoder) {
+	key := "tokens"
+	switch {
+	case t.Tokens != nil:
+	case t.Cost.From != CostPlace{}:
+		key = "cost"
+		t.Tokens = &Tokens{
+			Estimate: Estimate{EstimateFixed, t.Cost.Estimate}, Abort: Abort{Kind: AbortKeep}, Unknown: UnknownKeep, From: t.Cost.From,
+		}
+	default:
+		return
+	}
+	for _, other := range []string{"cost", "max_wait", "refund_status", "spread", "concurrency"} {
+		if other != key && t.seen[other] != nil {
+			d.Fail(t.seen[other], "%s: not with a cost that only the answer tells (%s): write a rule of its own for it, or leave this out", other, key)
+		}
+	}
+	d.settled = cmp.Or(d.settled, t.seen[key])
+}
+
+// checkSettled refuses costs that only answers tell where weir does not see them.
+func (d *decoder) checkSettled(f *File) {
+	if d.settled != nil && f.Decide != nil {
+		d.Fail(d.settled, "the answer tells the cost: a proxy that asks at decide does not pass answers through weir: "+
+			"leave out decide, or write a cost that the request tells")
+	}
+}
