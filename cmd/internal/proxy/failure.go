@@ -38,11 +38,15 @@ func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 	}
 	if isTimeout(err) {
 		x.failed(r, "timeout", err)
-		p.fail(x, r, http.StatusGatewayTimeout, "The upstream server did not answer in time")
+		p.upstream.Fail(x.ResponseWriter, r, Failure{
+			Status: http.StatusGatewayTimeout, Detail: "The upstream server did not answer in time", Unsent: isUnconnected(err),
+		})
 		return
 	}
 	x.failed(r, "unanswered", err)
-	p.fail(x, r, http.StatusBadGateway, "The upstream server did not answer")
+	p.upstream.Fail(x.ResponseWriter, r, Failure{
+		Status: http.StatusBadGateway, Detail: "The upstream server did not answer", Unsent: isUnconnected(err),
+	})
 }
 
 func (p *Proxy) fail(x *Exchange, r *http.Request, status int, detail string) {

@@ -40,6 +40,7 @@ type Failure struct {
 	Status  int
 	Detail  string // for the client: it names no machine
 	Expired bool   // the deadline of a gRPC call is over
+	Unsent  bool   // no server has got any of the request
 }
 
 // mayHaveHTTP2 reports whether a server may be asked over HTTP/2.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -53,9 +54,10 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	return all, nil
 }
 
-// Limit returns the limit of the rule. What decides, its Limiter or Backend, is for the caller to fill in.
+// Limit returns the limit of the rule. What decides, its Limiter or Backend, is for the caller to fill in, and so
+// is the Cost of a rule with Tokens, which is one without the body of the request.
 func (r *Rule) Limit() httplimit.Limit {
-	return httplimit.Limit{
+	l := httplimit.Limit{
 		Name:   r.Name,
 		Match:  r.isFor,
 		Key:    httplimit.Join(r.parts...),
@@ -66,6 +68,14 @@ func (r *Rule) Limit() httplimit.Limit {
 
 		MaxWait: r.MaxWait,
 	}
+	if t := r.Tokens; t != nil {
+		l.Hold, l.Unit = true, t.Unit()
+		l.Cost = func(*http.Request) uint64 { return max(t.Estimate.N, 1) }
+		if t.From == (rulefile.CostPlace{}) {
+			l.Match = func(request *http.Request) bool { return !metering.IsFree(request) && r.isFor(request) }
+		}
+	}
+	return l
 }
 
 // Exempt returns what tells the requests that no rule of the file is for, for [httplimit.Skip]; nil if there are none.

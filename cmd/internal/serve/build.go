@@ -63,11 +63,14 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	}
 	g.requests, g.cors = newRequestLog(file, g.ip, s.config.Log), newCORS(file)
 	if !file.RedisAlone() { // nothing comes over HTTP then
+		if g.meters, err = s.metersOf(g); err != nil {
+			return nil, err
+		}
 		if g.limits, err = s.middleware(g, a); err != nil {
 			return nil, err
 		}
 		g.read = newFieldsRead(file, g.rules)
-		g.handler = g.limits.Handler(s.admitted(s.routes(g, before)))
+		g.handler = s.limited(g, s.admitted(s.routes(g, before)))
 	}
 	g.shown = g.shownRules()
 	g.users.Store(1)
@@ -94,7 +97,7 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	for i, rule := range g.rules {
 		limits[i] = g.limitOf(rule)
 	}
-	options, err := answerOptions(g.file)
+	options, err := answerOptions(g.file, g.meters)
 	if err != nil {
 		return nil, err
 	}

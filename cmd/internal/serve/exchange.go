@@ -20,6 +20,7 @@ type exchange struct {
 	begin   time.Time
 	by      answerer
 	whole   bool         // the handler behind the limits has answered to the end
+	sent    bool         // an upstream may have got the request
 	body    *listen.Body // that must come at a least rate; nil for none
 	proxied proxy.Exchange
 	parsed  reading.Parsed

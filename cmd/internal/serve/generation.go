@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/cmd/internal/refcount"
 	"github.com/weir-go/weir/cmd/internal/resp"
@@ -47,6 +48,7 @@ type front struct {
 	rules    []*rules.Rule
 	read     fieldsRead
 	limits   *httplimit.Middleware
+	meters   *metering.Meters // of rules whose cost the answer tells; nil for none
 	requests *requestLog
 	cors     *cors        // nil for none
 	handler  http.Handler // the limits, and the routes behind them

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
@@ -18,8 +19,9 @@ type look struct {
 	body rulefile.Template // nil for the usual body
 }
 
-// refusals returns what answers refused requests as the file says, none if it says nothing.
-func refusals(f *rulefile.File) ([]httplimit.Option, error) {
+// refusals returns what answers refused requests as the file says, none if it says nothing. Rules with a meter answer
+// in the form of the API that was called, unless they have a template.
+func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {
 		rule := &f.Rules[i]
@@ -32,7 +34,7 @@ func refusals(f *rulefile.File) ([]httplimit.Option, error) {
 			byRule[rule.Name] = look{said, body}
 		}
 	}
-	if len(byRule) == 0 {
+	if len(byRule) == 0 && meters == nil {
 		return nil, nil
 	}
 	return []httplimit.Option{httplimit.RefuseWith(func(w http.ResponseWriter, r *http.Request, res httplimit.Result) {
@@ -40,6 +42,10 @@ func refusals(f *rulefile.File) ([]httplimit.Option, error) {
 		own, said := look{}, false
 		if ok && res.Status() == http.StatusTooManyRequests {
 			own, said = byRule[c.Name()]
+			if own.body == nil && meters.Speaks(c.Name()) && !httplimit.IsGRPC(r) {
+				metering.Refuse(w, r, &res, c, own.begin(w.Header(), &res))
+				return
+			}
 		}
 		if !said || httplimit.IsGRPC(r) {
 			res.Answer(w, r, res.Status())
@@ -49,19 +55,23 @@ func refusals(f *rulefile.File) ([]httplimit.Option, error) {
 	})}, nil
 }
 
-// answer writes a refusal by a check.
-func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
-	status := res.Status()
-	if l.Status != 0 {
+// begin writes the fields of a refusal, and returns its status.
+func (l *look) begin(h http.Header, res *httplimit.Result) (status int) {
+	if status = res.Status(); l.Status != 0 {
 		status = l.Status
 	}
-	h := w.Header()
 	for name, values := range l.Header {
 		if name == "Vary" {
 			values = slices.Concat(h[name], values)
 		}
 		h[name] = values
 	}
+	return status
+}
+
+// answer writes a refusal by a check.
+func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check) {
+	status, h := l.begin(w.Header(), res), w.Header()
 	if l.body == nil {
 		res.Answer(w, r, status)
 		return

@@ -78,6 +78,7 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 		return nil, err
 	}
 	s.current.Store(next)
+	s.tokens.Keep(next.meters)
 	if s.config.SetLog != nil {
 		s.config.SetLog(file.Log)
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"net/http"
 
+	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/httplimit"
@@ -12,6 +13,9 @@ import (
 // limitOf returns the limit of a rule with what decides in this generation.
 func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	l := rule.Limit()
+	if m := g.meters.Of(rule.Name); m != nil {
+		l.Cost = m.Estimate
+	}
 	if refund := l.Refund; refund != nil {
 		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).refundable() && refund(r, status) }
 	}
@@ -42,8 +46,8 @@ var styles = map[rulefile.Headers]httplimit.HeaderStyle{
 }
 
 // answerOptions say how answers look.
-func answerOptions(f *rulefile.File) ([]httplimit.Option, error) {
-	options, err := refusals(f)
+func answerOptions(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
+	options, err := refusals(f, meters)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/listen"
+	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/cmd/internal/resp"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
@@ -51,6 +52,7 @@ type Server struct {
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
 	redis       resp.Counters
+	tokens      metering.States
 	page        page
 	life        life
 }

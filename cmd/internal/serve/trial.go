@@ -60,7 +60,7 @@ func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 		limits[i].Limiter, limits[i].MaxWait = limiter, 0
 	}
 	t.exempt, t.read = rules.Exempt(file, ip), newFieldsRead(file, t.rules)
-	options, err := answerOptions(file)
+	options, err := answerOptions(file, nil)
 	if err != nil {
 		return nil, err
 	}

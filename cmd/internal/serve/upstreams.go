@@ -23,6 +23,7 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 			Trusted: g.file.TrustedProxies, Header: g.file.ClientIP.Header, Client: g.ip.Addr, Pass: u.PassHeaders,
 		},
 		Fail: func(w http.ResponseWriter, r *http.Request, f proxy.Failure) {
+			exchangeOf(r).sent = !f.Unsent
 			if f.Expired {
 				exchangeOf(r).by = byWeir
 				failGRPC(w, grpcDeadlineExceeded, f.Detail)
@@ -41,6 +42,7 @@ func (p passedOn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.MayBeSilent(r) {
 		exchangeOf(r).body.Unbound()
 	}
+	exchangeOf(r).sent = true
 	p.Proxy.ServeHTTP(w, r)
 }
 

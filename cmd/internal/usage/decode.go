@@ -35,6 +35,10 @@ type Answer struct {
 	pipe    *io.PipeWriter // to what decompresses; nil for nothing
 	done    chan struct{}
 	unread  bool
+
+	pending []byte // of Filter: the event so far
+	out     []byte
+	passing bool // the event is too long
 }
 
 // NewAnswer returns what reads an answer with a Content-Type and a Content-Encoding. The caller closes it.
@@ -225,4 +229,39 @@ func Decompress(body []byte, encoding string, most int) (plain []byte, complete 
 	defer closed()
 	plain, err = io.ReadAll(io.LimitReader(z, int64(most)+1))
 	return plain[:min(len(plain), most)], err == nil && len(plain) <= most, err
+}
+
+// maxEvent is how long an event may be to be hidden.
+const maxEvent = 32 << 10
+
+// Filter is Write of server-sent events that are not compressed. It returns those that are for a client that has not
+// asked for the usage, each when it is complete or longer than 32 KiB. The bytes are good until the next call.
+func (a *Answer) Filter(p []byte) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.out = a.out[:0]
+	a.began = true
+	for len(p) > 0 {
+		n, event := a.scanner.Step(p)
+		switch a.pending = append(a.pending, p[:n]...); {
+		case event && a.scanner.UsageOnly() && !a.passing:
+			a.pending = a.pending[:0]
+		case event || a.passing || len(a.pending) > maxEvent:
+			a.out = append(a.out, a.pending...)
+			a.pending, a.passing = a.pending[:0], !event
+		}
+		p = p[n:]
+	}
+	return a.out
+}
+
+// Rest returns what [Answer.Filter] has not returned of an answer that is over.
+func (a *Answer) Rest() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rest := a.pending
+	if a.pending = nil; a.scanner.UsageOnly() {
+		return nil
+	}
+	return rest
 }

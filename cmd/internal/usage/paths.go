@@ -30,7 +30,7 @@ var Models = func() *Fields {
 		"thoughtsTokenCount": fThoughts, "cachedContentTokenCount": fCachedIn, "totalTokenCount": fTotal,
 	})
 	fields(root, map[string]field{
-		"prompt_eval_count": fInput, "eval_count": fOutput, "done": fDone, "type": fType, "choices.[]": fChoice, // Ollama
+		"prompt_eval_count": fInput, "eval_count": fOutput, "done": fDone, "type": fType, "choices.[]": fChoice,
 		"candidates.[].finishReason": fFinish,
 	})
 	for _, at := range []string{

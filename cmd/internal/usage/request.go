@@ -175,12 +175,16 @@ func (q *Request) Input() uint64 {
 	return (q.text+q.unread+perToken-1)/perToken + q.numbers + q.media*perMedia
 }
 
-// Output returns how many tokens the answer may have at most. Without a bound in the request it is defaultOutput.
+// Output returns how many tokens the answer may have at most. Without a bound in the request it is defaultOutput. That
+// of a batch is the sum of its requests.
 func (q *Request) Output(defaultOutput uint64) uint64 {
+	if items := q.batch[batchItems]; items > 0 {
+		unbound := items - min(items, q.batch[batchCapped])
+		return max(q.batch[batchCaps]+unbound*defaultOutput, q.cap)
+	}
 	one := q.cap
 	if one == 0 {
 		one = defaultOutput
 	}
-	batch := q.batch[batchCaps] + (q.batch[batchItems]-min(q.batch[batchItems], q.batch[batchCapped]))*defaultOutput
-	return max(one*max(q.times, 1), batch)
+	return one * max(q.times, 1)
 }

@@ -124,6 +124,8 @@ func (s *Scanner) count(f field, k kind, text []byte) {
 	case k == isLiteral && string(text) == "null" || k == isObject || k == isArray:
 	case k != isNumber || !ok:
 		s.bad++
+	case s.final && n < s.raw.n[f]: // a second usage, and what was settled is not given back
+		s.event.usage = true
 	default:
 		s.raw.set(f, n)
 		s.event.usage = true

@@ -1,0 +1,200 @@
+package metering
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/usage"
+)
+
+// An answer passes the answer to a request on and reads what the request has cost.
+type answer struct {
+	http.ResponseWriter
+	q        *Request
+	held     []*held
+	readings []reading
+	status   int
+	hiding   bool // the event with the usage from a client that has not asked for it
+	events   bool
+	drain    *drain // nil where nothing is read after the client has gone
+}
+
+// A reading is what reads a body for the rules that look for the same fields.
+type reading struct {
+	fields *usage.Fields
+	of     *usage.Answer
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= 200 {
+		a.begin(status)
+	}
+	if !a.drain.isAlone() {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// begin looks at the head of the answer.
+func (a *answer) begin(status int) {
+	a.status = status
+	h := a.Header()
+	contentType, encoding := h.Get("Content-Type"), h.Get("Content-Encoding")
+	for _, held := range a.held {
+		if held.meter.fields != nil && a.reader(held.meter.fields) == nil {
+			a.readings = append(a.readings, reading{held.meter.fields, usage.NewAnswer(contentType, encoding, held.meter.fields)})
+		}
+	}
+	a.events = strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
+	if of := a.reader(usage.Models); of != nil && a.q.asked && a.events && of.Plain() {
+		a.hiding = true
+		delete(h, "Content-Length")
+	}
+}
+
+// reader returns what reads the body for the rules that look for the fields.
+func (a *answer) reader(f *usage.Fields) *usage.Answer {
+	for _, r := range a.readings {
+		if r.fields == f {
+			return r.of
+		}
+	}
+	return nil
+}
+
+// Write implements [http.ResponseWriter]. What is settled by the piece is settled before the client has it.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.begin(http.StatusOK)
+	}
+	out := p
+	for _, r := range a.readings {
+		if a.hiding && r.fields == usage.Models {
+			out = r.of.Filter(p)
+		} else {
+			r.of.Write(p)
+		}
+	}
+	a.settleFinal()
+	if a.drain.isAlone() {
+		return len(p), nil
+	}
+	if len(out) > 0 {
+		if n, err := a.ResponseWriter.Write(out); err != nil {
+			if a.drain.leave() {
+				return len(p), nil
+			}
+			return min(n, len(p)), err
+		}
+	}
+	return len(p), nil
+}
+
+// rest passes on what was held back of an answer that is complete.
+func (a *answer) rest() {
+	if of := a.reader(usage.Models); a.hiding && of != nil && !a.drain.isAlone() {
+		if rest := of.Rest(); len(rest) > 0 {
+			_, _ = a.ResponseWriter.Write(rest) // an error means that the client is gone
+		}
+	}
+}
+
+// FlushError is for http.ResponseController.
+func (a *answer) FlushError() error {
+	if a.status == 0 {
+		a.begin(http.StatusOK)
+	}
+	if a.drain.isAlone() {
+		return nil
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// maxDrains is how many answers are read for clients that have gone, at one time.
+const maxDrains = 1000
+
+var draining atomic.Int64
+
+// A drain has an answer read on when the client has gone, for a while. A nil drain does not.
+type drain struct {
+	longest time.Duration
+	cancel  context.CancelFunc
+	mu      sync.Mutex
+	alone   bool        // the client has gone
+	over    bool        // and so has the request
+	timer   *time.Timer // of the rest; nil for none
+}
+
+// drainOf returns how long the rules want to read on; 0 for not at all.
+func drainOf(meters []*Meter) (longest time.Duration) {
+	for _, m := range meters {
+		if m.tokens.Abort.Kind == rulefile.AbortDrain {
+			longest = max(longest, m.tokens.Abort.Drain)
+		}
+	}
+	return longest
+}
+
+// begin returns the request as the upstream gets it, which does not end with the client. The caller calls the function
+// when the request is over.
+func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	d.cancel = cancel
+	forget := context.AfterFunc(r.Context(), func() { d.leave() })
+	unlink := context.AfterFunc(base, cancel)
+	return r.WithContext(ctx), func() {
+		forget()
+		unlink()
+		cancel()
+		d.end()
+	}
+}
+
+// isAlone reports whether the client has gone.
+func (d *drain) isAlone() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.alone
+}
+
+// leave notes that the client has gone, and reports whether the answer is read on.
+func (d *drain) leave() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.alone || d.over {
+		return true
+	}
+	d.alone = true
+	if draining.Add(1) > maxDrains {
+		draining.Add(-1)
+		d.cancel()
+		return true
+	}
+	d.timer = time.AfterFunc(d.longest, d.cancel)
+	return true
+}
+
+func (d *drain) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+		draining.Add(-1)
+	}
+}

@@ -1,0 +1,115 @@
+package metering
+
+import (
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/usage"
+)
+
+// A Meter is a rule whose cost the answer tells. It is safe for concurrent use.
+type Meter struct {
+	Rule   string
+	tokens *rulefile.Tokens
+	fields *usage.Fields // in the body; nil where the cost is in a header or trailer
+	match  func(*http.Request) bool
+	state  *State
+}
+
+// A State is what a rule has learned and counted, over all configurations.
+type State struct {
+	learned usage.Learned
+	held    atomic.Int64
+	settled [reasons]atomic.Uint64 // tokens
+	ended   [reasons]atomic.Uint64 // requests
+	bad     atomic.Uint64          // fields of usages that are no counts
+	unread  atomic.Uint64          // answers whose encoding could not be read
+	lost    atomic.Uint64          // tokens that were not charged, by MaxDebt
+	ratio   histogram
+}
+
+// States are those of all rules, by their names. The zero States have none.
+type States struct {
+	mu sync.Mutex
+	of map[string]*State
+	in room
+}
+
+// Of returns the state of a rule, and makes it.
+func (s *States) Of(rule string) *State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string]*State{}
+	}
+	if s.of[rule] == nil {
+		s.of[rule] = &State{}
+	}
+	return s.of[rule]
+}
+
+// Keep forgets the states of rules without a meter.
+func (s *States) Keep(meters *Meters) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.of, func(rule string, _ *State) bool { return meters.Of(rule) == nil })
+}
+
+// NewMeter returns the meter of a rule that has Tokens. match reports which requests the rule is for.
+func NewMeter(rule *rulefile.Rule, match func(*http.Request) bool, states *States) (*Meter, error) {
+	m := &Meter{Rule: rule.Name, tokens: rule.Tokens, match: match, state: states.Of(rule.Name)}
+	switch rule.Tokens.From.Kind {
+	case "":
+		m.fields = usage.Models
+	case rulefile.InJSON:
+		f, err := usage.Path(rule.Tokens.From.Name)
+		if err != nil {
+			return nil, err
+		}
+		m.fields = f
+	case rulefile.InHeader, rulefile.InTrailer:
+	}
+	return m, nil
+}
+
+// Estimate returns how many tokens are held for a request that was read, 1 at least.
+func (m *Meter) Estimate(r *http.Request) uint64 {
+	q := requestOf(r)
+	switch m.tokens.Estimate.Kind {
+	case rulefile.EstimateNone:
+		return 1
+	case rulefile.EstimateFixed:
+		return m.tokens.Estimate.N
+	case rulefile.EstimateWorst, rulefile.EstimateLearned:
+	}
+	worst := m.tokens.Count.Weights.Estimate(q.body.Input(), q.output(m.tokens.DefaultOutput))
+	if m.tokens.Estimate.Kind == rulefile.EstimateLearned {
+		if usual, known := m.state.learned.Usual(q.body.Model); known {
+			worst = min(worst, usual)
+		}
+	}
+	return max(worst, 1)
+}
+
+// cost returns what a usage costs by the rule. An input that the answer does not tell is estimated.
+func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
+	if m.tokens.From != (rulefile.CostPlace{}) {
+		return u.Cost
+	}
+	if u.NoInput {
+		u.Input = q.body.Input()
+		u.Total += u.Input
+	}
+	return m.tokens.Count.Weights.Of(u)
+}
+
+// delivered returns what a request costs of which so many bytes of text have come.
+func (m *Meter) delivered(q *Request, text uint64) uint64 {
+	if m.tokens.From != (rulefile.CostPlace{}) {
+		return 0
+	}
+	return m.tokens.Count.Weights.Estimate(q.body.Input(), (text+3)/4)
+}

@@ -1,0 +1,83 @@
+package metering
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ratios are the bounds of the histogram of actual costs divided by what was held.
+var ratios = [...]float64{0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 5}
+
+// A histogram counts ratios.
+type histogram struct {
+	in  [len(ratios) + 1]atomic.Uint64
+	sum atomic.Uint64 // thousandths
+}
+
+func (h *histogram) observe(ratio float64) {
+	i := 0
+	for i < len(ratios) && ratio > ratios[i] {
+		i++
+	}
+	h.in[i].Add(1)
+	h.sum.Add(uint64(min(ratio, 1e9) * 1000))
+}
+
+// metric returns the histogram as Prometheus has it.
+func (h *histogram) metric(rule string) prometheus.Metric {
+	buckets, n := map[float64]uint64{}, uint64(0)
+	for i := range h.in {
+		if n += h.in[i].Load(); i < len(ratios) {
+			buckets[ratios[i]] = n
+		}
+	}
+	return prometheus.MustNewConstHistogram(ratioDesc, n, float64(h.sum.Load())/1000, buckets, rule)
+}
+
+var (
+	settledDesc = prometheus.NewDesc("weir_tokens_settled_total",
+		"Tokens that requests have cost, by what told: the usage of the answer, or the policy for answers without one.", []string{"rule", "by"}, nil)
+	endedDesc = prometheus.NewDesc("weir_tokens_requests_total",
+		"Requests whose tokens are settled, by what told how many.", []string{"rule", "by"}, nil)
+	heldDesc  = prometheus.NewDesc("weir_tokens_held", "Tokens that are held for requests under way.", []string{"rule"}, nil)
+	ratioDesc = prometheus.NewDesc("weir_tokens_actual_ratio",
+		"What requests have cost, divided by what was held for them.", []string{"rule"}, nil)
+	badDesc = prometheus.NewDesc("weir_usage_bad_fields_total",
+		"Fields of usages that are no whole numbers from 0 to 10000000.", []string{"rule"}, nil)
+	unreadDesc = prometheus.NewDesc("weir_usage_unread_total",
+		"Answers whose usage could not be read because of their encoding.", []string{"rule"}, nil)
+	lostDesc = prometheus.NewDesc("weir_tokens_lost_total",
+		"Tokens that were not charged because the debt of their key was at its bound.", []string{"rule"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (s *States) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc} {
+		out <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (s *States) Collect(out chan<- prometheus.Metric) {
+	s.mu.Lock()
+	all := maps.Clone(s.of)
+	s.mu.Unlock()
+	for _, rule := range slices.Sorted(maps.Keys(all)) {
+		st := all[rule]
+		counter := func(d *prometheus.Desc, n uint64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{rule}, labels...)...)
+		}
+		for by, name := range reasonNames {
+			counter(settledDesc, st.settled[by].Load(), name)
+			counter(endedDesc, st.ended[by].Load(), name)
+		}
+		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(st.held.Load()), rule)
+		out <- st.ratio.metric(rule)
+		counter(badDesc, st.bad.Load())
+		counter(unreadDesc, st.unread.Load())
+		counter(lostDesc, st.lost.Load())
+	}
+}

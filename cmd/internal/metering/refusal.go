@@ -1,0 +1,91 @@
+package metering
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// longWait is how long a client of an SDK waits at most before it tries again. With a longer Retry-After it would try
+// at once.
+const longWait = time.Minute
+
+// Speaks reports whether a rule answers in the form of the API of a model ([Refuse]).
+func (ms *Meters) Speaks(rule string) bool {
+	m := ms.Of(rule)
+	return m != nil && m.tokens.From == (rulefile.CostPlace{})
+}
+
+// Refuse answers a refused request by a check, in the form of the API that was called.
+func Refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check, status int) {
+	text := fmt.Sprintf("Rate limit %s reached: limit %d, requested %d, left %d.", c.Name(), c.Decision.Limit, c.N, c.Decision.Remaining)
+	wait := res.RetryAfter()
+	switch {
+	case wait == engine.Never:
+		text += " The request can never pass."
+	case wait > 0:
+		text += fmt.Sprintf(" Try again in %v.", wait)
+	}
+	h := w.Header()
+	if wait > longWait {
+		h.Set("X-Should-Retry", "false")
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	api := requestOf(r).API
+	if api == rulefile.APIBedrock {
+		h.Set("X-Amzn-Errortype", "ThrottlingException")
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(errorOf(api, status, text)) // an error means that the client is gone
+}
+
+// errorOf returns the body of an error as an API writes it.
+func errorOf(api rulefile.API, status int, text string) any {
+	type object = map[string]any
+	switch api {
+	case rulefile.APIAnthropic:
+		return object{"type": "error", "error": object{"type": "rate_limit_error", "message": text}}
+	case rulefile.APIGemini:
+		return object{"error": object{"code": status, "message": text, "status": "RESOURCE_EXHAUSTED"}}
+	case rulefile.APIOllama:
+		return object{"error": text}
+	case rulefile.APIBedrock:
+		return object{"message": text}
+	case rulefile.APIOpenAI, rulefile.APIAuto:
+	}
+	return object{"error": object{"message": text, "type": "tokens", "param": nil, "code": "rate_limit_exceeded"}}
+}
+
+// WriteFields writes the fields that the APIs themselves have for what is left, of the rule with the least of it.
+func (ms *Meters) WriteFields(h http.Header, res *httplimit.Result, now time.Time) {
+	var least [2]*httplimit.Check
+	for i := range res.Len() {
+		c := res.Check(i)
+		m := ms.Of(c.Name())
+		if m == nil || c.Shadow() || c.Unlimited() || !c.Answered() {
+			continue
+		}
+		for j, of := range []rulefile.TokenFields{rulefile.TokenFieldsOpenAI, rulefile.TokenFieldsAnthropic} {
+			if m.tokens.Fields == of && (least[j] == nil || c.Decision.Remaining < least[j].Decision.Remaining) {
+				least[j] = c
+			}
+		}
+	}
+	if c := least[0]; c != nil {
+		h.Set("X-Ratelimit-Limit-Tokens", strconv.FormatUint(c.Decision.Limit, 10))
+		h.Set("X-Ratelimit-Remaining-Tokens", strconv.FormatUint(c.Decision.Remaining, 10))
+		h.Set("X-Ratelimit-Reset-Tokens", c.Decision.ResetAfter.Round(time.Millisecond).String())
+	}
+	if c := least[1]; c != nil {
+		h.Set("Anthropic-Ratelimit-Tokens-Limit", strconv.FormatUint(c.Decision.Limit, 10))
+		h.Set("Anthropic-Ratelimit-Tokens-Remaining", strconv.FormatUint(c.Decision.Remaining, 10))
+		h.Set("Anthropic-Ratelimit-Tokens-Reset", now.Add(c.Decision.ResetAfter).UTC().Format(time.RFC3339))
+	}
+}

@@ -1,0 +1,249 @@
+package metering
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/usage"
+)
+
+// Meters are those of a configuration.
+type Meters struct {
+	all    []*Meter
+	states *States
+}
+
+// NewMeters returns meters as one.
+func NewMeters(all []*Meter, states *States) *Meters { return &Meters{all, states} }
+
+// Of returns the meter of a rule; nil if it has none, and of nil Meters.
+func (ms *Meters) Of(rule string) *Meter {
+	if ms == nil {
+		return nil
+	}
+	for _, m := range ms.all {
+		if m.Rule == rule {
+			return m
+		}
+	}
+	return nil
+}
+
+// A Request is what is known of a request for meters.
+type Request struct {
+	context.Context
+	API      rulefile.API
+	meters   []*Meter // of the rules that are for it
+	body     usage.Request
+	embeds   bool  // it has no output
+	asked    bool  // weir has asked for a usage that the client does not want
+	inMemory int64 // bytes of its body
+}
+
+type requestKey struct{}
+
+// Value implements [context.Context].
+func (q *Request) Value(key any) any {
+	if _, is := key.(requestKey); is {
+		return q
+	}
+	return q.Context.Value(key)
+}
+
+// requestOf returns what [Meters.Read] has found; an empty request if it has not read this one.
+func requestOf(r *http.Request) *Request {
+	q, _ := r.Context().Value(requestKey{}).(*Request)
+	if q == nil {
+		q = &Request{API: rulefile.APIOpenAI}
+	}
+	return q
+}
+
+// output returns how many tokens the answer may have.
+func (q *Request) output(standard uint64) uint64 {
+	if q.embeds {
+		return 0
+	}
+	return q.body.Output(standard)
+}
+
+// IsFree reports whether a request costs no tokens of a model: it asks for no answer of one.
+func IsFree(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
+		return true
+	}
+	path := r.URL.Path
+	if path == "/v1/messages/count_tokens" || path == "/v1/responses/input_tokens" {
+		return true
+	}
+	_, model, is := strings.Cut(path, "/models/")
+	name, is2 := strings.CutSuffix(model, ":countTokens")
+	return is && is2 && r.URL.RawPath == "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	}) && !strings.Contains(name, "..")
+}
+
+// apiOf returns the API that a path is of.
+func apiOf(path string) rulefile.API {
+	switch {
+	case strings.Contains(path, "/v1/messages") || strings.HasSuffix(path, "/v1/complete"):
+		return rulefile.APIAnthropic
+	case strings.Contains(path, ":generateContent") || strings.Contains(path, ":streamGenerateContent") ||
+		strings.HasSuffix(path, "mbedContents") || strings.HasSuffix(path, ":embedContent"):
+		return rulefile.APIGemini
+	case strings.HasPrefix(path, "/api/"):
+		return rulefile.APIOllama
+	case strings.HasPrefix(path, "/model/"):
+		return rulefile.APIBedrock
+	}
+	return rulefile.APIOpenAI
+}
+
+// embeds reports whether a path is one of embeddings, which have no output.
+func embeds(path string) bool {
+	for _, end := range []string{"/embeddings", "/api/embed", ":embedContent", ":batchEmbedContents"} {
+		if strings.HasSuffix(path, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxRoom is how many bytes of bodies are in memory at a time, of all requests.
+const maxRoom = 256 << 20
+
+// room is what is left of them.
+type room struct{ taken atomic.Int64 }
+
+func (o *room) take(n int64) bool {
+	if o.taken.Add(n) > maxRoom {
+		o.taken.Add(-n)
+		return false
+	}
+	return true
+}
+
+// ErrNoRoom says that the bodies of other requests take all the memory that there is for them.
+var ErrNoRoom = errors.New("too many bodies of requests are in memory")
+
+// Read reads the body of a request for the rules that are for it. It returns the request with what it has found, which
+// is the one to go on with, and what is to be called when it is over. Requests that no meter is for are returned as
+// they are.
+//
+// A body that breaks off is no error: it breaks off for whoever reads it next. [ErrNoRoom] is the only one.
+func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
+	var of []*Meter
+	most, reads := 0, false
+	for _, m := range ms.all {
+		if !m.match(r) {
+			continue
+		}
+		of, reads = append(of, m), reads || m.fields != nil
+		if m.readsRequest() {
+			most = max(most, m.tokens.MaxBody)
+		}
+	}
+	if of == nil {
+		return r, func() {}, nil
+	}
+	q := &Request{Context: r.Context(), API: of[0].tokens.API, meters: of, embeds: embeds(r.URL.Path)}
+	if q.API == rulefile.APIAuto || q.API == "" {
+		q.API = apiOf(r.URL.Path)
+	}
+	r = r.WithContext(q)
+	if reads {
+		r.Header["Accept-Encoding"] = []string{"identity"}
+	}
+	done = func() { ms.states.in.taken.Add(-q.inMemory) }
+	if r.Body == nil || r.Body == http.NoBody || most == 0 {
+		return r, done, nil
+	}
+	if err := q.read(r, most, &ms.states.in); err != nil {
+		done()
+		return r, func() {}, err
+	}
+	return r, done, nil
+}
+
+// readsRequest reports whether the rule needs the body of the request.
+func (m *Meter) readsRequest() bool {
+	return m.tokens.From == (rulefile.CostPlace{})
+}
+
+// readStep is how much of a body is read at a time.
+const readStep = 64 << 10
+
+// read reads up to most bytes of the body, and puts what it has read in front of the rest.
+func (q *Request) read(r *http.Request, most int, in *room) error {
+	var body bytes.Buffer
+	var failed error
+	for body.Len() < most && failed == nil {
+		if !in.take(readStep) {
+			return ErrNoRoom
+		}
+		q.inMemory += readStep
+		var n int64
+		if n, failed = io.CopyN(&body, r.Body, int64(min(readStep, most-body.Len()))); failed == nil && n == 0 {
+			break
+		}
+	}
+	complete := errors.Is(failed, io.EOF)
+	plain, whole, err := usage.Decompress(body.Bytes(), r.Header.Get("Content-Encoding"), most)
+	size := int64(len(plain))
+	if err != nil {
+		plain, size = body.Bytes(), max(int64(body.Len()), r.ContentLength) // it counts by its length
+	} else if !whole || !complete {
+		size = max(size, r.ContentLength)
+	}
+	q.body = usage.ReadRequest(plain, size)
+	text := body.Bytes()
+	if complete && r.Header.Get("Content-Encoding") == "" && q.wantsUsage(r.URL.Path) {
+		if asking, ok := askForUsage(text); ok {
+			text, q.asked = asking, true
+			if r.ContentLength >= 0 {
+				r.ContentLength = int64(len(text))
+				delete(r.Header, "Content-Length")
+			}
+		}
+	}
+	rest := io.Reader(r.Body)
+	if failed != nil {
+		rest = failing{failed}
+	}
+	r.Body = &readBody{io.MultiReader(bytes.NewReader(text), rest), r.Body}
+	return nil
+}
+
+// wantsUsage reports whether weir is to ask for the usage of a stream that the client has not asked for.
+func (q *Request) wantsUsage(path string) bool {
+	if !q.body.Stream || q.body.Asked || q.API != rulefile.APIOpenAI || !strings.HasSuffix(path, "completions") {
+		return false
+	}
+	for _, m := range q.meters {
+		if m.tokens.AskUsage {
+			return true
+		}
+	}
+	return false
+}
+
+// A readBody is a body of which a part was read.
+type readBody struct {
+	io.Reader
+	closer io.Closer
+}
+
+// Close implements [io.Closer].
+func (b *readBody) Close() error { return b.closer.Close() }
+
+// failing is the end of a body.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

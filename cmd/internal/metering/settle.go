@@ -1,0 +1,193 @@
+package metering
+
+import (
+	"context"
+	"math"
+	"net/http"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/usage"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
+)
+
+// A reason says by what a hold was settled.
+type reason uint8
+
+const (
+	byUsage reason = iota
+	kept
+	delivered
+	free
+	canceled
+	reasons
+)
+
+// reasonNames are labels of metrics.
+var reasonNames = [reasons]string{"usage", "kept", "delivered", "free", "canceled"}
+
+// held is what a rule has taken for a request.
+type held struct {
+	meter   *Meter
+	of      *limits.Hold
+	tokens  uint64
+	settled bool
+	cost    uint64
+}
+
+// Settled says how the answer to a request has ended, beyond what its writer knows.
+type Settled struct {
+	Whole   bool // it has come to its end
+	Reached bool // an upstream may have got the request
+}
+
+// Serve passes an admitted request on to next, and settles what was held for it. base ends requests whose clients have
+// gone. ended says how it has ended when next has returned or panicked.
+func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.Result, base context.Context,
+	next func(http.ResponseWriter, *http.Request), ended func() Settled) {
+	q := requestOf(r)
+	a := &answer{ResponseWriter: w, q: q}
+	for i := range res.Len() {
+		c := res.Check(i)
+		if m := ms.Of(c.Name()); m != nil && c.Outcome != limits.Failed {
+			a.hold(m, r)
+		}
+	}
+	if len(a.held) == 0 {
+		next(w, r)
+		return
+	}
+	if longest := drainOf(q.meters); longest > 0 {
+		var end func()
+		a.drain = &drain{longest: longest}
+		r, end = a.drain.begin(r, base)
+		defer end()
+	}
+	defer func() { a.end(ended()) }() // a panic goes on
+	next(a, r)
+	a.rest()
+}
+
+// hold notes what a check has taken.
+func (a *answer) hold(m *Meter, r *http.Request) {
+	of := limits.HoldFrom(r.Context(), m.Rule)
+	h := &held{meter: m, of: of, tokens: of.Taken()}
+	m.state.held.Add(int64(min(h.tokens, math.MaxInt64)))
+	a.held = append(a.held, h)
+}
+
+// settleFinal settles the holds whose costs the answer has said.
+func (a *answer) settleFinal() {
+	for _, r := range a.readings {
+		r.of.Scanner(func(s *usage.Scanner) {
+			u, _, final := s.Usage()
+			if !final {
+				return
+			}
+			for _, h := range a.held {
+				if h.meter.fields == r.fields {
+					h.settle(h.meter.cost(u, a.q), byUsage, a.q)
+				}
+			}
+		})
+	}
+}
+
+// settle settles the hold. What a later usage says more is charged.
+func (h *held) settle(cost uint64, why reason, q *Request) {
+	s := h.meter.state
+	if h.settled && cost <= h.cost {
+		return
+	}
+	if why == canceled {
+		h.of.Release()
+	} else {
+		s.lost.Add(h.of.Settle(cost))
+	}
+	s.settled[why].Add(cost - h.cost)
+	h.cost = cost
+	if h.settled {
+		return
+	}
+	h.settled = true
+	s.held.Add(-int64(min(h.tokens, math.MaxInt64)))
+	s.ended[why].Add(1)
+	if why == byUsage {
+		s.learned.Note(q.body.Model, cost)
+		s.ratio.observe(float64(cost) / float64(max(h.tokens, 1)))
+	}
+}
+
+// end settles what is left when the answer is over.
+func (a *answer) end(how Settled) {
+	for _, r := range a.readings {
+		if how.Whole {
+			r.of.End()
+		} else {
+			r.of.Close()
+		}
+	}
+	a.settleFinal()
+	for _, h := range a.held {
+		a.endHold(h, how)
+	}
+}
+
+// endHold settles a hold that no usage has settled.
+func (a *answer) endHold(h *held, how Settled) {
+	m := h.meter
+	seen, text := uint64(0), uint64(0)
+	if of := a.reader(m.fields); of != nil {
+		of.Scanner(func(s *usage.Scanner) {
+			u, known, _ := s.Usage()
+			if known {
+				seen = m.cost(u, a.q)
+			}
+			text, how.Whole = s.Text(), how.Whole || s.Ended()
+			m.state.bad.Add(s.Bad())
+		})
+		if of.Unread() {
+			m.state.unread.Add(1)
+		}
+	}
+	if h.settled {
+		return
+	}
+	if n, ok := a.told(m); ok && how.Whole {
+		h.settle(n, byUsage, a.q)
+		return
+	}
+	switch {
+	case !how.Reached, how.Whole && (a.status < 200 || a.status > 299):
+		h.settle(0, canceled, a.q)
+	case how.Whole && m.tokens.Unknown == rulefile.UnknownFree:
+		h.settle(seen, free, a.q)
+	case how.Whole && m.tokens.Unknown == rulefile.UnknownDelivered,
+		!how.Whole && m.tokens.Abort.Kind == rulefile.AbortDelivered:
+		h.settle(max(seen, m.delivered(a.q, text)), delivered, a.q)
+	default:
+		h.settle(max(seen, h.tokens), kept, a.q)
+	}
+}
+
+// told returns the cost in the header or the trailer of the answer.
+func (a *answer) told(m *Meter) (cost uint64, ok bool) {
+	from := m.tokens.From
+	h := a.Header()
+	switch from.Kind {
+	case rulefile.InHeader:
+		return usage.Number(h.Get(from.Name))
+	case rulefile.InTrailer:
+		text := h.Get(http.TrailerPrefix + from.Name)
+		if text == "" {
+			text = h.Get(from.Name)
+		}
+		cost, ok = usage.Number(text)
+		if !ok && text != "" {
+			m.state.bad.Add(1)
+		}
+		return cost, ok
+	case rulefile.InJSON:
+	}
+	return 0, false
+}

@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/metering"
+	"github.com/weir-go/weir/cmd/internal/rules"
+)
+
+// metersOf returns the meters of the rules whose cost the answer tells; nil for none. What they have learned and
+// counted they keep over reloads.
+func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
+	var all []*metering.Meter
+	for _, rule := range g.rules {
+		if rule.Tokens == nil {
+			continue
+		}
+		m, err := metering.NewMeter(rule.Rule, rule.Limit().Match, &s.tokens)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	if all == nil {
+		return nil, nil
+	}
+	return metering.NewMeters(all, &s.tokens), nil
+}
+
+// limited returns the handler of the limits. Where rules have meters, it reads the request before they decide, and
+// settles by the answer.
+func (s *Server) limited(g *generation, next http.Handler) http.Handler {
+	plain := g.limits.Handler(next)
+	if g.meters == nil {
+		return plain
+	}
+	exempt, now := rules.Exempt(g.file, g.ip), s.config.Clock
+	if now == nil {
+		now = time.Now
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if exempt != nil && exempt(r) {
+			plain.ServeHTTP(w, r)
+			return
+		}
+		r, done, err := g.meters.Read(r)
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			fail(w, r, g.file.Response.Body, http.StatusServiceUnavailable, "Too many bodies of requests are being read")
+			return
+		}
+		defer done()
+		res := g.limits.Decide(r)
+		g.meters.WriteFields(w.Header(), &res, now())
+		if !res.Allowed() {
+			res.Refuse(w, r)
+			return
+		}
+		x := exchangeOf(r)
+		ended := func() metering.Settled {
+			byUs := x.by == byWeir
+			return metering.Settled{Whole: x.whole && !byUs, Reached: !byUs || x.sent}
+		}
+		res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
+			g.meters.Serve(w, r, &res, s.life.base, next.ServeHTTP, ended)
+			return 0
+		})
+	})
+}

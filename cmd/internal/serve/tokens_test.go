@@ -1,0 +1,590 @@
+package serve
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/limits"
+)
+
+const chat = "/v1/chat/completions"
+
+// A model is an upstream that speaks as an answer tells it to.
+type model struct {
+	*running
+	mu    sync.Mutex
+	serve http.HandlerFunc
+	seen  []string // bodies of requests
+}
+
+// tokenRule is a rule of 10,000 tokens an hour, of which no test gets any back.
+func tokenRule(more string) string {
+	return "{name: tokens, key: global, rate: 10000/h, tokens: {" + more + "}}"
+}
+
+// startModel starts a server with rules in front of a model.
+func startModel(t *testing.T, rules string, serve http.HandlerFunc) *model {
+	m := &model{serve: serve}
+	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m.mu.Lock()
+		m.seen = append(m.seen, string(body))
+		serve := m.serve
+		m.mu.Unlock()
+		serve(w, r)
+	})
+	m.running = start(t, "upstream: "+url+"\nrules: ["+rules+"]\n")
+	return m
+}
+
+// used returns how many tokens of a rule are gone, debt included.
+func (m *model) used(name string) int {
+	m.t.Helper()
+	g := m.current.Load()
+	for _, rule := range g.rules {
+		if rule.Name != name {
+			continue
+		}
+		l := g.limiters[name].Limiter
+		key, ok := rule.Limit().Key(limits.HasherOf(l), rule.Typed(nil))
+		require.True(m.t, ok)
+		owes := 0
+		if d := l.Peek(key, 1); !d.Allowed && d.RetryAfter > 0 { // a token comes back in 360 ms of 10000/h
+			owes = int((d.RetryAfter - 1) / (time.Hour / time.Duration(d.Limit)))
+		}
+		d := l.Peek(key, 0)
+		return int(d.Limit-d.Remaining) + owes
+	}
+	m.t.Fatal(name)
+	return 0
+}
+
+// isSettled waits until a rule has used so many tokens: a handler settles beside the client.
+func (m *model) isSettled(name string, tokens int) {
+	m.t.Helper()
+	assert.Eventually(m.t, func() bool { return m.used(name) == tokens }, 10*time.Second, time.Millisecond)
+	assert.Equal(m.t, tokens, m.used(name))
+}
+
+func (m *model) request(ctx context.Context, method, path, body string) *http.Request {
+	m.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(m.URL(), "/")+path, strings.NewReader(body))
+	require.NoError(m.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+// post asks the model, and returns the answer with its body.
+func (m *model) post(path, body string) (*http.Response, string) {
+	m.t.Helper()
+	resp, err := m.client.Do(m.request(m.t.Context(), http.MethodPost, path, body))
+	require.NoError(m.t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(m.t, err)
+	return resp, string(text)
+}
+
+// answers is a handler that answers with a body.
+func answers(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func usageOf(tokens int) string {
+	return fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`, tokens/2, tokens-tokens/2, tokens)
+}
+
+const (
+	jsonType  = "application/json"
+	sseType   = "text/event-stream"
+	someText  = "data: {\"choices\":[{\"delta\":{\"content\":\"twelve bytes\"}}]}\n\n"
+	endEvent  = "data: [DONE]\n\n"
+	lastBytes = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":70,\"total_tokens\":100}}\n\n"
+)
+
+// TestParallelRequestsKeepTheBound (pitfall 1): of 100 requests at once on a fresh key as many pass as their estimates
+// allow.
+func TestParallelRequestsKeepTheBound(t *testing.T) {
+	release := make(chan struct{})
+	m := startModel(t, tokenRule("estimate: 1000"), func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		answers(200, jsonType, usageOf(1000))(w, r)
+	})
+	statuses := make(chan int, 100)
+	for range 100 {
+		go func() {
+			resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, "{}"))
+			if err != nil {
+				statuses <- 0
+				return
+			}
+			resp.Body.Close()
+			statuses <- resp.StatusCode
+		}()
+	}
+	for range 90 {
+		assert.Equal(t, 429, <-statuses)
+	}
+	assert.Equal(t, 10000, m.used("tokens"))
+	close(release)
+	for range 10 {
+		assert.Equal(t, 200, <-statuses)
+	}
+	m.isSettled("tokens", 10000)
+}
+
+// TestARefusalTakesNothing (pitfall 2): of all limits of a request all hold or none.
+func TestARefusalTakesNothing(t *testing.T) {
+	m := startModel(t, "{name: requests, key: global, rate: 1/h}, "+tokenRule("estimate: 100"), answers(200, jsonType, usageOf(60)))
+	m.post(chat, "{}")
+	m.isSettled("tokens", 60)
+	resp, _ := m.post(chat, "{}")
+	assert.Equal(t, 429, resp.StatusCode)
+	assert.Equal(t, 60, m.used("tokens"))
+	assert.Equal(t, 1, m.used("requests"))
+}
+
+// TestLimitBelowTheEstimate (pitfalls 3, 4): an estimate above the limit is the limit: the first request passes, and
+// the next one does not pass beside it.
+func TestLimitBelowTheEstimate(t *testing.T) {
+	release := make(chan struct{})
+	m := startModel(t, "{name: tokens, key: global, rate: 100/h, tokens: {estimate: 5000}}", func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		answers(200, jsonType, usageOf(40))(w, r)
+	})
+	done := make(chan int, 1)
+	go func() {
+		resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, "{}"))
+		if assert.NoError(t, err) {
+			resp.Body.Close()
+			done <- resp.StatusCode
+		}
+	}()
+	m.isSettled("tokens", 100)
+	resp, _ := m.post(chat, "{}")
+	assert.Equal(t, 429, resp.StatusCode, "not free, and no wait")
+	close(release)
+	assert.Equal(t, 200, <-done)
+	m.isSettled("tokens", 40)
+}
+
+// TestEstimates (pitfalls 5 to 10, 12, 40): what is held while a request is under way.
+func TestEstimates(t *testing.T) {
+	held, m := 0, (*model)(nil)
+	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {}}", func(w http.ResponseWriter, r *http.Request) {
+		held = m.used("tokens")
+		answers(500, jsonType, "{}")(w, r)
+	})
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{chat, `{"max_tokens":50}`, 50},
+		{chat, `{"max_tokens":1,"max_completion_tokens":1000}`, 1000},
+		{chat, `{"max_tokens":100,"n":4}`, 400},
+		{chat, `{"max_tokens":-1}`, 1024},
+		{chat, `{"max_tokens":999999999}`, 1000000},
+		{chat, `{"messages":[{"content":"` + strings.Repeat("word ", 4000) + `"}],"max_tokens":50}`, 5050},
+		{chat, strings.Repeat("no json ", 1000), 3024},
+		{"/v1/responses", `{"input":"abcd","max_output_tokens":50}`, 50},
+		{"/v1/embeddings", `{"input":"` + strings.Repeat("abcd", 1000) + `"}`, 1000},
+		{"/v1/messages/batches", `{"requests":[{"params":{"max_tokens":70}},{"params":{"max_tokens":30}}]}`, 100},
+	} {
+		m.post(c.path, c.body)
+		assert.InDelta(t, c.want, held, 30, c.body[:min(len(c.body), 50)])
+		m.isSettled("tokens", 0)
+	}
+	assert.Equal(t, strings.Repeat("no json ", 1000), m.seen[6], "the body passes unchanged")
+}
+
+// TestWhatCostsNothing (pitfalls 13, 14): lists of models, counts of tokens, and what the upstream refuses or fails at.
+func TestWhatCostsNothing(t *testing.T) {
+	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(500)))
+	resp, err := m.client.Do(m.request(t.Context(), http.MethodGet, "/v1/models", ""))
+	require.NoError(t, err)
+	resp.Body.Close()
+	assert.Empty(t, resp.Header.Get("RateLimit"))
+	m.post("/v1/messages/count_tokens", `{"messages":[]}`)
+	m.post("/v1beta/models/gemini-2.5-pro:countTokens", `{"contents":[]}`)
+	assert.Equal(t, 0, m.used("tokens"))
+	m.post("/v1beta/models/a;b:generateContent;:countTokens", `{}`)
+	m.isSettled("tokens", 500)
+	for _, status := range []int{400, 401, 404, 422, 429, 500, 503} {
+		m.serve = answers(status, jsonType, `{"error":{"message":"no"}}`)
+		resp, _ := m.post(chat, `{"model":"none"}`)
+		assert.Equal(t, status, resp.StatusCode)
+		m.isSettled("tokens", 500)
+	}
+	m.serve = answers(500, jsonType, usageOf(20))
+	m.post(chat, "{}")
+	m.isSettled("tokens", 520)
+}
+
+// TestUnreached: an upstream that cannot be connected to costs nothing.
+func TestUnreached(t *testing.T) {
+	s := start(t, "upstream: http://127.0.0.1:1\nrules: ["+tokenRule("")+"]\n")
+	m := &model{running: s}
+	resp, _ := m.post(chat, "{}")
+	assert.Equal(t, 502, resp.StatusCode)
+	m.isSettled("tokens", 0)
+}
+
+// TestAborts (pitfall 15): a client that leaves before the first byte, in the middle, or after the usage pays, and what
+// it pays depends on the policy.
+func TestAborts(t *testing.T) {
+	for _, c := range []struct {
+		abort  string
+		before string // of the stream, which then waits for the client to leave
+		after  string
+		want   int
+	}{
+		{"keep", "", "", 500}, {"keep", someText, "", 500}, {"keep", someText + lastBytes, "", 100},
+		{"delivered", "", "", 1}, {"delivered", someText, "", 4}, {"delivered", someText + lastBytes, "", 100},
+		{"drain 1m", someText, lastBytes, 100}, {"drain 1m", someText, "", 500},
+	} {
+		began, left := make(chan struct{}), make(chan struct{}) // began: the client has what was written before
+		m := startModel(t, tokenRule("estimate: 500, abort: "+c.abort), func(w http.ResponseWriter, r *http.Request) {
+			if c.before != "" {
+				w.Header().Set("Content-Type", sseType)
+				_, _ = io.WriteString(w, c.before)
+				_ = http.NewResponseController(w).Flush()
+			} else {
+				close(began)
+			}
+			if !strings.HasPrefix(c.abort, "drain") {
+				<-r.Context().Done() // weir ends the request when the client leaves
+				return
+			}
+			<-left
+			_, _ = io.WriteString(w, c.after)
+		})
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if resp, err := m.client.Do(m.request(ctx, http.MethodPost, chat, `{"a":"b"}`)); err == nil {
+				_, _ = io.ReadFull(resp.Body, make([]byte, len(c.before)))
+				close(began)
+				_, _ = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+		}()
+		<-began
+		if strings.HasSuffix(c.before, someText) {
+			assert.Equal(t, 500, m.used("tokens"), "held")
+		}
+		leave()
+		<-ended
+		if c.after == lastBytes { // the rest comes when weir has noticed
+			assert.Eventually(t, func() bool { return m.traffic.inFlight.Load() == 1 }, time.Second, time.Millisecond)
+		}
+		close(left)
+		m.isSettled("tokens", c.want)
+		m.stop()
+	}
+}
+
+// TestSettledBeforeTheEnd (pitfalls 16, 17): the usage settles when it comes, whether [DONE] follows or not, and the
+// connection may stay.
+func TestSettledBeforeTheEnd(t *testing.T) {
+	for _, end := range []string{"", endEvent} {
+		release := make(chan struct{})
+		m := startModel(t, tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", sseType)
+			_, _ = io.WriteString(w, someText+lastBytes+end)
+			_ = http.NewResponseController(w).Flush()
+			<-release
+		})
+		resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, "{}"))
+		require.NoError(t, err)
+		got := make([]byte, len(someText+lastBytes+end))
+		_, err = io.ReadFull(resp.Body, got)
+		require.NoError(t, err)
+		assert.Equal(t, someText+lastBytes+end, string(got))
+		assert.Equal(t, 100, m.used("tokens"), "settled before the client has it")
+		close(release)
+		_, _ = io.ReadAll(resp.Body)
+		resp.Body.Close()
+		m.stop()
+	}
+}
+
+// TestBrokenStream (pitfall 18): the usage so far of a stream that breaks off is not what it has cost.
+func TestBrokenStream(t *testing.T) {
+	partial := "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n"
+	for tokens, want := range map[int]int{6: 500, 600: 600} {
+		m := startModel(t, tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", sseType)
+			fmt.Fprintf(w, partial, tokens)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, "{}"))
+		require.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		assert.Error(t, err)
+		resp.Body.Close()
+		m.isSettled("tokens", want)
+		m.stop()
+	}
+}
+
+// TestNoUsage (pitfall 19): a stream that ends without one.
+func TestNoUsage(t *testing.T) {
+	for unknown, want := range map[string]int{"keep": 500, "delivered": 4, "free": 0} {
+		for _, end := range []string{"", endEvent} {
+			m := startModel(t, tokenRule("estimate: 500, unknown: "+unknown), answers(200, sseType, someText+end))
+			m.post(chat, `{"a":"b"}`)
+			m.isSettled("tokens", want)
+			m.stop()
+		}
+	}
+}
+
+// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage, and the client gets what it would have got.
+func TestAddedUsageIsHidden(t *testing.T) {
+	stream := someText + someText + lastBytes + endEvent
+	for body, wants := range map[string]bool{
+		`{"stream":true}`: true, `{"stream":true,"stream_options":null}`: true, `{"stream":true,"stream_options":{"a":1}}`: true,
+		`{"stream":true,"stream_options":{"include_usage":false}}`: true,
+		`{"stream":true,"stream_options":{"include_usage":true}}`:  false, `{"stream":false}`: false,
+	} {
+		m := startModel(t, tokenRule("ask_usage: true"), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", sseType)
+			for i := range len(stream) { // cut at every byte
+				_, _ = io.WriteString(w, stream[i:i+1])
+				_ = http.NewResponseController(w).Flush()
+			}
+		})
+		_, got := m.post(chat, body)
+		if wants {
+			assert.Equal(t, someText+someText+endEvent, got, body)
+			var sent struct {
+				Stream        bool
+				StreamOptions struct {
+					IncludeUsage bool `json:"include_usage"`
+				} `json:"stream_options"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(m.seen[0]), &sent), m.seen[0])
+			assert.True(t, sent.Stream && sent.StreamOptions.IncludeUsage, m.seen[0])
+		} else {
+			assert.Equal(t, stream, got, body)
+			assert.Equal(t, body, m.seen[0])
+		}
+		m.isSettled("tokens", 100)
+		m.stop()
+	}
+}
+
+// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every fixture passes unchanged, in its pieces, and settles.
+func TestCorpusThroughTheProxy(t *testing.T) {
+	folder := filepath.Join("..", "usage", "testdata", "corpus")
+	index, err := os.ReadFile(filepath.Join(folder, "index.json"))
+	require.NoError(t, err)
+	var all []struct {
+		File, Path  string
+		ContentType string `json:"content_type"`
+		Final       bool
+		Usage       struct {
+			Total   int
+			NoInput bool `json:"no_input"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(index, &all))
+	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
+	used := 0
+	for _, f := range all {
+		body, err := os.ReadFile(filepath.Join(folder, f.File))
+		require.NoError(t, err)
+		for _, packed := range []bool{false, true} {
+			m.serve = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", f.ContentType)
+				out := body
+				if packed {
+					var b bytes.Buffer
+					z := gzip.NewWriter(&b)
+					_, _ = z.Write(body)
+					_ = z.Close()
+					out = b.Bytes()
+					w.Header().Set("Content-Encoding", "gzip")
+				}
+				for len(out) > 0 {
+					n := min(len(out), 97)
+					_, _ = w.Write(out[:n])
+					_ = http.NewResponseController(w).Flush()
+					out = out[n:]
+				}
+			}
+			_, got := m.post(f.Path, "{}") // the transport of the test decompresses
+			assert.Equal(t, string(body), got, f.File)
+			if used += f.Usage.Total; f.Final || f.Usage.Total > 0 {
+				m.isSettled("tokens", used)
+			}
+		}
+	}
+}
+
+// TestSmallBodyLargeInput (pitfalls 11, 34): what was not in the request is charged all the same, and the debt counts.
+func TestSmallBodyLargeInput(t *testing.T) {
+	m := startModel(t, tokenRule(""), answers(200, jsonType, `{"usage":{"input_tokens":50000,"output_tokens":10,"total_tokens":50010}}`))
+	resp, _ := m.post("/v1/responses", `{"previous_response_id":"r1","input":"go on","max_output_tokens":10}`)
+	assert.Equal(t, 200, resp.StatusCode)
+	m.isSettled("tokens", 50010)
+	resp, _ = m.post("/v1/responses", `{"input":"a","max_output_tokens":1}`)
+	assert.Equal(t, 429, resp.StatusCode)
+	m.clock.advance(3 * time.Hour)
+	resp, _ = m.post("/v1/responses", `{"input":"a","max_output_tokens":1}`)
+	assert.Equal(t, 429, resp.StatusCode, "40,010 tokens are owed, and 30,000 are back")
+}
+
+// TestHostileUsageIsNotTaken (pitfall 28): the policy for answers without a usage decides.
+func TestHostileUsageIsNotTaken(t *testing.T) {
+	for _, bad := range []string{"-600", `"2147483647"`, "9223372036854775807", "NaN", "1.5"} {
+		m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, `{"usage":{"total_tokens":`+bad+`}}`))
+		m.post(chat, "{}")
+		m.isSettled("tokens", 500)
+		m.stop()
+	}
+}
+
+// TestOnce (pitfall 30): two usages settle once, and the larger is charged; a client's retry is a new request.
+func TestOnce(t *testing.T) {
+	for _, c := range [][3]int{{100, 100, 100}, {100, 150, 150}, {100, 50, 100}} {
+		stream := "data: " + usageOf(c[0]) + "\n\ndata: " + usageOf(c[1]) + "\n\n" + endEvent
+		m := startModel(t, tokenRule("estimate: 500"), answers(200, sseType, stream))
+		m.post(chat, "{}")
+		m.isSettled("tokens", c[2])
+		m.post(chat, "{}")
+		m.isSettled("tokens", 2*c[2])
+		assert.Len(t, m.seen, 2)
+		m.stop()
+	}
+}
+
+// TestWindows (pitfalls 31, 32, 33): what was held in one window and is settled in the next erases nothing there, and
+// does not make the window longer.
+func TestWindows(t *testing.T) {
+	for _, actual := range []int{10, 500, 900} {
+		release, began := make(chan struct{}), make(chan struct{})
+		m := startModel(t, "{name: tokens, key: global, rate: 1000/h, algorithm: fixed-window, tokens: {estimate: 500}}", nil)
+		m.serve = func(w http.ResponseWriter, r *http.Request) {
+			close(began)
+			<-release
+			answers(200, jsonType, usageOf(actual))(w, r)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, "{}"))
+			if assert.NoError(t, err) {
+				_, _ = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+		}()
+		<-began
+		m.clock.advance(time.Hour + time.Second)
+		m.mu.Lock()
+		m.serve = answers(200, jsonType, usageOf(300))
+		m.mu.Unlock()
+		m.post(chat, "{}")
+		m.isSettled("tokens", 300)
+		close(release)
+		<-done
+		m.isSettled("tokens", 300+max(actual-500, 0)) // what is beyond the hold is charged when it is known
+		m.clock.advance(time.Hour + time.Second)
+		assert.Equal(t, 0, m.used("tokens"), "the window of the second request is over")
+		m.stop()
+	}
+}
+
+// TestRefusals (pitfall 38): the form of the API that was called, a status of one's own, and no hurry.
+func TestRefusals(t *testing.T) {
+	for path, want := range map[string]string{
+		chat:                               "error.message error.type error.param error.code",
+		"/v1/messages":                     "type error.type error.message",
+		"/v1beta/models/a:generateContent": "error.code error.message error.status",
+		"/api/chat":                        "error",
+		"/model/a/converse":                "message",
+	} {
+		m := startModel(t, "{name: tokens, key: global, rate: 10/h, response: {status: 403}, tokens: {estimate: 10, fields: openai}}", answers(200, jsonType, usageOf(90)))
+		m.post(path, "{}")
+		m.isSettled("tokens", 90)
+		resp, body := m.post(path, "{}")
+		assert.Equal(t, 403, resp.StatusCode)
+		assert.Equal(t, "false", resp.Header.Get("X-Should-Retry"))
+		assert.NotEmpty(t, resp.Header.Get("Retry-After"))
+		assert.Equal(t, `"tokens";q=10;qu="tokens";w=3600`, resp.Header.Get("RateLimit-Policy"))
+		assert.Equal(t, "10 0", resp.Header.Get("X-Ratelimit-Limit-Tokens")+" "+resp.Header.Get("X-Ratelimit-Remaining-Tokens"))
+		for _, keys := range strings.Fields(want) {
+			var value any
+			require.NoError(t, json.Unmarshal([]byte(body), &value))
+			for _, key := range strings.Split(keys, ".") {
+				object, _ := value.(map[string]any)
+				assert.Contains(t, object, key, body)
+				value = object[key]
+			}
+		}
+		m.stop()
+	}
+}
+
+// TestPlaces (pitfall 39): a stream keeps its place among those in flight until it ends, also when it is settled.
+func TestPlaces(t *testing.T) {
+	release := make(chan struct{})
+	m := startModel(t, "{name: streams, key: global, concurrency: 1}, "+tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", sseType)
+		_, _ = io.WriteString(w, lastBytes)
+		_ = http.NewResponseController(w).Flush()
+		<-release
+	})
+	resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, "{}"))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = io.ReadFull(resp.Body, make([]byte, len(lastBytes)))
+	require.NoError(t, err)
+	assert.Equal(t, 100, m.used("tokens"))
+	second, _ := m.post(chat, "{}")
+	assert.Equal(t, 429, second.StatusCode)
+	assert.Equal(t, 100, m.used("tokens"), "and what is refused holds nothing")
+	close(release)
+}
+
+// TestPlainCosts: a cost at a path, in a header, or in a trailer of any answer.
+func TestPlainCosts(t *testing.T) {
+	for from, serve := range map[string]http.HandlerFunc{
+		"json:meta.cost": answers(200, jsonType, `{"meta":{"cost":70}}`),
+		"header:X-Cost":  func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Cost", "70") },
+		"trailer:X-Cost": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Cost")
+			_, _ = io.WriteString(w, "body")
+			w.Header().Set("X-Cost", "70")
+		},
+	} {
+		m := startModel(t, "{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: \""+from+"\"}}", serve)
+		resp, _ := m.post("/any", "x")
+		assert.Equal(t, `"tokens";r=9500;t=3420`, resp.Header.Get("RateLimit"))
+		m.isSettled("tokens", 70)
+		m.serve = answers(200, jsonType, `{}`)
+		m.post("/any", "x")
+		m.isSettled("tokens", 570)
+		m.stop()
+	}
+}
