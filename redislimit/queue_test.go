@@ -22,13 +22,14 @@ func anyLimit(t *testing.T) *script.Limit {
 	return limit
 }
 
-// testQueue returns a queue of which one call is under way.
+// testQueue returns a queue of which one call is under way, as large as may be: no second one begins.
 func testQueue(t *testing.T, now func() int64) *queue {
 	q := &queue{
 		breaker: new(breaker.Breaker), limit: anyLimit(t), now: now,
 		client: &Client{clientConfig: clientConfig{timeout: time.Second}},
 	}
 	q.pace.Begin()
+	q.pace.Send(defaults.MostCalls * script.Full)
 	return q
 }
 
@@ -83,7 +84,6 @@ func TestABurstIsAsked(t *testing.T) {
 	now := int64(time.Hour)
 	q := testQueue(t, func() int64 { return now })
 	q.redis = stuck{}
-	q.pace.Send(defaults.MostCalls * script.Full) // as much as may be: no second call begins
 	for range burst {
 		q.mu.Lock() // so that no call begins
 		if len(q.waiting) == 0 {
@@ -111,7 +111,6 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	q := testQueue(t, func() int64 { return 0 })
 	q.redis = stuck{}
-	q.pace.Send(defaults.MostCalls * script.Full) // as much as may be
 	var givenUp, waits atomic.Bool
 	givenUp.Store(true)
 	for range callers {
