@@ -33,7 +33,7 @@ type poolKey struct {
 func poolOf(u *Upstream) poolKey {
 	names := make([]string, len(u.Targets))
 	for i, t := range u.Targets {
-		names[i] = t.Name
+		names[i] = t.String()
 	}
 	key := poolKey{transport: transportOf(u, Target{}), targets: strings.Join(names, "\n")}
 	if u.Health != nil {
@@ -47,7 +47,7 @@ func (u *Upstreams) newPool(up *Upstream, members []*member) *pool {
 	ctx, end := context.WithCancel(context.Background())
 	p := &pool{members: members, of: u, end: end}
 	for _, m := range members {
-		m.pool, m.log = p, u.config.Log.With("upstream", m.Name)
+		m.pool, m.log = p, u.config.Log.With("upstream", m.Target.String())
 		if up.Health != nil {
 			p.checks.Go(func() { m.watch(ctx, up.Health) })
 		}

@@ -7,8 +7,15 @@ import (
 	"time"
 )
 
-// An Upstream is servers that are equal, and how they are asked.
+// An Upstream is servers, what is told them, and what answers for them.
 type Upstream struct {
+	Servers
+	Forwarding Forwarding
+	Fail       func(http.ResponseWriter, *http.Request, Failure) // answers a request that is not served
+}
+
+// Servers are servers that are equal, and how they are asked.
+type Servers struct {
 	Targets         []Target // at least one, no two the same
 	ConnectTimeout  time.Duration
 	ResponseTimeout time.Duration // until the header of the answer; 0 for none
@@ -16,15 +23,20 @@ type Upstream struct {
 	H2C             bool          // HTTP/2 without TLS
 	IgnoreAbort     bool          // a request goes on until the header of the answer, its client gone or not
 	Health          *Health       // nil for no checks
-	Forwarding      Forwarding
-	Fail            func(http.ResponseWriter, *http.Request, Failure) // answers a request that is not served
 }
 
 // A Target is a server of an upstream.
 type Target struct {
-	Name   string   // in the log and in metrics
 	URL    *url.URL // with a path to be put before the request's
 	Socket string   // the path of a Unix socket to connect to; "" for none
+}
+
+// String returns the target as it is written in a file, in the log and in metrics, without a password.
+func (t Target) String() string {
+	if t.Socket != "" {
+		return "unix:" + t.Socket
+	}
+	return t.URL.Redacted()
 }
 
 // Health says how the servers of an upstream are checked.
@@ -44,6 +56,6 @@ type Failure struct {
 }
 
 // mayHaveHTTP2 reports whether a server may be asked over HTTP/2.
-func (u *Upstream) mayHaveHTTP2() bool {
+func (u *Servers) mayHaveHTTP2() bool {
 	return u.H2C || slices.ContainsFunc(u.Targets, func(t Target) bool { return t.URL.Scheme == "https" })
 }

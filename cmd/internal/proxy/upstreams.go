@@ -99,7 +99,7 @@ func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	members := make([]*member, len(up.Targets))
 	for i, t := range up.Targets { // also for a pool that there is: the set holds its connections
-		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.Name)}
+		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.String())}
 	}
 	key := poolOf(up)
 	if s.pools[key] == nil {
@@ -150,8 +150,8 @@ type Server struct {
 func (s *Set) Servers() (all []Server) {
 	for _, p := range s.pools {
 		for _, m := range p.Value.members {
-			shown := Server{Name: m.Name, Up: m.isUp(), InFlight: m.inFlight.Load()}
-			i := slices.IndexFunc(all, func(u Server) bool { return u.Name == m.Name })
+			shown := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load()}
+			i := slices.IndexFunc(all, func(u Server) bool { return u.Name == m.Target.String() })
 			if i < 0 {
 				all = append(all, shown)
 				continue

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/engine"
 )
 
@@ -62,8 +63,8 @@ func TestAFullFile(t *testing.T) {
 	route := f.Routes[0].Upstream
 	assert.Equal(t, "http://127.0.0.1:3001/base", route.String())
 	route.Targets = nil
-	assert.Equal(t, Upstream{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true,
-		H2C: true}, route)
+	assert.Equal(t, Upstream{Servers: proxy.Servers{ConnectTimeout: 10 * time.Second, ResponseTimeout: 5 * time.Second, KeepHost: true,
+		H2C: true}}, route)
 	assert.Equal(t, []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24"),
 	}, f.TrustedProxies)

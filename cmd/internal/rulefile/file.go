@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"net/url"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
@@ -98,28 +98,8 @@ func (d *Decide) Listener() Listener {
 
 // An Upstream is one server to pass requests to, or several of which each request has one.
 type Upstream struct {
-	Targets         []Target // at least one, no two the same
-	ConnectTimeout  time.Duration
-	ResponseTimeout time.Duration // until the header of the answer; 0 for none
-	KeepHost        bool          // pass the client's Host on instead of the URL's
-	H2C             bool          // HTTP/2 without TLS
-	IgnoreAbort     bool          // a request goes on until the header of the answer, its client gone or not
-	PassHeaders     []string      // canonical names of fields that are passed on although they mislead servers
-	Health          *Health       // nil for no checks
-}
-
-// A Target is a server of an upstream.
-type Target struct {
-	URL    *url.URL // with a path to be put before the request's
-	Socket string   // the path of a Unix socket to connect to; "" for none
-}
-
-// String returns the target as it is written in a file, without a password.
-func (t Target) String() string {
-	if t.Socket != "" {
-		return "unix:" + t.Socket
-	}
-	return t.URL.Redacted()
+	proxy.Servers
+	PassHeaders []string // canonical names of fields that are passed on although they mislead servers
 }
 
 // String returns the targets of an upstream.
@@ -129,14 +109,6 @@ func (u *Upstream) String() string {
 		names[i] = t.String()
 	}
 	return oneOf(names)
-}
-
-// Health says how the servers of an upstream are checked.
-type Health struct {
-	Path          string // with a query perhaps
-	Interval      time.Duration
-	Timeout       time.Duration
-	Passes, Fails int // in a row, that bring a server back and take it out
 }
 
 // A Route sends the requests that match to an upstream of their own.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
@@ -12,7 +13,7 @@ func Reference() map[string]string {
 	return map[string]string{
 		"file": table(new(File).section()), "listen": table(new(Listener).section()), "admin": table(new(Admin).section()),
 		"tls": table(new(TLS).section()), "decide": table(new(Decide).section()), "redis": table(new(Redis).section()),
-		"upstream": table(new(Upstream).section()), "health": table(new(Health).section()), "route": table(new(Route).section()),
+		"upstream": table(new(Upstream).section()), "health": table(healthSection(new(proxy.Health))), "route": table(new(Route).section()),
 		"client_ip": table(new(ClientIP).section()), "response": table(new(Response).section()), "cors": table(new(CORS).section()),
 		"server": table(new(Server).section()), "log": table(new(Log).section()), "store": table(new(Store).section()),
 		"rule": table(new(ruleText).section()), "match": table(ruleMatch(new(reading.Match))), "path": table(pathText(new(reading.Path))),

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/weir-go/weir/cmd/internal/proxy"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/internal/unixsocket"
 )
@@ -28,7 +29,7 @@ func (u *Upstream) section() section {
 			at("ignore_client_abort", yes, &u.IgnoreAbort, "",
 				"a request whose client hangs up goes on until the server answers, and keeps its place in a `concurrency`: for servers "+
 					"that [do not notice](operations.md#requests-at-a-time)"),
-			at("health", optional(mapping((*Health).section)), &u.Health, "",
+			at("health", optional(mapping(healthSection)), &u.Health, "",
 				"a path, such as `/healthz`, or a mapping: each server is asked for it, and is down while it does not answer 200 to 399"),
 			at("pass_headers", list(passedHeader, notTwice), &u.PassHeaders, "",
 				"names of fields that are passed on as the client sent them, although they [mislead "+
@@ -60,15 +61,15 @@ func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 
 // target is the base URL of a server, or unix:/path.
 var target = one(pattern("http://host:port, https://host or unix:/path", "^([Hh][Tt][Tt][Pp][Ss]?://.+|unix:/.+)$"),
-	func(d *decoder, n *yaml.Node, what, s string) Target {
+	func(d *decoder, n *yaml.Node, what, s string) proxy.Target {
 		if path, isSocket := unixsocket.Path(s); isSocket {
 			d.socketPath(n, what, path)
-			return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}
+			return proxy.Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}
 		}
-		return Target{URL: d.url(n, what, s)}
+		return proxy.Target{URL: d.url(n, what, s)}
 	})
 
-func (h *Health) section() section {
+func healthSection(h *proxy.Health) section {
 	path := one(pattern("", "^/"), func(d *decoder, n *yaml.Node, what, s string) string {
 		if u, err := url.ParseRequestURI(s); err != nil || s[0] != '/' || u.Fragment != "" {
 			d.Fail(n, "%s: %s: want the path of a page that says whether the server is well, such as /healthz", what, yamlfile.Quote(s))

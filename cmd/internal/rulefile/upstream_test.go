@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/proxy"
 )
 
 func TestSeveralServers(t *testing.T) {
@@ -19,7 +21,7 @@ func TestSeveralServers(t *testing.T) {
 	assert.Equal(t, "http://127.0.0.1:3000/app or unix:/run/app.sock", u.String())
 	assert.Equal(t, "/run/app.sock", u.Targets[1].Socket)
 	assert.Equal(t, "http://localhost", u.Targets[1].URL.String())
-	assert.Equal(t, &Health{"/healthz?full=1", 5 * time.Second, time.Second, 1, 2}, u.Health)
+	assert.Equal(t, &proxy.Health{Path: "/healthz?full=1", Interval: 5 * time.Second, Timeout: time.Second, Passes: 1, Fails: 2}, u.Health)
 	assert.Empty(t, f.Warnings())
 
 	f, err = Parse("weir.yaml", []byte("upstream: [unix:/a, \"http://b\"]"+rule))
@@ -27,7 +29,7 @@ func TestSeveralServers(t *testing.T) {
 	assert.Equal(t, "unix:/a or http://b", f.Upstream.String())
 	f, err = Parse("weir.yaml", []byte("upstream: {url: unix:/a, health: /well}"+rule))
 	require.NoError(t, err)
-	assert.Equal(t, &Health{"/well", 10 * time.Second, 2 * time.Second, 2, 3}, f.Upstream.Health)
+	assert.Equal(t, &proxy.Health{Path: "/well", Interval: 10 * time.Second, Timeout: 2 * time.Second, Passes: 2, Fails: 3}, f.Upstream.Health)
 
 	for _, row := range []string{"`interval` | between checks | `10s`", "`timeout` | of a check | `2s`",
 		"`passes` | in a row that bring a server back | `2`", "`fails` | in a row that take it out | `3`"} {

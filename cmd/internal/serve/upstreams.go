@@ -12,13 +12,8 @@ import (
 
 // upstream returns what a proxy needs of an upstream of the file.
 func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
-	targets := make([]proxy.Target, len(u.Targets))
-	for i, t := range u.Targets {
-		targets[i] = proxy.Target{Name: t.String(), URL: t.URL, Socket: t.Socket}
-	}
 	return &proxy.Upstream{
-		Targets: targets, ConnectTimeout: u.ConnectTimeout, ResponseTimeout: u.ResponseTimeout,
-		KeepHost: u.KeepHost, H2C: u.H2C, IgnoreAbort: u.IgnoreAbort, Health: (*proxy.Health)(u.Health),
+		Servers: u.Servers,
 		Forwarding: proxy.Forwarding{
 			Trusted: g.file.TrustedProxies, Header: g.file.ClientIP.Header, Client: g.ip.Addr, Pass: u.PassHeaders,
 		},
