@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-go/weir/httplimit/reading"
 	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // A Middleware checks requests against limits. Make one with [New]. All its methods are safe for concurrent use.
@@ -142,8 +143,8 @@ func ObserveWith(metrics limits.Metrics) Option {
 // safe for concurrent use; nil means that of math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
-		if most < time.Second || most > time.Hour || most%time.Second != 0 {
-			return fmt.Errorf("httplimit: RetryJitter(%v): want whole seconds, 1s to 1h", most)
+		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {
+			return fmt.Errorf("httplimit: RetryJitter(%v): want whole seconds, 1s to %v", most, spec.MaxJitter)
 		}
 		m.options.Jitter, m.options.Random = most, random
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/pause"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // A Set is limits that requests are checked against together. Make one with [New]. All its methods are safe for
@@ -48,10 +49,7 @@ type Options[R any] struct {
 	Pause func(context.Context, time.Duration) error
 }
 
-const (
-	defaultWaiting = 1000
-	maxJitter      = time.Hour
-)
+const defaultWaiting = 1000
 
 // New returns a set of the limits. A request is checked against those that match it, all or nothing: if one refuses,
 // the others keep their tokens. The error of a bad limit or option names it and the reason.
@@ -63,8 +61,8 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	switch {
 	case o.MaxWaiting < 0:
 		return nil, fmt.Errorf("limits: New: MaxWaiting is %d: want 1 or more, or 0 for %d", o.MaxWaiting, defaultWaiting)
-	case o.Jitter < 0 || o.Jitter > maxJitter:
-		return nil, fmt.Errorf("limits: New: Jitter is %v: want 0 to %v", o.Jitter, maxJitter)
+	case o.Jitter < 0 || o.Jitter > spec.MaxJitter:
+		return nil, fmt.Errorf("limits: New: Jitter is %v: want 0 to %v", o.Jitter, spec.MaxJitter)
 	}
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = defaultWaiting

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // Limits are limits that calls are checked against together. Make them with [New]. All their methods are safe for
@@ -152,8 +153,8 @@ func ObserveWith(metrics limits.Metrics) Option {
 // nil means that of math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
-		if most <= 0 || most > time.Hour {
-			return fmt.Errorf("rpclimit: RetryJitter(%v): want more than 0 and up to 1h", most)
+		if most <= 0 || most > spec.MaxJitter {
+			return fmt.Errorf("rpclimit: RetryJitter(%v): want more than 0 and up to %v", most, spec.MaxJitter)
 		}
 		l.options.Jitter, l.options.Random = most, random
 		return nil

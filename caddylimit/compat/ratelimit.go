@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 
 	"github.com/weir-go/weir/caddylimit/internal/key"
 	"github.com/weir-go/weir/caddylimit/internal/match"
@@ -45,7 +46,7 @@ type part struct {
 	notes, warnings []string
 }
 
-func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spec zone.Spec) (*part, error) {
+func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zoned zone.Spec) (*part, error) {
 	p := &part{}
 	var err error
 	if p.match, err = match.Load(ctx, l, "MatcherSets"); err != nil {
@@ -54,25 +55,25 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, spe
 	if p.key, p.warnings, err = key.New([]string{l.Key}, l.IPv4Prefix, l.IPv6Prefix); err != nil {
 		return nil, err
 	}
-	if spec.Policy, err = l.policy(); err != nil {
+	if zoned.Policy, err = l.policy(); err != nil {
 		return nil, err
 	}
-	if spec.Policy == engine.Blocked() {
-		spec = spec.InProcess() // there is nothing to keep in a store
+	if zoned.Policy == engine.Blocked() {
+		zoned = zoned.InProcess() // there is nothing to keep in a store
 	}
-	if spec.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
+	if zoned.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
 		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
 			"short windows: they are counted by a sliding window counter, which is some percent off at worst", l.MaxEvents, time.Duration(l.Window)))
 	}
-	spec.MaxKeys = l.MaxKeys
-	if keys, err := spec.Keys(); err != nil {
+	zoned.MaxKeys = l.MaxKeys
+	if keys, err := zoned.Keys(); err != nil {
 		return nil, err
-	} else if spec.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
+	} else if zoned.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
 		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs take %d MiB: max_keys sets another number",
 			keys, zone.TableBytes>>20))
 	}
 	p.permissiveness = float64(l.MaxEvents) / float64(l.Window)
-	p.use, err = app.Use(module, name, spec)
+	p.use, err = app.Use(module, name, zoned)
 	return p, err
 }
 
@@ -82,20 +83,20 @@ const mostEvents = 1<<24 - 1
 // policy returns the exact one where there is one.
 func (l *RateLimit) policy() (engine.Policy, error) {
 	window := time.Duration(l.Window)
-	const longest = 365 * 24 * time.Hour
-	if window < time.Microsecond || window > longest {
-		return engine.Policy{}, fmt.Errorf("window %v: want 1µs to %v", window, longest)
+	if window < spec.MinWindow || window > spec.MaxWindow {
+		return engine.Policy{}, fmt.Errorf("window %v: want %v to %v", window, spec.MinWindow, spec.MaxWindow)
 	}
-	switch {
-	case l.MaxEvents < 0 || l.MaxEvents > mostEvents:
+	if l.MaxEvents < 0 || l.MaxEvents > mostEvents {
 		return engine.Policy{}, fmt.Errorf("max_events %d: want 0 to %d", l.MaxEvents, mostEvents)
-	case l.MaxEvents == 0:
-		return engine.Blocked(), nil
 	}
-	exact := engine.SlidingLog(uint64(l.MaxEvents), window)
-	if exact.Check() == nil {
-		return exact, nil
+	limit := spec.Limit{Algorithm: engine.AlgorithmSlidingLog}
+	if limit.Rate = spec.Of(engine.Per(float64(l.MaxEvents), window)); l.MaxEvents == 0 {
+		limit.Rate = spec.Blocked
 	}
-	estimate := engine.SlidingWindow(uint64(l.MaxEvents), window)
-	return estimate, estimate.Check()
+	exact, err := limit.Policy()
+	if err != nil {
+		limit.Algorithm = engine.AlgorithmSlidingWindow
+		return limit.Policy()
+	}
+	return exact, nil
 }

@@ -1,7 +1,8 @@
 // Package spec is a limit as people write it: its numbers, their units and defaults, and the policy of package engine
 // that they come to. It is the only place that knows which numbers fit together. Flags, rule files, Caddyfiles, the
 // configuration of Envoy's service and commands of Redis read their own syntax into a [Limit]; what is wrong with the
-// numbers they learn from [Limit.Policies], as [Errors], each with the key that it is about.
+// numbers they learn from [Limit.Policies], as [Errors], each with the key that it is about. Two of them have limits
+// with each request, and use [PolicyOf]: the engine checks those numbers when it makes a quota of them.
 package spec
 
 import (
@@ -22,9 +23,14 @@ const (
 	// MinWait and MaxWait bound how long a request may wait for tokens: a client holds a connection meanwhile.
 	MinWait = time.Millisecond
 	MaxWait = time.Minute
+	// MinWindow and MaxWindow bound windows. MaxWindow is also the longest time in which a bucket may fill.
+	MinWindow = time.Microsecond
+	MaxWindow = 365 * 24 * time.Hour
+	// MaxJitter is the most that is added to the time after which a refused client may come back.
+	MaxJitter = time.Hour
 	// InFlight is for how long a request in flight is certainly counted. A server knows when each of its requests is
 	// over, so none is to be forgotten before.
-	InFlight = 365 * 24 * time.Hour
+	InFlight = MaxWindow
 	// IPv6Prefix is how many bits of an IPv6 address make a client where nothing else is said: a customer has the
 	// addresses that share them, at the least.
 	IPv6Prefix = 64
@@ -179,10 +185,16 @@ func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 		es.add(tier, "aligned", "aligned: a %s has no windows of the clock: leave it out, or use the algorithm %s", name,
 			Name(engine.AlgorithmFixedWindow))
 	}
-	return policyOf(l.Algorithm, n, l.Aligned)
+	return PolicyOf(l.Algorithm, n, l.Aligned)
 }
 
-func policyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
+// PolicyOf returns the policy of numbers that [Limit.Policies] has accepted, or that the caller has
+// [engine.Policy.Check] or [engine.Limiter.Quota] check: it does not. It is the zero Policy for an algorithm that has
+// no rate. It does not allocate.
+func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
+	if n.Rate.IsFixed() {
+		return n.Rate.policy()
+	}
 	tokens, period := uint64(n.Rate.Tokens()), n.Rate.Period()
 	burst := uint64(max(1, math.Ceil(n.Rate.Tokens())))
 	if n.Burst != nil {

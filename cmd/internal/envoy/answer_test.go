@@ -193,13 +193,8 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, "OK: ok 3 40s", told(ask1(t, s, "d: five=a")))
 	assert.Equal(t, "OK: ok 2 10s", told(ask1(t, s, "d: bucket=a")))
 
-	err := s.SetConfig(compile(t, `
-domain: d
-descriptors:
-  - key: wrong
-    rate_limit: {unit: second, requests_per_unit: 4000000000, algorithm: sliding-log}
-`))
-	assert.ErrorContains(t, err, "d.wrong: ")
+	err := s.SetConfig(compile(t, bucketsFrom(1, 65)))
+	assert.ErrorContains(t, err, "d.k64: a window of 1s would need one table more than 64")
 	assert.Equal(t, "OK: ok 2 40s", told(ask1(t, s, "d: five=a")))
 	assert.EqualValues(t, 2, s.stats.ConfigLoadSuccess.Load())
 	assert.EqualValues(t, 1, s.stats.ConfigLoadError.Load())

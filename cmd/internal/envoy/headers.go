@@ -50,7 +50,7 @@ func allHeaders(asks []ask) []*corev3.HeaderValue {
 // comesBackIn is the time in which a limit that is used up is whole again.
 func (a *ask) comesBackIn() time.Duration {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket && a.limit.Requests > 0 {
-		return engine.TokenBucket(engine.Per(float64(a.limit.Requests), a.limit.Window), a.limit.Burst).Window()
+		return a.limit.Policy().Window()
 	}
 	return a.limit.Window
 }

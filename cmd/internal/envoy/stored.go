@@ -76,24 +76,11 @@ func (t storeTable) close() error {
 }
 
 // under returns what decides under a limit, and that, where the table counts beyond limits.
-func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy, error) {
-	limiter := t.limiter
+func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
-		limiter = t.shares
+		return t.shares, l.Policy()
 	}
-	policy, err := limitPolicy(l)
-	return limiter, policy, err
-}
-
-// limitPolicy is a limit as the engine has it.
-func limitPolicy(l config.Limit) (engine.Policy, error) {
-	switch {
-	case l.Algorithm != engine.AlgorithmFixedWindow:
-		return policyOf(l)
-	case l.Requests == 0:
-		return engine.Blocked(), nil
-	}
-	return engine.FixedWindow(uint64(l.Requests), l.Window).Aligned(), nil
+	return t.limiter, l.Policy()
 }
 
 // inStore has every decision ask the store: counts that are compared with a limit here must be those of all replicas.
@@ -172,10 +159,7 @@ func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) er
 
 // byShare decides by the replica's share of the limit.
 func (a *ask) byShare(ctx context.Context, t storeTable, n uint64, cause error) (d engine.Decision, err error) {
-	limiter, policy, err := t.under(a.limit)
-	if err != nil {
-		return d, err
-	}
+	limiter, policy := t.under(a.limit)
 	quota, err := limiter.Quota(policy)
 	if err != nil {
 		return d, err

@@ -103,10 +103,7 @@ func (t localTable) reset(_ context.Context, c counter) error {
 
 // quota is a limit of fixed windows as a value that a key of the table carries.
 func (t localTable) quota(l config.Limit) (engine.Quota, error) {
-	if l.Requests == 0 {
-		return t.limiter.Quota(engine.Blocked())
-	}
-	return t.limiter.Quota(engine.FixedWindow(uint64(l.Requests), l.Window).Aligned())
+	return t.limiter.Quota(l.Policy())
 }
 
 func (t localTable) stats() engine.Stats { return t.limiter.Stats() }
@@ -120,7 +117,7 @@ func (t localTable) close() error {
 // window one window more.
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket {
-		return 11 * min(engine.TokenBucket(engine.Per(float64(l.Requests), l.Window), l.Burst).Window(), math.MaxInt64/11)
+		return 11 * min(l.Policy().Window(), math.MaxInt64/11)
 	}
 	return 11 * l.Window
 }
@@ -216,11 +213,7 @@ func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) 
 	if len(t.byKind) >= most {
 		return nil, tooMany(k)
 	}
-	policy, err := policyOf(k)
-	if err != nil {
-		return nil, err
-	}
-	made, err := t.open(k, policy)
+	made, err := t.open(k, policyOf(k))
 	if err != nil {
 		return nil, err
 	}
@@ -244,21 +237,11 @@ func tooMany(k config.Limit) error {
 }
 
 // policyOf is the policy of the table for limits of a kind.
-func policyOf(l config.Limit) (engine.Policy, error) {
-	requests := uint64(l.Requests)
-	switch l.Algorithm {
-	case engine.AlgorithmFixedWindow:
-		return engine.FixedWindow(mostHits, l.Window).Aligned(), nil
-	case engine.AlgorithmSlidingWindow:
-		return engine.SlidingWindow(requests, l.Window), nil
-	case engine.AlgorithmSlidingLog:
-		return engine.SlidingLog(requests, l.Window), nil
-	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(engine.Per(float64(requests), l.Window), l.Burst), nil
-	case engine.AlgorithmBatchRefill:
-		return engine.BatchRefill(requests, l.Window, requests), nil
+func policyOf(kind config.Limit) engine.Policy {
+	if kind.Algorithm == engine.AlgorithmFixedWindow {
+		return engine.FixedWindow(mostHits, kind.Window).Aligned()
 	}
-	return engine.Policy{}, fmt.Errorf("algorithm %v is not known here", l.Algorithm)
+	return kind.Policy()
 }
 
 // follow returns the table of a rule, and what of it outlives the configuration: the table that the rule shares with

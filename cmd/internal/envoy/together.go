@@ -239,10 +239,7 @@ func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
 func partsOf(group []*ask) ([]limits.Ask, error) {
 	parts := make([]limits.Ask, len(group))
 	for i, a := range group {
-		limiter, policy, err := a.table.(storeTable).under(a.limit)
-		if err != nil {
-			return parts, err
-		}
+		limiter, policy := a.table.(storeTable).under(a.limit)
 		source, err := limiter.Source().Quota(policy)
 		if err != nil {
 			return parts, err

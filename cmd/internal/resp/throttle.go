@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // The ranges of what a command may say. What lies in them may still be refused by the limiter, which knows the longest
 // time in which a bucket may fill.
 const (
-	maxBurst  = 1<<32 - 1 // the limit is one more
+	maxBurst  = spec.MaxBurst - 1 // the limit is one more
 	maxCount  = 1e15
-	maxPeriod = 365 * 24 * 60 * 60 // seconds
+	maxPeriod = uint64(spec.MaxWindow / time.Second)
 	maxTokens = math.MaxInt64
 	minPeriod = time.Second // of GCRA
 )
@@ -44,7 +45,8 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 
 // bucket is the limit of count tokens in a period and so many more at once.
 func bucket(count uint64, period time.Duration, burst uint64) engine.Policy {
-	return engine.TokenBucket(engine.Per(float64(count), period), burst+1)
+	full := burst + 1
+	return spec.PolicyOf(engine.AlgorithmTokenBucket, spec.Numbers{Rate: spec.Of(engine.Per(float64(count), period)), Burst: &full}, false)
 }
 
 // gcra answers GCRA key max_burst tokens_per_period period [TOKENS n]. An older form has NUM_REQUESTS for TOKENS.
@@ -58,7 +60,7 @@ func gcra(_ *conn, b *batch, args [][]byte) {
 		return
 	}
 	period, ok := seconds(args[4])
-	if !ok || period < minPeriod || period > maxPeriod*time.Second {
+	if !ok || period < minPeriod || period > spec.MaxWindow {
 		b.fail(fmt.Sprintf("ERR period '%s' is not a number or out of range: want 1.0 to %d seconds", clip(args[4]), maxPeriod))
 		return
 	}

@@ -35,7 +35,7 @@ func (b *batch) limits(args [][]byte) (p engine.Policy, cost uint64, ok bool) {
 			}
 			numbers.Rate = spec.Of(rate)
 		case 1:
-			burst, ok := b.ranged("BURST", args[i+1], 1, maxBurst+1)
+			burst, ok := b.ranged("BURST", args[i+1], 1, spec.MaxBurst)
 			if !ok {
 				return p, 0, false
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/resp"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // Redis is where clients of Redis ask. Their limits come with their commands.
@@ -83,7 +84,7 @@ func (r *Redis) section() section {
 					"from one to another. It is read again when it changes").unless("none: no client needs one").within("1 to 16 passwords, 64KiB"),
 			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of a variable of the environment with the same").
 				within("not with `password_file`"),
-			at("longest", duration(time.Second, 365*24*time.Hour), &r.Longest, "624h",
+			at("longest", duration(time.Second, spec.MaxWindow), &r.Longest, "624h",
 				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up to "+
 					"`624h` times are exact to the nanosecond"),
 			maxKeysEntry(&r.MaxKeys),

@@ -3,6 +3,7 @@ package rulefile
 import (
 	"time"
 
+	"github.com/weir-go/weir/limits/spec"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -152,7 +153,7 @@ func (r *Response) section() section {
 	s := r.Refusal.section()
 	s.entries = append([]entry{
 		at("body", words(BodyProblem, BodyJSON), &r.Body, string(BodyProblem), "`problem` (application/problem+json, RFC 9457) or `json`"),
-		at("retry_jitter", seconds(time.Hour, ", because Retry-After is"), &r.RetryJitter, "0s",
+		at("retry_jitter", seconds(spec.MaxJitter, ", because Retry-After is"), &r.RetryJitter, "0s",
 			"up to so much is added to Retry-After, by chance"),
 	}, s.entries...)
 	return s

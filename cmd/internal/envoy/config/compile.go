@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // maxDepth bounds how deep descriptors nest.
@@ -319,7 +320,7 @@ func (c *compiler) limit(l *RateLimit) Limit {
 	case l.Period > 0 && l.Unit != "":
 		c.fail(l.unitAt, "unit '%s' beside a period of %s: leave one of them out", l.Unit, l.Period)
 	case l.Period > 0:
-		if limit.Window = l.Period; l.Period > Longest {
+		if limit.Window = l.Period; l.Period > spec.MaxWindow {
 			c.fail(l.at, "a period of %s is longer than 365 days, the longest window", l.Period)
 		}
 	case !known:
@@ -335,13 +336,23 @@ func (c *compiler) limit(l *RateLimit) Limit {
 	if l.Algorithm != engine.NoAlgorithm {
 		limit.Algorithm = l.Algorithm
 	}
-	if limit.Algorithm == engine.AlgorithmTokenBucket {
-		limit.Burst = l.Burst
-		if limit.Burst == 0 {
-			limit.Burst = uint64(l.RequestsPerUnit)
-		}
-	} else if l.Burst != 0 {
-		c.fail(l.at, "burst: a %s has none; leave it out, or set algorithm: token-bucket", limit.Algorithm)
+	if limit.Burst = l.Burst; limit.Burst == 0 && spec.HasBurst(limit.Algorithm) {
+		limit.Burst = uint64(l.RequestsPerUnit)
+	}
+	if limit.Window > 0 && limit.Window <= spec.MaxWindow {
+		c.numbers(l.at, limit)
 	}
 	return limit
+}
+
+// numbers reports what does not fit together.
+func (c *compiler) numbers(at place, limit Limit) {
+	written := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
+	if limit.Burst != 0 {
+		written.Burst = &limit.Burst
+	}
+	_, err := written.Policy()
+	for _, e := range spec.ErrorsOf(err) {
+		c.fail(at, "%s", e)
+	}
 }

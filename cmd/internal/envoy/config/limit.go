@@ -9,6 +9,7 @@ import (
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // A Unit is the length of a window as the service's messages name it.
@@ -35,9 +36,6 @@ var lengths = [...]time.Duration{
 // Units is how many units there are.
 const Units = len(lengths) - 1
 
-// Longest is the longest window, which is the engine's: a year.
-const Longest = 365 * day
-
 // A Limit is what a rule or a request allows. It is a value, and two equal ones are the same limit.
 type Limit struct {
 	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule says another
@@ -60,10 +58,30 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false
 	}
-	if int64(multiplier) > int64(Longest/lengths[unit]) {
+	if int64(multiplier) > int64(spec.MaxWindow/lengths[unit]) {
 		return 0, false
 	}
 	return lengths[unit] * time.Duration(multiplier), true
+}
+
+// Policy returns the policy of the limit. Fixed windows begin with the clock, as in the reference. It does not
+// allocate.
+func (l Limit) Policy() engine.Policy {
+	n := spec.Numbers{Rate: l.rate()}
+	if l.Burst != 0 {
+		n.Burst = &l.Burst
+	}
+	return spec.PolicyOf(l.Algorithm, n, l.Algorithm == engine.AlgorithmFixedWindow)
+}
+
+func (l Limit) rate() spec.Rate {
+	switch {
+	case l.Unlimited:
+		return spec.Unlimited
+	case l.Requests == 0:
+		return spec.Blocked
+	}
+	return spec.Of(engine.Per(float64(l.Requests), l.Window))
 }
 
 // IsUnit reports whether a window is as long as a unit: a request's own limit may have it.

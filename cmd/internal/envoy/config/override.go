@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // multiplierField is the number of unit_multiplier, a google.protobuf.UInt32Value, in the limit of a descriptor, and
@@ -34,7 +35,7 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 	length, ok := window(unit, multiplier)
 	if !ok {
 		return Limit{}, fmt.Errorf("unit_multiplier %d of a %s: want 1 to %d, which is 365 days", multiplier,
-			strings.ToLower(unit.String()), Longest/lengths[unit])
+			strings.ToLower(unit.String()), spec.MaxWindow/lengths[unit])
 	}
 	return Limit{
 		Algorithm: engine.AlgorithmFixedWindow, Requests: from.GetRequestsPerUnit(), Window: length, Unit: unit,
