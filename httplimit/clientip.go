@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit/reading"
 )
 
 // A ClientIP finds the address of the client of a request, and its key. Make one with
@@ -152,8 +153,16 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	if !c.trusts(peer) {
 		return peer
 	}
-	return c.behind(peer, r.Header[c.header])
+	lines := r.Header[c.header]
+	if len(lines) == 1 && len(lines[0]) <= shortList {
+		return c.behind(peer, lines)
+	}
+	return reading.ClientAddr(r, c, func() netip.Addr { return c.behind(peer, lines) })
 }
+
+// shortList is how many bytes of a proxies' header are read again for each limit, as that is quicker than to look for
+// what was read before.
+const shortList = 64
 
 // peerOf returns the address of the connection. That of a Unix socket is the name that the client has given to its end,
 // which may read as an address.

@@ -1,6 +1,8 @@
 package httplimit_test
 
 import (
+	"context"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/httplimit/reading"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
 	"github.com/weir-go/weir/limits"
@@ -336,4 +339,21 @@ func TestAddrOf(t *testing.T) {
 	assert.Equal(t, netip.Addr{}, ip.AddrOf(netip.Addr{}, never))
 	assert.Equal(t, "2001:db8::/64", ip.PrefixOf(netip.MustParseAddr("2001:db8::1")).String())
 	assert.Equal(t, netip.Prefix{}, ip.PrefixOf(netip.Addr{}))
+}
+
+// Behind a proxy whose list is long, all limits have the address that one limit alone finds.
+func TestClientIPOfALongListIsFoundOnce(t *testing.T) {
+	c := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "192.0.2.0/24"))
+	for _, list := range [][]string{
+		{strings.Repeat("10.0.0.1, ", 1000) + "10.0.0.2"}, {"198.51.100.7, " + strings.Repeat("10.0.0.1, ", 1000) + "10.0.0.2"},
+		{"198.51.100.7", strings.Repeat("10.0.0.1, ", 100) + "10.0.0.2"}, {strings.Repeat(" ", 1000)}, {"x," + strings.Repeat("10.0.0.1,", 99)},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr, r.Header["X-Forwarded-For"] = "192.0.2.1:80", list
+		want := c.Addr(r)
+		kept := r.WithContext(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))
+		assert.Equal(t, want, c.Addr(kept), "%.20q", list)
+		r.Header["X-Forwarded-For"] = nil
+		assert.Equal(t, want, c.Addr(kept), "%.20q: not read again", list)
+	}
 }

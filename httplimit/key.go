@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit/reading"
 	"github.com/weir-go/weir/internal/spelling"
 	"github.com/weir-go/weir/limits"
 )
@@ -83,10 +84,8 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 // "post" for POST. All requests that name another method in a field of the header that some servers take for the
 // method, such as X-HTTP-Method-Override, have one key together.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
-	for _, method := range spelling.MethodOverrides(r.Header) {
-		if !strings.EqualFold(method, r.Method) {
-			return ambiguous(h)
-		}
+	if reading.IsOverridden(r) {
+		return ambiguous(h)
 	}
 	switch method := strings.ToUpper(r.Method); method { // no allocation for capitals
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,

@@ -67,9 +67,13 @@ func needless(segment string) string {
 // overlong returns where a character begins that takes more bytes than it needs: %c0%ae is a dot to servers with a
 // careless decoder of UTF-8; -1 if there is none.
 func overlong(s string) int {
-	for i := 0; i+1 < len(s); i++ {
-		if first, second := s[i], s[i+1]; second&0xc0 == 0x80 && (first == 0xc0 || first == 0xc1 ||
-			first == 0xe0 && second < 0xa0 || first == 0xf0 && second < 0x90) {
+	for i := range len(s) - 1 {
+		first := s[i]
+		if first < 0xc0 { // most are, and the rest of the loop takes longer
+			continue
+		}
+		if second := s[i+1]; second&0xc0 == 0x80 && (first <= 0xc1 || first == 0xe0 && second < 0xa0 ||
+			first == 0xf0 && second < 0x90) {
 			return i
 		}
 	}

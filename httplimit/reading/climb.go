@@ -11,25 +11,24 @@ import (
 // segments before them, by any reading of it. Behind a proxy that puts a base path in front, such a path leaves the
 // base. A path whose readings are too many to be tried climbs. It does not allocate for paths without "..".
 func Climbs(u *url.URL) bool {
-	if !mayHaveDots(u.Path) && !mayHaveDots(spelling.Unescape(u.Path)) {
+	once, twice := u.Path, spelling.Unescape(u.Path)
+	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0
+	if !hasOverlong && !strings.Contains(once, "..") && !strings.Contains(twice, "..") {
 		return false
 	}
 	if climbs(u) {
 		return true
 	}
-	once := overlongs.Replace(u.Path)
-	twice := overlongs.Replace(spelling.Unescape(u.Path))
-	return once != u.Path && climbs(&url.URL{Path: once}) || climbs(&url.URL{Path: twice})
+	if hasOverlong {
+		once, twice = overlongs.Replace(once), overlongs.Replace(twice)
+		return climbs(&url.URL{Path: once}) || climbs(&url.URL{Path: twice})
+	}
+	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // else its readings are among those above
 }
 
 // overlongs undoes characters that take more bytes than they need, as careless decoders of UTF-8 do.
 var overlongs = strings.NewReplacer("\xc0\xae", ".", "\xe0\x80\xae", ".", "\xc0\xaf", "/", "\xe0\x80\xaf", "/", "\xc1\x9c", `\`,
 	"\xe0\x81\x9c", `\`)
-
-// mayHaveDots reports whether two dots stand next to each other in a path, perhaps after overlongs has changed it.
-func mayHaveDots(path string) bool {
-	return strings.Contains(path, "..") || overlong(path) >= 0
-}
 
 func climbs(u *url.URL) bool {
 	all := readingsOf(u)

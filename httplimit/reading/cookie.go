@@ -43,6 +43,9 @@ func (p *Parsed) readCookies(lines []string) {
 	}
 	p.cookies.read = true
 	for _, line := range lines {
+		p.cookies.room(1 + strings.Count(line, ";"))
+	}
+	for _, line := range lines {
 		p.work += len(line) / 8
 		eachCookie(line, func(of pair) {
 			p.work += 1 + len(of.name)/8

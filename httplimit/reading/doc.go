@@ -39,9 +39,10 @@ the methods that its parameter _method names, too.
 # Cost and bounds
 
 Nothing here locks or keeps state: a Match may be used by any number of goroutines as long as none changes it. The
-three questions do not allocate for plain paths of up to 32 segments. A path that is not short is not read (8 KiB; 16
-KiB, the bytes times the number of readings; 2,048 segments in all of them): it meets every pattern, and its key is that
-of the ambiguous ones. The same is true of more than 2,048 parameters or cookies. [TooLong] names what is not read.
+three questions do not allocate for plain paths of up to 32 segments. A path that is not short is not read (8 KiB; 8
+KiB, too, the bytes times the number of readings; 2,048 segments in all of them): it meets every pattern, and its key is
+that of the ambiguous ones. The same is true of more than 2,048 parameters or cookies. Expressions read 4 KiB of the
+readings of a path. [TooLong] names what is not read.
 
 A program with many rules keeps what was read of a request in a [Parsed] and holds it against an [Index]: then path,
 query and cookies are read once for all rules, and a rule whose patterns begin with another segment costs no more than a

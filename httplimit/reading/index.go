@@ -12,7 +12,8 @@ import (
 type Index struct {
 	matches []*Match
 	first   map[string][]indexed // by the first segment, in the form of [appendFirst]
-	any     []indexed            // patterns that begin with any segment, or with none, and those of text
+	any     []indexed            // patterns that begin with any segment, or with none
+	texts   []indexed            // patterns of text
 	longest int                  // first segment, in bytes
 }
 
@@ -28,7 +29,11 @@ func NewIndex(matches ...*Match) *Index {
 	for i, m := range matches {
 		for j := range m.Paths {
 			p := &m.Paths[j]
-			if len(p.segments) == 0 || p.segments[0] == anySegment {
+			switch {
+			case p.IsText():
+				x.texts = append(x.texts, indexed{i, p})
+				continue
+			case len(p.segments) == 0 || p.segments[0] == anySegment:
 				x.any = append(x.any, indexed{i, p})
 				continue
 			}
@@ -64,6 +69,7 @@ func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
 				p.meetFirst(x, segments)
 			}
 		}
+		p.meetTexts(x, all)
 	}
 	return p.path.met[i/64]>>(i%64)&1 != 0
 }
@@ -86,11 +92,32 @@ func (p *Parsed) meetFirst(x *Index, segments []string) {
 	}
 }
 
+// meetTexts notes the matches with a pattern of text that the readings meet.
+func (p *Parsed) meetTexts(x *Index, all [][]string) {
+	if len(x.texts) == 0 {
+		return
+	}
+	ts := textsOf(all, func(yield func(*Path) bool) {
+		for _, of := range x.texts {
+			if !yield(of.path) {
+				return
+			}
+		}
+	})
+	p.work += len(ts.begins)*(1+ts.longest/8) + ts.size/8
+	for _, of := range x.texts {
+		p.work += 1 + len(ts.begins) + ts.size/8
+		if of.path.meetsText(ts, x.matches[of.match]) {
+			p.path.met[of.match/64] |= uint64(1) << (of.match % 64)
+		}
+	}
+}
+
 func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	for _, of := range all {
 		p.work++
 		if bit := uint64(1) << (of.match % 64); p.path.met[of.match/64]&bit == 0 &&
-			of.path.meets(segments, x.matches[of.match], &p.scanned) {
+			of.path.meets(segments, x.matches[of.match]) {
 			p.path.met[of.match/64] |= bit
 		}
 	}
@@ -122,10 +149,7 @@ func appendFirst(to []byte, segment string) []byte {
 
 // meetsBesidePath is [Match.Meets] without the path.
 func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
-	return m.MatchesHost(r.Host) && m.meetsMethods(r) &&
-		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] },
-			comparison{fold: !m.KeepCase}) &&
-		m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
+	return m.MatchesHost(r.Host) && m.meetsMethods(r) && m.meetsFields(r) && m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
 }
 
 // isExcepted reports whether the request is for certain one that is not meant.

@@ -50,8 +50,8 @@ type AddrFunc func(*http.Request) netip.Addr
 // Matches reports whether a route is for the request, by the reading of its path that net/http has. It does not
 // allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
-	return m.MatchesHost(r.Host) && m.matchesPath(r.URL.Path) && m.meetsMethod(r.Method) &&
-		fieldsMeet(m.Headers, func(name string) []string { return r.Header[name] }, comparison{})
+	return m.MatchesHost(r.Host) && m.matchesPath(r) && m.meetsMethod(r.Method) &&
+		m.matchesFields(r)
 }
 
 // Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as
@@ -66,10 +66,8 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 // values of a field are wanted ones.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
-		fieldsCertain(m.Headers, func(name string) []string { return r.Header[name] },
-			comparison{exact: true}) &&
-		m.isCertainQuery(r) &&
-		m.matchesClient(r, client) && (len(m.Paths) == 0 || m.matchesPath(r.URL.Path) && hasOneReading(r))
+		m.certainFields(r) && m.isCertainQuery(r) &&
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || m.matchesPath(r) && hasOneReading(r))
 }
 
 // hasOneReading reports whether every server reads the path of a request in the same way.
@@ -90,12 +88,16 @@ func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.
 
 // meetsPaths does that with some of the patterns.
 func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
-	if p := parsedOf(r); p != nil {
+	p := parsedOf(r)
+	if p == nil && slices.ContainsFunc(paths, func(of Path) bool { return of.IsText() }) {
+		p = new(Parsed)
+	}
+	if p != nil {
 		all, ok := p.readings(r.URL)
 		return !ok || slices.ContainsFunc(all, func(segments []string) bool {
 			p.work += len(paths)
-			return m.meetsSegments(paths, segments, &p.scanned)
-		})
+			return m.meetsSegments(paths, segments)
+		}) || m.meetsTexts(paths, all)
 	}
 	all := readingsOf(r.URL)
 	if r.URL.Opaque != "" || all.tooLong() {
@@ -103,21 +105,40 @@ func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	}
 	plain := all.plain // then no reading has what endOf looks for
 	var room [32]string
-	scanned := 0
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
-		if m.meetsSegments(paths, segments, &scanned) {
+		if m.meetsSegments(paths, segments) {
 			return true
 		}
-		if end := endOf(segments); !plain && end != nil && m.meetsSegments(paths, end, &scanned) {
+		if end := endOf(segments); !plain && end != nil && m.meetsSegments(paths, end) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Match) meetsSegments(paths []Path, segments []string, scanned *int) bool {
+func (m *Match) meetsSegments(paths []Path, segments []string) bool {
 	for i := range paths {
-		if paths[i].meets(segments, m, scanned) {
+		if p := &paths[i]; !p.IsText() && p.meets(segments, m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
+	patterns := func(yield func(*Path) bool) {
+		for i := range paths {
+			if paths[i].IsText() && !yield(&paths[i]) {
+				return
+			}
+		}
+	}
+	var ts *texts
+	for p := range patterns {
+		if ts == nil {
+			ts = textsOf(all, patterns)
+		}
+		if p.meetsText(ts, m) {
 			return true
 		}
 	}
@@ -138,13 +159,17 @@ func (m *Match) MatchesHost(host string) bool {
 	})
 }
 
-func (m *Match) matchesPath(path string) bool {
+func (m *Match) matchesPath(r *http.Request) bool {
+	if len(m.Paths) == 0 {
+		return true
+	}
+	clean := parsedOf(r).cleanPath(r.URL.Path)
 	for i := range m.Paths {
-		if m.Paths[i].Matches(path) {
+		if m.Paths[i].matchesClean(r.URL.Path, clean) {
 			return true
 		}
 	}
-	return len(m.Paths) == 0
+	return false
 }
 
 // matchesMethod takes methods as they are written.
@@ -179,11 +204,15 @@ func (p *Parsed) overrides(r *http.Request) map[string]bool {
 		p.work += len(all)
 		p.methods = make(map[string]bool, min(len(all), 8))
 		for _, method := range all {
+			method = method[:min(len(method), longestMethod)]
 			p.methods[strings.Map(leastFold, method)] = true
 		}
 	}
 	return p.methods
 }
+
+// longestMethod is how many bytes of a method are compared. Longer ones have no name.
+const longestMethod = 256
 
 // leastFold returns the least of the characters that [strings.EqualFold] takes for one: of letters of ASCII the
 // capital.
@@ -205,7 +234,7 @@ func isOverridden(r *http.Request) bool {
 
 // overrides returns the other methods for which a server may take a request.
 func overrides(r *http.Request) []string {
-	all := spelling.MethodOverrides(r.Header)
+	all := fieldMethods(r)
 	if r.URL.RawQuery != "" && strings.EqualFold(r.Method, http.MethodPost) {
 		for _, of := range queryValues(r, "_method") {
 			all = append(all, spelling.UntilZero(of.value))
@@ -232,52 +261,4 @@ func (m *Match) matchesClient(r *http.Request, client AddrFunc) bool {
 // UsesClient reports whether the client's address is looked at, by the match itself or by one in Not.
 func (m *Match) UsesClient() bool {
 	return len(m.Clients) > 0 || slices.ContainsFunc(m.Not, func(n Match) bool { return n.UsesClient() })
-}
-
-// fieldsMeet reports whether each of the fields has a wanted value among those that there are.
-func fieldsMeet(fields []Field, of func(name string) []string, by comparison) bool {
-	for i := range fields {
-		want := &fields[i]
-		got := of(want.Name)
-		if len(got) == 0 || len(want.Values) > 0 && !slices.ContainsFunc(got, func(value string) bool {
-			return by.has(want, value)
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// fieldsCertain reports whether each of the fields is there and has wanted values only.
-func fieldsCertain(fields []Field, of func(name string) []string, by comparison) bool {
-	for i := range fields {
-		want := &fields[i]
-		got := of(want.Name)
-		if len(got) == 0 || len(want.Values) > 0 && slices.ContainsFunc(got, func(value string) bool {
-			return !by.has(want, value)
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// A comparison says how a line of a header is compared with a wanted value.
-type comparison struct {
-	exact bool // a value with blanks of Unicode around it, which only some servers take off, is none
-	fold  bool // upper and lower case are one: many servers take "WebSocket" for "websocket"
-}
-
-// has reports whether a value is one of those that are wanted of a field.
-func (c comparison) has(f *Field, value string) bool {
-	if c.exact && spelling.TrimBlanks(value) != strings.Trim(value, " \t") {
-		return false
-	}
-	value = spelling.Line(f.Name, value)
-	for _, want := range f.Values {
-		if value == want || c.fold && strings.EqualFold(value, want) {
-			return true
-		}
-	}
-	return false
 }

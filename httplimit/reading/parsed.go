@@ -19,11 +19,11 @@ type Parsed struct {
 	path    parsedPath
 	query   parsedPairs
 	cookies parsedPairs
+	fields  parsedFields
 	texts   []parsedText
 	room    [2]parsedText // for most requests
 	values  []parsedValues
 	methods map[string]bool // that the request may be taken for instead
-	scanned int             // bytes that expressions have read
 	work    int             // steps, each of which takes some nanoseconds: for tests
 }
 
@@ -36,31 +36,59 @@ func parsedOf(r *http.Request) *Parsed {
 	return p
 }
 
-// IsCostly reports whether reading the request several times takes noticeable time: its target and cookies are longer
-// than a kibibyte, or its path has several readings.
+// IsCostly reports whether reading the request several times takes noticeable time: its target and header are longer
+// than two kibibytes, or its path has several readings.
 func IsCostly(r *http.Request) bool {
-	const long = 1 << 10
-	size := len(r.URL.Path) + len(r.URL.RawQuery)
-	for _, line := range r.Header["Cookie"] {
-		size += len(line)
+	const long = 2 << 10
+	size := len(r.URL.Path) + len(r.URL.RawQuery) + len(r.Host)
+	for _, lines := range r.Header {
+		for _, line := range lines {
+			size += len(line)
+		}
+		if size > long {
+			return true
+		}
 	}
 	return size > long || !isPlain(r.URL.EscapedPath())
 }
 
 // TooLong says what in a request is not read, because that would take too long; "" if there is nothing. Such a request
 // meets every rule that is for a path or parameter, and has no key of its own by them or by a cookie. Answer it 400.
+//
+// A host is not read if it is longer than names of hosts are, and a field if it has more than 128 lines.
 func TooLong(r *http.Request) string {
-	all := readingsOf(r.URL)
 	switch {
-	case all.tooLong():
+	case pathTooLong(r):
 		return "the path"
 	case tooManyPairs(r.URL.RawQuery, "&", ";"):
 		return "the query"
 	case tooManyCookies(r.Header["Cookie"]):
 		return "the cookies"
+	case len(r.Host) > maxHost:
+		return "the host"
+	}
+	for name, lines := range r.Header {
+		if len(lines) > maxLines {
+			return "the field " + name
+		}
 	}
 	return ""
 }
+
+// pathTooLong reports whether the path is not read.
+func pathTooLong(r *http.Request) bool {
+	if p := parsedOf(r); p != nil {
+		p.judgePath(r.URL)
+		return p.path.long
+	}
+	all := readingsOf(r.URL)
+	return all.tooLong()
+}
+
+const (
+	maxHost  = 255 + len(":65535") // RFC 1035, section 2.3.4
+	maxLines = 128                 // common servers take 100 fields in all
+)
 
 // maxPairs bounds the parameters of a query, and the cookies. Common servers take 1,000 parameters, and browsers keep a
 // few hundred cookies of a site.
@@ -87,9 +115,13 @@ func tooManyCookies(lines []string) bool {
 
 // parsedPath are the readings of a path that differ, and what was made of them.
 type parsedPath struct {
+	seen  bool // whether it is too long is known
 	read  bool
-	long  bool // it is not read
+	long  bool     // it is not read
+	from  readings // that have not been made
 	all   [][]string
+	sums  []uint64 // of all
+	clean string   // of [cleanPath]
 	index *Index
 	met   []uint64  // of the index: a bit for each match
 	keys  [2]string // of [KeyPath]: without, and with the case kept
@@ -103,37 +135,62 @@ func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 		return p.path.all, !p.path.long
 	}
 	p.path.read = true
-	from := readingsOf(u)
-	if p.path.long = u.Opaque != "" || from.tooLong(); p.path.long {
+	if p.judgePath(u); p.path.long || u.Opaque != "" {
+		p.path.long = true
 		return nil, false
 	}
-	seen := map[uint64][]string{}
+	from := &p.path.from
 	plain := from.plain // then no reading has what endOf looks for
-	for segments, more := from.next(nil); more; segments, more = from.next(nil) {
+	segments, more := from.next(make([]string, 0, 1+strings.Count(u.Path, "/")))
+	for ; more; segments, more = from.next(make([]string, 0, cap(segments))) {
 		p.work += len(segments) + len(u.Path)/8
-		p.addReading(seen, segments)
-		if end := endOf(segments); !plain && end != nil {
-			p.addReading(seen, end)
+		p.addReading(segments)
+		if plain {
+			continue
+		}
+		if end := endOf(segments); end != nil {
+			p.addReading(end)
 		}
 	}
 	return p.path.all, true
 }
 
+// addReading adds a reading unless it is there.
+func (p *Parsed) addReading(segments []string) {
+	sum := uint64(len(segments)) // so that others are seldom compared to their end
+	for _, s := range segments {
+		sum = sum*31 + uint64(len(s))
+		if s != "" {
+			sum = sum*31 + uint64(s[0])<<8 + uint64(s[len(s)-1])
+		}
+	}
+	for i, same := range p.path.sums {
+		if same == sum && slices.Equal(p.path.all[i], segments) {
+			return
+		}
+	}
+	p.path.all, p.path.sums = append(p.path.all, segments), append(p.path.sums, sum)
+}
+
+// cleanPath is the function of the same name, once.
+func (p *Parsed) cleanPath(of string) string {
+	if p == nil {
+		return cleanPath(of)
+	}
+	if p.path.clean == "" {
+		p.path.clean = cleanPath(of)
+	}
+	return p.path.clean
+}
+
 var seed = maphash.MakeSeed()
 
-func (p *Parsed) addReading(seen map[uint64][]string, segments []string) {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, segment := range segments {
-		h.WriteString(segment)
-		h.WriteByte('/')
+// judgePath finds out whether the path is too long, once.
+func (p *Parsed) judgePath(u *url.URL) {
+	if !p.path.seen {
+		p.path.seen, p.path.from = true, readingsOf(u)
+		p.path.long = p.path.from.tooLong()
 	}
-	sum := h.Sum64()
-	if same, is := seen[sum]; is && slices.Equal(same, segments) {
-		return
-	}
-	seen[sum] = segments
-	p.path.all = append(p.path.all, segments)
 }
 
 // keyPath is [KeyPath], once.
@@ -160,7 +217,7 @@ func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 		p.work += len(all[i])
 		ok = one.add(all[i])
 	}
-	return one.key, ok
+	return one.key(), ok
 }
 
 // parsedPairs are the parameters of a query, or cookies.
@@ -175,6 +232,11 @@ type parsedPairs struct {
 type pair struct {
 	name, value string
 	inner       bool // a cookie behind a comma or a blank
+}
+
+// room makes room for some pairs.
+func (ps *parsedPairs) room(n int) {
+	ps.hashes, ps.all = slices.Grow(ps.hashes, n), slices.Grow(ps.all, n)
 }
 
 // add appends a pair under the name by which it is found.
@@ -249,8 +311,18 @@ func HeaderKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textHeader, r, name, readHeader)
 }
 
-func readHeader(r *http.Request, name string) (string, bool) {
-	return spelling.OneLine(name, r.Header[name])
+func readHeader(r *http.Request, name string) (value string, ok bool) {
+	p := parsedOf(r)
+	if p == nil {
+		return spelling.OneLine(name, r.Header[name])
+	}
+	for i, line := range p.linesOf(r, name) {
+		if i > 0 && line.text != value {
+			return "", false
+		}
+		value = line.text
+	}
+	return value, true
 }
 
 // CookieKey returns the value of a cookie by which a bucket is chosen, "" if it is absent: see httplimit.CookieValue.

@@ -25,8 +25,8 @@ type Path struct {
 	slash    bool     // if not: it ends with a slash
 	only     string   // the path that it stands for, without a slash at the end; "" if there are several
 
-	prefix             string         // of [ParsePrefix], instead of what is above
-	expression, folded *regexp.Regexp // of [ParseRegexp]: with the case kept, and without
+	prefix, foldedPrefix string         // of [ParsePrefix], instead of what is above: with the case kept, and without
+	expression, folded   *regexp.Regexp // of [ParseRegexp]: in the same way
 }
 
 // anySegment stands for {name}. It is not a segment.
@@ -104,13 +104,10 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether the pattern matches segments, none of them empty. The last may have an extension, as many
-// frameworks take /login.json for /login; and a file may have more behind it, as CGI and PHP take /login.php/x for
-// /login.php. scanned is what expressions have read so far.
-func (p *Path) meets(segments []string, m *Match, scanned *int) bool {
-	if p.IsText() {
-		return p.meetsText(segments, m, scanned)
-	}
+// meets reports whether the pattern, which is none of text, matches segments, none of them empty. The last may have an
+// extension, as many frameworks take /login.json for /login; and a file may have more behind it, as CGI and PHP take
+// /login.php/x for /login.php.
+func (p *Path) meets(segments []string, m *Match) bool {
 	last := len(p.segments) - 1
 	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
 		return false
@@ -142,7 +139,7 @@ func (p *Path) within(key string, m *Match) (part string, ok bool) {
 			segments = append(segments, segment)
 		}
 	}
-	if !p.meets(segments, m, nil) {
+	if !p.meets(segments, m) {
 		return "", false
 	}
 	end := 0
@@ -187,8 +184,11 @@ func trimSegment(s string) string {
 	if i := strings.Index(s, stream); i >= 0 {
 		s = s[:i]
 	}
-	return strings.TrimRight(s, ". \t\n\v\f\r")
+	return strings.TrimRight(s, passedOver)
 }
+
+// passedOver are the characters that some servers pass over at the end of a segment.
+const passedOver = ". \t\n\v\f\r"
 
 // cleanPath returns a path without double slashes, dots, and a slash at the end.
 func cleanPath(of string) string {
@@ -200,8 +200,10 @@ func cleanPath(of string) string {
 
 // Matches reports whether the pattern matches a path without escapes, as it is in
 // [net/url.URL.Path].
-func (p *Path) Matches(of string) bool {
-	clean := cleanPath(of)
+func (p *Path) Matches(of string) bool { return p.matchesClean(of, cleanPath(of)) }
+
+// matchesClean is Matches with what [cleanPath] returns of the path.
+func (p *Path) matchesClean(of, clean string) bool {
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	if p.IsText() {
 		if slash && clean != "/" {

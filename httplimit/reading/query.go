@@ -118,6 +118,7 @@ func (p *Parsed) readQuery(query string) {
 	if p.query.long {
 		return
 	}
+	p.query.room(1 + strings.Count(query, "&") + strings.Count(query, ";"))
 	eachPair(query, func(of pair) {
 		p.work += 1 + len(of.name)/8
 		p.query.add(of.name, of)

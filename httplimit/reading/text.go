@@ -12,7 +12,7 @@ import (
 // "/login" and "/log/in". The error says what is wrong with a text that begins with no slash, or has an escape, a
 // query, an empty segment or a dot segment.
 func ParsePrefix(text string) (Path, error) {
-	p := Path{text: "prefix " + text, prefix: text}
+	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
 	case !strings.HasPrefix(text, "/"):
 		return p, errors.New("a prefix begins with a slash")
@@ -48,69 +48,157 @@ func ParseRegexp(text string) (p Path, err error) {
 // path.
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan is how many bytes of paths expressions read for one request, with all its readings. What they do not read
-// matches, as a path does that is too long.
-const maxScan = 64 << 10
+// maxScan is how many bytes of a path an expression reads, with all its readings. A path with more matches all
+// expressions, as one that is too long does.
+const maxScan = 4 << 10
 
-// meetsText is meets of a pattern that [Path.IsText]. scanned is what expressions have read so far.
-func (p *Path) meetsText(segments []string, m *Match, scanned *int) bool {
-	if p.textMeets(segments, m, scanned) {
-		return true
-	}
-	other := make([]string, len(segments))
-	for i, s := range segments {
-		other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // a slash that ends no segment
-	}
-	return !slices.Equal(other, segments) && p.textMeets(other, m, scanned) || p.meetsShorter(other, m, scanned)
+// texts are what patterns of text are held against: the readings of a path, without the extension of the last name,
+// and without what stands behind a file.
+type texts struct {
+	longest int                  // prefix, in bytes; 0 if there is none
+	begins  []pathText           // of the readings, as far as prefixes go
+	whole   []pathText           // for expressions
+	size    int                  // of whole, in bytes
+	long    bool                 // expressions would take too long
+	seen    [2]map[pathText]bool // begins and whole
 }
 
-// meetsShorter tries the segments without the extension of the last one, and without what stands behind a file.
-func (p *Path) meetsShorter(segments []string, m *Match, scanned *int) bool {
+// A pathText is a path with a slash at the end, and whether it is without an extension that was there.
+type pathText struct {
+	text string
+	cut  bool
+}
+
+// textsOf returns the texts of readings for some patterns.
+func textsOf(all [][]string, patterns func(yield func(*Path) bool)) *texts {
+	ts := &texts{seen: [2]map[pathText]bool{{}, {}}}
+	expressions := false
+	for p := range patterns {
+		ts.longest = max(ts.longest, 4*len(p.prefix)) // folding makes a character of four bytes one of one byte
+		expressions = expressions || p.expression != nil
+	}
+	ts.long = !expressions // nobody reads whole
+	for _, segments := range all {
+		ts.addReading(segments)
+	}
+	return ts
+}
+
+func (ts *texts) addReading(segments []string) {
+	whole := len(segments)
+	if segments = ts.read(segments); len(segments) == 0 && whole > 0 {
+		return
+	}
+	ts.add(segments, false)
+	other := make([]string, len(segments))
+	same := true
+	for i, s := range segments {
+		if other[i] = s; !isOrdinary(s) {
+			other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // a slash that ends no segment
+			same = same && other[i] == s
+		}
+	}
+	if !same {
+		ts.add(other, false)
+	}
 	const mostFiles = 4
 	files := 0
-	for i, s := range segments {
+	for i, s := range other {
 		first, last := strings.IndexByte(s, '.'), strings.LastIndexByte(s, '.')
 		switch {
 		case first <= 0:
-			continue
-		case i < len(segments)-1:
-			if files++; files > mostFiles || p.textMeets(segments[:i+1], m, scanned) {
-				return true
+		case i < whole-1:
+			if files++; files > mostFiles {
+				ts.long = true
 			}
-			continue
-		case m.KeepType:
-			return false
-		}
-		for _, end := range []int{first, last} {
-			if p.textMeets(append(slices.Clone(segments[:i]), s[:end]), m, scanned) {
-				return true
+			ts.addWhole(other[:i+1], false) // prefixes see the same in all of it
+		default:
+			for _, end := range []int{first, last} {
+				other[i] = s[:end]
+				ts.add(other, true)
 			}
 		}
 	}
-	return false
 }
 
-// textMeets holds the pattern against segments with and without a slash at the end.
-func (p *Path) textMeets(segments []string, m *Match, scanned *int) bool {
-	text := "/" + strings.Join(segments, "/")
-	slash := text
-	if len(segments) > 0 {
-		slash += "/"
-	}
-	if p.expression == nil {
-		if m.KeepCase {
-			return strings.HasPrefix(slash, p.prefix)
+// read returns the segments that patterns look at: all for expressions, and those in which prefixes end.
+func (ts *texts) read(segments []string) []string {
+	size := len("/")
+	for i, s := range segments {
+		if size += len(s) + len("/"); size > maxScan {
+			ts.long = true
 		}
-		return strings.HasPrefix(fold(slash), fold(p.prefix))
+		if ts.long && size > ts.longest {
+			return segments[:min(i+1, ts.longest)]
+		}
 	}
-	if *scanned += len(text) + len(slash); *scanned > maxScan {
-		return true
+	return segments
+}
+
+func (ts *texts) add(segments []string, cut bool) {
+	ts.addWhole(segments, cut)
+	if ts.longest == 0 {
+		return
+	}
+	of := pathText{begin(segments, ts.longest), cut}
+	if ts.seen[0][of] {
+		return
+	}
+	ts.seen[0][of] = true
+	ts.begins = append(ts.begins, of, pathText{fold(of.text), cut})
+}
+
+func (ts *texts) addWhole(segments []string, cut bool) {
+	if ts.long {
+		return
+	}
+	of := pathText{begin(segments, maxScan), cut}
+	if ts.seen[1][of] {
+		return
+	}
+	ts.seen[1][of] = true
+	ts.whole = append(ts.whole, of)
+	ts.size += 2 * len(of.text)
+	ts.long = ts.size > maxScan
+}
+
+// begin returns the beginning of a path with a slash at the end: so many bytes, and the segment that is there.
+func begin(segments []string, size int) string {
+	var b strings.Builder
+	b.WriteByte('/')
+	for _, s := range segments {
+		b.WriteString(s)
+		b.WriteByte('/')
+		if b.Len() > size {
+			break
+		}
+	}
+	return b.String()
+}
+
+// meetsText reports whether a pattern that [Path.IsText] meets one of the texts.
+func (p *Path) meetsText(ts *texts, m *Match) bool {
+	if p.expression == nil {
+		for i := 0; i < len(ts.begins); i += 2 {
+			as, want := ts.begins[i], p.prefix
+			if !m.KeepCase {
+				as, want = ts.begins[i+1], p.foldedPrefix
+			}
+			if strings.HasPrefix(as.text, want) && !(as.cut && m.KeepType) {
+				return true
+			}
+		}
+		return false
 	}
 	of := p.folded
 	if m.KeepCase {
 		of = p.expression
 	}
-	return of.MatchString(text) || of.MatchString(slash)
+	return ts.long || slices.ContainsFunc(ts.whole, func(as pathText) bool {
+		slash := as.text
+		text := slash[:max(1, len(slash)-1)]
+		return !(as.cut && m.KeepType) && (of.MatchString(text) || len(text) < len(slash) && of.MatchString(slash))
+	})
 }
 
 // textMatches is Matches of a pattern that [Path.IsText], of a clean path with the slash that it ends with.

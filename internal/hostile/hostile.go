@@ -8,27 +8,50 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
-// pieces are what makes the parts of a request costly to read.
+// pieces are what makes the parts of a request costly to read. A part that begins with a capital is a header field.
 var pieces = map[string][]string{
 	"path": {"/", ";", "/;", "/.", "/..", "//", "%2f", "%5c", `\`, "%252f", "%2e", "%3b", "/a", "/login", ".", ".json", "%3f", "%00",
-		"/users", "%25", "%2541", "k", "%e2%84%aa", "/a.b.c", " ", "::$DATA", "/%E4%BD%A0"},
+		"/users", "%25", "%2541", "k", "%e2%84%aa", "/a.b.c", " ", "::$DATA", "/%E4%BD%A0", "/users/p", "/12", "/run.php", "aaaa"},
 	"query": {"&", "=", ";", "k=", "q1=", "%6b=", "K=V&", "k[]=", "&&", "%u006b", "+", "%20", "%2", "a=b;", "k=V%00", "_method=DELETE&",
-		"k.", "[", "]", "%C3%A9", "k=V+&"},
-	"cookie": {";", "=", ",", " ", "a=", "sid=", "a ", "a=b;", ", sid=V", "\t", `"`, `\`, `\126`, "%41", "j:[", `j:{"a":`, "\xa0", "\u3000",
-		"SID=V;", "s%69d=V;", "c1=", "=;", "= "},
-	"field": {" ", "\t", "\xa0", "\u3000", "a", "a,", "\x85"},
+		"k.", "[", "]", "%C3%A9", "k=V+&", "_method=POST&", "k=V&", "k[a]=V&"},
+	"host": {"A", "a", ".a", "A.", "-", "a.example", ".EXAMPLE"},
+	"Cookie": {";", "=", ",", " ", "a=", "sid=", "a ", "a=b;", ", sid=V", "\t", `"`, `\`, `\126`, "%41", "j:[", `j:{"a":`, "\xa0",
+		"\u3000", "SID=V;", "s%69d=V;", "c1=", "=;", "= ", "sid=V;", `sid=j:{"a":1};`},
+	"X-Api-Key":              {" ", "\t", "\xa0", "\u3000", "a", "a,", "\x85", "\u2003", "\ufeff", "\xc3"},
+	"Authorization":          {" ", "\t", "bearer ", "Bearer ", "BASIC", "\xa0", "\u3000", "a", "\x85"},
+	"X-Kind":                 {" ", "\t", "\xa0", "\u3000", "v1", "V", "\x85", "\u2003", "v"},
+	"X-Tier":                 {" ", "\u3000", "free", "\x85", "x"},
+	"X-Cost":                 {" ", "\u3000", "1", "0", "\x85", "99999999999999999999"},
+	"X-Http-Method-Override": {" ", "\t", "\xa0", "\u3000", "POST", "post", "DELETE", "\x85", "L\u0131nk"},
+	"X-Forwarded-For":        {"10.0.0.1,", "10.1.2.3, ", ",", " ", "2001:db8::1,", "[::ffff:10.0.0.1]:80,", "10.0.0.1:65535,", "a,", "\xa0"},
 }
 
-// Request returns a request of about so many bytes, whose parts are mixed or repeated from few pieces.
+// parts are the keys of pieces in a fixed order.
+var parts = func() (all []string) {
+	for part := range pieces {
+		all = append(all, part)
+	}
+	slices.Sort(all)
+	return all
+}()
+
+// Request returns a request of about so many bytes, whose parts are mixed or repeated from few pieces. A header field
+// has one line or many.
 func Request(random *rand.Rand, size int) *http.Request {
-	parts := []string{"path", "query", "cookie", "field"}
 	shares := map[string]int{}
-	if random.IntN(2) == 0 { // all in one part
+	switch random.IntN(4) {
+	case 0, 1: // all in one part
 		shares[parts[random.IntN(len(parts))]] = size
-	} else {
+	case 2: // in several
+		several := 1 + random.IntN(4)
+		for range several {
+			shares[parts[random.IntN(len(parts))]] += size / several
+		}
+	case 3:
 		for _, part := range parts {
 			shares[part] = size / len(parts)
 		}
@@ -36,19 +59,54 @@ func Request(random *rand.Rand, size int) *http.Request {
 	if random.IntN(3) == 0 { // a path that is just not too long
 		shares["path"] = random.IntN(8000)
 	}
-	text := func(part string) string {
-		all := append(pieces[part], strings.Repeat("x", 1+random.IntN(60)))
-		few := make([]string, 1+random.IntN(3))
-		for i := range few {
-			few[i] = all[random.IntN(len(all))]
-		}
-		var b strings.Builder
-		for b.Len() < 1<<10 {
-			b.WriteString(few[random.IntN(len(few))])
-		}
-		return strings.Repeat(b.String(), 1+shares[part]>>10)[:shares[part]]
+	if random.IntN(3) == 0 {
+		shares["host"] = random.IntN(250)
 	}
-	return request("/"+text("path"), text("query"), text("cookie"), text("field"))
+	of := func(part string) string { return text(random, pieces[part], shares[part]) }
+	r := request("/"+of("path"), of("query"))
+	if r.Host = of("host"); r.Host == "" {
+		r.Host = "a.example"
+	}
+	for _, part := range parts {
+		if part == http.CanonicalHeaderKey(part) && shares[part] > 0 {
+			r.Header[part] = lines(random, part, of(part))
+		}
+	}
+	return r
+}
+
+// text returns so many bytes of a few of the pieces.
+func text(random *rand.Rand, pieces []string, size int) string {
+	all := append(slices.Clone(pieces), strings.Repeat("x", 1+random.IntN(60)))
+	few := make([]string, 1+random.IntN(3))
+	for i := range few {
+		few[i] = all[random.IntN(len(all))]
+	}
+	var b strings.Builder
+	for b.Len() < 1<<10 {
+		b.WriteString(few[random.IntN(len(few))])
+	}
+	return strings.Repeat(b.String(), 1+size>>10)[:size]
+}
+
+// lines returns the lines of a field, which a client pays for with their text, the name and four bytes each. Half of
+// the fields have one, others many that are equal or not.
+func lines(random *rand.Rand, name, text string) []string {
+	if random.IntN(2) == 0 {
+		return []string{text}
+	}
+	size, equal := 1+random.IntN(40), random.IntN(2) == 0
+	first := text[:min(size, len(text))]
+	var all []string
+	for len(text) > size {
+		line := text[:size]
+		if equal {
+			line = first
+		}
+		all = append(all, line)
+		text = text[min(len(text), size+len(name)+len(": \r\n")):]
+	}
+	return append(all, first)
 }
 
 // Plain returns a request of about so many bytes, as programs send them: a path of 1 KiB, and parameters and cookies of
@@ -62,11 +120,14 @@ func Plain(size int) *http.Request {
 		return b.String()[:size]
 	}
 	rest := (size - 1<<10) / 2
-	return request("/users/"+strings.Repeat("abcdefg/", 128), fields("q", "&", rest), fields("c", "; ", rest), "key")
+	r := request("/users/"+strings.Repeat("abcdefg/", 128), fields("q", "&", rest))
+	r.Header = http.Header{"Cookie": {fields("c", "; ", rest)}, "X-Api-Key": {"key"}, "Authorization": {"Bearer token"}, "X-Kind": {"v1"},
+		"X-Tier": {"free"}, "X-Cost": {"1"}, "X-Forwarded-For": {"198.51.100.1"}}
+	return r
 }
 
-// request returns the request that net/http makes of a target and fields, with an escape for what it does not accept.
-func request(path, query, cookie, field string) *http.Request {
+// request returns the request that net/http makes of a target, with an escape for what it does not accept.
+func request(path, query string) *http.Request {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {
 		u = &url.URL{Path: strings.ReplaceAll(path, "%", "%25")}
@@ -76,11 +137,34 @@ func request(path, query, cookie, field string) *http.Request {
 	}
 	u.RawQuery = query
 	return (&http.Request{Method: http.MethodPost, URL: u, Host: "a.example", RemoteAddr: "192.0.2.1:80",
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RequestURI: u.RequestURI(),
-		Header: http.Header{"Cookie": {cookie}, "X-Api-Key": {field}}}).WithContext(context.Background())
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RequestURI: u.RequestURI(), Header: http.Header{},
+	}).WithContext(context.Background())
 }
 
 // Size returns how many bytes of a request a client can choose.
 func Size(r *http.Request) int {
-	return len(r.URL.EscapedPath()) + len(r.URL.RawQuery) + len(r.Header.Get("Cookie")) + len(r.Header.Get("X-Api-Key"))
+	size := len(r.URL.EscapedPath()) + len(r.URL.RawQuery) + len(r.Host)
+	for name, lines := range r.Header {
+		for _, line := range lines {
+			size += len(name) + len(line) + len(": \r\n")
+		}
+	}
+	return size
+}
+
+// String says how long the parts of a request are, and how they begin.
+func String(r *http.Request) string {
+	var b strings.Builder
+	part := func(name, text string, lines int) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s %.40q (%d bytes, %d lines) ", name, text, len(text), lines)
+		}
+	}
+	part("path", r.URL.EscapedPath(), 1)
+	part("query", r.URL.RawQuery, 1)
+	part("host", r.Host, 1)
+	for _, name := range parts {
+		part(name, strings.Join(r.Header[name], "|"), len(r.Header[name]))
+	}
+	return b.String()
 }

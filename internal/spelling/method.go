@@ -2,10 +2,13 @@ package spelling
 
 import "net/http"
 
-// MethodOverrides returns what a request has in the fields that frameworks take for its method: those of Rails,
-// Laravel, Symfony, ASP.NET, and of method-override for Express. It does not allocate where there is none.
+// MethodFields are the fields that frameworks take for the method of a request: those of Rails, Laravel, Symfony,
+// ASP.NET, and of method-override for Express.
+var MethodFields = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// MethodOverrides returns what a request has in [MethodFields]. It does not allocate where there is none.
 func MethodOverrides(h http.Header) (methods []string) {
-	for _, name := range [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
+	for _, name := range MethodFields {
 		for _, value := range h[name] {
 			if value = TrimBlanks(value); value != "" {
 				methods = append(methods, value)

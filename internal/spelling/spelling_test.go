@@ -164,7 +164,13 @@ func TestUnescapeUnits(t *testing.T) {
 // The blanks are those of Unicode, and the byte-order mark.
 func TestBlanks(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		assert.Equal(t, unicode.IsSpace(r) || r == '\ufeff', isBlank(r), r)
+		blank, at, before := unicode.IsSpace(r) || r == '\ufeff', blankAt(string(r)), blankBefore(string(r))
+		assert.Equal(t, blank, at > 0, r)
+		assert.Equal(t, blank, before > 0 && TrimBlanks(string(r)) == "", r)
+		if blank {
+			assert.Equal(t, utf8.RuneLen(r), at, r)
+			assert.Equal(t, at, before, r)
+		}
 	}
 	for s, want := range map[string]string{"\xa0\u3000\x85V\xa0 \u2003\x85": "V", "\xa0": "", "": "", "V W": "V W", "\xc3\xa0": "\xc3",
 		"\u4e2d\u3000": "\u4e2d", "\xe3\x80": "\xe3\x80", "\x00V": "\x00V"} {

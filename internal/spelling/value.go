@@ -1,5 +1,7 @@
 package spelling
 
+import "strings"
+
 // Value returns the one text of all values of a cookie or parameter, without escapes, that some common server reads
 // alike. It is a function of what each server reads, so a client has one bucket however it spells a value:
 //
@@ -12,40 +14,38 @@ package spelling
 // byte, at which programs in C end a text and others do not. It does not allocate for a value of letters, digits and
 // the like.
 func Value(s string) (text string, ok bool) {
-	plain := true
+	if strings.IndexByte(s, 0) >= 0 {
+		return "", false
+	}
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c == 0:
-			return "", false
-		case c <= ' ' || c == '+' || c >= 0x7f:
-			plain = false
+		if c := s[i]; c <= ' ' || c == '+' || c >= 0x7f {
+			return TrimBlanks(fold(s)), true
 		}
 	}
-	if plain {
-		return s, true
-	}
-	return TrimBlanks(fold(s)), true
+	return s, true
 }
 
 // fold writes what is a blank to some as a blank, and the characters up to U+00FF, which take two bytes in UTF-8, as
 // the one byte that they are in Latin-1. It goes on until there is none, so that what was decoded and encoded again
 // comes to the same bytes.
 func fold(s string) string {
-	kept := make([]byte, 0, len(s))
+	kept, n := make([]byte, len(s)), 0
 	for i := range len(s) {
 		c := s[i]
 		if c < ' ' || c == '+' || c == 0x7f {
 			c = ' '
 		}
-		if kept = append(kept, c); !isContinuation(c) {
+		kept[n] = c
+		n++
+		if !isContinuation(c) {
 			continue
 		}
-		for n := len(kept); n >= 2 && isContinuation(kept[n-1]) && kept[n-2]|1 == 0xc3; n = len(kept) {
+		for n >= 2 && isContinuation(kept[n-1]) && kept[n-2]|1 == 0xc3 {
 			kept[n-2] = kept[n-1] | kept[n-2]<<6
-			kept = kept[:n-1]
+			n--
 		}
 	}
-	return string(kept)
+	return string(kept[:n])
 }
 
 func isContinuation(c byte) bool { return c&0xc0 == 0x80 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/httplimit/reading"
-	"github.com/weir-go/weir/internal/spelling"
 )
 
 // A Rule is a rule of a file with its key compiled.
@@ -102,12 +101,22 @@ func (r *Rule) KeyTexts(request *http.Request) []string {
 	return texts
 }
 
+// longestNumber is how many digits of a cost are read.
+const longestNumber = 64
+
 // cost returns how many tokens a request takes; nil for one.
 func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	switch {
 	case c.Header != "":
 		return func(r *http.Request) uint64 {
-			n, err := strconv.ParseUint(valueOf(r, c.Header), 10, 64)
+			value := valueOf(r, c.Header)
+			if len(value) > longestNumber {
+				if value[0] == '0' {
+					return c.Max // it may be any number
+				}
+				value = value[:longestNumber] // either out of range or none, whatever follows
+			}
+			n, err := strconv.ParseUint(value, 10, 64)
 			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
 				return c.Default
 			}
@@ -152,10 +161,7 @@ func (r *Rule) tierOf(request *http.Request) int {
 // valueOf returns the value of a header as a server behind reads it. Of several it is the first: requests with two that
 // differ are refused before.
 func valueOf(r *http.Request, name string) string {
-	if lines := r.Header[name]; len(lines) > 0 {
-		return spelling.Line(name, lines[0])
-	}
-	return ""
+	return reading.FirstLine(r, name)
 }
 
 func refund(s rulefile.Statuses) func(*http.Request, int) bool {

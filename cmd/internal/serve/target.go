@@ -56,6 +56,10 @@ func endsInBlank(target string) bool {
 // checkHost returns an error if a host is neither empty, nor a name or [address], with or without a port. Servers read
 // others in several ways: "a.example:80:80" is a.example to nginx, and no name that a rule has.
 func checkHost(host string) error {
+	const longest = 255 + len(":65535") // RFC 1035, section 2.3.4
+	if len(host) > longest {
+		return fmt.Errorf("the host %.40q... has %d bytes, and names have at most 255", host, len(host))
+	}
 	name, port := host, ""
 	if end := strings.LastIndexByte(host, ']'); end > 0 && host[0] == '[' {
 		addr, err := netip.ParseAddr(host[1:end])

@@ -1,0 +1,151 @@
+package reading
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/internal/spelling"
+)
+
+// parsedFields are the fields of a header that were read, and the address of the client.
+type parsedFields struct {
+	all    []parsedField
+	finder any // of the address
+	addr   netip.Addr
+}
+
+// A parsedField is a field of a header with its lines.
+type parsedField struct {
+	name  string
+	lines []fieldLine
+}
+
+// A fieldLine is a line of a field as it is compared.
+type fieldLine struct {
+	text  string // [spelling.Line]
+	exact bool   // every server reads that, and not only those that take off blanks of Unicode
+}
+
+func lineOf(name, line string) fieldLine {
+	visible := spelling.TrimBlanks(line)
+	return fieldLine{spelling.Line(name, visible), len(visible) == len(strings.Trim(line, " \t"))}
+}
+
+// linesOf returns the lines of a field, which are read once.
+func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
+	p.work++
+	for i := range p.fields.all {
+		if of := &p.fields.all[i]; of.name == name {
+			return of.lines
+		}
+	}
+	lines := make([]fieldLine, 0, len(r.Header[name]))
+	for _, line := range r.Header[name] {
+		p.work += 1 + len(line)/8
+		lines = append(lines, lineOf(name, line))
+	}
+	p.fields.all = append(p.fields.all, parsedField{name, lines})
+	return lines
+}
+
+// FirstLine returns the first line of a field as [HeaderField] has its values, "" if there is none. name is in the form
+// of [http.CanonicalHeaderKey].
+func FirstLine(r *http.Request, name string) string {
+	lines := r.Header[name]
+	if len(lines) == 0 {
+		return ""
+	}
+	const short = 64 // it is quicker to read it again
+	if p := parsedOf(r); p != nil && len(lines[0]) > short {
+		return p.linesOf(r, name)[0].text
+	}
+	return spelling.Line(name, lines[0])
+}
+
+// ClientAddr returns the address of the client of a request that find returns. Where the request has a [Parsed], find
+// is called once for each finder, which is a pointer.
+func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
+	p := parsedOf(r)
+	if p == nil {
+		return find()
+	}
+	if p.work++; p.fields.finder != finder {
+		p.fields.finder, p.fields.addr = finder, find()
+	}
+	return p.fields.addr
+}
+
+// meetsFields reports whether each of the wanted fields of the header has a wanted value in one of its lines.
+func (m *Match) meetsFields(r *http.Request) bool {
+	for i := range m.Headers {
+		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
+			return len(want.Values) == 0 || slices.ContainsFunc(want.Values, func(value string) bool {
+				return of.text == value || !m.KeepCase && strings.EqualFold(of.text, value)
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesFields is meetsFields by the one reading of net/http: upper and lower case differ.
+func (m *Match) matchesFields(r *http.Request) bool {
+	for i := range m.Headers {
+		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
+			return len(want.Values) == 0 || slices.Contains(want.Values, of.text)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// certainFields reports whether each of the wanted fields is there, and has wanted values only to every server.
+func (m *Match) certainFields(r *http.Request) bool {
+	for i := range m.Headers {
+		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(of fieldLine) bool {
+			return len(want.Values) > 0 && !(of.exact && slices.Contains(want.Values, of.text))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyLine reports whether one of the lines of a field is so.
+func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
+	if p := parsedOf(r); p != nil {
+		lines := p.linesOf(r, field.Name)
+		p.work += len(lines)
+		return slices.ContainsFunc(lines, is)
+	}
+	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return is(lineOf(field.Name, line)) })
+}
+
+// IsOverridden reports whether a field of the header names another method than the request has, as some frameworks take
+// that for its method: X-HTTP-Method-Override and the like.
+func IsOverridden(r *http.Request) bool {
+	return slices.ContainsFunc(fieldMethods(r), func(method string) bool { return !strings.EqualFold(method, r.Method) })
+}
+
+// fieldMethods returns the methods that fields of the header name. It does not allocate where there is none.
+func fieldMethods(r *http.Request) (methods []string) {
+	p := parsedOf(r)
+	if p == nil {
+		return spelling.MethodOverrides(r.Header)
+	}
+	for _, name := range spelling.MethodFields {
+		if len(r.Header[name]) == 0 {
+			continue
+		}
+		for _, line := range p.linesOf(r, name) {
+			if line.text != "" {
+				methods = append(methods, line.text)
+			}
+		}
+	}
+	return methods
+}

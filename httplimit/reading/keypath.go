@@ -1,0 +1,147 @@
+package reading
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// KeyPath returns the path by which a bucket of the match's rule is chosen: the pattern that the request meets, if that
+// stands for one path, however the request has written it, or else that of [KeyPath], without what may stand behind the
+// last name of a pattern ([Path.within]).
+func (m *Match) KeyPath(r *http.Request) string {
+	for i := range m.Paths {
+		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
+			return p.only
+		}
+	}
+	key := parsedOf(r).keyPath(r.URL, m.KeepCase)
+	for i := range m.Paths {
+		if part, ok := m.Paths[i].within(key, m); ok {
+			return part
+		}
+	}
+	return key
+}
+
+// KeyPath returns the path that a bucket is chosen by: without escapes, parameters, double slashes, dots and a slash at
+// the end, and in lower case unless that is kept. It does not allocate for what is written so.
+//
+// All paths of which that depends on the reading have one key together, [ambiguousKey]. So whatever reading a server
+// has, what it takes for one path has two keys at most, and a client cannot make up more.
+func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
+
+// keyPath is KeyPath with what returns [oneKey].
+func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
+	path := u.Path
+	if u.Opaque != "" {
+		return ambiguousKey
+	}
+	if escaped := u.EscapedPath(); !isPlain(escaped) {
+		var ok bool
+		if path, ok = one(u); !ok {
+			return ambiguousKey
+		}
+	}
+	path = strings.TrimSuffix(path, "/")
+	if !keepCase {
+		path = fold(path)
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return path
+}
+
+// fold brings a text to the one case of its letters. Some letters have two small ones, such as s, which also was a long
+// one. It does not allocate for small letters of ASCII.
+func fold(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		s = strings.ToUpper(s)
+	}
+	return strings.ToLower(s)
+}
+
+// ambiguousKey is the key of the paths that have several. It is none, as it has no slash.
+const ambiguousKey = "ambiguous"
+
+// oneKey returns what all readings of a path come to; false if they come to several or are not made.
+func oneKey(u *url.URL) (key string, ok bool) {
+	all := readingsOf(u)
+	if all.tooLong() {
+		return "", false
+	}
+	var one commonKey
+	for segments, more := all.next(nil); more; segments, more = all.next(nil) {
+		if !one.add(segments) {
+			return "", false
+		}
+	}
+	return one.key(), true
+}
+
+// A commonKey is what the readings of a path come to that were added.
+type commonKey struct {
+	segments []string
+	any      bool
+	room     []string // for the next one
+}
+
+// add adds a reading; false if it comes to something else, or the path ends at several places.
+func (k *commonKey) add(segments []string) bool {
+	this := coarsest(k.room[:0], segments)
+	if k.any && !slices.Equal(this, k.segments) {
+		return false
+	}
+	for _, s := range segments {
+		if !isOrdinary(s) && !hasOneEnd(s) {
+			return false
+		}
+	}
+	k.segments, k.any, k.room = this, true, k.segments
+	return true
+}
+
+// key returns what the readings come to.
+func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
+
+// coarsest appends the segments of a path of any reading to into, with all that another reading might do done to it.
+func coarsest(into, segments []string) []string {
+	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
+		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
+	}
+	segments = append(into, segments...)
+	for i, s := range segments {
+		if isOrdinary(s) {
+			continue
+		}
+		s, _, _ = strings.Cut(s, ";")
+		if s != "." && s != ".." {
+			s = trimSegment(s)
+		}
+		segments[i] = s
+	}
+	return resolve(withoutEmpty(segments))
+}
+
+// isOrdinary reports whether no server takes a segment without escapes for another: it has none of the characters that
+// end a name, and nothing behind it. It is quick, because most segments of most paths are so.
+func isOrdinary(s string) bool {
+	for i := range len(s) {
+		if isSpecial[s[i]] {
+			return false
+		}
+	}
+	return s == "" || !isPassedOver[s[len(s)-1]]
+}
+
+var isSpecial, isPassedOver = bytesOf("\x00:;/\\?#"), bytesOf(passedOver)
+
+func bytesOf(s string) (in [256]bool) {
+	for i := range len(s) {
+		in[s[i]] = true
+	}
+	return in
+}
