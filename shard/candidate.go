@@ -50,18 +50,39 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// rank returns the rank of a slot for a request whose clock reads now.
-func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
+// rank returns the rank of a slot for a request whose clock reads now, and of a token bucket that is not idle what it
+// owes, without an indirect call: a new key in a full table asks this of a whole probe window.
+func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) (r rank, owed uint64) {
 	if s.Tag() <= atomicbucket.Free {
-		return unowned
+		return unowned, 0
 	}
 	if !s.IsLive() {
-		return 0
+		return 0, 0
+	}
+	if plan.isBucket { // at the watermark, which is not later, it owes more: the insert looks at that once more
+		if owed = plan.bucket.UntilIdle(s, plan.bucket.Ticks(now)); owed > 0 {
+			return 0, owed
+		}
 	}
 	if idle := plan.idleFor(s, t.Watermark()); idle > 0 { // the watermark after the state: R7
-		return idleAtWatermark + idle
+		return idleAtWatermark + idle, 0
 	}
-	return plan.idleFor(s, now)
+	return plan.idleFor(s, now), 0
+}
+
+// A victim is a live record of a probe window without a slot that may be claimed.
+type victim struct {
+	slot  *slot
+	state atomicbucket.State
+	plan  *Plan // that it follows
+	owed  uint64
+}
+
+// consider makes a token bucket the victim if it owes less, and is not idle.
+func (v *victim) consider(sl *slot, s atomicbucket.State, plan *Plan, owed uint64) {
+	if owed > 0 && owed < v.owed {
+		*v = victim{sl, s, plan, owed}
+	}
 }
 
 // consider makes a slot the candidate if it is better.

@@ -80,7 +80,8 @@
 //	        abort, and begin again. A call that meets a TENT of its own key settles it
 //	        in the same way, with its own take.
 //
-// If the probe window has no slot to claim, the overflow policy decides.
+// If the probe window has no slot to claim, the overflow policy decides. An eviction takes the live record that owes
+// the least. Of token buckets the insert has found it by its one search.
 //
 // # The rules, each with what breaks without it
 //

@@ -1,6 +1,10 @@
 package shard
 
-import "github.com/weir-go/weir/atomicbucket"
+import (
+	"math"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
 
 // insert gives the key at p a record with the request's tokens taken from it, if it has
 // none. It is undecided when the key has a live record, and when another call changed the
@@ -12,7 +16,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 	} else if r.tooMuch(quota) {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
-	room := t.atHome(p)
+	room, least := t.atHome(p), victim{owed: math.MaxUint64}
 	chosen := room.slot != nil
 	for i := uint64(0); i < t.probeWindow; i++ {
 		chosen = chosen || room.suffices(i)
@@ -42,7 +46,9 @@ func (t *Table) insert(p Place, r *request) Outcome {
 			return t.settle(p, sl, s, r)
 		}
 		if !chosen {
-			room.consider(sl, s, t.rank(s, plan, r.clock))
+			rank, owed := t.rank(s, plan, r.clock)
+			room.consider(sl, s, rank)
+			least.consider(sl, s, plan, owed)
 		}
 		if s == 0 {
 			break // R5
@@ -53,7 +59,13 @@ func (t *Table) insert(p Place, r *request) Outcome {
 		return undecided // what was read above may be misjudged: R7
 	}
 	if room.slot == nil {
-		return t.overflowed(p, r)
+		if least.slot == nil {
+			var ok bool
+			if least, ok = t.least(p, r.clock); !ok {
+				return undecided
+			}
+		}
+		return t.overflowed(p, r, least)
 	}
 	if room.rank < idleAtWatermark {
 		clock := t.reached(r.clock)
@@ -98,7 +110,13 @@ func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r *req
 	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
 	lower := true // whether other is before mine
-	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ {
+	for i, edge := uint64(0), t.stride; i < t.probeWindow; i++ {
+		if i == edge { // the probe bound is whole strides
+			if t.beyond(p, i) {
+				break
+			}
+			edge += t.stride
+		}
 		other := p.at(i)
 		if other == mine {
 			lower = false

@@ -2,13 +2,10 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides for a key without a record whose probe window has no slot to reuse.
-// It is undecided when another call changed that meanwhile.
-func (t *Table) overflowed(p Place, r *request) Outcome {
-	sl, victim, plan, ok := t.least(p, r.clock)
-	if !ok {
-		return undecided
-	}
+// overflowed decides for a key without a record whose probe window has no slot to reuse, and of the live records in it
+// this one owes the least, if there is one. It is undecided when another call changed that meanwhile.
+func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
+	sl, victim, plan := least.slot, least.state, least.plan
 	if t.overflow == Admit {
 		t.shard(p).unrecorded.Add(1)
 		demand, _ := r.first(plan, plan.granted(r.quota))
@@ -26,14 +23,13 @@ func (t *Table) overflowed(p Place, r *request) Outcome {
 		t.shard(p).noRoom.Add(1)
 		return Outcome{State: victim, Plan: plan, At: r.now, Verdict: NoRoom}
 	}
-	debt := t.debt(sl, victim, plan, r.clock)
 	claimed, victims, o := atomicbucket.State(0), t.Find(sl.key.Load()), undecided
 	if t.end(victims, func() (ok bool) { // so debt and key were the victim's
 		claimed, ok = sl.state.Claim(victim, t.claimant)
 		return ok
 	}) {
 		t.shard(p).evictions.Add(1)
-		t.shard(p).forgiven.Add(plan.algorithm.Tokens(debt))
+		t.shard(p).forgiven.Add(plan.algorithm.Tokens(least.owed))
 		plan.forget(t.shard(p).counters, victim, r.clock)
 		o = t.publish(p, sl, claimed, r)
 	}
@@ -43,11 +39,11 @@ func (t *Table) overflowed(p Place, r *request) Outcome {
 	return o
 }
 
-// least returns the live record of p's probe window that is to be evicted, the one with the
-// least debt, or under the other policies the one that will be idle first, and the plan
-// that it follows; nil and a full record when no record is live. It is not ok when there is a
-// free or idle slot, or the key's own record, meanwhile.
-func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State, plan *Plan, ok bool) {
+// least returns the live record of p's probe window that is to be evicted, the one with the least debt, or under the
+// other policies the one that will be idle first; without a slot, and with a full record, if none is live. It is not ok
+// when there is a free or idle slot, or the key's own record, meanwhile. The insert has found the token bucket that
+// owes the least already: this is for the other algorithms, of which some read a ring to say what is owed.
+func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {
 		sl := p.at(i)
@@ -57,21 +53,21 @@ func (t *Table) least(p Place, now int64) (found *slot, state atomicbucket.State
 		}
 		follows := t.current() // after the state: R9
 		if s.Tag() != follows.live || sl.key.Load()&^tierMask == p.fingerprint || follows.idle(s, now) {
-			return nil, 0, nil, false
+			return victim{}, false
 		}
 		m := follows.algorithm.UntilIdle(s, follows.algorithm.Ticks(now))
 		if t.overflow == Evict {
 			m = t.debt(sl, s, follows, now)
 		}
-		if found == nil || m < least {
-			found, state, plan, least = sl, s, follows, m
+		if found.slot == nil || m < least {
+			found, least = victim{sl, s, follows, m}, m
 		}
 	}
-	if found == nil {
-		plan = t.current()
-		state = plan.full(now).State
+	if found.slot == nil {
+		found.plan = t.current()
+		found.state = found.plan.full(now).State
 	}
-	return found, state, plan, true
+	return found, true
 }
 
 // debt returns how much of its limit a record has used up.

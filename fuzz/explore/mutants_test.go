@@ -181,7 +181,7 @@ var mutants = []mutant{
 		{sweepGo, "max(now-int64(t.current().skew), 0)", "int64(0)"},
 	}},
 	{"R7", "a claim takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
-		{candidateGo, "return plan.idleFor(s, now)", "return 1"},
+		{candidateGo, "return 0, owed", "return 1, 0"},
 	}},
 	{"R7", "a claim in the home line takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
 		{candidateGo, "plan.bucket.Idle(s, now) {", "now > 0 {"},
@@ -361,7 +361,7 @@ var mutants = []mutant{
 		{insertGo, "plan := t.current() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.current()"},
 	}},
 	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
-		{insertGo, "i < t.probeWindow && !t.beyond(p, i); i++ {\n\t\tother", "i <= p.index(mine); i++ {\n\t\tother"},
+		{insertGo, "i < t.probeWindow; i++ {\n\t\tif i == edge {", "i <= p.index(mine); i++ {\n\t\tif i == edge && false {"},
 	}},
 	{"R11", "the search for a record ends where the probe bound does not", "probe bound: a peek beside a sweep and an insert", "I9", []edit{
 		{peekGo, "!t.beyond(p, i)", "i < t.stride"},
