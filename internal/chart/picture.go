@@ -54,9 +54,9 @@ func (p Picture) Write(w io.Writer) error {
 <style>
 %[5]s.chart text, .chart .tick { font-size:%[6]gpx } .chart .head { font-size:%[7]gpx; font-weight:600 }
 </style>
-<rect width="%[1]g" height="%[2]g" rx="8" style="fill:var(--back)"/>
+<rect class="back" width="%[1]g" height="%[2]g" rx="8"/>
 %[8]s</svg>
-`, p.Width, height, html.EscapeString(label), html.EscapeString(p.Chart.label), style, size, 1.2*size, b.String())
+`, p.Width, height, html.EscapeString(label), html.EscapeString(p.Chart.label), flat(), size, 1.2*size, b.String())
 	return err
 }
 

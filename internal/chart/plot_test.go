@@ -111,7 +111,7 @@ func TestPicture(t *testing.T) {
 	for _, outside := range []string{"http:", "https:", "url(", "<script"} {
 		assert.NotContains(t, strings.Replace(b.String(), "http://www.w3.org/2000/svg", "", 1), outside)
 	}
-	assert.Less(t, b.Len(), 4096)
+	assert.Less(t, b.Len(), 5120)
 }
 
 func TestLegend(t *testing.T) {

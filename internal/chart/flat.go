@@ -1,0 +1,57 @@
+package chart
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	declared = regexp.MustCompile(`--(\w+):(#\w+)`)
+	variable = regexp.MustCompile(`var\(--(\w+)\)`)
+	rule     = regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`)
+)
+
+// colours are those that a mark of a chart may have.
+var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
+
+// flat returns the style without variables, which many renderers of SVG take for black: the light colors, and behind
+// them the dark ones for those who prefer them.
+func flat() string {
+	_, rest, _ := strings.Cut(style, "@media")
+	scheme, rules, _ := strings.Cut(rest, "\n}\n")
+	light, _, _ := strings.Cut(style, "@media")
+	rules += ".chart .back { fill:var(--back) }\n"
+	return colored(rules, light, true) + "@media (prefers-color-scheme: dark) {\n" + colored(rules, scheme, false) + "}\n"
+}
+
+// colored returns the rules with the colors that are declared in a text; those without a color only if all are asked
+// for. A rule that takes the color of its mark becomes one for each color.
+func colored(rules, scheme string, all bool) string {
+	values := map[string]string{}
+	for _, m := range declared.FindAllStringSubmatch(scheme, -1) {
+		values[m[1]] = m[2]
+	}
+	var b strings.Builder
+	put := func(selectors, body, suffix string) {
+		list := strings.Split(strings.TrimSpace(selectors), ",")
+		for i := range list {
+			list[i] = strings.TrimSpace(list[i]) + suffix
+		}
+		b.WriteString(strings.Join(list, ", ") + " {" + variable.ReplaceAllStringFunc(body, func(v string) string {
+			return values[variable.FindStringSubmatch(v)[1]]
+		}) + "}\n")
+	}
+	for _, m := range rule.FindAllStringSubmatch(rules, -1) {
+		switch {
+		case strings.Contains(m[2], "--colour:"): // says what the color of a mark is
+		case strings.Contains(m[2], "var(--colour)"):
+			for _, c := range colours {
+				values["colour"] = values[string(c)]
+				put(m[1], m[2], "."+string(c))
+			}
+		case all || strings.Contains(m[2], "var("):
+			put(m[1], m[2], "")
+		}
+	}
+	return b.String()
+}
