@@ -4,6 +4,7 @@ package workload
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -64,9 +65,10 @@ func (s *Stream) add(n uint64) {
 	s.spans = append(s.spans, span{uint32(from), uint32(len(s.text) - from)})
 }
 
-// repeat appends the requests so far until there are at least n, sharing their text.
-func (s *Stream) repeat(n int) {
-	for all := s.spans; len(s.spans) < n; {
+// repeat appends the requests so far, each time in another order, until there are at least n, sharing their text.
+func (s *Stream) repeat(n int, dice *rand.Rand) {
+	for all := slices.Clone(s.spans); len(s.spans) < n; {
+		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		s.spans = append(s.spans, all...)
 	}
 }

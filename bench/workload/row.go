@@ -10,7 +10,7 @@ import (
 type Draw int
 
 const (
-	InTurn  Draw = iota // every key once, shuffled, over and over
+	InTurn  Draw = iota // every key once, shuffled, then once more in another order, over and over
 	Zipf                // key k in proportion to k^-1.1
 	Uniform             // each as likely as any
 	Fresh               // every request has a key that was never seen before
@@ -29,6 +29,8 @@ type Row struct {
 	Requests int
 	// Capacity is how many keys the limiters are made for.
 	Capacity int
+	// Busy rows have the limit of an attack's victim, 10 an hour, so that no key is idle while it is measured.
+	Busy bool
 	// Refused rows refuse every request, the others admit every one.
 	Refused bool
 	// Hot is the row of one key for which the floor is a bare contended compare-and-swap.
@@ -46,7 +48,8 @@ const million = 1_000_000
 
 // Rows returns all rows.
 func Rows() []Row {
-	const few = 4000 // requests: a multiple of the keys; their text is shared
+	// Requests: a multiple of the keys. Their text is shared, but not their order, or branch predictors would learn it.
+	const few = 64_000
 	rows := []Row{
 		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
 		{Name: "allowed-1k", Title: "allowed, 1,000 keys", Keys: 1000, Requests: few, Capacity: million},
@@ -59,6 +62,8 @@ func Rows() []Row {
 			Capacity: million},
 		{Name: "churn-aged", Title: "churn in a table whose every slot was used", Keys: 2 * million, Draw: Fresh,
 			Requests: million, Capacity: million, Aged: true},
+		{Name: "flood", Title: "flood: new keys beyond a full table, 10 an hour, burst 3", Keys: 2 * million, Draw: Fresh,
+			Requests: million, Capacity: million, Busy: true},
 		{Name: "uniform-10m", Title: "allowed, 10,000,000 keys, uniform", Keys: 10 * million, Draw: Uniform,
 			Requests: 2 * million, Capacity: 10 * million},
 		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform,
@@ -82,13 +87,16 @@ func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
 // Limit is what all limiters enforce on the row: a token a nanosecond, which no caller can
-// use up and after which a key is idle again at once, or one in ten days, or that of the everyday rows.
+// use up and after which a key is idle again at once, or one in ten days, ten an hour, or that of the everyday rows.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
 	}
 	if r.Everyday() {
 		return everydayLimit(r)
+	}
+	if r.Busy {
+		return peers.Limit{Tokens: 10, Per: hour, Burst: 3}
 	}
 	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
 }
@@ -107,7 +115,7 @@ func (r *Row) Load() (before, requests *Stream) {
 		before.add(uint64(n))
 	}
 	if r.Draw == InTurn {
-		before.repeat(r.Requests)
+		before.repeat(r.Requests, dice)
 		return before, before
 	}
 	if r.Draw == Fresh {

@@ -52,7 +52,12 @@ func TestInTurn(t *testing.T) {
 	keys := all(requests)
 	require.Len(t, keys, 4000)
 	assert.Len(t, distinct(keys[:1000]), 1000)
-	assert.Equal(t, keys[:1000], keys[3000:])
+	for pass := range 4 {
+		assert.Equal(t, distinct(keys[:1000]), distinct(keys[1000*pass:1000*pass+1000]), "every key once")
+		if pass > 0 {
+			assert.NotEqual(t, keys[:1000], keys[1000*pass:1000*pass+1000], "in another order")
+		}
+	}
 }
 
 func TestZipf(t *testing.T) {
