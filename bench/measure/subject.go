@@ -49,11 +49,14 @@ func Of(r *workload.Row) []string {
 	case r.Hot:
 		return []string{FloorHot, FloorTSC, FloorCoarse, WeirTSC, WeirCoarse}
 	case r.Draw == workload.InTurn:
-		return []string{FloorCoarse, FloorTSC, FloorPrecise, WeirCoarse, WeirTSC, WeirPrecise}
+		return []string{FloorCoarse, FloorTSC, FloorPrecise, WeirCoarse, WeirTSC, WeirPrecise, WeirTake}
 	}
 	names := []string{FloorTSC, WeirTSC}
 	if !floor.TSC() {
 		names = []string{FloorPrecise, WeirPrecise}
+	}
+	if !r.Everyday() && !r.Returning {
+		names = append(names, WeirTake)
 	}
 	switch {
 	case r.Returning:

@@ -1,12 +1,15 @@
 package peers
 
 import (
+	"errors"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/weir-go/weir/internal/tsc"
 )
 
 // gcra is the do-it-yourself limiter: a theoretical arrival time (TAT), and the burst offset by which it may be ahead.
@@ -22,8 +25,10 @@ func newGCRA(l Limit) gcra {
 }
 
 // next returns the arrival time after a request that comes now, and whether it may pass.
-func (g *gcra) next(arrival int64) (int64, bool) {
-	now := int64(time.Since(g.start))
+func (g *gcra) next(arrival int64) (int64, bool) { return g.at(int64(time.Since(g.start)), arrival) }
+
+// at is next at a time.
+func (g *gcra) at(now, arrival int64) (int64, bool) {
 	arrival = max(arrival, now) + g.every
 	return arrival, arrival-now <= g.tolerance
 }
@@ -53,6 +58,40 @@ var diyXsync = Peer{
 	},
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
+
+// diyCounter is diyXsync by the clock that weir has by default, without what keeps that right: a counter is taken for
+// nanoseconds, as if the processor counted billions a second. So only tables are compared.
+var diyCounter = Peer{
+	Name:   DIYCounter,
+	Module: "github.com/puzpuzpuz/xsync/v4",
+	How:    "the same with the processor's bare counter for a clock, which is never calibrated: for the comparison only",
+	New: func(limit Limit, keys int) (Limiter, error) {
+		g, words := newGCRA(limit), xsync.NewMap[string, *atomic.Int64](xsync.WithPresize(keys))
+		if !tsc.Trusted() {
+			return nil, errors.New("the kernel does not trust this processor's counter")
+		}
+		return allow(func(key string) bool {
+			word, ok := words.Load(key)
+			if !ok {
+				word, _ = words.LoadOrStore(key, new(atomic.Int64))
+			}
+			for {
+				old := word.Load()
+				next, pass := g.at(int64(tsc.Read()), old)
+				if !pass {
+					return false
+				}
+				if word.CompareAndSwap(old, next) {
+					return true
+				}
+			}
+		}), nil
+	},
+	Cannot: map[Ability]string{Bound: neverForgets},
+}
+
+// DIYCounter is the name of the do-it-yourself word that reads the same clock as weir.
+const DIYCounter = "diy GCRA, xsync map, TSC clock"
 
 // shard is a map under a mutex, on cache lines of its own.
 type shard struct {

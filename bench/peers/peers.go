@@ -54,9 +54,9 @@ func (a allow) Allow(key string) bool { return a(key) }
 // All returns the peers in the order of the tables.
 func All() []Peer {
 	return []Peer{
-		diyXsync, diyShards, unkeyWindows,
+		diyXsync, diyCounter, diyShards, unkeyWindows,
 		rateXsync, rateSyncMap, rateMutex,
-		sethvargo, throttledMap, ululeMemory, tollboothKeys, httprateCounter, tailscaleLRU, echoStore, dskitTenants,
+		sethvargo, throttledMap, throttledLRU, ululeMemory, tollboothKeys, httprateCounter, tailscaleLRU, echoStore, dskitTenants,
 		uberUnkeyed, jujuUnkeyed, failsafeUnkeyed,
 	}
 }
@@ -65,6 +65,7 @@ func All() []Peer {
 func NotMeasured() []Absent {
 	const refused = "the Go module proxy that this module is built with refuses it (403)"
 	return []Absent{
+		{"github.com/webriots/rate", refused + "; it is lock-free and bounded, and keys that meet in its table share a bucket"},
 		{"github.com/clipperhouse/rate", refused},
 		{"github.com/mennanov/limiters", refused},
 		{"github.com/didip/tollbooth/v8", refused + "; v7 is measured instead"},

@@ -80,7 +80,7 @@ func TestScheduleOfVariants(t *testing.T) {
 			if c.row.Differences() > 0 {
 				variants++
 				assert.Len(t, c.subjects, 3)
-				assert.Equal(t, 3, c.rounds)
+				assert.Equal(t, efforts[effort].slow, c.rounds)
 				assert.Equal(t, 1, c.cores)
 			}
 		}

@@ -41,13 +41,14 @@ const (
 // efforts are the numbers behind an Effort.
 var efforts = [...]struct {
 	rounds     int
+	slow       int           // rounds of rows that take longer to set up than to measure
 	each       time.Duration // of a cell
 	latency    time.Duration
 	largePeers int // rounds in which peers are measured on rows of ten million keys
 }{
-	Quick:   {3, 80 * time.Millisecond, time.Second, 0},
-	Default: {6, 120 * time.Millisecond, 3 * time.Second, 0},
-	Full:    {10, 300 * time.Millisecond, 15 * time.Second, 3},
+	Quick:   {3, 3, 80 * time.Millisecond, time.Second, 0},
+	Default: {20, 6, 60 * time.Millisecond, 3 * time.Second, 0},
+	Full:    {20, 10, 150 * time.Millisecond, 15 * time.Second, 3},
 }
 
 // A cell is what one process measures.
@@ -62,6 +63,7 @@ type cell struct {
 // A Schedule is what to measure.
 type Schedule struct {
 	Rounds   int
+	slow     int // rounds of slow rows
 	effort   Effort
 	cells    []cell
 	missing  []workload.Row // rows that cannot be loaded here
@@ -74,9 +76,9 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)
 	}
-	p := &Schedule{Rounds: rounds, effort: effort, sections: map[string]bool{}}
+	p := &Schedule{Rounds: rounds, slow: rounds, effort: effort, sections: map[string]bool{}}
 	if rounds == 0 {
-		p.Rounds = efforts[effort].rounds
+		p.Rounds, p.slow = efforts[effort].rounds, efforts[effort].slow
 	}
 	if len(names) == 0 {
 		names = Selectable()
@@ -146,7 +148,7 @@ func (p *Schedule) addRow(row workload.Row, cores int) {
 		}
 	}
 	for _, name := range p.peersOf(&row, cores) {
-		rounds := p.Rounds
+		rounds := p.roundsOf(&row)
 		if row.Large() {
 			rounds = min(rounds, efforts[p.effort].largePeers)
 		}
@@ -154,25 +156,22 @@ func (p *Schedule) addRow(row workload.Row, cores int) {
 	}
 }
 
-// roundsOf returns the rounds of a row. One word that all processors write is in one of two regimes for the life
-// of a process, so the hot row takes more processes.
+// roundsOf returns the rounds of a row. Six are the fewest that have an interval.
 func (p *Schedule) roundsOf(row *workload.Row) int {
-	if row.Hot && p.effort > Quick {
-		return 3 * p.Rounds
-	}
-	if row.Differences() > 0 {
-		return min(variantRounds, p.Rounds)
+	if row.Keys > 10_000 || row.Returning {
+		return p.slow
 	}
 	return p.Rounds
 }
 
-// variantRounds is fewer than the rounds of a row: there are eleven variants of each.
-const variantRounds = 3
-
 // few are the peers that are measured where there is no time for all: the usual do-it-yourself limiters, and the
 // fastest published ones.
-var few = []string{"diy GCRA, xsync map", "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
+var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
+
+// fewer are those of them on all cores, on rows that take long to set up: one that grows, one that is swept, one that is
+// bounded.
+var fewer = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
@@ -181,12 +180,15 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
 		chosen := slices.Contains(few, peer.Name)
 		switch {
+		case peer.Name == peers.DIYCounter && p.effort < Full && (row.Draw != workload.InTurn || row.Refused): // the clock matters less
+		case row.Busy && peer.Name == "throttled, LRU": // one of two that are bounded
+			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
 		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not beside all others
+		case row.Keys > 10_000 && cores > 1 && p.effort == Default && !slices.Contains(fewer, peer.Name):
 		case p.effort == Full,
-			p.effort == Default && row.Everyday() && cores == 1,
 			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
-				cores == 1 && (unkeyed || chosen && !row.Large())),
+				unkeyed && cores == 1 || chosen && !row.Large()),
 			p.effort == Quick && quick && chosen && cores == 1:
 			names = append(names, peer.Name)
 		}
