@@ -58,7 +58,7 @@ func HTML(w io.Writer, r *result.Run) error {
 		case "met":
 			p.Met++
 			p.Judged++
-		case "missed": // what is retired does not count
+		case "missed":
 			p.Judged++
 		}
 	}
@@ -66,7 +66,7 @@ func HTML(w io.Writer, r *result.Run) error {
 		if isVariant(&r.Rows[i]) {
 			continue
 		}
-		p.Workloads = append(p.Workloads, rowView{rowBars(&r.Rows[i]), row(&r.Rows[i])})
+		p.Workloads = append(p.Workloads, rowView{rowBars(&r.Rows[i]), row(&r.Rows[i], r.Peers)})
 	}
 	if err := templates.ExecuteTemplate(w, "page", p); err != nil {
 		return fmt.Errorf("page: %w", err)

@@ -76,6 +76,17 @@ func sample() *result.Run {
 	return r
 }
 
+// A row's table says what the tables do by the same clock, and who is not in it.
+func TestWhatStandsUnderARow(t *testing.T) {
+	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
+	r := &result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
+		{Name: measure.WeirTSC, Nanos: six(28)}, {Name: peers.DIYCounter, Nanos: six(20)},
+	}}
+	known := []result.Peer{{Name: peers.DIYCounter}, {Name: "uber-go/ratelimit (un-keyed)"}, {Name: "echo"}, {Name: "tollbooth"}}
+	assert.Equal(t, "Same clock. By the counter: weir 28.0 ns, the do-it-yourself word 20.0 ns, 1.40 times (1.40 - 1.40, 6 rounds). "+
+		"Without one limit for everybody: uber-go/ratelimit (un-keyed); no time for it in this run: echo, tollbooth.", row(r, known).Note)
+}
+
 // wellFormed fails unless the text is XML, and returns all of its text.
 func wellFormed(t *testing.T, text []byte) string {
 	t.Helper()
@@ -126,9 +137,9 @@ func TestTextSaysEverything(t *testing.T) {
 	}
 	assert.Less(t, strings.Index(b.String(), "Targets"), strings.Index(b.String(), "allowed, 1,000 keys ("),
 		"targets come first")
-	assert.Regexp(t, `weir, TSC clock +31.0 +1.50 +1.48 - 2.00 `, b.String())
+	assert.Regexp(t, `weir, TSC clock +31.0 +1.50 +none by 3 rounds `, b.String())
 	assert.NotRegexp(t, `(?m) $`, b.String())
-	assert.Regexp(t, `returning-1k +1 +22.0 +20.0 +1.10 +1.05 - 1.15 +±7 % +99.30 %`, b.String())
+	assert.Regexp(t, `returning-1k +1 +22.0 +20.0 +1.10 +none by 3 rounds +±7 % +99.30 %`, b.String())
 	assert.NotContains(t, b.String(), "a variant")
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
+	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/target"
 	"github.com/weir-go/weir/bench/workload"
 )
 
@@ -27,7 +29,7 @@ func tables(r *result.Run) []table {
 	all := []table{targets(r)}
 	for i := range r.Rows {
 		if !isVariant(&r.Rows[i]) {
-			all = append(all, row(&r.Rows[i]))
+			all = append(all, row(&r.Rows[i], r.Peers))
 		}
 	}
 	return append(all, returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r),
@@ -35,7 +37,7 @@ func tables(r *result.Run) []table {
 }
 
 func targets(r *result.Run) table {
-	t := table{Title: "Targets", Head: []string{"", "row", "target", "measured", "spread"}}
+	t := table{Title: "Targets", Head: []string{"", "row", "target", "measured", "95 %"}}
 	for _, x := range r.Targets {
 		l := line{Cells: []string{x.Verdict, x.Row, x.Target, x.Measured, x.Spread}, Class: x.Verdict}
 		if x.Why != "" {
@@ -46,10 +48,10 @@ func targets(r *result.Run) table {
 	return t
 }
 
-func row(r *result.Row) table {
+func row(r *result.Row, known []result.Peer) table {
 	t := table{
 		Title: fmt.Sprintf("%s (%s), GOMAXPROCS %d", r.Title, r.Name, r.Cores),
-		Head:  []string{"", "ns", "x floor", "range", "spread", "allocs", "bytes", "compared with"},
+		Head:  []string{"", "ns", "x floor", "95 %", "spread", "allocs", "bytes", "compared with"},
 	}
 	entries := slices.Clone(r.Entries)
 	slices.SortStableFunc(entries, func(a, b result.Entry) int { return cmp.Compare(order(&a), order(&b)) })
@@ -63,16 +65,63 @@ func row(r *result.Row) table {
 			s, ok := r.Ratio(e.Name, e.Floor)
 			cells := []string{e.Name, fmt.Sprintf("%.1f", e.Median()), "", "", "", "", "", ""}
 			if ok {
-				cells[2], cells[3], cells[4] = fmt.Sprintf("%.2f", s.Median), span(s), percent(s)
+				cells[2], cells[3], cells[4] = fmt.Sprintf("%.2f", s.Median), target.Interval(s), percent(s)
 			}
 			cells[5], cells[6], cells[7] = count(e.Allocs), count(e.Bytes), e.Floor
 			t.add(cells...)
 		}
 	}
+	var notes []string
 	if found := foundText(r); found != "" {
-		t.Note = "Requests that find the record of their key in weir's table: " + found + "."
+		notes = append(notes, "Requests that find the record of their key in weir's table: "+found+".")
 	}
+	t.Note = strings.Join(append(notes, sameClock(r)+without(r, known)), " ")
 	return t
+}
+
+// sameClock compares weir with the do-it-yourself word by the clock that both read.
+func sameClock(r *result.Row) string {
+	var all []string
+	for _, c := range []struct{ clock, weir, word string }{
+		{"the counter", measure.WeirTSC, peers.DIYCounter}, {"Go's clock", measure.WeirPrecise, "diy GCRA, xsync map"},
+	} {
+		if s, ok := r.Ratio(c.weir, c.word); ok {
+			weir, _ := r.Entry(c.weir)
+			word, _ := r.Entry(c.word)
+			all = append(all, fmt.Sprintf("%s: weir %.1f ns, the do-it-yourself word %.1f ns, %.2f times (%s)",
+				c.clock, weir.Median(), word.Median(), s.Median, target.Interval(s)))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "Same clock. By " + strings.Join(all, ". By ") + ". "
+}
+
+// without names the libraries that are not in a row's table, with the reason.
+func without(r *result.Row, known []result.Peer) string {
+	found, err := workload.Find(r.Name)
+	if err != nil {
+		return ""
+	}
+	reasons, order := map[string][]string{}, []string{}
+	for _, p := range known {
+		if _, ok := r.Entry(p.Name); ok {
+			continue
+		}
+		why := cmp.Or(measure.Cannot(&found, p.Name), "no time for it in this run")
+		if reasons[why] == nil {
+			order = append(order, why)
+		}
+		reasons[why] = append(reasons[why], p.Name)
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	for i, why := range order {
+		order[i] = why + ": " + strings.Join(reasons[why], ", ")
+	}
+	return "Without " + strings.Join(order, "; ") + "."
 }
 
 // isVariant reports whether a row is a variant of another: variants have one table together.
@@ -87,7 +136,7 @@ func returning(r *result.Run) table {
 		Title: "Keys that come back idle, beside the same keys that never are",
 		Note: "Both take turns in one process. Found is how many requests found the record of their key, in time in which " +
 			"sweeps come at their default interval and every key about once a second.",
-		Head: []string{"row", "cores", "ns", "never idle, ns", "x never idle", "range", "spread", "found"},
+		Head: []string{"row", "cores", "ns", "never idle, ns", "x never idle", "95 %", "spread", "found"},
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -102,7 +151,7 @@ func returning(r *result.Run) table {
 			continue
 		}
 		t.add(row.Name, fmt.Sprint(row.Cores), fmt.Sprintf("%.1f", back.Median()), fmt.Sprintf("%.1f", never.Median()),
-			fmt.Sprintf("%.2f", s.Median), span(s), percent(s), foundText(row))
+			fmt.Sprintf("%.2f", s.Median), target.Interval(s), percent(s), foundText(row))
 	}
 	return t
 }
@@ -129,7 +178,6 @@ func order(e *result.Entry) float64 {
 	return e.Median()
 }
 
-func span(s result.Summary) string    { return fmt.Sprintf("%.2f - %.2f", s.Min, s.Max) }
 func percent(s result.Summary) string { return fmt.Sprintf("±%.0f %%", 100*s.Spread) }
 
 // count writes what a decision allocates. The few objects a second that the runtime allocates count as none.

@@ -8,6 +8,9 @@ import (
 // A Summary of figures is their median, their range, and how far half of them are from the median.
 type Summary struct {
 	Median, Min, Max float64
+	// Low and High are the ends of an interval in which the median of all rounds that there could be is, with a
+	// probability of 95 % or more: see interval. Fewer than six rounds have none: 0 and infinity.
+	Low, High float64
 	// Spread is the median distance from the median, as a fraction of it, scaled so that it is the
 	// standard deviation where the figures are normally distributed.
 	Spread float64
@@ -21,6 +24,7 @@ func Summarize(figures []float64) Summary {
 	}
 	sorted := slices.Sorted(slices.Values(figures))
 	s := Summary{Median: median(sorted), Min: sorted[0], Max: sorted[len(sorted)-1], Rounds: len(sorted)}
+	s.Low, s.High = interval(sorted)
 	away := make([]float64, len(sorted))
 	for i, f := range sorted {
 		away[i] = math.Abs(f - s.Median)
@@ -31,6 +35,23 @@ func Summarize(figures []float64) Summary {
 		s.Spread = normal * median(away) / math.Abs(s.Median)
 	}
 	return s
+}
+
+// interval returns the narrowest pair of figures that lie equally far from the ends of the list, and between which the
+// median of what they are drawn from is with a probability of 95 % or more. It is that of the sign test: a figure is
+// below that median as often as a coin falls on heads, whatever the figures are distributed by.
+func interval(sorted []float64) (low, high float64) {
+	n := len(sorted)
+	low, high = 0, math.Inf(1)
+	outside, heads := 0.0, math.Pow(0.5, float64(n)) // that as many figures are below it as are cut off
+	for cut := 0; cut < n/2; cut++ {
+		if outside += 2 * heads; outside > 0.05 {
+			break
+		}
+		low, high = sorted[cut], sorted[n-1-cut]
+		heads *= float64(n-cut) / float64(cut+1)
+	}
+	return low, high
 }
 
 func median(sorted []float64) float64 {

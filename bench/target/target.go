@@ -3,17 +3,19 @@ package target
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
 )
 
-// Verdicts.
+// Verdicts. Floors and libraries have one statistic: the median of the ratios of the rounds, and the interval in which
+// it is with a probability of 95 % ([result.Summary]).
 const (
-	Met        = "met"
-	Missed     = "missed"
-	Retired    = "retired" // out of reach of any exact limiter on this machine: see ratio.bare
+	Met        = "met"       // the whole interval meets the target
+	Missed     = "missed"    // the whole interval misses it
+	Undecided  = "undecided" // neither, or too few rounds for an interval
 	Unmeasured = "not measured"
 )
 
@@ -24,7 +26,7 @@ func Evaluate(r *result.Run) []result.Target {
 		all = append(all, c.evaluate(r)...)
 	}
 	for _, evaluate := range []func(*result.Run) []result.Target{
-		published, sameClock, faster, returning, churnBytes, deniedScaling, memory, collection, latency, allocations,
+		published, sameClock, faster, flooded, returning, churnBytes, deniedScaling, memory, collection, latency, allocations,
 	} {
 		all = append(all, evaluate(r)...)
 	}
@@ -37,9 +39,6 @@ type ratio struct {
 	text      string
 	limit     float64
 	least     bool // the limit is a lower bound, not an upper one
-	// bare is the floor that stands in for weir when the target is missed. If the floor misses it as well, no exact
-	// limiter can meet it on this machine, and the target is retired: sameClock and faster are there instead.
-	bare string
 }
 
 const (
@@ -53,11 +52,9 @@ var ratios = []ratio{
 	{row: allowed, a: measure.WeirCoarse, b: measure.FloorCoarse,
 		text: "coarse clock: at most 1.5 x its floor", limit: 1.5},
 	{row: allowed, a: diy, b: measure.WeirCoarse,
-		text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true,
-		bare: measure.FloorCoarse},
+		text: "coarse clock: at least 2.5 x faster than the do-it-yourself xsync word", limit: 2.5, least: true},
 	{row: allowed, a: measure.WeirTSC, b: measure.FloorPrecise,
-		text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6,
-		bare: measure.FloorTSC},
+		text: "TSC clock: at most 0.6 x the floor of the precise clock", limit: 0.6},
 	{row: allowed, a: measure.WeirPrecise, b: measure.FloorPrecise,
 		text: "precise clock: at most 1.3 x its floor", limit: 1.3},
 	{row: "churn", a: measure.WeirTSC, b: measure.FloorTSC, text: "at most 2 x the floor", limit: 2},
@@ -70,8 +67,7 @@ var ratios = []ratio{
 	{row: "batch-10m", a: measure.WeirSingle, b: measure.WeirBatch,
 		text: "a batch: at least 1.8 x faster than single calls", limit: 1.8, least: true},
 	{row: "hot", a: measure.WeirTSC, b: measure.FloorHot,
-		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2,
-		bare: measure.FloorTSC},
+		text: "at most 1.2 x the contended compare-and-swap", limit: 1.2},
 }
 
 // evaluate returns the target for every number of processors that the row was measured on.
@@ -86,12 +82,9 @@ func (c ratio) evaluate(r *result.Run) []result.Target {
 		if !ok {
 			continue
 		}
-		t := ratioTarget(label(row), c.text, s, c.meets(s.Median))
+		t := ratioTarget(label(row), c.text, s, c.verdict(s))
 		if t.Verdict == Missed {
 			t.Why = c.explain(row, s.Median)
-			if floor, ok := c.reached(row); ok && !c.meets(floor.Median) {
-				t.Verdict, t.Why = Retired, retired(c.bare, floor.Median)
-			}
 		}
 		all = append(all, t)
 	}
@@ -110,13 +103,18 @@ func cores(n int) string {
 	return fmt.Sprintf("%d cores", n)
 }
 
-func ratioTarget(row, text string, s result.Summary, met bool) result.Target {
+func ratioTarget(row, text string, s result.Summary, verdict string) result.Target {
 	return result.Target{
-		Row: row, Target: text,
-		Measured: fmt.Sprintf("%.2f", s.Median),
-		Spread:   fmt.Sprintf("%.2f - %.2f, ±%.0f %%", s.Min, s.Max, 100*s.Spread),
-		Verdict:  verdict(met),
+		Row: row, Target: text, Measured: fmt.Sprintf("%.2f", s.Median), Spread: Interval(s), Verdict: verdict,
 	}
+}
+
+// Interval writes the interval of a summary, and its rounds.
+func Interval(s result.Summary) string {
+	if math.IsInf(s.High, 1) {
+		return fmt.Sprintf("none by %d rounds", s.Rounds)
+	}
+	return fmt.Sprintf("%.2f - %.2f, %d rounds", s.Low, s.High, s.Rounds)
 }
 
 func verdict(met bool) string {
@@ -136,35 +134,20 @@ func (c ratio) explain(row *result.Row, measured float64) string {
 	}
 	text := fmt.Sprintf("%s takes %.1f ns, %s %.1f ns: about %.1f ns too many", a.Name, a.Median(), b.Name, b.Median(),
 		over)
-	if floor, ok := c.reached(row); ok {
-		text += fmt.Sprintf("; %q itself reaches %.2f", c.bare, floor.Median)
-	}
 	return text
 }
 
-// reached returns the ratio with the bare floor in weir's place.
-func (c ratio) reached(row *result.Row) (s result.Summary, ok bool) {
+// verdict compares the interval with the target.
+func (c ratio) verdict(s result.Summary) string {
+	low, high := s.Low >= c.limit, s.High >= c.limit
+	if !c.least {
+		low, high = s.High <= c.limit, s.Low <= c.limit
+	}
 	switch {
-	case c.bare == "":
-		return s, false
-	case c.least:
-		return row.Ratio(c.a, c.bare)
+	case math.IsInf(s.High, 1) || low != high:
+		return Undecided
 	}
-	return row.Ratio(c.bare, c.b)
-}
-
-// meets reports whether a ratio meets the target.
-func (c ratio) meets(measured float64) bool {
-	if c.least {
-		return measured >= c.limit
-	}
-	return measured <= c.limit
-}
-
-// retired says why a target is retired.
-func retired(floor string, reached float64) string {
-	return fmt.Sprintf("%q itself reaches only %.2f, so no exact limiter can do it on this machine; "+
-		"instead: at most 1.5 x the floor with the same clock, and faster than every library", floor, reached)
+	return verdict(low)
 }
 
 // published is the target against every published library with keys.
@@ -193,13 +176,11 @@ func published(r *result.Run) (all []result.Target) {
 		if name == "" {
 			continue
 		}
-		t := ratioTarget(label(row), text, nearest, nearest.Median >= 5)
+		c := ratio{limit: 5, least: true}
+		t := ratioTarget(label(row), text, nearest, c.verdict(nearest))
 		t.Measured += " (" + name + ")"
 		if t.Verdict == Missed {
 			t.Why = "nearer than that: " + strings.Join(closer, ", ")
-			if s, ok := row.Ratio(name, measure.FloorCoarse); ok && s.Median < 5 {
-				t.Verdict, t.Why = Retired, retired(measure.FloorCoarse, s.Median)
-			}
 		}
 		all = append(all, t)
 	}
