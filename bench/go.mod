@@ -4,7 +4,6 @@ go 1.25.8
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.2.0
-	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/alecthomas/kong v1.17.0
 	github.com/didip/tollbooth/v7 v7.0.2
 	github.com/failsafe-go/failsafe-go v0.9.8

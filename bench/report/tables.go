@@ -26,7 +26,7 @@ func headline(r *result.Run) string {
 
 // tables returns everything that was measured.
 func tables(r *result.Run) []table {
-	all := []table{targets(r)}
+	all := []table{glance(r), targets(r)}
 	for i := range r.Rows {
 		if !isVariant(&r.Rows[i]) {
 			all = append(all, row(&r.Rows[i], r.Peers))
@@ -35,6 +35,48 @@ func tables(r *result.Run) []table {
 	return append(all, returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r),
 		absent(r))
 }
+
+// glance is what a stranger looks for first: weir beside what he uses, on the rows that people have.
+func glance(r *result.Run) table {
+	t := table{
+		Title: "At a glance",
+		Note: "Nanoseconds of a decision, and in brackets times weir's Allow, the median of the rounds' ratios and the interval of " +
+			"95 %. On several cores a time is that of the clock on the wall for a decision of all together.",
+		Head: []string{""},
+	}
+	subjects := append([]string{measure.WeirTSC, measure.WeirTake, measure.WeirDecide}, atGlance...)
+	lines := make([]line, len(subjects))
+	for i, name := range subjects {
+		lines[i].Cells = []string{name}
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if !slices.Contains([]string{"full-1k", "zipf-1m", "everyday", "flood"}, row.Name) {
+			continue
+		}
+		t.Head = append(t.Head, row.Name+", "+plural(row.Cores, "core"))
+		for j, name := range subjects {
+			cell := ""
+			if s, ok := row.Ratio(name, measure.WeirTSC); ok {
+				e, _ := row.Entry(name)
+				if cell = fmt.Sprintf("%.1f", e.Median()); name != measure.WeirTSC {
+					cell += fmt.Sprintf(" (%.2f: %.2f - %.2f)", s.Median, s.Low, s.High)
+				}
+			}
+			lines[j].Cells = append(lines[j].Cells, cell)
+		}
+	}
+	for _, l := range lines {
+		if slices.ContainsFunc(l.Cells[1:], func(cell string) bool { return cell != "" }) {
+			t.Rows = append(t.Rows, l)
+		}
+	}
+	return t
+}
+
+// atGlance are the libraries of that table.
+var atGlance = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
+	"throttled, LRU", "httprate", "tollbooth", "echo"}
 
 func targets(r *result.Run) table {
 	t := table{Title: "Targets", Head: []string{"", "row", "target", "measured", "95 %"}}
