@@ -88,7 +88,7 @@ test: begin test-begins programs test-modules test-explore test-stress test-muta
 test-begins:
 	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, a sample of the mutation score, and the guard of the speed. make test-all adds mutants, a larger sample, the Spin model, the race detector, 32 bits, the environment of shared tables and the builds for other systems."
 
-test-all: test test-mutants test-race test-386 test-environment cross ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
+test-all: test test-llm test-mutants test-race test-386 test-environment cross ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
 	@.ci/summary
 
 begin: # once for all targets of a call
@@ -138,6 +138,15 @@ test-frameworks: begin ## spellings of keys, by what real frameworks of six lang
 		CI=1 .ci/install none "the spellings that frameworks read" python3-django python3-fastapi python3-flask python3-tornado uvicorn ruby-rack ruby-webrick
 	@mkdir -p $(BIN)/frameworks && cp cmd/internal/serve/testdata/frameworks/package.json $(BIN)/frameworks && npm install --silent --no-audit --no-fund --prefix $(BIN)/frameworks
 	cd cmd && WEIR_NODE_MODULES=$(abspath $(BIN)/frameworks/node_modules) go test -tags frameworks -count 1 -run TestFrameworks -v ./internal/serve
+
+# Packages of npm. Without node or the network it says that it is skipped.
+test-llm: begin ## the SDKs of OpenAI, Anthropic and Ollama through weir, in front of examples/llm
+	@.ci/install node,npm "the SDKs of language models" nodejs npm
+	@mkdir -p $(BIN)/llm && cp examples/llm/package.json $(BIN)/llm && \
+	if ! command -v npm >/dev/null || ! npm install --silent --no-audit --no-fund --prefix $(BIN)/llm; then \
+		echo "npm: the SDKs cannot be installed. Skipped: the SDKs of language models." | tee -a $(BIN)/skipped >&2; \
+	else .ci/stage "SDKs of language models" bash -c \
+		'cd examples && WEIR_LLM_NODE_MODULES=$(abspath $(BIN)/llm/node_modules) go test -count 1 -run "TestSDKs|TestLLM" ./llm'; fi
 
 # A scheduler has a process for itself: two processes explore the scenarios of fuzz/explore, half of them each.
 interleave = go test -tags explore -timeout 0 -run '^Test[^M]'
