@@ -284,6 +284,12 @@ bench-overshoot: ## how much nodes that share a limit admit together, a quarter 
 	cd redislimit && go build -o ../$(BIN)/weir-overshoot ./cmd/weir-overshoot
 	$(BIN)/weir-overshoot $(OVERSHOOT) --json $(RESULTS)-overshoot.json | tee $(RESULTS)-overshoot.md
 
+# Each with a redis-server of its own for a while, which is installed when missing and root.
+bench-stores: ## redislimit beside other limiters that keep their state in Redis, two minutes
+	@CI=1 .ci/install redis-server "the store" redis-server
+	cd bench && go build -o ../$(BIN)/weir-bench-stores ./cmd/weir-bench-stores
+	$(BIN)/weir-bench-stores --docs docs/distributed.md
+
 # BENCH=... chooses the rows.
 bench-go: ## the same rows by go test -bench, ROUNDS rounds, compared by benchstat
 	@ROUNDS=$(ROUNDS) BENCHTIME=$(BENCHTIME) BENCHSTAT=$(BENCHSTAT) .ci/bench

@@ -8,10 +8,12 @@ require (
 	github.com/didip/tollbooth/v7 v7.0.2
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-chi/httprate v0.16.1
+	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/grafana/dskit v0.0.0-20260703122047-de1ec7541c44
 	github.com/juju/ratelimit v1.0.2
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
+	github.com/redis/go-redis/v9 v9.17.2
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/stretchr/testify v1.12.1
@@ -26,7 +28,9 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 )
 
@@ -37,10 +41,15 @@ require (
 	github.com/hashicorp/golang-lru v1.0.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
-	github.com/weir-go/weir v0.0.0
+	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/redislimit v0.1.0
 	github.com/zeebo/xxh3 v1.0.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.47.0
 )
 
-replace github.com/weir-go/weir => ..
+replace (
+	github.com/weir-go/weir => ..
+	github.com/weir-go/weir/limitertest => ../limitertest
+	github.com/weir-go/weir/redislimit => ../redislimit
+)

@@ -1,0 +1,272 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	nodes   = 4
+	workers = 16     // of a node
+	herd    = 10_000 // new keys at once
+)
+
+// A Result is what was measured of a subject.
+type Result struct {
+	Subject   string
+	Scripts   float64       // for a decision
+	Processor time.Duration // of the store, for a decision
+	Rate      float64       // decisions a second
+	P50, P99  time.Duration
+	Errors    int // of those
+	Decisions int
+
+	Admitted, Bound float64 // of one key that is asked for far too often, by all nodes
+
+	PauseLongest time.Duration // a decision took in a pause of the store
+	PauseBack    time.Duration // after the pause, until the store decided again
+	PauseErrors  int
+	PauseAsked   int
+
+	HerdAnswered int // of herd
+	HerdTook     time.Duration
+}
+
+// A Plan says how long each part takes.
+type Plan struct {
+	Cost, Excess, Pause time.Duration
+	Rounds              int
+}
+
+// Run measures all subjects by turns, and tells progress.
+func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
+	s, err := StartServer(ctx, binary)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	rounds := make([][]Result, len(subjects))
+	for round := range plan.Rounds {
+		for i, subject := range subjects {
+			progress(fmt.Sprintf("round %d of %d: %s", round+1, plan.Rounds, subject.Name))
+			r, err := s.measure(ctx, plan, subject)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", subject.Name, err)
+			}
+			rounds[i] = append(rounds[i], r)
+		}
+	}
+	results := make([]Result, len(subjects))
+	for i, of := range rounds {
+		results[i] = middle(of)
+	}
+	return results, nil
+}
+
+// middle returns the round whose processor time is the median. The worst of the rounds is shown of what should not
+// happen.
+func middle(of []Result) Result {
+	slices.SortFunc(of, func(a, b Result) int { return int(a.Processor - b.Processor) })
+	r := of[len(of)/2]
+	for _, other := range of {
+		r.PauseLongest, r.PauseBack = max(r.PauseLongest, other.PauseLongest), max(r.PauseBack, other.PauseBack)
+		r.HerdAnswered, r.HerdTook = min(r.HerdAnswered, other.HerdAnswered), max(r.HerdTook, other.HerdTook)
+		if other.Admitted/other.Bound > r.Admitted/r.Bound {
+			r.Admitted, r.Bound = other.Admitted, other.Bound
+		}
+	}
+	return r
+}
+
+func (s *Server) measure(ctx context.Context, plan Plan, subject Subject) (r Result, err error) {
+	r.Subject = subject.Name
+	for _, part := range []func(context.Context, Plan, Subject, *Result) error{s.cost, s.excess, s.pause, s.herd} {
+		if err := s.client.FlushAll(ctx).Err(); err != nil {
+			return r, err
+		}
+		if err := part(ctx, plan, subject, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// open returns the takes of some nodes.
+func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (takes []Take, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, one := range ends {
+			one()
+		}
+	}
+	for range n {
+		take, one, err := subject.New(ctx, s.Address, rate)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		takes, ends = append(takes, take), append(ends, one)
+	}
+	return takes, end, nil
+}
+
+// cost is what decisions cost that are admitted: 16 goroutines of one node, by turns over a hundred keys.
+func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result) error {
+	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1_000_000, Burst: 1_000_000})
+	if err != nil {
+		return err
+	}
+	defer end()
+	keys := make([]string, 100)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("client-%d", i)
+		if _, err := takes[0](ctx, keys[i]); err != nil {
+			return err
+		}
+	}
+	before, err := s.use(ctx)
+	if err != nil {
+		return err
+	}
+	times := make([][]time.Duration, workers)
+	var failed atomic.Int64
+	began := time.Now()
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := w; ; i++ {
+				at := time.Now()
+				if at.Sub(began) >= plan.Cost {
+					return
+				}
+				if _, err := takes[0](ctx, keys[i%len(keys)]); err != nil {
+					failed.Add(1)
+				}
+				times[w] = append(times[w], time.Since(at))
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began)
+	after, err := s.use(ctx)
+	if err != nil {
+		return err
+	}
+	sorted := slices.Sorted(slices.Values(slices.Concat(times...)))
+	n := len(sorted)
+	r.Decisions, r.Errors, r.Rate = n, int(failed.Load()), float64(n)/took.Seconds()
+	r.Scripts = float64(after.scripts-before.scripts) / float64(n)
+	r.Processor = (after.processor - before.processor) / time.Duration(n)
+	r.P50, r.P99 = sorted[n/2], sorted[n*99/100]
+	return nil
+}
+
+// excess has four nodes ask for one key for far too much, and counts what all of them admit.
+func (s *Server) excess(ctx context.Context, plan Plan, subject Subject, r *Result) error {
+	rate := Rate{PerSecond: 1000, Burst: 200}
+	takes, end, err := s.open(ctx, subject, nodes, rate)
+	if err != nil {
+		return err
+	}
+	defer end()
+	var admitted atomic.Int64
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, take := range takes {
+		for range 2 {
+			all.Go(func() {
+				for time.Since(began) < plan.Excess {
+					if allowed, err := take(ctx, "one"); err == nil && allowed {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	took := time.Since(began)
+	r.Admitted = float64(admitted.Load())
+	r.Bound = float64(rate.Burst) + float64(rate.PerSecond)*took.Seconds()
+	if subject.IsWindow { // every window has its limit
+		r.Bound = float64(rate.PerSecond) * float64(int(took.Seconds())+1)
+	}
+	return nil
+}
+
+// pause stops the store for a while, and has eight goroutines ask on.
+func (s *Server) pause(ctx context.Context, plan Plan, subject Subject, r *Result) error {
+	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
+	if err != nil {
+		return err
+	}
+	defer end()
+	const asking = 8
+	var mu sync.Mutex
+	var back time.Time // when the store first decided after the pause
+	var resumed atomic.Int64
+	var over atomic.Bool
+	var all sync.WaitGroup
+	if err := s.stop(); err != nil {
+		return err
+	}
+	for w := range asking {
+		all.Go(func() {
+			for i := 0; !over.Load(); i++ {
+				at := time.Now()
+				_, err := takes[0](ctx, fmt.Sprintf("pause-%d-%d", w, i))
+				now := time.Now()
+				mu.Lock()
+				r.PauseLongest = max(r.PauseLongest, now.Sub(at))
+				r.PauseAsked++
+				if err != nil {
+					r.PauseErrors++
+				} else if since := resumed.Load(); since != 0 && now.UnixNano() > since && back.IsZero() {
+					back = now
+				}
+				mu.Unlock()
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	time.Sleep(plan.Pause)
+	resumed.Store(time.Now().UnixNano())
+	if err := s.goOn(); err != nil {
+		return err
+	}
+	time.Sleep(plan.Pause / 2)
+	over.Store(true)
+	all.Wait()
+	if !back.IsZero() {
+		r.PauseBack = time.Duration(back.UnixNano() - resumed.Load())
+	}
+	return nil
+}
+
+// herd has one node ask for ten thousand new keys at once.
+func (s *Server) herd(ctx context.Context, _ Plan, subject Subject, r *Result) error {
+	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1000, Burst: 200})
+	if err != nil {
+		return err
+	}
+	defer end()
+	if _, err := takes[0](ctx, "warm"); err != nil {
+		return err
+	}
+	var answered atomic.Int64
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range herd {
+		all.Go(func() {
+			if _, err := takes[0](ctx, fmt.Sprintf("new-%d", i)); err == nil {
+				answered.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	r.HerdAnswered, r.HerdTook = int(answered.Load()), time.Since(began)
+	return nil
+}
