@@ -61,6 +61,8 @@ type Rule struct {
 	Stored *redislimit.Limiter
 	// Buckets look at the rule's keys. nil means that there is no form for the rule.
 	Buckets Buckets
+	// Tokens are those of a rule whose cost the answers tell. nil for other rules.
+	Tokens func() Tokens
 	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
 }

@@ -44,6 +44,7 @@ type ruleView struct {
 	Form   bool               `json:"form"`   // whether its keys can be looked at
 	Total  map[string]uint64  `json:"total"`  // requests by outcome
 	Rate   map[string]float32 `json:"rate"`   // the same in the last second
+	Tokens *Tokens            `json:"tokens"` // null for a rule whose cost the request tells
 	Table  *tableView         `json:"table"`  // null for a limit that is kept elsewhere
 }
 
@@ -117,6 +118,10 @@ func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
 	counts := a.totals(r.Name)
 	for _, o := range counted {
 		v.Total[o.String()], v.Rate[o.String()] = counts[o], rates[o]
+	}
+	if r.Tokens != nil {
+		tokens := r.Tokens()
+		v.Tokens = &tokens
 	}
 	if r.Limiter != nil {
 		table := viewOf("", r.Limiter.Stats())

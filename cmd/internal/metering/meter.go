@@ -29,6 +29,8 @@ type State struct {
 	unread  atomic.Uint64          // answers whose encoding could not be read
 	lost    atomic.Uint64          // tokens that were not charged, by MaxDebt
 	ratio   histogram
+	warned  [len(warnings)]atomic.Uint64 // requests
+	watch   watch
 }
 
 // States are those of all rules, by their names. The zero States have none.

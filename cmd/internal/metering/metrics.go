@@ -3,13 +3,14 @@ package metering
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // ratios are the bounds of the histogram of actual costs divided by what was held.
-var ratios = [...]float64{0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 5}
+var ratios = [...]float64{0.1, 0.25, 0.5, 0.75, 1, 1.1, 1.5, 2, 5}
 
 // A histogram counts ratios.
 type histogram struct {
@@ -24,6 +25,25 @@ func (h *histogram) observe(ratio float64) {
 	}
 	h.in[i].Add(1)
 	h.sum.Add(uint64(min(ratio, 1e9) * 1000))
+}
+
+// quantile returns the bound below which a part of what was observed is; the last bound for what is above it, and 0 if
+// there is nothing.
+func (h *histogram) quantile(part float64) float64 {
+	all := uint64(0)
+	for i := range h.in {
+		all += h.in[i].Load()
+	}
+	if all == 0 {
+		return 0
+	}
+	below := uint64(0)
+	for i, bound := range ratios {
+		if below += h.in[i].Load(); float64(below) >= part*float64(all) {
+			return bound
+		}
+	}
+	return ratios[len(ratios)-1]
 }
 
 // metric returns the histogram as Prometheus has it.
@@ -49,13 +69,15 @@ var (
 		"Fields of usages that are no whole numbers from 0 to 10000000.", []string{"rule"}, nil)
 	unreadDesc = prometheus.NewDesc("weir_usage_unread_total",
 		"Answers whose usage could not be read because of their encoding.", []string{"rule"}, nil)
+	warnedDesc = prometheus.NewDesc("weir_tokens_warnings_total",
+		"Requests that took a key past 50, 80 or 95 percent of its limit.", []string{"rule", "percent"}, nil)
 	lostDesc = prometheus.NewDesc("weir_tokens_lost_total",
 		"Tokens that were not charged because the debt of their key was at its bound.", []string{"rule"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (s *States) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc} {
+	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc, warnedDesc} {
 		out <- d
 	}
 }
@@ -79,5 +101,8 @@ func (s *States) Collect(out chan<- prometheus.Metric) {
 		counter(badDesc, st.bad.Load())
 		counter(unreadDesc, st.unread.Load())
 		counter(lostDesc, st.lost.Load())
+		for i, percent := range warnings {
+			counter(warnedDesc, st.warned[i].Load(), strconv.FormatUint(percent, 10))
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (g *generation) shownRules() []admin.Rule {
 		key := rule.Limit().Key
 		shown[i] = admin.Rule{
 			Name: rule.Name, Policy: rule.OwnLimit(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
-			For: rule.Match.String(), By: rule.Key.String(),
+			For: rule.Match.String(), By: rule.Key.String(), Tokens: g.meters.Shown(rule.Name),
 		}
 		if rule.Store != nil {
 			shown[i].Stored = g.stored[rule.Name].Value

@@ -128,7 +128,7 @@ function showRules(rules, moved) {
     } else if (moved) {
       card.chart.push(rule.rate);
     }
-    card.show(rule);
+    card.show(rule, Date.parse(latest.at));
   }
   byId("tools").hidden = rules.length < 5;
   byId("no-rules").hidden = rules.length > 0;

@@ -2,6 +2,7 @@
 
 import { Chart } from "./chart.js";
 import { TableMeter } from "./table.js";
+import { TokenLine } from "./tokens.js";
 import { count, keyName, make, plainly, put, rate } from "./text.js";
 
 const modes = {
@@ -25,14 +26,16 @@ export class RuleCard {
     this.meaning = make("p", { class: "meaning" });
     this.leases = make("p", { class: "table" });
     this.table = new TableMeter();
+    this.tokens = new TokenLine();
     this.element = make("article", { class: "rule", "aria-label": "Rule " + rule.name },
-      make("header", {}, make("h3", {}, rule.name), this.tag, this.mode, this.policy, this.meaning), this.chart.element, this.table.element, this.leases);
+      make("header", {}, make("h3", {}, rule.name), this.tag, this.mode, this.policy, this.meaning), this.chart.element, this.tokens.element, this.table.element, this.leases);
     this.cells = Array.from({ length: 8 }, () => make("td"));
     this.row = make("tr", {}, make("th", { scope: "row" }, rule.name), ...this.cells);
   }
 
-  show(rule) {
+  show(rule, now) {
     this.rule = rule;
+    this.tokens.show(rule.tokens, now);
     this.refusing = rule.shadow ? "shadow_refused" : "refused";
     this.tag.hidden = !rule.shadow;
     put(this.policy, plainly(rule.policy));

@@ -1,0 +1,103 @@
+package metering
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/engine"
+)
+
+// warnings are the parts of a limit, in percent, past which a request is counted.
+var warnings = [3]uint64{50, 80, 95}
+
+const (
+	lately = time.Minute     // a key that was not seen for so long is not shown
+	pace   = 2 * time.Minute // for about so long, up to twice, the pace is measured
+)
+
+// A watch follows the key of a rule that has the smallest part of its limit left.
+type watch struct {
+	mu          sync.Mutex
+	key         watched
+	left, limit uint64
+	at          time.Time
+	from, then  sample // where the pace is measured from, and what comes next
+}
+
+// A watched is a key, in memory or in a store.
+type watched struct {
+	of   engine.Key
+	text string
+}
+
+// A sample is what the key had left at a time.
+type sample struct {
+	left uint64
+	at   time.Time
+}
+
+// note looks at a decision that has taken n tokens. It returns which warning the request has caused; -1 for none.
+func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (warning int) {
+	warning = -1
+	if d.Limit == 0 {
+		return warning
+	}
+	used := d.Limit - min(d.Remaining, d.Limit)
+	for i, percent := range warnings {
+		edge := d.Limit/100*percent + d.Limit%100*percent/100
+		if used >= edge && used-min(n, used) < edge {
+			warning = i
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.key != key {
+		least := float64(d.Remaining)/float64(d.Limit) < float64(w.left)/float64(max(w.limit, 1))
+		if w.limit > 0 && !least && now.Sub(w.at) < lately {
+			return warning
+		}
+		w.key = key
+		w.from = sample{d.Remaining, now}
+		w.then = w.from
+	}
+	w.left, w.limit, w.at = d.Remaining, d.Limit, now
+	if now.Sub(w.then.at) > pace {
+		w.from, w.then = w.then, sample{d.Remaining, now}
+	}
+	return warning
+}
+
+// budget returns what the key has left, and when that ends; nil where none was seen lately.
+func (w *watch) budget(now time.Time) *admin.Budget {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limit == 0 || now.Sub(w.at) >= lately {
+		return nil
+	}
+	b := &admin.Budget{Left: w.left, Limit: w.limit}
+	if spent, in := w.from.left-min(w.left, w.from.left), w.at.Sub(w.from.at); spent > 0 && in > 0 {
+		b.Ends = float64(w.left) / float64(spent) * in.Seconds()
+	}
+	return b
+}
+
+// Shown returns what the live page shows of a rule; nil if it has no meter.
+func (ms *Meters) Shown(rule string) func() admin.Tokens {
+	m := ms.Of(rule)
+	if m == nil {
+		return nil
+	}
+	s := m.state
+	return func() admin.Tokens {
+		t := admin.Tokens{Held: s.held.Load(), Half: s.ratio.quantile(0.5), Most: s.ratio.quantile(0.95), Least: s.watch.budget(time.Now())}
+		for by := range reasons {
+			t.Settled += s.settled[by].Load()
+		}
+		t.Unknown = s.ended[kept].Load() + s.ended[delivered].Load() + s.ended[free].Load()
+		for i := range s.warned {
+			t.Warned[i] = s.warned[i].Load()
+		}
+		return t
+	}
+}
