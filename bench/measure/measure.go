@@ -3,6 +3,7 @@
 //
 //	measure.go  the loops that make decisions, and the Sample that they return
 //	subject.go  the names, and what is opened by them
+//	handler.go  the everyday row through middleware
 //	aged.go     weir with a table in which every slot was used
 //	batch.go    weir asked by TakeBatch and TakeKey
 //	warm.go     the requests before the clock starts

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/bench/floor"
@@ -64,7 +65,7 @@ func Of(r *workload.Row) []string {
 	case r.Draw == workload.Logged:
 		names = append(names, WeirTake, WeirAddr, WeirDecide, WeirAll, WeirTiers)
 	case r.Draw == workload.Poisson:
-		names = append(names, WeirTake, WeirAddr, WeirDecide, WeirAll, WeirTiers, WeirAt)
+		names = append(append(names, WeirTake, WeirAddr, WeirDecide, WeirAll, WeirTiers, WeirAt), handlers()...)
 	}
 	return names
 }
@@ -154,6 +155,9 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, r
 	}
 	if open, ok := everydayCalls[name]; ok {
 		return open(r, requests)
+	}
+	if slices.Contains(handlers(), name) {
+		return openHandler(r, name, requests)
 	}
 	if name == WeirNeverIdle {
 		return openNeverIdle(r)

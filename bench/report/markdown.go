@@ -2,10 +2,13 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/bench/markdown"
+	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/workload"
 )
 
 // docsCommand is what the documents say that their figures are from.
@@ -27,6 +30,51 @@ func Document(path string, r *result.Run) error {
 		}
 	}
 	return markdown.Fill(path, docsCommand, b.String())
+}
+
+// Short puts what a stranger looks for into a Markdown document, between the same lines: the table at a glance, weir on
+// every row by its default clock, and the pictures that WriteCharts writes into the folder images.
+func Short(path string, r *result.Run) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s.\n\n", headline(r))
+	t := glance(r)
+	t.markdown(&b)
+	fmt.Fprintf(&b, "%s\n\n", t.Note)
+	t = weirOnRows(r)
+	t.markdown(&b)
+	fmt.Fprintf(&b, "%s\n\n", t.Note)
+	for i := range r.Rows {
+		if row := &r.Rows[i]; slices.Contains(pictured, row.Name) {
+			fmt.Fprintf(&b, "![%s, %s](images/%s)\n\n", row.Title, plural(row.Cores, "core"), chartOf(row))
+		}
+	}
+	return markdown.Fill(path, docsCommand, b.String())
+}
+
+// weirOnRows is weir by its default clock, a line for each row.
+func weirOnRows(r *result.Run) table {
+	t := table{Head: []string{"row", "", "1 core", "x floor", "all cores", "x floor"},
+		Note: "The floor is the least that an exact limiter was found to do for the same keys in a table of the same size."}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		s, ok := row.Ratio(measure.WeirTSC, measure.FloorOf(&workload.Row{Hot: row.Name == "hot"}, measure.WeirTSC))
+		if !ok || isVariant(row) {
+			continue
+		}
+		name := "`" + row.Name + "`"
+		at := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == name })
+		if at < 0 {
+			at = len(t.Rows)
+			t.add(name, row.Title, "", "", "", "")
+		}
+		e, _ := row.Entry(measure.WeirTSC)
+		first := 2
+		if row.Cores > 1 {
+			first = 4
+		}
+		copy(t.Rows[at].Cells[first:], []string{fmt.Sprintf("%.1f ns", e.Median()), fmt.Sprintf("%.2f", s.Median)})
+	}
+	return t
 }
 
 // markdown writes the table; what stands under a line comes into its last cell.

@@ -49,6 +49,8 @@ func sample() *result.Run {
 		Rows: []result.Row{
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 1, Entries: entries},
 			{Name: "allowed-1k", Title: "allowed, 1,000 keys", Cores: 2, Entries: entries},
+			{Name: "full-1k", Title: "1,000 keys in a table for 1,000", Cores: 1, Entries: entries},
+			{Name: "flood", Title: "a flood", Cores: 2, Entries: entries},
 			{Name: "hot", Title: "one hot key", Cores: 2,
 				Entries: []result.Entry{{Name: measure.FloorHot, Nanos: []float64{9, 9, 9}}}},
 			{Name: "returning-1k", Title: "1,000 keys that come back idle", Cores: 1, Entries: back,
@@ -186,6 +188,14 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
+	require.NoError(t, Short(path, r))
+	short, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{"\n|  | full-1k, 1 core | flood, 2 cores |\n", "\n| `allowed-1k` | allowed, 1,000 keys | 31.0 ns | 1.50 | 31.0 ns | 1.50 |\n",
+		"\n| weir, TSC clock | 31.0 | 31.0 |\n", "![a flood, 2 cores](images/bench-flood-2.svg)\n"} {
+		assert.Contains(t, string(short), want)
+	}
+	assert.NotContains(t, string(short), "/zipf")
 	require.NoError(t, os.WriteFile(path, []byte("nothing\n"), 0o600))
 	assert.ErrorContains(t, Document(path, r), "want the lines")
 	assert.ErrorIs(t, Document(path+"x", r), os.ErrNotExist)
@@ -201,8 +211,9 @@ func TestCharts(t *testing.T) {
 	folder, r := t.TempDir(), sample()
 	require.NoError(t, WriteCharts(folder, r))
 	for name, words := range map[string][]string{
-		SpeedChart:  {"allowed, 1,000 keys, 1 core", "slow & <odd>", measure.WeirTSC, "1.50 × · 31 ns"},
-		MemoryChart: {"big", "200 bytes", "27 bytes"},
+		"bench-flood-2.svg": {"a flood, 2 cores"},
+		SpeedChart:          {"1,000 keys in a table for 1,000, 1 core", "slow & <odd>", measure.WeirTSC, "1.50 × · 31 ns"},
+		MemoryChart:         {"big", "200 bytes", "27 bytes"},
 	} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		require.NoError(t, err)
@@ -210,7 +221,7 @@ func TestCharts(t *testing.T) {
 			assert.Contains(t, wellFormed(t, text), word, name)
 		}
 	}
-	assert.ErrorContains(t, WriteCharts(folder, &result.Run{}), "the run has no row allowed-1k on one core")
+	assert.ErrorContains(t, WriteCharts(folder, &result.Run{}), "the run has no row full-1k on one core")
 	r.Memory = nil
 	assert.ErrorContains(t, WriteCharts(folder, r), "the run measured no memory")
 	assert.Error(t, WriteCharts(filepath.Join(folder, "missing"), sample()))

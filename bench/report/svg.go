@@ -3,38 +3,51 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/weir-go/weir/bench/result"
 	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// The files that WriteCharts writes.
+// The files that WriteCharts writes. Those of further rows have the row's name, and its cores.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"
 )
 
-// WriteCharts writes the charts of the documentation into a folder, which must exist: the time of a
-// decision among 1,000 keys by library, and the memory for a key. What the run did not measure is
-// an error.
+// pictured are the rows that people have, besides the one of SpeedChart.
+var pictured = []string{"zipf-1m", "everyday", "flood"}
+
+// chartOf returns the file of a row's chart.
+func chartOf(row *result.Row) string { return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores) }
+
+// WriteCharts writes the charts of the documentation into a folder, which must exist: the time of a decision among
+// 1,000 keys in a table for so many, by library, and the memory for a key. A run without these is an error. The rows
+// that are pictured, too, are left out if the run has not measured them.
 func WriteCharts(folder string, r *result.Run) error {
-	speed, ok := r.Row("allowed-1k", 1)
+	speed, ok := r.Row("full-1k", 1)
 	if !ok {
-		return fmt.Errorf("chart %s: the run has no row allowed-1k on one core", SpeedChart)
+		return fmt.Errorf("chart %s: the run has no row full-1k on one core", SpeedChart)
 	}
 	if len(r.Memory) == 0 {
 		return fmt.Errorf("chart %s: the run measured no memory", MemoryChart)
 	}
-	for _, c := range []struct {
-		file, subtitle string
+	type file struct {
+		name, subtitle string
 		bars           bars
-	}{
-		{SpeedChart, "Time of a decision as a multiple of the floor, and in nanoseconds; shorter is better", rowBars(speed)},
-		{MemoryChart, "Bytes a key, without its text; shorter is better", memoryBars(r)},
-	} {
+	}
+	const times = "Time of a decision as a multiple of the floor, and in nanoseconds; shorter is better"
+	all := []file{{SpeedChart, times, rowBars(speed)},
+		{MemoryChart, "Bytes a key, without its text; shorter is better", memoryBars(r)}}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; slices.Contains(pictured, row.Name) {
+			all = append(all, file{chartOf(row), times, rowBars(row)})
+		}
+	}
+	for _, c := range all {
 		picture := chart.Picture{Title: c.bars.Title, Subtitle: c.subtitle, Width: 720, Chart: c.bars.Chart()}
-		if err := atomicfile.Write(filepath.Join(folder, c.file), picture.Write); err != nil {
+		if err := atomicfile.Write(filepath.Join(folder, c.name), picture.Write); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,13 @@ func headline(r *result.Run) string {
 	if m.Kernel != "" {
 		parts = append(parts, "kernel "+m.Kernel)
 	}
-	return strings.Join(append(parts, m.Go, fmt.Sprintf("%d rounds in %v", r.Rounds, r.Took)), ", ")
+	if m.Load != "" {
+		parts = append(parts, "load "+m.Load)
+	}
+	if _, commit, ok := strings.Cut(m.Weir, " "); ok {
+		parts = append(parts, "commit "+commit[:min(12, len(commit))])
+	}
+	return strings.Join(append(parts, m.Go, fmt.Sprintf("%d rounds in %v", r.Rounds, r.Took), r.Started.Format(time.DateOnly)), ", ")
 }
 
 // tables returns everything that was measured.
@@ -40,11 +46,11 @@ func tables(r *result.Run) []table {
 func glance(r *result.Run) table {
 	t := table{
 		Title: "At a glance",
-		Note: "Nanoseconds of a decision, and in brackets times weir's Allow, the median of the rounds' ratios and the interval of " +
-			"95 %. On several cores a time is that of the clock on the wall for a decision of all together.",
+		Note: "Nanoseconds of a decision, and in brackets times weir's Allow, of middleware times httplimit: the median of the " +
+			"rounds' ratios, and its interval of 95 %. On several cores a time is that of the clock on the wall, for all together.",
 		Head: []string{""},
 	}
-	subjects := append([]string{measure.WeirTSC, measure.WeirTake, measure.WeirDecide}, atGlance...)
+	subjects := append([]string{measure.WeirTSC, measure.WeirTake}, atGlance...)
 	lines := make([]line, len(subjects))
 	for i, name := range subjects {
 		lines[i].Cells = []string{name}
@@ -57,10 +63,14 @@ func glance(r *result.Run) table {
 		t.Head = append(t.Head, row.Name+", "+plural(row.Cores, "core"))
 		for j, name := range subjects {
 			cell := ""
-			if s, ok := row.Ratio(name, measure.WeirTSC); ok {
+			base := measure.WeirTSC
+			if strings.HasSuffix(name, "middleware") {
+				base = measure.WeirHandler
+			}
+			if s, ok := row.Ratio(name, base); ok {
 				e, _ := row.Entry(name)
-				if cell = fmt.Sprintf("%.1f", e.Median()); name != measure.WeirTSC {
-					cell += fmt.Sprintf(" (%.2f: %.2f - %.2f)", s.Median, s.Low, s.High)
+				if cell = fmt.Sprintf("%.1f", e.Median()); name != base {
+					cell += fmt.Sprintf(" (%.2f: %s)", s.Median, target.Interval(s))
 				}
 			}
 			lines[j].Cells = append(lines[j].Cells, cell)
@@ -76,7 +86,7 @@ func glance(r *result.Run) table {
 
 // atGlance are the libraries of that table.
 var atGlance = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
-	"throttled, LRU", "httprate", "tollbooth", "echo"}
+	"throttled, LRU", measure.WeirHandler, "httprate, middleware", "tollbooth, middleware", "echo, middleware"}
 
 func targets(r *result.Run) table {
 	t := table{Title: "Targets", Head: []string{"", "row", "target", "measured", "95 %"}}

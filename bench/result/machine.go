@@ -17,7 +17,8 @@ type Machine struct {
 	Clock  string `json:"clock,omitempty"` // that the kernel keeps time by
 	Huge   string `json:"huge_pages,omitempty"`
 	Go     string `json:"go"`
-	Weir   string `json:"weir"` // the version and the commit
+	Weir   string `json:"weir"`           // the version and the commit
+	Load   string `json:"load,omitempty"` // of one, five and fifteen minutes when the run began
 }
 
 // ThisMachine describes the machine and the program.
@@ -31,6 +32,7 @@ func ThisMachine() Machine {
 		Huge:   line("/sys/kernel/mm/transparent_hugepage/enabled"),
 		Go:     runtime.Version(),
 		Weir:   weir(),
+		Load:   load(),
 	}
 }
 
@@ -55,6 +57,12 @@ func cpu() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// load returns how many processes wanted to run.
+func load() string {
+	fields := strings.Fields(line("/proc/loadavg"))
+	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
 // weir returns the commit that the program was built from.

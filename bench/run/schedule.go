@@ -47,7 +47,7 @@ var efforts = [...]struct {
 	largePeers int // rounds in which peers are measured on rows of ten million keys
 }{
 	Quick:   {3, 3, 80 * time.Millisecond, time.Second, 0},
-	Default: {20, 6, 60 * time.Millisecond, 3 * time.Second, 0},
+	Default: {20, 6, 50 * time.Millisecond, 3 * time.Second, 0},
 	Full:    {20, 10, 150 * time.Millisecond, 15 * time.Second, 3},
 }
 
@@ -169,9 +169,8 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer are those of them on all cores, on rows that take long to set up: one that grows, one that is swept, one that is
-// bounded.
-var fewer = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
+// fewer are those of them on rows that take long to set up: two that grow, one that is swept, and one that is bounded.
+var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
@@ -180,15 +179,14 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
 		chosen := slices.Contains(few, peer.Name)
 		switch {
-		case peer.Name == peers.DIYCounter && p.effort < Full && (row.Draw != workload.InTurn || row.Refused): // no time
+		case peer.Name == peers.DIYCounter && p.effort < Full && (row.Draw != workload.InTurn || row.Refused):
 		case row.Busy && peer.Name == "throttled, LRU": // one of two that are bounded
 			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
 		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not beside all others
-		case row.Keys > 10_000 && cores > 1 && p.effort == Default && !slices.Contains(fewer, peer.Name):
+		case row.Keys > 10_000 && p.effort == Default && !slices.Contains(fewer, peer.Name):
 		case p.effort == Full,
-			p.effort == Default && (quick && (cores == 1 || !row.Refused) || row.Hot ||
-				unkeyed && cores == 1 || chosen && !row.Large()),
+			p.effort == Default && (cores == 1 && (quick || unkeyed) || chosen && !row.Large()),
 			p.effort == Quick && quick && chosen && cores == 1:
 			names = append(names, peer.Name)
 		}

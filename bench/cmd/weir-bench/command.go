@@ -30,6 +30,7 @@ type command struct {
 	HTML   string   `name:"html" placeholder:"FILE" help:"Write a page with charts: one file, no network."`
 	SVG    string   `name:"svg" placeholder:"DIR" help:"Write the charts of docs/benchmarks.md."`
 	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks/figures.md, between the lines that it has for them."`
+	Short  string   `placeholder:"FILE" help:"Put what a stranger looks for into a Markdown file such as docs/benchmarks.md, between such lines."`
 }
 
 // Run implements the command.
@@ -107,6 +108,11 @@ func (c *command) write(r *result.Run) error {
 	}
 	if c.Docs != "" {
 		if err := report.Document(c.Docs, r); err != nil {
+			return err
+		}
+	}
+	if c.Short != "" {
+		if err := report.Short(c.Short, r); err != nil {
 			return err
 		}
 	}

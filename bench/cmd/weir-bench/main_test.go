@@ -18,11 +18,11 @@ func TestMain(m *testing.M) { programtest.Main(m, main) }
 func TestProgramMeasuresAndReports(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "run.json")
-	status, measured, stderr := programtest.Execute(t, nil, "--quick", "--rounds", "1", "--rows", "allowed-1k,memory",
+	status, measured, stderr := programtest.Execute(t, nil, "--quick", "--rounds", "1", "--rows", "full-1k,memory",
 		"--json", file)
 	require.Equal(t, 0, status, stderr)
 	assert.Regexp(t, `^1 rounds, \d+ processes, about \d+s\n$`, stderr, "no bar without a terminal")
-	assert.Contains(t, measured, "allowed, 1,000 keys (allowed-1k), GOMAXPROCS 1")
+	assert.Contains(t, measured, "allowed, 1,000 keys in a table for 1,000 (full-1k), GOMAXPROCS 1")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.True(t, json.Valid(text))

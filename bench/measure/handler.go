@@ -1,0 +1,108 @@
+package measure
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/weir-go/weir/bench/peers"
+	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+)
+
+// The subjects of the everyday row that are a handler: nothing before it, weir's middleware, and those of peers.
+const (
+	HandlerAlone = "handler alone"
+	WeirHandler  = "weir, httplimit middleware"
+)
+
+// handlers returns the names of those of them that are compared.
+func handlers() []string {
+	names := []string{HandlerAlone, WeirHandler}
+	for _, m := range peers.Middlewares() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// served asks a handler, as a server does. A server has just read the request, so it is in a cache: one request and one
+// response are used again, with another address.
+type served struct {
+	handler http.Handler
+	remote  *workload.Stream // addresses with ports, as net/http has them
+	pool    sync.Pool        // of *exchange
+}
+
+// An exchange is a request, and the response to it, of which only the status is kept.
+type exchange struct {
+	http.Request
+	header http.Header
+	passed bool // the handler was asked
+}
+
+func (e *exchange) Header() http.Header         { return e.header }
+func (e *exchange) Write(b []byte) (int, error) { return len(b), nil }
+func (e *exchange) WriteHeader(status int)      { e.passed = status < http.StatusBadRequest }
+
+// openHandler makes the handler of that name for a row.
+func openHandler(r *workload.Row, name string, requests *workload.Stream) (Decider, func(), error) {
+	next := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	s := &served{remote: requests.With(port), pool: sync.Pool{New: func() any {
+		return &exchange{Request: http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/"}, Header: http.Header{}}, header: http.Header{}}
+	}}}
+	switch name {
+	case HandlerAlone:
+		s.handler = next
+		return s, func() {}, nil
+	case WeirHandler:
+		l, err := Weir(r, engine.ClockTSC())
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := httplimit.New([]httplimit.Limit{{Name: "client", Limiter: l}})
+		if err != nil {
+			l.Close()
+			return nil, nil, err
+		}
+		s.handler = m.Handler(next)
+		return s, closing(l), nil
+	}
+	for _, m := range peers.Middlewares() {
+		if m.Name == name {
+			s.handler = m.New(r.Limit(), next)
+			return s, func() {}, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("%q is no middleware", name)
+}
+
+// serve asks for one address.
+func (s *served) serve(e *exchange, remote string) (allowed bool) {
+	e.RemoteAddr, e.passed = remote, false
+	clear(e.header)
+	s.handler.ServeHTTP(e, &e.Request)
+	return e.passed
+}
+
+// Decide implements Decider. The stream must be the one that it was opened with.
+func (s *served) Decide(_ *workload.Stream, from, to int) (allowed int) {
+	e := s.pool.Get().(*exchange)
+	defer s.pool.Put(e)
+	for i := from; i < to; i++ {
+		if s.serve(e, s.remote.At(i)) {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// Before returns the decider for the keys that are there before the clock starts.
+func (s *served) Before() Decider {
+	return Keyed{call(func(key string) bool {
+		e := s.pool.Get().(*exchange)
+		defer s.pool.Put(e)
+		return s.serve(e, key+port)
+	})}
+}
