@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // A Body is the body of a request, which must come at a least rate.
@@ -12,6 +15,9 @@ type Body struct {
 	io.ReadCloser
 	pace    pace
 	unbound bool
+	expects bool        // the client sends it when it is asked for: Expect: 100-continue over HTTP/1
+	asked   atomic.Bool // it was, by a read
+	ended   atomic.Bool // it was read to its end
 }
 
 // NewBody puts a Body in the place of a request's, at a rate in bytes a second, 0 for no bound, and for at most
@@ -26,6 +32,7 @@ func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Dura
 	if timeout > 0 {
 		b.pace.timeout = time.Now().Add(timeout)
 	}
+	b.expects = r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
 	if r.ProtoMajor == 1 { // over HTTP/2 a body that is not read holds nothing up
 		b.pace.begin()
 	}
@@ -39,14 +46,32 @@ func (b *Body) Unbound() {
 	}
 }
 
-// Read implements [io.Reader].
-func (b *Body) Read(into []byte) (int, error) {
-	if b.unbound {
-		return b.ReadCloser.Read(into)
+// Answering reports whether the answer, whose header is written next, closes the connection: the client may wait to be
+// asked for the rest of the body, and net/http would wait for that, since it does not see that a Body is of this kind.
+// A body that nobody has asked for is waited for no longer. A nil Body goes on.
+func (b *Body) Answering() (closes bool) {
+	if b == nil || !b.expects || b.ended.Load() {
+		return false
 	}
-	b.pace.begin()
-	n, err := b.ReadCloser.Read(into)
-	b.pace.end(n, err)
+	if !b.asked.Load() {
+		_ = b.pace.control.SetReadDeadline(time.Now()) // not by set: a read may have begun meanwhile
+	}
+	return true
+}
+
+// Read implements [io.Reader].
+func (b *Body) Read(into []byte) (n int, err error) {
+	b.asked.Store(true)
+	if b.unbound {
+		n, err = b.ReadCloser.Read(into)
+	} else {
+		b.pace.begin()
+		n, err = b.ReadCloser.Read(into)
+		b.pace.end(n, err)
+	}
+	if errors.Is(err, io.EOF) {
+		b.ended.Store(true)
+	}
 	return n, err
 }
 

@@ -5,15 +5,37 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
+
+// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client that expects 100 sends its body only then, so what is
+// refused before is answered at once, and the connection closed.
+func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
+	s := start(t, "rules: [{name: a, rate: 0, match: {method: DELETE}}]\n")
+	for request, want := range map[string]string{"DELETE /": "429", "POST /../x": "400", "OPTIONS *": "200", "POST /": "200"} {
+		for _, length := range []string{"Content-Length: 9", "Transfer-Encoding: chunked"} {
+			conn, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(s.URL(), "http://"), "/"))
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, request+" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"+length+"\r\n\r\n")
+			assert.NoError(t, err)
+			_ = conn.SetReadDeadline(time.Now().Add(8 * time.Second)) // below the grace of bodies
+			answer, err := io.ReadAll(conn)
+			assert.NoError(t, err, "%s: the server closes the connection", request)
+			assert.Contains(t, string(answer), "HTTP/1.1 "+want+" ")
+			assert.Contains(t, string(answer), "Connection: close\r\n")
+			conn.Close()
+		}
+	}
+}
 
 // TestABodyOfARequestThatIsNoneHoldsNoConnection: what is answered before any rule is asked is waited for no longer.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {

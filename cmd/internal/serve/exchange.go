@@ -19,9 +19,8 @@ type exchange struct {
 	response
 	begin   time.Time
 	by      answerer
-	whole   bool         // the handler behind the limits has answered to the end
-	sent    bool         // an upstream may have got the request
-	body    *listen.Body // that must come at a least rate; nil for none
+	whole   bool // the handler behind the limits has answered to the end
+	sent    bool // an upstream may have got the request
 	proxied proxy.Exchange
 	parsed  reading.Parsed
 }
@@ -83,12 +82,16 @@ type response struct {
 	status int // the final one; 0 if none has been written
 	bytes  int64
 	stream *listen.StreamSender // over HTTP/2 with a send_timeout; else nil
+	body   *listen.Body         // of the request, which must come at a least rate; nil for none
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
+		if w.body.Answering() {
+			w.Header().Set("Connection", "close")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -96,7 +99,7 @@ func (w *response) WriteHeader(status int) {
 // Write implements [http.ResponseWriter].
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
 	n, err := w.stream.Write(w.ResponseWriter, b)
 	w.bytes += int64(n)
