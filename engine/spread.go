@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"sort"
 	"sync"
 	"time"
 
@@ -88,15 +90,32 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit || policy.aligned {
 		return nil, fmt.Errorf("engine: %v: want engine.TokenBucket(rate, burst) for one bucket that is spread", policy)
 	}
-	algorithm, err := policy.build(policy.limit)
+	if _, err := policy.build(policy.limit); err != nil {
+		return nil, err
+	}
+	terms, err := s.termsOf(policy, policy.limit, cells)
+	if err == nil {
+		return terms, nil
+	}
+	most := sort.Search(int(min(policy.limit, math.MaxInt32))-1, func(i int) bool {
+		_, err := s.termsOf(policy, uint64(i+1), cells)
+		return err != nil
+	})
+	if most == 0 {
+		return nil, fmt.Errorf("engine: %v: %w: want a higher rate, with which one token comes back within two hours", policy, err)
+	}
+	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, most)
+}
+
+// termsOf makes terms of a policy with another burst.
+func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms, error) {
+	of := policy
+	of.limit = burst
+	algorithm, err := of.build(burst)
 	if err != nil {
 		return nil, err
 	}
-	terms, err := spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
-	if err != nil {
-		return nil, fmt.Errorf("engine: %v: %w", policy, err)
-	}
-	return terms, nil
+	return spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
 }
 
 // calibrate keeps the clock, as sweep does.

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -182,4 +184,22 @@ func TestSpreadAllocatesNothing(t *testing.T) {
 		assert.Zero(t, testalloc.PerCall(func() { _, r := s.TakeReceipt(1); r.Refund(1) }))
 		assert.Zero(t, testalloc.PerCall(func() { s.Peek(1) }))
 	}
+}
+
+// A burst that is too large for one word names the largest that is not, and a rate that is too low says so.
+func TestSpreadNamesTheLargestBurst(t *testing.T) {
+	for _, period := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
+		_, err := NewSpread(TokenBucket(Per(1, period), 1<<32))
+		require.ErrorContains(t, err, "want a burst of at most ")
+		var most uint64
+		_, scanned := fmt.Sscan(err.Error()[strings.LastIndexByte(err.Error(), ' '):], &most)
+		require.NoError(t, scanned, err)
+		s, err := NewSpread(TokenBucket(Per(1, period), most))
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		_, err = NewSpread(TokenBucket(Per(1, period), most+1))
+		require.ErrorContains(t, err, fmt.Sprintf("want a burst of at most %d", most))
+	}
+	_, err := NewSpread(TokenBucket(Per(1, 24*time.Hour), 5))
+	require.ErrorContains(t, err, "want a higher rate")
 }

@@ -32,7 +32,7 @@ const usualDebt = 10
 
 // NewTerms returns the terms of a token bucket, for so many cells, whose charges may make it owe so many limits; 0 for
 // what is usual. source is whatever the caller wants to find in them. A bucket that may owe more than the word can
-// tell is an error that names the number and the range.
+// tell is an error that names the number. The range depends on the rate.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -40,8 +40,8 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 		maxDebt = max(min(usualDebt, maxTicks/limit), 1)
 	}
 	if limit > maxTicks/maxDebt {
-		return nil, fmt.Errorf("a burst of %d tokens, and a debt of %d times as many: want at most %d, which come back within %v",
-			q.Tokens, maxDebt, maxTicks/maxDebt/q.Token, bucket.Wait(0, maxTicks/maxDebt).Truncate(time.Microsecond))
+		return nil, fmt.Errorf("a burst of %d tokens, and a debt of %d times as many, take longer to come back than a word can tell",
+			q.Tokens, maxDebt)
 	}
 	share := bucket.Ticks(int64(Ahead)) / q.Token / uint64(cells)
 	return &Terms{bucket, q, min(share, tokenMask), uint64(cells), limit * maxDebt, int64(bucket.Wait(0, narrow/2)), source}, nil
