@@ -92,8 +92,10 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 			}
 			*into = V(value)
 		},
-		schema: func() schema { return schema{"type": "integer", "minimum": low, "maximum": high} },
-		span:   fmt.Sprintf("%d to %d", low, high),
+		schema: func() schema { // in quotes, too, where the range is not looked at
+			return schema{"type": []string{"integer", "string"}, "minimum": low, "maximum": high, "pattern": "^(0|[1-9][0-9]*)$"}
+		},
+		span: fmt.Sprintf("%d to %d", low, high),
 	}
 }
 
@@ -174,7 +176,7 @@ func size(low, high uint64) kind[int] {
 			*into = int(value)
 		},
 		schema: func() schema {
-			return anyOf(schema{"type": "integer", "minimum": 0}, pattern("A size: 64KiB", `^[0-9]+ *[A-Za-z]*$`))
+			return anyOf(schema{"type": "integer", "minimum": low, "maximum": high}, pattern("A size: 64KiB", `^[0-9]+ *[A-Za-z]*$`))
 		},
 		span: shortSize(low) + " to " + shortSize(high),
 	}

@@ -128,7 +128,7 @@ var methods = []string{
 }
 
 // method is that of a request.
-var method = one(pattern("In capitals", "^[^a-z]+$"), func(d *decoder, n *yaml.Node, _, s string) string {
+var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z]+$", "description": "In capitals"}, func(d *decoder, n *yaml.Node, _, s string) string {
 	switch {
 	case slices.Contains(methods, s):
 	case nearest(s, methods) != "":

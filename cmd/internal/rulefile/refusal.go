@@ -129,6 +129,7 @@ func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if _, err := r.Compile(); err != nil {
 		what := templateName.ReplaceAllString(err.Error(), "")
 		what, _, _ = strings.Cut(what, ": {") // a state of the library
+		what = strings.Replace(what, " in type rulefile.RefusalValues", ": want .Rule, .Status, .Limit, .Remaining, .RetryAfter or .Never", 1)
 		d.Fail(seen["template"], "template: %s", what)
 	}
 }

@@ -80,7 +80,7 @@ func (e *entry) described() schema {
 	}
 	switch {
 	case standard == "":
-	case s["type"] == "integer":
+	case s["minimum"] != nil:
 		s["default"], _ = strconv.Atoi(standard) // the decoder reads it
 	case s["type"] == "boolean":
 		s["default"] = standard == "true"

@@ -110,6 +110,7 @@ var allKeys = []string{
 		"abort: drain 30s, unknown: free, ask_usage: true, max_body: 1MiB, fields: openai}}]",
 	"rules: [{name: a, rate: 1/s, tokens: {count: output, estimate: 500, abort: delivered}}, " +
 		"{name: b, rate: 1/s, cost: {estimate: 500, from: \"json:usage.total\"}}, {name: c, rate: 1/s, tokens: {}}]",
+	"server: {max_connections: \"5\", max_header_bytes: \"2048\"}\nrules: [{name: a, rate: 1/s, burst: \"5\", match: {method: 5}}]",
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 
@@ -123,7 +124,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",
 	"the path of a socket", "has no host", "is not the name of", "Host is not looked at", "steers HTTP itself", "never used",
 	"cannot be joined", "is never passed on", "want 1 to 64", "a fragment", "user name and password", "not a URL",
-	"want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port is",
+	"want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port (is|[0-9]+ is none)",
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",

@@ -167,6 +167,9 @@ var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+
 	case u.Hostname() == "":
 		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), exampleStore)
 		return ""
+	case !isPort(u):
+		d.Fail(n, "%s: %s: the port %s is none: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
+		return ""
 	}
 	if _, err := rueidis.ParseURL(s); err != nil {
 		if u.User == nil && strings.Contains(s, "@") || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {

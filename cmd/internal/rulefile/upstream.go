@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -101,6 +102,12 @@ var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string
 	return name
 })
 
+// isPort reports whether the port of a URL is one, or there is none.
+func isPort(u *url.URL) bool {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil && port > 0
+}
+
 // url reads the base URL of a server; nil if it is not one. A password in it is not repeated.
 func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 	const example = "write for example http://127.0.0.1:3000"
@@ -112,6 +119,8 @@ func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 		d.Fail(n, "%s: %s: want a URL that begins with http:// or https://; %s", what, yamlfile.Quote(redacted(u)), example)
 	case u.Hostname() == "":
 		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), example)
+	case !isPort(u):
+		d.Fail(n, "%s: %s: the port %s is none: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
 	case u.User != nil:
 		d.Fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
 			yamlfile.Quote(redacted(u)))
