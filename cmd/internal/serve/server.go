@@ -87,7 +87,11 @@ func Start(c Config) (*Server, error) {
 	s.logUnusedStates(c.File)
 	for i := range c.File.Rules {
 		r := &c.File.Rules[i]
-		c.Log.Info("limiting", "rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match, "max_keys", r.MaxKeys)
+		line := []any{"rule", r.Name, "policy", r.OwnLimit(), "key", r.Key, "for", r.Match}
+		if !r.Spread { // which has no table
+			line = append(line, "max_keys", r.MaxKeys)
+		}
+		c.Log.Info("limiting", line...)
 	}
 	return s, nil
 }

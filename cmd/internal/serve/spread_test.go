@@ -17,6 +17,7 @@ func spreadRule(rate string) string {
 // among the keys that were refused.
 func TestTheFormOfASpreadRule(t *testing.T) {
 	s := start(t, administered+spreadRule("1/m"))
+	assert.NotContains(t, s.log.String(), "max_keys", "it has no table")
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
 	remaining := func() (n struct{ Remaining uint64 }) {
 		status, view := s.askAdmin("/key/peek", `{"rule":"default","parts":[]}`)
