@@ -98,9 +98,14 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 }
 
 // Host is the KeyFunc of the host that was asked for, without its port, in lower case. A client can
-// ask for any host: check it first.
+// ask for any host: check it first. Of a request that the program sends ([Middleware.RoundTripper]) it is the host of
+// the URL.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
-	return h.Key(spelling.Host(r.Host)), true
+	host := r.Host
+	if host == "" && r.URL != nil {
+		host = r.URL.Host
+	}
+	return h.Key(spelling.Host(host)), true
 }
 
 // Join returns the KeyFunc of several parts together: a limit per user and path, say. Each part

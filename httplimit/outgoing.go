@@ -1,0 +1,127 @@
+package httplimit
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+)
+
+// RoundTripper returns a transport for requests that the program sends: the limits decide, and next sends what they
+// admit. A nil next is [http.DefaultTransport]. It is safe for concurrent use if next is.
+//
+//	client := &http.Client{Transport: m.RoundTripper(nil)}
+//
+// A request of a limit with a MaxWait waits for its tokens, at most until its context is done. A refused one is not
+// sent, and the error is a [*RefusedError]. Each request takes from the limits once, also if next sends it again; one
+// that follows a redirect is another.
+//
+// A limit is for requests to one server with [Host] as its Key, and for all requests together with [Everyone]. Keys of
+// the client's address have no meaning here.
+//
+// Refund gets the status of the response, when its body is closed or was read to its end. Until then the request is in
+// flight. A request without a response, or with one that breaks off, gives back its place and no tokens.
+func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &outgoing{m, next}
+}
+
+// A RefusedError says that a request was not sent, because a limit of [Middleware.RoundTripper] refused it.
+type RefusedError struct {
+	// Limit is the name of the limit with the longest wait; empty if no limit has decided.
+	Limit string
+	// RetryAfter is when the request could pass; 0 if that is not known, [engine.Never] if it never can.
+	RetryAfter time.Duration
+	// Err is the error of the request's context that was done while the request waited; nil otherwise.
+	Err error
+}
+
+func (e *RefusedError) Error() string {
+	switch {
+	case e.Err != nil:
+		return fmt.Sprintf("httplimit: the request waited for its limits: %v", e.Err)
+	case e.Limit == "":
+		return "httplimit: the limits of the request could not be asked"
+	case e.RetryAfter == engine.Never:
+		return fmt.Sprintf("httplimit: the limit %q never admits the request", e.Limit)
+	case e.RetryAfter == 0:
+		return fmt.Sprintf("httplimit: the limit %q refuses the request", e.Limit)
+	}
+	return fmt.Sprintf("httplimit: the limit %q refuses the request: again after %v", e.Limit, e.RetryAfter)
+}
+
+// Unwrap returns Err.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+type outgoing struct {
+	limits *Middleware
+	next   http.RoundTripper
+}
+
+func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
+	res := o.limits.Decide(r)
+	if !res.Allowed() {
+		if r.Body != nil {
+			_ = r.Body.Close() // a transport closes it always
+		}
+		refused := &RefusedError{RetryAfter: res.Result.RetryAfter(), Err: res.Err()}
+		if c, ok := res.Tightest(); ok && res.Verdict() == limits.Limited {
+			refused.Limit = c.Name()
+		}
+		return nil, refused
+	}
+	answered := false
+	defer func() {
+		if !answered { // an error, or a panic
+			res.Release()
+		}
+	}()
+	response, err := o.next.RoundTrip(r)
+	if err != nil {
+		return response, err
+	}
+	answered = true
+	if !res.InFlight() && !res.Refundable() {
+		return response, nil
+	}
+	body := &finishing{ReadCloser: response.Body, end: func(whole bool) {
+		if whole {
+			res.Finish(r, response.StatusCode)
+		}
+		res.Release()
+	}}
+	response.Body = body
+	if w, ok := body.ReadCloser.(io.Writer); ok { // the connection of another protocol (101)
+		response.Body = struct {
+			*finishing
+			io.Writer
+		}{body, w}
+	}
+	return response, nil
+}
+
+// A finishing body ends the request once: when it is closed, was read to its end, or breaks off.
+type finishing struct {
+	io.ReadCloser
+	once sync.Once
+	end  func(whole bool)
+}
+
+func (f *finishing) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if err != nil {
+		f.once.Do(func() { f.end(err == io.EOF) })
+	}
+	return n, err
+}
+
+func (f *finishing) Close() error {
+	defer f.once.Do(func() { f.end(true) })
+	return f.ReadCloser.Close()
+}
