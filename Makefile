@@ -1,9 +1,9 @@
 # weir: every command a person needs. `make` lists them.
 
-# Those of go.work, and bench, examples and caddylimit, which have a go.work of their own: the libraries that weir is
+# Those of go.work, and contrib, bench, examples and caddylimit, which have a go.work of their own: the libraries that weir is
 # compared with, the frameworks, and Caddy would raise the versions of everybody's dependencies
 # (docs/decisions/0001-modules.md).
-MODULES   := . limitertest fuzz examples redislimit grpclimit otellimit cmd bench caddylimit
+MODULES   := . limitertest fuzz contrib examples redislimit grpclimit otellimit cmd bench caddylimit
 BIN       := bin
 ADDRESS   := 127.0.0.1:8080
 ADMIN     := 127.0.0.1:8081
@@ -212,16 +212,16 @@ check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./internal/spread ./atomicbucket ./engine ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
 	$(stage) "vet -tags environment" go vet -tags environment ./engine
 	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
-	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./... \
+	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./... && cd ../contrib && go run $(STATICCHECK) ./... \
 	&& cd ../caddylimit && go run $(STATICCHECK) ./internal/zone ./internal/program ./internal/testprogram'
 	$(stage) "tidy modules" .ci/tidy -diff $(MODULES)
 	$(stage) "width of comments" go test -count 1 -run Wider ./docs
 
 tidy: ## go mod tidy for every module, and the sums of the workspaces
 	.ci/tidy $(MODULES)
-	rm -f go.work.sum bench/go.work.sum examples/go.work.sum caddylimit/go.work.sum
+	rm -f go.work.sum contrib/go.work.sum bench/go.work.sum examples/go.work.sum caddylimit/go.work.sum
 	go list -m all >/dev/null && go list -deps -test work >/dev/null
-	for module in bench examples caddylimit; do (cd $$module && go list -m all >/dev/null && go list -deps -test ./... >/dev/null) || exit; done
+	for module in contrib bench examples caddylimit; do (cd $$module && go list -m all >/dev/null && go list -deps -test ./... >/dev/null) || exit; done
 
 # It writes the changelog, too. Without REALLY=yes it says what it would do.
 release: ## set versions, commit, tag VERSION=v1.2.3; REALLY=yes does it (releasing.md)

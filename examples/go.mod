@@ -12,6 +12,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/valyala/fasthttp v1.69.0
 	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/contrib v0.1.0
 	github.com/weir-go/weir/grpclimit v0.1.0
 	go.yaml.in/yaml/v3 v3.0.5
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260226221140-a57be14db171
@@ -79,6 +80,8 @@ require (
 )
 
 // No program imports the examples: they are of the version beside them.
+replace github.com/weir-go/weir/contrib => /work/wt-w38/contrib
+
 replace github.com/weir-go/weir/grpclimit => ../grpclimit
 
 replace github.com/weir-go/weir => ..

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v5"
 
+	"github.com/weir-go/weir/contrib/echolimit"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
@@ -38,33 +39,12 @@ func main() {
 			return echo.NewHTTPError(http.StatusUnauthorized, "wrong password")
 		}
 		return c.String(http.StatusOK, "welcome\n")
-	}, limit(logins))
+	}, echolimit.Middleware(logins))
 
 	listener := must(net.Listen("tcp", *listen))
 	log.Printf("listening on http://%s", listener.Addr())
 	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.Serve(listener))
-}
-
-// limit is an Echo middleware of limits of any kind. echo.WrapMiddleware(limits.Handler) is one, too, but must not be
-// used for limits with a Refund: Echo writes the answer to an error after its middlewares, so that they see no 401, and
-// every failed login would be given back.
-func limit(limits *httplimit.Middleware) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c *echo.Context) error {
-			res := limits.Decide(c.Request())
-			if !res.Allowed() {
-				res.Refuse(c.Response(), c.Request())
-				return nil
-			}
-			defer res.Release() // where a handler panics
-			res.WriteHeaders(c.Response().Header())
-			err := next(c)
-			_, status := echo.ResolveResponseStatus(c.Response(), err)
-			res.Finish(c.Request(), status)
-			return err
-		}
-	}
 }
 
 func must[T any](v T, err error) T {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/weir-go/weir/contrib/ginlimit"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 )
@@ -30,7 +31,7 @@ func main() {
 
 	// costs is a Gin middleware for the routes that take n tokens. All of them share the limiter.
 	costs := func(n uint64) gin.HandlerFunc {
-		return limit(must(httplimit.New([]httplimit.Limit{{
+		return ginlimit.Handler(must(httplimit.New([]httplimit.Limit{{
 			Name: "tokens", Limiter: tokens, Key: ip.Key, Cost: func(*http.Request) uint64 { return n },
 		}})))
 	}
@@ -44,22 +45,6 @@ func main() {
 	log.Printf("listening on http://%s", listener.Addr())
 	server := &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.Serve(listener))
-}
-
-// limit is a Gin middleware of limits of any kind, also of those with refunds and of requests in flight.
-func limit(limits *httplimit.Middleware) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		res := limits.Decide(c.Request)
-		if !res.Allowed() {
-			res.Refuse(c.Writer, c.Request)
-			c.Abort()
-			return
-		}
-		defer res.Release() // where a handler panics
-		res.WriteHeaders(c.Writer.Header())
-		c.Next()
-		res.Finish(c.Request, c.Writer.Status())
-	}
 }
 
 func must[T any](v T, err error) T {
