@@ -2,13 +2,15 @@ package admin
 
 // Tokens are what a rule has counted whose cost the answers tell.
 type Tokens struct {
-	Settled uint64    `json:"settled"` // so far
-	Held    int64     `json:"held"`    // for requests under way
-	Unknown uint64    `json:"unknown"` // requests whose answers had no usage
-	Half    float64   `json:"half"`    // what half of the requests have cost at most, in parts of what was held; 0: not known
-	Most    float64   `json:"most"`    // the same of 95 in 100
-	Warned  [3]uint64 `json:"warned"`  // requests that took a key past 50, 80 and 95 % of its limit
-	Least   *Budget   `json:"least"`   // of the key that has the smallest part left; null where none was seen lately
+	Settled uint64 `json:"settled"` // so far
+	Held    int64  `json:"held"`    // for requests under way
+	Unknown uint64 `json:"unknown"` // requests whose answers had no usage
+	// Half is what half of the requests have cost at most, in parts of what was held, and Most the same of 95 in 100; 0
+	// where it is not known.
+	Half   float64   `json:"half"`
+	Most   float64   `json:"most"`
+	Warned [3]uint64 `json:"warned"` // requests that took a key past 50, 80 and 95 % of its limit
+	Least  *Budget   `json:"least"`  // of the key that has the smallest part left; null where none was seen lately
 }
 
 // A Budget is what a key has left.

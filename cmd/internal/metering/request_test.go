@@ -1,0 +1,71 @@
+package metering
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+)
+
+// TestAskForUsage: nothing but stream_options changes.
+func TestAskForUsage(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`:                                 `{"stream_options":{"include_usage":true}}`,
+		"{ \"a\" : [1, {}] }\n":              "{ \"a\" : [1, {}] ,\"stream_options\":{\"include_usage\":true}}\n",
+		`{"stream_options":null}`:            `{"stream_options":{"include_usage":true}}`,
+		`{"stream_options": {"x":1} ,"b":2}`: `{"stream_options": {"x":1,"include_usage":true} ,"b":2}`,
+		`{"stream_options":{"include_usage":false}}`: `{"stream_options":{"include_usage":false,"include_usage":true}}`,
+		`{"stream_options":{},"stream_options":{}}`:  `{"stream_options":{"include_usage":true},"stream_options":{"include_usage":true}}`,
+		`{"a":{"stream_options":{}}}`:                `{"a":{"stream_options":{}},"stream_options":{"include_usage":true}}`,
+	} {
+		got, ok := askForUsage([]byte(body))
+		assert.True(t, ok, body)
+		assert.Equal(t, want, string(got))
+	}
+	for _, body := range []string{"", "[]", "1", `{"a"`, `{"stream_options":1}`, `{"a":}`, `{"stream_options":{"a":`} {
+		_, ok := askForUsage([]byte(body))
+		assert.False(t, ok, body)
+	}
+}
+
+// TestIsFree: only what can cost nothing to any server does.
+func TestIsFree(t *testing.T) {
+	for request, want := range map[string]bool{
+		"GET /v1/models": true, "DELETE /v1/files/a": true, "POST /v1/messages/count_tokens": true,
+		"POST /v1beta/models/gemini-2.5-pro:countTokens": true, "POST /v1/chat/completions": false, "PUT /v1/chat/completions": false,
+		"POST /v1/messages/count_tokens/": false, "POST /v1beta/models/a:generateContent": false,
+		"POST /v1beta/models/a:generateContent;:countTokens": false, "POST /v1beta/models/../a/:countTokens": false,
+		"POST /v1beta/models/a%3AcountTokens": false, "POST /v1beta/models/..:countTokens": false,
+		"POST /v1beta/models/a/models/b:countTokens": false,
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		assert.Equal(t, want, IsFree(httptest.NewRequest(method, target, nil)), request)
+	}
+}
+
+// TestRoom: bodies take so much memory at most, and give it back.
+func TestRoom(t *testing.T) {
+	var states States
+	rule := &rulefile.Rule{Name: "a", Tokens: &rulefile.Tokens{API: rulefile.APIAuto, MaxBody: 1 << 20}}
+	m, err := NewMeter(rule, func(*http.Request) bool { return true }, &states)
+	require.NoError(t, err)
+	ms := NewMeters([]*Meter{m}, &states)
+	ask := func() *http.Request {
+		return httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(strings.Repeat("a", 100<<10)))
+	}
+	states.in.taken.Store(maxRoom - 64<<10)
+	_, _, err = ms.Read(ask())
+	assert.ErrorIs(t, err, ErrNoRoom)
+	assert.Equal(t, int64(maxRoom-64<<10), states.in.taken.Load(), "what it had taken comes back")
+	states.in.taken.Store(0)
+	_, done, err := ms.Read(ask())
+	require.NoError(t, err)
+	assert.Equal(t, int64(128<<10), states.in.taken.Load())
+	done()
+	assert.Zero(t, states.in.taken.Load())
+}

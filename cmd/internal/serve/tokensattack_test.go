@@ -1,0 +1,120 @@
+package serve
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestCancelingCosts (attacker): a client that always leaves pays for each request, and is refused when it has no more.
+func TestCancelingCosts(t *testing.T) {
+	came := make(chan struct{}, 100)
+	m := startModel(t, tokenRule("estimate: 1000"), func(_ http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		<-r.Context().Done()
+	})
+	for i := range 10 {
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if resp, err := m.client.Do(m.request(ctx, http.MethodPost, chat, "{}")); err == nil {
+				resp.Body.Close()
+			}
+		}()
+		<-came
+		leave()
+		<-ended
+		m.isSettled("tokens", 1000*(i+1))
+	}
+	resp, _ := m.post(chat, "{}")
+	assert.Equal(t, 429, resp.StatusCode)
+	assert.Empty(t, came)
+}
+
+// TestModelsThatAreNotThere (attacker): they cost nothing, teach nothing, and hold while they are asked for.
+func TestModelsThatAreNotThere(t *testing.T) {
+	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
+	for i := range 300 {
+		resp, _ := m.post(chat, fmt.Sprintf(`{"model":"made-up-%d"}`, i))
+		require.Equal(t, 404, resp.StatusCode)
+	}
+	m.isSettled("tokens", 0)
+	held := 0
+	m.serve = func(w http.ResponseWriter, r *http.Request) {
+		held = m.used("tokens")
+		answers(200, jsonType, usageOf(10))(w, r)
+	}
+	m.post(chat, `{"model":"tiny"}`)
+	assert.InDelta(t, 103, held, 3, "the worst, not what made-up models have cost")
+	m.isSettled("tokens", 10)
+}
+
+// TestNoReader (attacker): a stream that nobody reads ends by send_timeout, and costs what was held.
+func TestNoReader(t *testing.T) {
+	ended := make(chan struct{})
+	m := startModel(t, tokenRule("estimate: 500"), func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		w.Header().Set("Content-Type", sseType)
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, strings.Repeat(someText, 100)); err != nil {
+				return
+			}
+		}
+	})
+	upstream := m.current.Load().file.Upstream.Targets[0].URL.String()
+	m.change("server: {send_timeout: 1s}\nupstream: " + upstream + "\nrules: [" + tokenRule("estimate: 500") + "]\n")
+	m.dial("POST " + chat + " HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"stream\":true}")
+	<-ended
+	m.isSettled("tokens", 500)
+}
+
+// TestGiantLine (attacker): a line of megabytes passes as it is, and the usage behind it is read.
+func TestGiantLine(t *testing.T) {
+	stream := "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("long ", 1<<20) + "\"}}]}\n\n" + lastBytes + endEvent
+	for _, rule := range []string{"", "ask_usage: true"} {
+		m := startModel(t, tokenRule(rule), answers(200, sseType, stream))
+		_, got := m.post(chat, `{"stream":true}`)
+		want := stream
+		if rule != "" {
+			want = strings.Replace(stream, lastBytes, "", 1)
+		}
+		assert.True(t, want == got, "the stream passes unchanged")
+		m.isSettled("tokens", 100)
+		m.stop()
+	}
+}
+
+// TestLargeBodies: what is beyond max_body passes and counts by its length; a compressed body is decompressed for the
+// estimate and passes compressed.
+func TestLargeBodies(t *testing.T) {
+	held, m := 0, (*model)(nil)
+	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {max_body: 64KiB}}", func(w http.ResponseWriter, r *http.Request) {
+		held = m.used("tokens")
+		answers(500, jsonType, "{}")(w, r)
+	})
+	large := `{"max_tokens":10,"prompt":"` + strings.Repeat("word", 100_000) + `"}`
+	m.post(chat, large)
+	assert.True(t, large == m.seen[0], "the body passes unchanged")
+	assert.InDelta(t, 100_010, held, 20)
+	small := `{"max_tokens":10,"prompt":"` + strings.Repeat("word", 1000) + `"}`
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, small)
+	_ = z.Close()
+	r := m.request(t.Context(), http.MethodPost, chat, packed.String())
+	r.Header.Set("Content-Encoding", "gzip")
+	resp, err := m.client.Do(r)
+	require.NoError(t, err)
+	resp.Body.Close()
+	assert.True(t, packed.String() == m.seen[1], "and so does a compressed one")
+	assert.InDelta(t, 1010, held, 20)
+}
