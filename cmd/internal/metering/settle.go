@@ -83,17 +83,15 @@ func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request) {
 // settleFinal settles the holds whose costs the answer has said.
 func (a *answer) settleFinal() {
 	for _, r := range a.readings {
-		r.of.Scanner(func(s *usage.Scanner) {
-			u, _, final := s.Usage()
-			if !final {
-				return
+		u, final := r.of.Final()
+		if !final {
+			continue
+		}
+		for _, h := range a.held {
+			if h.meter.fields == r.fields {
+				h.settle(h.meter.cost(u, a.q), byUsage, a.q)
 			}
-			for _, h := range a.held {
-				if h.meter.fields == r.fields {
-					h.settle(h.meter.cost(u, a.q), byUsage, a.q)
-				}
-			}
-		})
+		}
 	}
 }
 

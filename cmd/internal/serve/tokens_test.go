@@ -580,7 +580,7 @@ func TestPlainCosts(t *testing.T) {
 	} {
 		m := startModel(t, "{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: \""+from+"\"}}", serve)
 		resp, _ := m.post("/any", "x")
-		assert.Equal(t, `"tokens";r=9500;t=3420`, resp.Header.Get("RateLimit"))
+		assert.Contains(t, resp.Header.Get("RateLimit"), `"tokens";r=9500;`)
 		m.isSettled("tokens", 70)
 		m.serve = answers(200, jsonType, `{}`)
 		m.post("/any", "x")

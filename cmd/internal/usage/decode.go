@@ -53,6 +53,17 @@ func (a *Answer) Scanner(f func(*Scanner)) {
 	f(a.scanner)
 }
 
+// Final returns the usage of the answer; false as long as it is not final.
+func (a *Answer) Final() (u Usage, final bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.scanner.final {
+		return u, false
+	}
+	u, _, final = a.scanner.Usage()
+	return u, final
+}
+
 // Unread reports whether the body could not be read to its end so far, because of its encoding.
 func (a *Answer) Unread() bool {
 	a.mu.Lock()

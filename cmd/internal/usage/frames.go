@@ -121,6 +121,11 @@ func (f *frames) line(s *Scanner, p []byte) int {
 // events reads at most to the end of an event.
 func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	for i := 0; i < len(p); i++ {
+		if s.skips && f.empty && !f.cr && s.doc.depth == 0 && s.doc.step == wantValue {
+			if i += skippable(p[i:]); i == len(p) {
+				break
+			}
+		}
 		c := p[i]
 		if f.cr && c == '\n' {
 			f.cr = false
@@ -144,6 +149,29 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 		}
 	}
 	return len(p), false
+}
+
+// skippable returns the length of a line with the whole of an event that has no usage; 0 for another.
+func skippable(p []byte) int {
+	end := bytes.IndexByte(p, '\n')
+	if end < 0 {
+		return 0
+	}
+	line, is := bytes.CutPrefix(p[:end], []byte("data: {"))
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	if !is || len(line) == 0 || line[len(line)-1] != '}' || bytes.IndexByte(line, '\r') >= 0 { // which ends a line, too
+		return 0
+	}
+	const null = `"usage":null` // as OpenAI has it in every event but the last
+	at := bytes.Index(line, []byte("sage"))
+	if at >= 2 && bytes.HasPrefix(line[at-2:], []byte(null)) && !bytes.Contains(line, []byte(`"response"`)) {
+		line = line[at-2+len(null):]
+		at = bytes.Index(line, []byte("sage"))
+	}
+	if at >= 0 {
+		return 0
+	}
+	return end + 1
 }
 
 func (f *frames) inName(c byte) {

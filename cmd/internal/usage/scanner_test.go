@@ -167,12 +167,16 @@ func FuzzScanner(f *testing.F) {
 // BenchmarkScan is a stream of 200 events.
 func BenchmarkScan(b *testing.B) {
 	event := []byte("data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"tiny-model\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" token\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n")
-	b.SetBytes(int64(200 * len(event)))
-	b.ReportAllocs()
-	for b.Loop() {
-		s := NewScanner("text/event-stream", Models)
-		for range 200 {
-			s.Write(event)
-		}
+	for _, skip := range []bool{false, true} {
+		b.Run(fmt.Sprintf("skip=%t", skip), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s := NewScanner("text/event-stream", Models)
+				s.skips = skip
+				for range 200 {
+					s.Write(event)
+				}
+			}
+		})
 	}
 }
