@@ -27,9 +27,9 @@ type Quota struct {
 // with a token, from a database, or in an argument. It asks no store and takes a microsecond or two, so it may be
 // called for each request.
 //
-//   - Of a limiter of [engine.TokenBuckets] any [engine.TokenBucket] that fills within the longest time; of one of an
-//     engine.TokenBucket any that fills within the time in which that does. Its rate is never faster than asked for,
-//     and by a thousandth slower at most, or it is an error.
+//   - Of a limiter of [engine.TokenBuckets] any [engine.TokenBucket] that fills within the longest time. Its rate is
+//     never faster than asked for, and by a thousandth slower at most, or it is an error. Of a limiter of an
+//     engine.TokenBucket that with a smaller burst.
 //   - Of any other limiter its own policy with another limit, up to its own or [MaxQuota].
 //   - [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing, of every limiter: the
 //     store is not asked.

@@ -78,7 +78,7 @@ func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 	}
 }
 
-// Two quotas of a key share what it owes, as tokens. A bucket that has numbers of its own keeps it as time.
+// Two quotas of a key share what it owes, as tokens.
 func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 	for _, test := range []struct {
 		own, large, small engine.Policy
@@ -86,7 +86,7 @@ func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 		options           []Option
 	}{
 		{engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(6, time.Minute), 7), 2, nil},
-		{engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(6, time.Minute), 3), 2, nil},
+		{engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(60, time.Minute), 7), 2, nil},
 		{engine.FixedWindow(8, time.Hour), engine.FixedWindow(8, time.Hour), engine.FixedWindow(6, time.Hour), 1, nil},
 		{engine.FixedWindow(8, time.Hour), engine.FixedWindow(60, time.Hour), engine.FixedWindow(6, time.Hour), 1, []Option{MaxQuota(60)}},
 		{engine.SlidingWindow(8, time.Hour), engine.SlidingWindow(60, time.Hour), engine.SlidingWindow(6, time.Hour), 1, []Option{MaxQuota(60)}},
@@ -126,7 +126,8 @@ func TestQuotasThatCannotBe(t *testing.T) {
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, engine.TokenBucket(engine.PerSecond(1), 0), "limit of 0 tokens"},
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, window, "the limiter's policy is token bucket 1/s burst 10: want that with other numbers"},
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, engine.Policy{}, "want that with other numbers"},
-		{engine.TokenBucket(engine.PerSecond(10), 10), nil, engine.TokenBucket(engine.PerSecond(3e5), 10), "nor within a thousandth of one"},
+		{engine.TokenBuckets(365 * 24 * time.Hour), nil, engine.TokenBucket(engine.PerSecond(3e5), 10), "nor within a thousandth of one"},
+		{engine.TokenBucket(engine.PerSecond(10), 10), nil, engine.TokenBucket(engine.PerSecond(9), 9), "rate 9/s: the limiter's is 10/s: want that, or a limiter of engine.TokenBuckets"},
 		{engine.TokenBucket(engine.PerSecond(10), 10), nil, engine.TokenBucket(engine.PerSecond(-1), 10), "above 0"},
 		{engine.TokenBuckets(time.Minute), nil, engine.TokenBuckets(time.Second), "want that with other numbers"},
 		{window, nil, engine.FixedWindow(11, time.Second), "limit of 11 tokens: this limiter has room for 1 to 10 (redislimit.MaxQuota)"},

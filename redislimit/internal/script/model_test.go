@@ -74,7 +74,7 @@ func (f form) String() string {
 var forms = []form{
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{MaxDebt: 10}, nil},
 	{engine.TokenBucket(engine.PerSecond(1000), 50), Terms{}, []engine.Policy{
-		engine.TokenBucket(engine.PerSecond(10_000), 500), engine.TokenBucket(engine.PerSecond(333), 10),
+		engine.TokenBucket(engine.PerSecond(1000), 49), engine.TokenBucket(engine.PerSecond(1000), 10),
 	}},
 	{engine.TokenBuckets(time.Minute), Terms{}, []engine.Policy{
 		engine.TokenBucket(engine.PerSecond(97), 50), engine.TokenBucket(engine.Per(10, time.Minute), 10), engine.TokenBucket(engine.PerSecond(1e6), 1000),

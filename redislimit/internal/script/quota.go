@@ -40,8 +40,8 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 // slowestQuota is the longest that a bucket of a quota may take to fill, which is the engine's.
 const slowestQuota = 365 * 24 * time.Hour
 
-// Quota returns a policy as a quota of the limit: a token bucket, which fills within the time in which the limit's own
-// does or which it is made for; of any other limit the same policy with another limit, at most the largest of its own
+// Quota returns a policy as a quota of the limit: a token bucket, of the same rate and no larger burst, or which fills
+// within the time that the limit is made for; of any other limit the same policy with another limit, at most the largest of its own
 // and [Terms].MaxQuota. A token of a bucket is rounded up to whole units: its rate is never faster, and slower by a
 // thousandth at most.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
@@ -71,6 +71,9 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	exact := rate.Quo(big.NewRat(l.num, 1), rate) // units of a token
 	units := new(big.Int).Add(exact.Num(), new(big.Int).Sub(exact.Denom(), big.NewInt(1)))
 	units.Quo(units, exact.Denom())
+	if l.tokens > 0 && (!units.IsUint64() || units.Uint64() != uint64(l.den)) { // the state has no other
+		return Quota{}, fmt.Errorf("rate %v: the limiter's is %v: want that, or a limiter of engine.TokenBuckets", p.Rate(), own.Rate())
+	}
 	if all := new(big.Int).Mul(units, new(big.Int).SetUint64(tokens)); all.Cmp(new(big.Int).SetUint64(l.widest)) > 0 {
 		fills := time.Duration(l.widest/uint64(l.num)) * time.Microsecond
 		return Quota{}, fmt.Errorf("it fills in %v: want at most the %v of %v", p.Window(), fills, own)

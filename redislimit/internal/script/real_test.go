@@ -208,7 +208,7 @@ func TestForeignValues(t *testing.T) {
 func TestQuotasOnAServer(t *testing.T) {
 	c := start(t)
 	for name, quotas := range map[string][]engine.Policy{
-		"token bucket":   {engine.TokenBucket(engine.Per(5, time.Hour), 5), engine.TokenBucket(engine.Per(2, time.Hour), 1)},
+		"token bucket":   {engine.TokenBucket(engine.Per(10, time.Hour), 4), engine.TokenBucket(engine.Per(10, time.Hour), 1)},
 		"fixed window":   {engine.FixedWindow(100, time.Hour), engine.FixedWindow(3, time.Hour)},
 		"aligned window": {engine.FixedWindow(100, 365*24*time.Hour).Aligned(), engine.FixedWindow(3, 365*24*time.Hour).Aligned()},
 		"sliding window": {engine.SlidingWindow(100, 365*24*time.Hour), engine.SlidingWindow(3, 365*24*time.Hour)},
