@@ -32,8 +32,8 @@ var keyCounts = []int{1, 1000, 1_000_000}
 func names() (all []string) {
 	for _, keys := range keyCounts {
 		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
-			"TakeKey", "TakeKey, quota", "TakeReceipt", "Hold", "Hold, quota", "Settle, less", "Settle, less, late",
-			"Settle, more", "Refund", "Charge", "Release", "httplimit, 1 limit", "httplimit, 3 limits"} {
+			"TakeKey", "TakeKey, quota", "TakeKey, tier", "TakeReceipt", "Hold", "Hold, quota", "Settle, less",
+			"Settle, less, late", "Settle, more", "Refund", "Charge", "Release", "httplimit, 1 limit", "httplimit, 3 limits"} {
 			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
@@ -61,6 +61,10 @@ func calls() (all []call, err error) {
 		if err != nil {
 			return nil, err
 		}
+		tiers, err := measure.Weir(&row, engine.ClockTSC(), engine.Tiers(engine.TokenBucket(engine.PerSecond(1e8), 1e6)))
+		if err != nil {
+			return nil, err
+		}
 		floor, _, err := measure.Open(&row, measure.FloorTSC, nil)
 		if err != nil {
 			return nil, err
@@ -82,7 +86,7 @@ func calls() (all []call, err error) {
 		for i := range hashed {
 			hashed[i] = tsc.Key(texts[i*7919%keys])
 		}
-		all = append(all, byKey(tsc, hashed, quota)...)
+		all = append(all, byKey(tsc, tiers, hashed, quota)...)
 		requests, err := byRequest(tsc)
 		if err != nil {
 			return nil, err
@@ -92,14 +96,15 @@ func calls() (all []call, err error) {
 	return all, nil
 }
 
-// byKey is the calls for keys that are hashed already.
-func byKey(l *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
+// byKey is the calls for keys that are hashed already. tiers is a limiter with a tier of another rate.
+func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt
 	held := func(i int) { _, hold = l.Hold(keys[i], 2) }
 	return []call{
 		{name: "TakeKey", make: func(i int) { l.TakeKey(keys[i], 1) }},
 		{name: "quota", make: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
+		{name: "tier", make: func(i int) { tiers.TakeKey(keys[i].Tier(1), 1) }},
 		{name: "TakeReceipt", make: func(i int) { l.TakeReceipt(keys[i], 1) }},
 		{name: "Hold", make: func(i int) {
 			_, h := l.Hold(keys[i], 1)
