@@ -71,7 +71,7 @@ func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) 
 
 // lasting returns how many ticks last as long as so many of another bucket, from an instant on, rounded up.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
-	if ticks == 0 || SameUnits(from, b) {
+	if ticks == 0 || b.sameTicks(from) {
 		return ticks
 	}
 	end := nanos + min(int64(from.Wait(nanos, ticks)), math.MaxInt64-nanos)

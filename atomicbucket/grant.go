@@ -9,12 +9,12 @@ import (
 )
 
 // SameUnits reports whether quotas in units of one algorithm mean the same in units of another that follows it, and
-// fit into its records.
+// fit into its records. Of a bucket whose records do not say what a token cost, the token must cost the same.
 func SameUnits(before, after Algorithm) bool {
 	switch a := after.(type) {
 	case *TokenBucket:
 		b, ok := before.(*TokenBucket)
-		return ok && a.round == b.round && a.step == b.step && a.clock == b.clock // an exact one has no step
+		return ok && a.sameTicks(b) && (a.prices || a.token == b.token)
 	case *FixedWindow:
 		b, ok := before.(*FixedWindow)
 		return ok && a.bits >= b.bits
@@ -32,6 +32,11 @@ func SameUnits(before, after Algorithm) bool {
 		return ok && a.longest == b.longest
 	}
 	return false
+}
+
+// sameTicks reports whether ticks of another bucket are as long.
+func (b *TokenBucket) sameTicks(other *TokenBucket) bool {
+	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact one has no step
 }
 
 // Most returns the highest limit that records of an algorithm have room for, in units of a Demand's cost.

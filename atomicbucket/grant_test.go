@@ -283,7 +283,9 @@ func TestWhatRecordsHaveRoomFor(t *testing.T) {
 		same          bool
 	}{
 		{"another burst", bucket(1, 5), bucket(1, 6), true},
-		{"another exact rate", bucket(1, 5), bucket(2, 5), true},
+		{"another exact rate", bucket(1, 5), bucket(2, 5), false},
+		{"another exact rate, with prices", bucket(1, 5).Priced(), bucket(2, 5).Priced(), true},
+		{"longer ticks, with prices", bucket(1, 5).Priced(), bucket(0.8e9, 5).Priced(), false},
 		{"shorter ticks", bucket(1, 5), bucket(0.8e9, 5), false},
 		{"the same rounded ticks", bucket(97, 5), bucket(97, 5), true},
 		{"other rounded ticks", bucket(97, 5), bucket(89, 5), false},

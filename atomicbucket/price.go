@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// The record of a bucket whose limits come with the calls (see [NewTicks]) has two words behind it, its prices: what a
-// token cost by the limit under which it was last charged. A payload alone is a time, and how many tokens a time is,
-// only the price says. The word of a version is that of the same parity:
+// The record of a bucket whose limits have several rates (see [TokenBucket.Priced]) has two words behind it, its
+// prices: what a token cost by the limit under which it was last charged. A payload alone is a time, and how many
+// tokens a time is, only the price says. The word of a version is that of the same parity:
 //
 //	 63              13   12   11        0
 //	+------------------+-----+-----------+
@@ -75,27 +75,49 @@ func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 // HasPrices reports whether records of the algorithm say what a token cost.
 func (b *TokenBucket) HasPrices() bool { return b.prices }
 
-// Sixteenths returns how many sixteenths of a nanosecond so many ticks take, rounded down, and 1 at least. The
-// algorithm is one of [NewTicks].
-func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
-	const parts = 16
-	if b.exact != 0 {
-		return max(ticks*parts/b.exact, 1)
-	}
-	return ticks * parts << b.clock.shift
+// Priced returns the algorithm with records that say what a token cost: for limits of several rates.
+func (b *TokenBucket) Priced() *TokenBucket {
+	priced := *b
+	priced.prices = true
+	return &priced
 }
 
-// Reprice returns what a token costs that costs so much in the ticks of another algorithm, rounded down. Both are of
-// [NewTicks].
+// speed returns how fast the algorithm's clock goes: mul / 2^(63+shift) ticks in a nanosecond. mul has its highest bit
+// set.
+func (b *TokenBucket) speed() (mul uint64, shift int) {
+	if b.exact != 0 {
+		shift = bits.Len64(b.exact) - 1
+		return b.exact << (63 - shift), -shift
+	}
+	return b.clock.mul, int(b.clock.shift)
+}
+
+// shiftedBy returns n * 2^by, rounded down, or the largest number of 63 bits.
+func shiftedBy(n uint64, by int) uint64 {
+	switch {
+	case by <= 0:
+		return n >> -by
+	case n > math.MaxInt64>>by:
+		return math.MaxInt64
+	}
+	return n << by
+}
+
+// Sixteenths returns how many sixteenths of a nanosecond so many ticks take, at most 2^55, rounded down, and 1 at
+// least.
+func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
+	const parts = 16
+	mul, shift := b.speed()
+	return max(shiftedBy(Within(ticks*parts, mul, 1<<63), shift), 1)
+}
+
+// Reprice returns what a token costs that costs so much in the ticks of another algorithm, rounded down.
 func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
-	up, down := max(b.exact, 1), max(from.exact, 1)
-	if from.exact == 0 {
-		up <<= from.clock.shift
-	}
-	if b.exact == 0 {
-		down <<= b.clock.shift
-	}
-	return max(Within(token, down, up), 1)
+	was, wasShift := from.speed()
+	is, shift := b.speed()
+	const spare = 10 // a token has up to 2^51 ticks: so little is lost if the one with the longer tick has more bits
+	token = Within(token<<spare, was, is)
+	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
 // Repriced returns the payload of a record that owes as many tokens at one price as at another: at an instant, and at

@@ -728,17 +728,12 @@ func TestTiers(t *testing.T) {
 				require.False(t, l.TakeAt(k, 1, h.now()).Allowed)
 				require.Equal(t, l.Peek(k, 1), l.TakeKey(k, 1))
 			}
-			// A key that changes its tier keeps what it owes: as tokens, or as time until it
-			// is full for a bucket that is refilled all the time.
+			// A key that changes its tier keeps the tokens that it has taken.
 			k := l.Key("climber")
 			require.True(t, l.TakeKey(k, 10).Allowed)
 			require.False(t, l.AllowKey(k))
-			left := uint64(90)
-			if a.name == "token bucket" {
-				left = 0
-			}
-			require.Equal(t, left, l.Peek(k.Tier(1), 0).Remaining)
-			require.Equal(t, left > 0, l.TakeKey(k.Tier(1), 90).Allowed)
+			require.EqualValues(t, 90, l.Peek(k.Tier(1), 0).Remaining)
+			require.True(t, l.TakeKey(k.Tier(1), 90).Allowed)
 			require.False(t, l.AllowKey(k.Tier(1)))
 			require.False(t, l.AllowKey(k), "and back")
 			require.Zero(t, l.Peek(k, 0).Remaining)
@@ -758,19 +753,23 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers of a token bucket may differ in rate and burst: a debt is kept as time.
+// Tiers of a token bucket may differ in rate and burst. What a key owes is tokens, and comes back at the rate of the
+// tier under which it took last.
 func TestTiersOfATokenBucket(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(PerSecond(100), 200)))
 	free := l.Key("k")
 	paid := free.Tier(1)
 	require.True(t, l.TakeKey(free, 1).Allowed)
-	assert.EqualValues(t, 100, l.Peek(paid, 0).Remaining, "a second is a hundred tokens")
-	assert.True(t, l.TakeKey(paid, 100).Allowed)
+	assert.EqualValues(t, 199, l.Peek(paid, 0).Remaining)
+	assert.True(t, l.TakeKey(paid, 199).Allowed)
 	assert.Equal(t, Decision{Limit: 200, RetryAfter: 10 * time.Millisecond, ResetAfter: 2 * time.Second},
 		l.TakeKey(paid, 1))
-	assert.Equal(t, Decision{Allowed: true, Limit: 5, Remaining: 2, ResetAfter: 3 * time.Second}, l.TakeKey(free, 1))
-	h.advance(2 * time.Second)
-	assert.EqualValues(t, 100, l.Peek(paid, 0).Remaining)
+	assert.Equal(t, Decision{Limit: 5, RetryAfter: 1960 * time.Millisecond, ResetAfter: 2 * time.Second}, l.TakeKey(free, 1))
+	h.advance(1960 * time.Millisecond)
+	assert.Equal(t, Decision{Allowed: true, Limit: 5, ResetAfter: 5 * time.Second}, l.TakeKey(free, 1))
+	assert.EqualValues(t, 195, l.Peek(paid, 0).Remaining)
+	h.advance(time.Second)
+	assert.EqualValues(t, 196, l.Peek(paid, 0).Remaining, "at the rate of the tier that took last")
 }
 
 func TestTiersRefuse(t *testing.T) {

@@ -55,7 +55,7 @@ func TestAllOrNothing(t *testing.T) {
 // TestTakeAllSaysNothingOfTheCallBefore: answers that are used again are those of the last call only.
 func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	l := pinned(t, &now, TokenBucket(PerSecond(10), 10))
+	l := pinned(t, &now, TokenBucket(PerSecond(10), 10), MaxQuota(3))
 	quota, err := l.Quota(TokenBucket(PerSecond(1), 3))
 	require.NoError(t, err)
 	for _, k := range []Key{l.Key("ann"), l.Key("bob").With(quota)} {

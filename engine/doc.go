@@ -29,9 +29,9 @@
 // Exact keys: every key has a bucket of its own, found by 60 bits of a hash with a secret seed. Two of a million keys
 // share one with a probability of 4 in 10 million, and no client can arrange it.
 //
-// Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys], or 54 for [TokenBuckets]. A
-// SlidingLog also keeps the times of its tokens. Keys whose bucket is full are forgotten, which changes no decision. If
-// more keys than planned are not full, [Overflow] says what happens, and [Stats] says how often.
+// Bounded memory: everything is allocated by New, 27 bytes for each of [MaxKeys], or 54 for token buckets of several
+// rates. A SlidingLog also keeps the times of its tokens. Keys whose bucket is full are forgotten, which changes no
+// decision. If more keys than planned are not full, [Overflow] says what happens, and [Stats] says how often.
 //
 // Lock-free: no decision waits for another goroutine, whatever that one is doing, and none allocates. Decisions are
 // linearizable, key by key.

@@ -91,7 +91,7 @@ type bucket struct {
 	price int64 // what a token of what is owed cost; of a limiter that has prices
 }
 
-// prices are what a limiter of TokenBuckets knows of all keys.
+// prices are what a limiter of several rates knows of all keys.
 type prices struct {
 	fastest   int64        // the least price at which somebody's debt was converted; 0: none
 	clock     func() int64 // the earliest time at which a later call may be decided
@@ -206,19 +206,22 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// change keeps the tokens that were taken under the tier of the last take: those owed at that time, of which what is
-// above the highest limit stays as much time until the last one who waits goes; and those owed at the latest time at
-// which somebody was granted something, or goes. What was taken under a quota stays as much time.
+// change keeps the tokens that were taken under the tier of the last take: those owed at that time, and those owed at
+// the latest time at which somebody was granted something, or goes. Without prices what is above the highest limit
+// stays as much time until the last one who waits goes. What was taken under a quota stays as much time.
 func (b *bucket) change(at, latest, promised int64, from, to *grants) {
 	if from.token == to.token {
 		return
 	}
-	if b.prices != nil {
-		b.price = to.token
-	}
 	owed, highest := b.owed(at), uint64(0)
 	for _, was := range from.ever {
 		highest = max(highest, was.tokens)
+	}
+	if b.prices != nil { // what is owed may be another tier's
+		if scaled(owed, from.token, to.token) == mostTicks {
+			return
+		}
+		b.price, highest = to.token, mostTicks/uint64(from.token)+1
 	}
 	above := max(0, min(owed-int64(highest)*from.token, b.ticks(promised)-b.ticks(at)))
 	kept := above + scaled(owed-above, from.token, to.token)

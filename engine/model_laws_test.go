@@ -17,9 +17,8 @@ var withUnsettled = flag.Bool("unsettled", false, "programs of the model make al
 // may reports whether programs make a step.
 func may(step string) bool { return !unsettled[step] || *withUnsettled }
 
-// requireFits holds what a key was given, by the times at which it went, against its limits: what was taken in any time
-// and not given back is no more than the largest limit and what came back by itself, in ticks, whatever a token costs.
-// Across changes of the policy it is the largest burst and the highest rate that the key had.
+// requireFits holds what a key was given, by the times at which it went, against its limits: what was taken in any
+// time and not given back is no more than the largest burst and what came back by itself at the highest rate.
 func (m *model) requireFits(k *modelKey) {
 	b, isBucket := k.account.(*bucket)
 	if w, ok := k.account.(*window); ok && !k.vague {
@@ -44,40 +43,9 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn is requireFits from one event to another, the i-th.
+// requireFitsIn is requireFits from one event to another, the i-th: in tokens, under whatever limits they were taken.
+// It is no more than the largest burst and the highest rate of those in that time, as they were then.
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int64) {
-	sum, limit, tokens, same := int64(0), int64(0), uint64(0), true
-	for j, e := range k.story {
-		// An earlier call by a late clock counts, too: the record was of its tier then.
-		same = same && (j > i || e.q.name == last.q.name)
-		if e.at < first.at || e.at > last.at || e.charged && j > i {
-			continue
-		}
-		sum, tokens, same = sum+int64(e.n)*e.q.token, tokens+e.n, same && e.q.name == last.q.name
-		if !e.charged {
-			limit = max(limit, e.q.limit())
-		}
-	}
-	if m.kind.policy.grant == grantsQuotas {
-		m.requireFitsTokens(k, first, last, i, passed)
-	} else if m.policies == 0 {
-		require.LessOrEqual(m.t, sum, limit+passed, "%s: I1: %d ticks in %d", m.call, sum, passed)
-	} else if same { // one under several limits has a weaker bound: decision 30
-		burst, token := uint64(0), last.q.token
-		for _, q := range m.grants {
-			for _, was := range q.ever {
-				if q.name == last.q.name {
-					burst, token = max(burst, was.tokens), min(token, was.token)
-				}
-			}
-		}
-		require.LessOrEqual(m.t, tokens, burst+uint64(passed/token), "%s: I1: %d tokens in %d ticks, across changes", m.call, tokens, passed)
-	}
-}
-
-// requireFitsTokens is requireFitsIn for a limiter of TokenBuckets: in tokens, under whatever quotas they were taken.
-// It is no more than the largest burst and the highest rate of those in that time.
-func (m *model) requireFitsTokens(k *modelKey, first, last *event, i int, passed int64) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
 		if e.at >= first.at && e.at <= last.at && (!e.charged || j <= i) {

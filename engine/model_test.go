@@ -289,7 +289,7 @@ func newModel(t *testing.T, program []byte) *model {
 	}
 	for i := range m.keys {
 		m.keys[i] = &modelKey{key: m.limiter.KeyUint64(uint64(i)), account: kind.account()}
-		if b, ok := m.keys[i].account.(*bucket); ok && kind.policy.grant == grantsQuotas {
+		if b, ok := m.keys[i].account.(*bucket); ok && kind.policy.algorithm == AlgorithmTokenBucket {
 			b.prices = m.prices
 		}
 	}

@@ -29,7 +29,7 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 		for _, quota := range []bool{false, true} {
 			for _, taken := range []uint64{0, 3} {
 				readings, now := 0, time.Unix(1_700_000_000, 0)
-				l, err := New(TokenBucket(Per(1, time.Millisecond), 4), MaxKeys(100), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
+				l, err := New(TokenBucket(Per(1, time.Millisecond), 4), MaxKeys(100), MaxQuota(4), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
 					readings++
 					now = now.Add(time.Microsecond)
 					return now

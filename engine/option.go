@@ -89,11 +89,13 @@ func HashStable() Option {
 // partners. [Key.Tier] returns the key under one of them. The limiter's own policy is tier 0, and
 // the first of tiers is tier 1.
 //
-// All tiers share the table, the algorithm, and each key's record: a key that moves to
-// another tier keeps what it owes, as time until it is full for a token bucket, as requests
-// for the others. Tiers of a token bucket may differ in rate and burst (the rate is
-// rounded down, by less than a millionth, if it does not go into the first one's clock), of the
-// others in the limit only.
+// All tiers share the table, the algorithm, and each key's record: a key that moves to another tier keeps the tokens
+// that it has taken. Tiers of a token bucket may differ in rate and burst (the rate is rounded down, by less than a
+// millionth, if it does not go into the first one's clock), of the others in the limit only.
+//
+// Records of token buckets with tiers say what a token cost: 32 bytes a slot, 54 a key ([MaxKeys]). Over any time t a
+// key gets at most the highest burst + the highest rate * t of the tiers and quotas that it was asked under, however
+// often they change.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
 		if err := checkTiers(tiers); err != nil {
@@ -168,9 +170,9 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 // limit, once; and no key waits for the time of the leap to come again. (What begins with the clock, aligned windows,
 // batches and the windows of a sliding window counter, is then off the clock by as much as now went back.) If now then
 // goes ahead by more than a minute, that makes up first for what it went back: so readings that are wrong again and
-// again, early or late, cost what the worst of them cost, not their sum. (Time stands still so long if now was set back
-// for good, and goes unread for more than a minute.) A reading before 1970, or later than half of the time from the
-// first reading to April 2262, is not trusted: time stands still until now reads another.
+// again, early or late, cost what the worst of them cost, not their sum. (Time stands still so long if now was set
+// back for good, and goes unread for more than a minute.) A reading before 1970, or later than half of the time from
+// the first reading to April 2262, is not trusted: time stands still until now reads another.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {

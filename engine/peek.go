@@ -5,7 +5,7 @@ import "math"
 // Peek returns the decision that TakeKey(k, n) would return, and takes nothing:
 // Remaining is what is there now, RetryAfter is when n tokens will be.
 //
-// In a limiter of [TokenBuckets] a Take that is refused makes what the key owes come back at its rate, if that is
+// In a limiter of several rates a Take that is refused makes what the key owes come back at its rate, if that is
 // faster than the rate before. A Peek does not, so without a Take the wait may be longer than it says.
 //
 // Whether a new key would find room is not looked at: a key that the limiter does

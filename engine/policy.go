@@ -313,6 +313,9 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	} else if err != nil {
 		return nil, err
 	}
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && ps.areOfSeveralRates(terms) {
+		algorithm = bucket.Priced()
+	}
 	if before != nil {
 		if algorithm, err = algorithm.Following(before); err != nil {
 			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", p, len(tiers), err)
@@ -347,6 +350,11 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	}
 	plan.SetSource(&ps)
 	return plan, nil
+}
+
+// areOfSeveralRates reports whether keys may be under limits of several rates, so that records say what a token cost.
+func (ps policies) areOfSeveralRates(terms terms) bool {
+	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
 }
 
 // most returns how many tokens a record must have room for: the highest limit, and in those that count tokens for

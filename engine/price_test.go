@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,17 +17,52 @@ var (
 	perSecond100 = engine.TokenBucket(engine.PerSecond(100), 100)
 	perSecond1   = engine.TokenBucket(engine.PerSecond(1), 100)
 	perHour1     = engine.TokenBucket(engine.Per(1, time.Hour), 1)
+
+	tiersOfPrices = []engine.Policy{
+		perSecond100, perSecond1, perHour1, engine.TokenBucket(engine.PerSecond(7), 100),
+		engine.TokenBucket(engine.Per(97, time.Hour), 100), engine.TokenBucket(engine.PerSecond(999), 100),
+		engine.TokenBucket(engine.PerSecond(1), 2), engine.TokenBucket(engine.Per(10, time.Hour), 10),
+		engine.TokenBucket(engine.PerSecond(1), 10), engine.TokenBucket(engine.Per(60, time.Hour), 60),
+	}
 )
 
-// priced is a limiter whose limits come with the calls, and a key under them.
+// A pricedTable makes a limiter with limits of several rates, and a key under them.
+type pricedTable func(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key)
+
+// priced is one whose limits come with the calls.
 func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key) {
 	l, now = limiterOf(t, engine.TokenBuckets(2*time.Hour), options...)
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
+// forEachPriced makes a test with limits that come with the calls, beside a limit of the limiter's own, too, and with
+// tiers. Those have ticks as long, and of a rounded clock.
+func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
+	t.Run("quotas", func(t *testing.T) { test(t, priced) })
+	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
+	t.Run("quotas beside a limit", func(t *testing.T) {
+		test(t, func(t *testing.T, options ...engine.Option) (*engine.Limiter, *time.Time, func(engine.Policy) engine.Key) {
+			l, now := limiterOf(t, own, options...)
+			return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
+		})
+	})
+	t.Run("tiers", func(t *testing.T) {
+		test(t, func(t *testing.T, options ...engine.Option) (*engine.Limiter, *time.Time, func(engine.Policy) engine.Key) {
+			l, now := limiterOf(t, own, append(options, engine.Tiers(tiersOfPrices...))...)
+			return l, now, func(p engine.Policy) engine.Key {
+				tier := slices.Index(tiersOfPrices, p) + 1
+				require.Positive(t, tier, p)
+				return l.Key("anna").Tier(tier)
+			}
+		})
+	})
+}
+
 // TestAQuotaKeepsTheTokensTaken (I1): a bucket of 100/s that is drained owes a second, which at 1/s is one token of a
 // hundred. The next ninety-nine are refused all the same, by whatever verb they are asked for.
-func TestAQuotaKeepsTheTokensTaken(t *testing.T) {
+func TestAQuotaKeepsTheTokensTaken(t *testing.T) { forEachPriced(t, testAQuotaKeepsTheTokensTaken) }
+
+func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
 	verbs := map[string]func(t *testing.T, l *engine.Limiter, k engine.Key) bool{
 		"allow": func(_ *testing.T, l *engine.Limiter, k engine.Key) bool { return l.AllowKey(k) },
 		"take":  func(_ *testing.T, l *engine.Limiter, k engine.Key) bool { return l.TakeKey(k, 1).Allowed },
@@ -66,7 +102,9 @@ func TestAQuotaKeepsTheTokensTaken(t *testing.T) {
 
 // TestAQuotaToAndFro (I1): however often a key changes its quota, it gets what one bucket of the largest burst gives.
 // Nothing adds up that is not taken, either.
-func TestAQuotaToAndFro(t *testing.T) {
+func TestAQuotaToAndFro(t *testing.T) { forEachPriced(t, testAQuotaToAndFro) }
+
+func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	quotas := []engine.Policy{
 		perSecond100, perSecond1, engine.TokenBucket(engine.PerSecond(7), 100),
 		engine.TokenBucket(engine.Per(97, time.Hour), 100), engine.TokenBucket(engine.PerSecond(999), 100),
@@ -86,7 +124,9 @@ func TestAQuotaToAndFro(t *testing.T) {
 
 // TestAQuotaThatIsRaised: a larger burst and a faster rate are there at once, for no more than the difference. Nobody
 // waits longer than for what is left of the wait before.
-func TestAQuotaThatIsRaised(t *testing.T) {
+func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
+
+func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	l, now, under := priced(t)
 	require.True(t, l.AllowKey(under(perHour1)))
 	require.Equal(t, engine.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}, l.Peek(under(perHour1), 1))
@@ -98,15 +138,17 @@ func TestAQuotaThatIsRaised(t *testing.T) {
 	require.True(t, l.AllowKey(under(perHour1)), "all is back")
 
 	other := l.Key("bob")
-	require.True(t, l.TakeKey(other.With(quotaOf(t, l, perSecond100)), 60).Allowed)
-	before := l.Peek(other.With(quotaOf(t, l, perSecond100)), 1)
-	require.True(t, l.AllowKey(under(perSecond1).With(quotaOf(t, l, engine.TokenBucket(engine.PerSecond(1), 2)))))
-	require.Equal(t, before, l.Peek(other.With(quotaOf(t, l, perSecond100)), 1), "another key")
+	l.TakeKey(other, 3) // nothing, where limits come with the calls alone
+	before := l.Peek(other, 1)
+	require.True(t, l.AllowKey(under(engine.TokenBucket(engine.PerSecond(1), 2))))
+	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
 // TestAQuotaThatIsLowered: a key that has taken more than a smaller limit waits until what is above that has come back,
 // at the rate by which it was taken: refusals change nothing.
-func TestAQuotaThatIsLowered(t *testing.T) {
+func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
+
+func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
 	l, now, under := priced(t)
 	require.True(t, l.TakeKey(under(perSecond100), 50).Allowed)
 	small := under(engine.TokenBucket(engine.Per(10, time.Hour), 10))
@@ -121,7 +163,9 @@ func TestAQuotaThatIsLowered(t *testing.T) {
 
 // TestReceiptsOfSeveralQuotas: what a take took goes back in its tokens, whatever was taken behind it. Where others
 // changed the quota since, it is what cannot have come back by itself at the fastest of them.
-func TestReceiptsOfSeveralQuotas(t *testing.T) {
+func TestReceiptsOfSeveralQuotas(t *testing.T) { forEachPriced(t, testReceiptsOfSeveralQuotas) }
+
+func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	l, now, under := priced(t)
 	_, first := l.TakeReceipt(under(perSecond100), 40)
 	_, second := l.TakeReceipt(under(perSecond1), 20)
@@ -138,7 +182,7 @@ func TestReceiptsOfSeveralQuotas(t *testing.T) {
 	first.Refund(40)
 	require.EqualValues(t, 70, l.Peek(under(perSecond1), 1).Remaining)
 
-	d, hold := l.Hold(under(perHour1).With(quotaOf(t, l, engine.TokenBucket(engine.Per(60, time.Hour), 60))), 10)
+	d, hold := l.Hold(under(engine.TokenBucket(engine.Per(60, time.Hour), 60)), 10)
 	require.True(t, d.Allowed)
 	require.Zero(t, hold.Settle(25))
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
@@ -146,7 +190,9 @@ func TestReceiptsOfSeveralQuotas(t *testing.T) {
 
 // TestAQuotaWhileSomebodyWaits (I1): who has reserved goes when it was told, and what a faster quota takes meanwhile
 // fits beside that.
-func TestAQuotaWhileSomebodyWaits(t *testing.T) {
+func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
+
+func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 	l, now, under := priced(t)
 	slow := under(engine.TokenBucket(engine.PerSecond(1), 10))
 	require.True(t, l.TakeKey(slow, 10).Allowed)
@@ -169,7 +215,9 @@ func TestAQuotaWhileSomebodyWaits(t *testing.T) {
 
 // TestAQuotaByALateClock (I1, I8): a call that was decided by a slower quota, and one whose clock is earlier. What came
 // back between the two did so at the faster rate.
-func TestAQuotaByALateClock(t *testing.T) {
+func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
+
+func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
 	for _, ahead := range []bool{false, true} {
 		l, now, under := priced(t)
 		begin := *now

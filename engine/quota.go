@@ -24,25 +24,19 @@ type Quota struct{ quota shard.Quota }
 // nanoseconds, no lock, and no memory that would have to be given back, so a server may make one for each request: a
 // limit that comes with an access token, from a database, or in an argument.
 //
-//   - In a limiter of [TokenBuckets], any [TokenBucket] whose bucket fills within the longest time. (In a limiter of
-//     one [TokenBucket], any other whose numbers fit the ticks of that one.) A token takes a whole number of ticks,
-//     rounded up: a rate is never faster than asked for. One that would be slower by more than a thousandth is an
-//     error.
+//   - In a limiter of [TokenBuckets], any [TokenBucket] whose bucket fills within the longest time. In a limiter of one
+//     TokenBucket, any other of the same rate; and with [MaxQuota] or [Tiers] any other whose numbers fit the ticks of
+//     that one. A token takes a whole number of ticks, rounded up: a rate is never faster than asked for. One that
+//     would be slower by more than a thousandth is an error.
 //   - In any other the limiter's own policy with another limit, up to the highest of New, tiers and [MaxQuota]
 //     included.
 //   - [Unlimited] and [Blocked] in any limiter.
 //
 // Two quotas for one key share its record: what the key owes is the key's, and each quota holds it against its own
-// limit. In a limiter of [TokenBuckets], as in one of windows and logs, the key keeps the tokens that it has taken. So
-// however often its quota changes, over any time t it gets at most the highest burst + the highest rate * t of those
-// that it was asked under. What it owes comes back at the rate of the last request that was admitted, or of a later one
-// of a faster rate. Another quota than that takes some hundred nanoseconds.
-//
-// In a limiter of one [TokenBucket] a key under several quotas, or tiers, owes as much time. So it gets over any time t
-// at most the highest rate * (the longest time in which one of them fills + t). That is the highest burst + the highest
-// rate * t if all fill in the same time, such as 100/m with burst 100 and 5000/m with burst 5000. It may be more if
-// they do not: 100/s with burst 100, drained, owes a second, and at 1/s with burst 100 that is one token, so 99 pass at
-// once.
+// limit. The key keeps the tokens that it has taken. So however often its quota or tier changes, over any time t it
+// gets at most the highest burst + the highest rate * t of those that it was asked under. What it owes comes back at
+// the rate of the last request that was admitted, or of a later one of a faster rate. Another quota than that takes
+// some hundred nanoseconds.
 //
 // Numbers that do not fit are an error that names them and the range. A rate with more than 15 digits, or one so fast
 // that a token is a thousand ticks or less, and every error, takes microseconds and some memory.
@@ -66,7 +60,12 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 // under returns what a policy grants in a limiter of another one.
 func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
 	if bucket, ok := plan.Bucket(); ok && base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
-		return bucket.Grant(p.rate.tokens, p.rate.period, p.limit)
+		quota, err := bucket.Grant(p.rate.tokens, p.rate.period, p.limit)
+		if err == nil && !bucket.HasPrices() && quota.Token != bucket.Quota().Token {
+			err = fmt.Errorf("rate of %v: the limiter's records are of one rate, %v: want that, or a limiter with room for "+
+				"others (engine.MaxQuota, engine.Tiers, engine.TokenBuckets)", p.rate, base.rate)
+		}
+		return quota, err
 	}
 	same := base
 	same.limit = p.limit
@@ -144,7 +143,10 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 // MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without it a [Quota] may have as
 // many as the highest limit among the limiter's own policy and its tiers. A log keeps as many times. More tokens leave
 // less of the record's word for the time, so that [New] may refuse a limit and a window that it accepts without this
-// option. Token buckets need none. n is 1 to 2^32.
+// option. n is 1 to 2^32.
+//
+// In a limiter of one [TokenBucket] it makes room for quotas of other rates, of any burst: records say what a token
+// cost, which takes 54 bytes a key. A limiter of [TokenBuckets], or with [Tiers], needs none.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > atomicbucket.MaxLimit {

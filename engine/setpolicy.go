@@ -22,13 +22,15 @@ import (
 // end, if that is sooner; an aligned one with the clock's. A counter of windows that become longer or shorter counts
 // its estimate, rounded up, as taken in the present one. The requests in a sliding log stay what they are; a longer
 // window counts those that are still there, which is none of a key that was idle by the shorter one and has been
-// forgotten. Under a [Quota] of a [TokenBucket] a key keeps what it owes as time. What is rounded is less than a
-// nanosecond, or a tick where that is longer, and rounded up.
+// forgotten. What a key owes under a [Quota] of another rate than the limiter's stays as many tokens at the price of
+// that, which is as much time. What is rounded is less than a nanosecond, or a tick where that is longer, and rounded
+// up.
 //
 // A caller that has reserved ([Limiter.Reserve]) goes at the time that it was told. A faster rate waits for the last
 // reservation of a key, or of one of some hundred near it. It also waits for the latest time that was granted ahead of
 // the clock ([Limiter.TakeAt]). Until then tokens come back no sooner than at the previous rate, so the bound above
-// holds for those times, too. What a key owes above all limits that it had stays the same in time until then.
+// holds for those times, too. What a key owes above all limits that it had stays the same in time until then, in a
+// limiter of one rate.
 //
 // A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
 // or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or

@@ -19,8 +19,8 @@ func copied(t *testing.T, from string, policy Policy, options ...Option) *Limite
 	return l
 }
 
-// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers by which the keys of such a tier have taken, for when they
-// come back.
+// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers by which the keys of such a tier have taken, for when
+// they come back.
 func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000)
@@ -59,8 +59,8 @@ func TestACopyAfterALowerLimit(t *testing.T) {
 	}
 }
 
-// TestACopyWithOtherTiers (I1): keys of a tier keep what they have taken, in tokens, as by SetPolicy, also if there are
-// more tiers, or fewer.
+// TestACopyWithOtherTiers (I1): keys of a tier keep what they have taken, in tokens, as by SetPolicy, also if there
+// are more tiers, or fewer.
 func TestACopyWithOtherTiers(t *testing.T) {
 	own, tier, slow := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(10, time.Hour), 600)
 	from := filepath.Join(t.TempDir(), "table")
@@ -73,6 +73,36 @@ func TestACopyWithOtherTiers(t *testing.T) {
 		assert.InDelta(t, float64(40*time.Hour), float64(other.Peek(other.Key("k").Tier(1), 1).RetryAfter), float64(time.Hour))
 	}
 	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(Per(1, time.Hour), 1))), "may still owe 1000 tokens")
+}
+
+// TestACopyWithRoomForOtherRates (I1): keys keep the tokens that they have taken where the copy has tiers of other
+// rates, or room for quotas, and the table has not; and where a copy with tiers is restored to a table without.
+func TestACopyWithRoomForOtherRates(t *testing.T) {
+	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(7, time.Hour), 1000)
+	folder := t.TempDir()
+	from, with := filepath.Join(folder, "table"), filepath.Join(folder, "with tiers")
+	l, err := New(fast, Shared(from), MaxKeys(100))
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, l.Take("k", 600).Allowed)
+	left := func(l *Limiter, k Key) uint64 { return l.Peek(k, 1).Remaining }
+
+	tiers := copied(t, from, fast, Tiers(slow))
+	assert.InDelta(t, 400, left(tiers, tiers.Key("k")), 2)
+	assert.InDelta(t, 400, left(tiers, tiers.Key("k").Tier(1)), 2)
+	quotas := copied(t, from, fast, MaxQuota(1))
+	q, err := quotas.Quota(slow)
+	require.NoError(t, err)
+	assert.InDelta(t, 400, left(quotas, quotas.Key("k").With(q)), 2)
+
+	require.NoError(t, CopyShared(from, with, Tiers(slow)))
+	other, err := New(fast, Shared(with), MaxKeys(100), Tiers(slow))
+	require.NoError(t, err)
+	defer other.Close()
+	require.True(t, other.TakeKey(other.Key("k").Tier(1), 300).Allowed)
+	l.Reset(l.Key("k"))
+	require.NoError(t, RestoreShared(with, from))
+	assert.InDelta(t, 100, left(l, l.Key("k")), 2, "in the fast one's tokens")
 }
 
 // TestARestoreUnderOtherNumbers (I1): what a key owes in a copy it owes in tokens of its tier, as if the policy of the

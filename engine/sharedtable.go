@@ -102,13 +102,18 @@ func openShared(path string) (*sharedTable, error) {
 
 // anyOf returns policies with which a table is as long as with those of a file that has the fields.
 func anyOf(fields []sharedfile.Field) policies {
-	any := policiesOf(Unlimited(), nil)
+	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // whose records have no prices, as those of most others
 	for _, f := range fields {
-		if f.Name == fieldAlgorithm && f.Value != any.base.kind() {
-			return policiesOf(TokenBucket(Per(1, 1), 1), nil) // whose records have no prices, as those of all others
+		switch {
+		case f.Name == fieldAlgorithm && f.Value == Unlimited().kind():
+			any = Unlimited()
+		case f.Name == fieldAlgorithm && f.Value == AlgorithmTokenBucket.String():
+			any = TokenBucket(Per(1, 1), 1)
+		case f.Name == fieldTiers && f.Value != "0":
+			tiers = []Policy{any}
 		}
 	}
-	return any
+	return policiesOf(any, tiers)
 }
 
 // viewed returns how a table of the policies lies in a file.

@@ -78,8 +78,10 @@ func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
 func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	place := l.table.Find(k.hash)
 	if !v.Refuses() {
-		now = l.chargeable(now)
-		v = l.table.MissQuota(place, now, 1, k.quota, nil).Verdict
+		if _, _, v = l.table.HitTier(place, now, 1, k.quota); v == shard.Undecided {
+			now = l.chargeable(now)
+			v = l.table.MissQuota(place, now, 1, k.quota, nil).Verdict
+		}
 	}
 	if v == shard.Doubtful {
 		now = l.clock.renew(coarseTick)
@@ -142,8 +144,18 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
 	nanos := o.At
 	if o.Verdict == shard.Undecided {
-		nanos = l.chargeable(nanos)
-		o = l.table.MissQuota(place, nanos, n, k.quota, &status)
+		switch o.State, o.Plan, o.Verdict = l.table.HitTier(place, nanos, n, k.quota); o.Verdict {
+		case shard.Admitted:
+			d.Allowed, d.RetryAfter = true, 0
+			d.Limit, d.Remaining, d.ResetAfter = o.Plan.Left(o.State, nanos, k.quota.Tier())
+			runtime.KeepAlive(l)
+			return o
+		case shard.Undecided:
+			nanos = l.chargeable(nanos)
+			o = l.table.MissQuota(place, nanos, n, k.quota, &status)
+		default:
+			status = o.Plan.Status(o.State, nanos, n, k.quota.Tier())
+		}
 	}
 	if o.Verdict == shard.Doubtful {
 		nanos = l.clock.renew(coarseTick)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
-	"github.com/weir-go/weir/limits/live"
 )
 
 // Decide checks a request against the limits. What handles an allowed request calls [Result.Finish] at its end where
@@ -104,11 +103,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 // carry charges the limiter what the key owes its predecessors.
 func (l *limit[R]) carry(r R, c *Check[R]) {
 	keyOf := func(before *engine.Limiter) (engine.Key, bool) {
-		key, ok := l.Key(Hasher{limiter: before}, r)
-		if ok && l.Quota != nil {
-			key = live.Under(before, key, c.policy)
-		}
-		return key, ok
+		return l.Key(Hasher{limiter: before}, r)
 	}
 	if l.Spread != nil {
 		l.Formers.MoveToSpread(l.Spread, keyOf)

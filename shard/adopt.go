@@ -79,7 +79,8 @@ func (t *Table) converted(
 ) (payload, price uint64) {
 	change := plan.changes[key&tierMask>>tierShift]
 	if t.prices != nil {
-		change, price = plan.repriced(change, token, known)
+		owed := plan.from.(*atomicbucket.TokenBucket).Debt(s.Record(), plan.from.Ticks(now))
+		change, price = plan.repriced(change, token, owed, known)
 	}
 	if t.buckets {
 		change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15

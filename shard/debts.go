@@ -38,12 +38,15 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 			if plan.idle(s, t.Watermark()) || t.entries != nil { // what is in flight stays where its holders are
 				continue
 			}
-			units := plan.algorithm
+			units := plan
 			if in != nil {
 				payload, price := t.converted(in, s, token, known, key, at)
-				units, s, token = in.algorithm, atomicbucket.NewState(in.live, s.Version(), payload), price
+				units, s, token = in, atomicbucket.NewState(in.live, s.Version(), payload), price
 			}
-			if debt := units.Debt(s.Record(), units.Ticks(at)); debt > 0 {
+			if t.buckets && t.prices == nil {
+				token = units.numbers[0].Token // and that of every quota
+			}
+			if debt := units.algorithm.Debt(s.Record(), units.algorithm.Ticks(at)); debt > 0 {
 				visit(key, debt, token)
 			}
 		}
@@ -58,6 +61,10 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 func (t *Table) Owe(label uint64, now int64, debt, token uint64, plan *Plan) Outcome {
 	defer runtime.KeepAlive(t)
 	p := t.Find(label)
+	if own := plan.numbers[0].Token; t.buckets && t.prices == nil && token > 0 { // by which all keys are charged here
+		debt, _ = atomicbucket.Fit(debt, token, own)
+		debt, token = min(debt, plan.most), 0
+	}
 	const mostTokens = 1 << 32
 	token = max(token, (debt-1)/mostTokens+1)
 	tokens := ceilDiv(debt, token)

@@ -294,11 +294,11 @@
 // what it gives would go at one time with those who were told to go later.
 //
 // R24. A record is converted by its own tier's numbers. Four bits of the key word say under which tier the key took
-// last, or that it took under a quota with numbers of its own. A record of such a quota owes as much time as before,
-// since a quota comes with each call and has no numbers before a change. A call under another tier than the key word
+// last, or that it took under a quota with numbers of its own. Where records have no prices (R27), a token costs the
+// same under such a quota as under tier 0, and so it does after the change. A call under another tier than the key word
 // says writes its own tier there. It does so by a compare-and-swap of the key's own label, before the compare-and-swap
-// by which it takes. So a call that reads a state with that take, and then the key word, finds the tier of the take,
-// or one under which another call has asked since. (In the second case the key was under that tier before the plan
+// by which it takes. So a call that reads a state with that take, and then the key word, finds the tier of the take, or
+// one under which another call has asked since. (In the second case the key was under that tier before the plan
 // changed.) Hit compares the whole word, and leaves a key under another tier to the calls that write it. A search
 // compares the fingerprint. Without the tier every debt would be scaled by the numbers of tier 0: a change of those
 // would forgive the debts of other tiers, or multiply them. If the tier were written after the take, a conversion
@@ -322,7 +322,7 @@
 // longer than those before it. If the present limit counted instead of the highest, what was taken under a higher one
 // would be forgiven.
 //
-// R27. A table whose limits come with the calls keeps the tokens that a key has taken. A payload is a time. How many
+// R27. A table with limits of several rates keeps the tokens that a key has taken. A payload is a time. How many
 // tokens a time is, only the price of a token says, so a record has two words with prices: one for versions that are
 // even, one for those that are odd. A call of another price sees as many tokens at its own price, rounded up. When it
 // is admitted it writes that, in the compare-and-swap by which it takes, with the next version. Before, it offers its
@@ -336,9 +336,10 @@
 // that price, a tick is added, and the offer is for another state. (A call that is suspended within an offer, while
 // the word changes and comes back to the bit, could change the price of a record. That takes the same price, and one
 // of 4096.) A record is committed at the price of the call that claimed it. A call of another price commits it full,
-// and begins again. Hit leaves tables with prices alone. HitQuota compares the price with the state that was read
-// before it. Without prices 100/s with burst 100, drained, would be one token of 1/s. If the price were written after
-// the state, or by a plain store, a debt would be read at a price at which nobody was charged.
+// and begins again. Hit leaves tables with prices alone. HitQuota and HitTier compare the price with the state that
+// was read before it. Without prices 100/s with burst 100, drained, would be one token of 1/s. So a table without them
+// has one price: a quota of another is an error. If the price were written after the state, or by a plain store, a debt
+// would be read at a price at which nobody was charged.
 //
 // What a record owes comes back at its price. A request that is refused leaves it, unless its own price is lower: then
 // it converts the record, and takes nothing. Else a key would wait for a slow quota's token under a fast quota.
@@ -348,6 +349,12 @@
 // late call finds the record with what came back at the lower price counted as at the higher one. For a lower price it
 // is the latest time for which the record may have been charged: at which a request ahead of its clock was granted,
 // until which a reservation near by waits, or that of the clock, which is read after the state.
+//
+// A replacement of the plan converts a record at its price. If that is the price of the tier that the key word names,
+// and the record has room for its tokens at the tier's next price, it gets that price. No part of the debt is above all
+// limits that the key had (R24), since it may be tokens of another tier, or of a quota. Else the record owes as much
+// time, at the same price. If what is above the tier's own highest limit stayed time, a change of a slow tier would
+// forgive what was taken under another; and so would a debt that is cut off where a record has no more room.
 //
 // A refund counts in tokens of the record. A receipt of the same version has the same price. For any other, what came
 // back since the take has done so at the lowest price of all conversions at most: a word of the table has it, and is

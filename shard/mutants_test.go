@@ -103,6 +103,9 @@ var mutants = []interleave.Mutant{
 	{"R27", "hit does not look at the price", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/quota.go", "t.prices != nil && !atomicbucket.PriceIs(", "t.prices != nil && false && !atomicbucket.PriceIs("},
 	}},
+	{"R27", "hit does not look at the price of a tier", "TestPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/quota.go", "!atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, quota.Token) { // R27", "false {"},
+	}},
 	{"R27", "a call takes the price that another offers for its own", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/price.go", "if next == token {", "if next > 0 {"},
 	}},

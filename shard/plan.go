@@ -69,7 +69,10 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 		}
 	}
 	p.numbers = p.quotas
-	p.numbers[noTier] = quota{} // of which no plan knows the cost of a token
+	p.numbers[noTier] = quota{}
+	if p.isBucket && !p.bucket.HasPrices() { // a token costs the same by every quota
+		p.numbers[noTier] = quota{Token: p.quotas[0].Token, limit: p.most}
+	}
 	return p, nil
 }
 

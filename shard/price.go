@@ -206,12 +206,16 @@ func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 	return ok
 }
 
-// repriced returns the change of a record with a price when a plan replaces another, and the price that it then has. If
-// it has the price of the tier under which its key took last, it is that of the tier. Else the record owes as much
-// time.
-func (p *Plan) repriced(c atomicbucket.Change, price uint64, known bool) (atomicbucket.Change, uint64) {
+// repriced returns the change of a record with a price that owes so much when a plan replaces another, and the price
+// that it then has. If it has the price of the tier under which its key took last, and has room at the next one, it is
+// that of the tier. Of the debt nothing is above all limits that the key had: it may be another tier's, or a quota's.
+// Else the record owes as much time, and its price stays.
+func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
-		return c, c.After
+		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {
+			c.Highest = math.MaxUint64
+			return c, c.After
+		}
 	}
 	return atomicbucket.Change{}, p.bucket.Reprice(p.from.(*atomicbucket.TokenBucket), price)
 }

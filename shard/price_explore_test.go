@@ -18,8 +18,11 @@ import (
 // The prices of these quotas have no common divisor, so a debt that is read by another price is no number of tokens.
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
-// A priceCall takes n tokens of the one key, by the quota of a number, and gives back some of them.
+// A priceCall takes n tokens of the one key, by the quota of a number, and gives back some of them. The quota is a
+// value, or from tiers on, a tier of the same numbers.
 type priceCall struct{ quota, n, back int }
+
+const tiers = 3
 
 // A priceWorld is calls under several quotas beside each other, at one moment, on one record.
 type priceWorld struct {
@@ -41,7 +44,7 @@ func newPriceWorld(t *testing.T, before *priceCall, calls ...priceCall) *priceWo
 	algorithm, err := atomicbucket.NewTicks(20 * 24 * time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), algorithm.Ticks(1))
-	plan, err := NewPlan(&algorithm, 0)
+	plan, err := NewPlan(&algorithm, 0, explored...)
 	require.NoError(t, err)
 	table, err := New(Config{Plan: plan, Slots: 1, Shards: 1, ProbeWindow: 1, Start: start})
 	require.NoError(t, err)
@@ -65,10 +68,13 @@ func newPriceWorld(t *testing.T, before *priceCall, calls ...priceCall) *priceWo
 }
 
 func (c priceCall) make(t *Table, admitted *uint64) {
-	p, q := t.Find(1), t.Plan().NewQuota(explored[c.quota])
+	p, q, hit := t.Find(1), TierQuota(uint8(c.quota-tiers+1)), (*Table).HitTier
+	if c.quota < tiers {
+		q, hit = t.Plan().NewQuota(explored[c.quota]), (*Table).HitQuota
+	}
 	ends := t.Ends(p)
 	o := Outcome{At: start}
-	if o.State, o.Plan, o.Verdict = t.HitQuota(p, start, uint64(c.n), q); o.Verdict == Undecided { // as a limiter does
+	if o.State, o.Plan, o.Verdict = hit(t, p, start, uint64(c.n), q); o.Verdict == Undecided { // as a limiter does
 		o = t.MissQuota(p, start, uint64(c.n), q, nil)
 	}
 	if o.Verdict == Admitted {
@@ -181,6 +187,11 @@ func TestPricesInEveryOrder(t *testing.T) {
 		"given back":                 {one, []priceCall{{0, 2, 2}, {1, 1, 0}}},
 		"given back at a new price":  {one, []priceCall{{1, 2, 1}, {0, 1, 0}}},
 		"given back at two prices":   {one, []priceCall{{1, 2, 2}, {2, 1, 1}}},
+		"two tiers":                  {&priceCall{tiers, 1, 0}, []priceCall{{tiers + 1, 1, 0}, {tiers, 2, 0}}},
+		"two tiers, no record":       {nil, []priceCall{{tiers, 1, 0}, {tiers + 1, 1, 0}}},
+		"a tier and a quota":         {one, []priceCall{{tiers, 1, 0}, {2, 1, 0}}},
+		"a tier that is given back":  {&priceCall{tiers + 1, 1, 0}, []priceCall{{tiers + 1, 2, 2}, {tiers, 1, 0}}},
+		"the last tokens of a tier":  {&priceCall{tiers, 1, 0}, []priceCall{{tiers, 3, 0}, {tiers + 1, 4, 0}}},
 		"the last tokens of a limit": {&priceCall{0, 1, 0}, []priceCall{{0, 3, 0}, {1, 4, 0}}},
 	} {
 		interleave.Test(t, name, false, func() (interleave.Report, error) {

@@ -143,6 +143,50 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 	return 0, nil, Undecided
 }
 
+// HitTier is [Table.Hit] for a tier in a table whose records have prices. In any other, and for any other quota, it is
+// undecided.
+func (t *Table) HitTier(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
+	if t.prices == nil || !q.IsTier() {
+		return 0, nil, Undecided
+	}
+	tier := q.Tier() % MaxTiers
+	sl, label := p.home, p.fingerprint|uint64(tier)<<tierShift
+	for left := t.near; left > 0; { // as in Hit
+		s := sl.state.Load()
+		if sl.key.Load() != label { // R1
+			if s == 0 {
+				break // R5
+			}
+			sl, left = sl.next(), left-1
+			continue
+		}
+		plan := t.plan.Load() // R9
+		if s.Tag() != plan.live {
+			if s.IsLive() {
+				break
+			}
+			sl, left = sl.next(), left-1
+			continue
+		}
+		quota := &plan.quotas[tier]
+		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.trust || // R7
+			t.planned.Load() != plan.planned || // R21
+			!atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, quota.Token) { // R27
+			break
+		}
+		tick, demand := plan.bucket.Ticks(now), quota.Demand(n)
+		payload, ok := plan.bucket.Take(s.Record(), tick, demand)
+		if !ok {
+			if sl.state.Load() == s { // R2
+				return s, plan, plan.refusal(payload - tick - demand.Limit)
+			}
+		} else if s, ok = sl.state.Move(s, payload); ok {
+			return s, plan, Admitted
+		}
+	}
+	return 0, nil, Undecided
+}
+
 // StatusOf is [Plan.Status] for any quota.
 func (p *Plan) StatusOf(s atomicbucket.State, nanos int64, n uint64, q Quota) atomicbucket.Status {
 	g := p.granted(q)

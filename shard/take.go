@@ -168,16 +168,19 @@ func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicb
 	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
 }
 
-// hitOf is Hit or HitQuota.
+// hitOf is Hit, HitTier or HitQuota.
 func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if q.IsTier() {
+		if t.prices != nil {
+			return t.HitTier(p, now, n, q)
+		}
 		return t.Hit(p, now, n, q.Tier())
 	}
 	return t.HitQuota(p, now, n, q)
 }
 
 func (t *Table) miss(p Place, r request) Outcome {
-	if !t.buckets { // then Hit has not looked
+	if t.hits == 0 { // then Hit has not looked
 		if o := t.hit(p, &r); o.Verdict != Undecided {
 			t.concludes(&r, &o)
 			return o

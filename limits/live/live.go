@@ -248,16 +248,6 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 	return keyOf(f.Limiter)
 }
 
-// Under returns the key k of a previous limiter under the numbers p, which the request brings: by them it is counted
-// what the key owes, where the records of that limiter do not say ([engine.Limiter.Owed]).
-func Under(before *engine.Limiter, k engine.Key, p engine.Policy) engine.Key {
-	quota, err := before.Quota(p)
-	if err != nil {
-		return k
-	}
-	return k.With(quota)
-}
-
 // hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was
 // replaced does not count.
 func (f *former) hasForgotten() bool {

@@ -297,36 +297,6 @@ func TestMovedOnce(t *testing.T) {
 	}
 }
 
-// TestUnder: a table of quotas knows what a token cost, whatever numbers the request brings. In another one, what was
-// taken under a quota counts by these.
-func TestUnder(t *testing.T) {
-	clock := testclock.New()
-	l := newLimiter(t, clock, engine.TokenBuckets(time.Hour))
-	quota, err := l.Quota(hourly(60))
-	require.NoError(t, err)
-	key := l.Key("a").With(quota)
-	require.True(t, l.TakeKey(key, 30).Allowed) // half an hour
-	for _, p := range []engine.Policy{
-		hourly(60), hourly(30), engine.TokenBucket(engine.Per(120, time.Hour), 1_000), // fills in more than an hour
-		engine.FixedWindow(180, time.Hour), engine.TokenBucket(engine.Per(1, 24*time.Hour), 1),
-		engine.TokenBucket(engine.PerSecond(3e9), 10), // too fast for its ticks
-	} {
-		n, under := l.Owed(live.Under(l, l.Key("a"), p))
-		require.EqualValues(t, 30, n, p)
-		require.EqualValues(t, 1800*time.Second, l.Peek(under, 1).ResetAfter)
-	}
-	bucket := newLimiter(t, clock, hourly(60))
-	quota, err = bucket.Quota(hourly(60))
-	require.NoError(t, err)
-	require.True(t, bucket.TakeKey(bucket.Key("a").With(quota), 30).Allowed)
-	n, _ := bucket.Owed(live.Under(bucket, bucket.Key("a"), hourly(30)))
-	require.EqualValues(t, 15, n)
-	windows := newLimiter(t, clock, engine.FixedWindow(10, time.Hour))
-	require.True(t, windows.Allow("a"))
-	n, _ = windows.Owed(live.Under(windows, windows.Key("a"), hourly(5)))
-	require.EqualValues(t, 1, n)
-}
-
 // TestASharedLimiter: a limit that has a part of the keys comes back to the limiter that it had, where they still owe
 // what was not handed over. What was handed over is charged once. The last limit closes the limiter.
 func TestASharedLimiter(t *testing.T) {

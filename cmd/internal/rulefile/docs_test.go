@@ -52,7 +52,7 @@ rule api
   limit   token bucket 10/s burst 20
           token bucket 1/s burst 5 for X-Plan: free
           token bucket 100/s burst 200 for X-Plan: paid
-  memory  26 MiB for 1,000,000 keys, then evict
+  memory  51 MiB for 1,000,000 keys, then evict
 
 rule failed-logins
   for     method POST, path /login
@@ -68,7 +68,7 @@ rule search (shadow: counts, never refuses)
   cost    the header X-Search-Cost, 1 without it, at most 10
   memory  26 MiB for 1,000,000 keys, then evict
 
-4 rules, about 103 MiB of memory when all keys are there
+4 rules, about 128 MiB of memory when all keys are there
 `, out.String())
 }
 

@@ -131,7 +131,7 @@ func concurrencyEntry(into *uint64) entry {
 
 func maxKeysEntry(into *int) entry {
 	return at("max_keys", whole[int](1, 1<<31-1), into, strconv.Itoa(engine.DefaultMaxKeys),
-		"keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each of its limit; the door for clients of Redis: 54)").apart()
+		"keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each of its limit; a token bucket with tiers, and the door for clients of Redis: 54)").apart()
 }
 
 func overflowEntry(into *engine.OverflowPolicy) entry {
