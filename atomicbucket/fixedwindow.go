@@ -21,6 +21,8 @@ type FixedWindow struct {
 	bits   uint   // of the tokens
 	narrow uint64 // how many ticks ahead the end may be
 	skew   time.Duration
+	// calendar says when windows begin, if it is not nil. A tick is a window then, too.
+	calendar *Calendar
 }
 
 const (
@@ -59,6 +61,14 @@ func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (Fix
 	skew := circleOf(most) / circleSkews
 	w.narrow, w.skew = w.length+skew, skewOf(skew, period)
 	return w, nil
+}
+
+// NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to most.
+// The ranges are those of [NewFixedWindow].
+func NewCalendarWindow(limit, most uint64, c *Calendar) (FixedWindow, error) {
+	w, err := NewFixedWindow(limit, most, c.period.Longest(), true)
+	w.calendar = c
+	return w, err
 }
 
 // finest returns the length of the finest tick, a power of two of nanoseconds, of which two
@@ -119,7 +129,12 @@ func checkWindow(limit, most uint64, window time.Duration, highest uint64) error
 func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }
 
 // Ticks returns the tick of an instant, rounded down.
-func (w *FixedWindow) Ticks(nanos int64) uint64 { return w.clock.quo(nanos) }
+func (w *FixedWindow) Ticks(nanos int64) uint64 {
+	if w.calendar != nil {
+		return w.calendar.number(nanos)
+	}
+	return w.clock.quo(nanos)
+}
 
 // MaxSkew is how far apart two instants that meet in one call may be.
 func (w *FixedWindow) MaxSkew() time.Duration { return w.skew }
@@ -206,8 +221,11 @@ func (w *FixedWindow) Tokens(debt uint64) uint64 { return debt }
 
 // Wait returns the time from an instant until so many ticks have passed.
 func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
-	if ticks == 0 {
+	switch {
+	case ticks == 0:
 		return 0
+	case w.calendar != nil:
+		return w.calendar.wait(nanos, ticks)
 	}
 	return w.clock.wait(nanos, ticks)
 }

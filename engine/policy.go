@@ -21,6 +21,8 @@ type Policy struct {
 	window    time.Duration // or interval
 	aligned   bool
 	grant     grant
+	per       Period                 // of the calendar
+	calendar  *atomicbucket.Calendar // by which a fixed window begins; nil: by the clock
 }
 
 // TokenBucket limits each key to the rate in the long run and to burst at once.
@@ -77,6 +79,40 @@ func (p Policy) Aligned() Policy {
 	return p
 }
 
+// A Period is one of the calendar: see [CalendarWindow].
+type Period = atomicbucket.Period
+
+// The periods of a [CalendarWindow].
+const (
+	Day   = atomicbucket.Day
+	Week  = atomicbucket.Week  // from Monday
+	Month = atomicbucket.Month // from the 1st
+)
+
+// CalendarWindow limits each key to limit tokens in a day, a week from Monday or a month from the 1st of a time zone,
+// nil for UTC: a [FixedWindow] that begins with the period, for all keys at once. A period begins at the first instant
+// whose local date is its first day or later. So a day has 23 or 25 hours when clocks change, and a day that the zone
+// has left out has none. limit is 1 to 2^32. Periods are known until 2262, as the zone's rules are when the policy is
+// made; [Limiter.SetPolicy] takes over later rules and keeps what keys have used. Twice the limit may be admitted in a
+// moment, at the edge of two periods. 16 bytes a slot, 27 a key ([MaxKeys]). [Policy.Window] is 24 hours, 7 or 31 days.
+// Not for [Shared].
+func CalendarWindow(limit uint64, per Period, zone *time.Location) Policy {
+	c, err := atomicbucket.NewCalendar(per, zone)
+	p := Policy{algorithm: AlgorithmFixedWindow, limit: limit, aligned: true, per: per, calendar: c}
+	if err == nil {
+		p.window = per.Longest()
+	}
+	return p
+}
+
+// Calendar returns the period and the name of the time zone of a [CalendarWindow]. It is not ok for another policy.
+func (p Policy) Calendar() (per Period, zone string, ok bool) {
+	if p.calendar == nil {
+		return 0, "", false
+	}
+	return p.per, p.calendar.Zone(), true
+}
+
 // SlidingWindow limits each key to limit tokens in the last window, by two counters. One
 // counts what was taken in the present window of the clock, and the other what was taken in
 // the previous one. The previous one counts for the share of it that the last window still
@@ -121,6 +157,9 @@ func (p Policy) String() string {
 	name, aligned := p.algorithm, ""
 	if p.aligned {
 		aligned = ", aligned"
+	}
+	if per, zone, ok := p.Calendar(); ok {
+		return fmt.Sprintf("%s %d/%v of %s", name, p.limit, per, zone)
 	}
 	switch p.grant {
 	case grantsAll:
@@ -257,7 +296,14 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 	case AlgorithmBatchRefill:
 		algorithm, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
 	case AlgorithmFixedWindow:
-		algorithm, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
+		switch {
+		case p.calendar != nil:
+			algorithm, err = boxed(atomicbucket.NewCalendarWindow(p.limit, most, p.calendar))
+		case p.per != 0:
+			_, err = atomicbucket.NewCalendar(p.per, nil)
+		default:
+			algorithm, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
+		}
 	case AlgorithmSlidingWindow:
 		algorithm, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
 	case AlgorithmSlidingLog:

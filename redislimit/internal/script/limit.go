@@ -66,6 +66,9 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	if p.IsAligned() && p.Algorithm() != engine.AlgorithmFixedWindow {
 		return nil, errors.New("only a fixed window can be aligned")
 	}
+	if _, _, isCalendar := p.Calendar(); isCalendar {
+		return nil, errors.New("periods of the calendar are not kept in a store: want a window of so many hours, aligned")
+	}
 	limit := &Limit{algorithm: algorithm, terms: terms, tokens: p.Limit(), aligned: p.IsAligned()}
 	if limit.terms.MaxDebt == 0 {
 		limit.terms.MaxDebt = algorithm.debts

@@ -1,0 +1,148 @@
+package atomicbucket
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Period is a period of a [Calendar].
+type Period uint8
+
+// The periods. A week begins on Monday, and a month on the 1st.
+const (
+	Day Period = iota + 1
+	Week
+	Month
+)
+
+// String returns the name of the period: "day".
+func (p Period) String() string {
+	if p < Day || p > Month {
+		return fmt.Sprintf("Period(%d)", uint8(p))
+	}
+	return [...]string{"day", "week", "month"}[p-Day]
+}
+
+// Longest returns the longest that the period takes, but for an hour or two when clocks are put back.
+func (p Period) Longest() time.Duration {
+	return map[Period]time.Duration{Day: 24 * time.Hour, Week: 7 * 24 * time.Hour, Month: 31 * 24 * time.Hour}[p]
+}
+
+// day returns the day on which the n-th period begins, counted from 1 January 1970.
+func (p Period) day(n int) int64 {
+	switch p {
+	case Week: // 1970 began on a Thursday
+		return int64(7*n - 3)
+	case Month:
+		return time.Date(1970, time.January+time.Month(n), 1, 0, 0, 0, 0, time.UTC).Unix() / 86400
+	}
+	return int64(n)
+}
+
+// A Calendar says when the days, weeks or months of a time zone begin, until 2262. A period begins at the first instant
+// whose local date is its first day or later. So a day has 23 or 25 hours when clocks change, a day without a midnight
+// begins at one o'clock, and a day that a zone has left out has no time at all. It does not change, and two of the same
+// period and zone are the same pointer.
+type Calendar struct {
+	period Period
+	zone   string
+	begins []int64 // of the periods from earliest on, in nanoseconds since 1970
+}
+
+// earliest is the number of the first period of a calendar: in every zone it begins before 1970 does in UTC.
+const earliest = -2
+
+// calendars has those that were made.
+var calendars struct {
+	sync.Mutex
+	of map[calendarKey]*Calendar
+}
+
+type calendarKey struct {
+	period Period
+	zone   string
+	begins uint64 // hash: zones of one name may differ
+}
+
+// NewCalendar returns the calendar of a period in a zone, nil for UTC. The error names a period that is none.
+func NewCalendar(p Period, zone *time.Location) (*Calendar, error) {
+	if p < Day || p > Month {
+		return nil, fmt.Errorf("%v: want a day, a week or a month", p)
+	}
+	if zone == nil {
+		zone = time.UTC
+	}
+	c := &Calendar{period: p, zone: zone.String(), begins: beginnings(p, zone)}
+	calendars.Lock()
+	defer calendars.Unlock()
+	if calendars.of == nil {
+		calendars.of = map[calendarKey]*Calendar{}
+	}
+	key := calendarKey{p, c.zone, sum(c.begins)}
+	if made := calendars.of[key]; made != nil && slices.Equal(made.begins, c.begins) {
+		return made, nil
+	}
+	calendars.of[key] = c
+	return c, nil
+}
+
+// sum returns a number that changes with each of the others.
+func sum(all []int64) (h uint64) {
+	for _, n := range all {
+		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
+// beginnings returns when the periods of a zone begin, in the order of their dates. The last is the end of time.
+func beginnings(p Period, zone *time.Location) (begins []int64) {
+	const last = math.MaxInt64 / int64(time.Second)
+	at := time.Unix(p.day(earliest)*86400, 0).AddDate(0, 0, -2).In(zone) // before the first period
+	_, until := at.ZoneBounds()
+	from := int64(math.MinInt64)
+	for n := earliest; ; n++ {
+		midnight := p.day(n) * 86400
+		for {
+			_, offset := at.Zone()
+			begin := max(from, midnight-int64(offset))
+			if until.IsZero() || begin < until.Unix() {
+				if begin > last {
+					return append(begins, math.MaxInt64)
+				}
+				begins = append(begins, begin*int64(time.Second))
+				break
+			}
+			at, from = until, until.Unix()
+			if _, until = at.ZoneBounds(); !until.IsZero() && !until.After(at) { // so ends the last day of a leap year
+				until = at.Add(24 * time.Hour)
+			}
+		}
+	}
+}
+
+// Period returns the period.
+func (c *Calendar) Period() Period { return c.period }
+
+// Zone returns the name of the zone.
+func (c *Calendar) Zone() string { return c.zone }
+
+// number returns the number of the period at an instant, from 0 on.
+func (c *Calendar) number(nanos int64) uint64 {
+	i, found := slices.BinarySearch(c.begins, nanos)
+	if !found {
+		return uint64(i - 1)
+	}
+	for i+1 < len(c.begins) && c.begins[i+1] == nanos { // a day that was left out
+		i++
+	}
+	return uint64(i)
+}
+
+// wait returns the time from an instant until so many periods have begun.
+func (c *Calendar) wait(nanos int64, periods uint64) time.Duration {
+	n := c.number(nanos)
+	return time.Duration(c.begins[min(periods, uint64(len(c.begins)-1)-n)+n] - nanos)
+}
