@@ -15,6 +15,7 @@ type form struct {
 	aligned bool // windows can begin with the clock
 	period  bool // the tiers of a limit share the period of the rate
 	rate    bool // the tiers of a limit share the rate
+	logs    bool // each request is kept
 }
 
 func formOf(a engine.Algorithm) form {
@@ -25,8 +26,10 @@ func formOf(a engine.Algorithm) form {
 		return form{burst: true, whole: true, rate: true}
 	case engine.AlgorithmFixedWindow:
 		return form{whole: true, aligned: true, period: true}
-	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
+	case engine.AlgorithmSlidingWindow:
 		return form{whole: true, period: true}
+	case engine.AlgorithmSlidingLog:
+		return form{whole: true, period: true, logs: true}
 	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
 	return form{}
@@ -34,6 +37,10 @@ func formOf(a engine.Algorithm) form {
 
 // HasBurst reports whether a limit of the algorithm has a burst.
 func HasBurst(a engine.Algorithm) bool { return formOf(a).burst }
+
+// Logs reports whether the algorithm keeps the time of each request: memory for a key grows with the limit, and a table
+// cannot be in a file.
+func Logs(a engine.Algorithm) bool { return formOf(a).logs }
 
 // CanAlign reports whether the windows of the algorithm can begin at multiples of their length.
 func CanAlign(a engine.Algorithm) bool { return formOf(a).aligned }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -91,7 +92,7 @@ func (s Spec) Keys() (int, error) {
 		return s.MaxKeys, nil
 	}
 	keys := DefaultMaxKeys
-	if s.Policy.Algorithm() == engine.AlgorithmSlidingLog {
+	if spec.Logs(s.Policy.Algorithm()) {
 		keys = DefaultLogKeys
 	}
 	bytes, err := engine.Bytes(s.Policy, engine.MaxKeys(keys), engine.Tiers(s.tiers()...))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit/reading"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // doubts says which rules, exceptions and routes of a good file do less than they seem to, and what to write instead.
@@ -262,7 +262,7 @@ func (f *File) MemoryWarning() string {
 		return ""
 	}
 	cure := "lower max_keys"
-	if largest.Policy.Algorithm() == engine.AlgorithmSlidingLog {
+	if spec.Logs(largest.Policy.Algorithm()) {
 		cure += ", or use algorithm: sliding-window"
 	}
 	return fmt.Sprintf("memory: the limits take %s when all keys are there, %s of it rule %s: %s", humanize.IBytes(total),

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/sharedfile"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // stateSuffix ends the names of the files of a state.
@@ -43,7 +44,7 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		case r.Spread:
 			d.Fail(at, "state: the rule %s has its bucket on all processors, which cannot be kept in a file: "+
 				"leave spread or state out", r.Name)
-		case r.Policy.Algorithm() == engine.AlgorithmSlidingLog:
+		case spec.Logs(r.Policy.Algorithm()):
 			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
 				"take the sliding window, or leave state out", r.Name)
 		default:

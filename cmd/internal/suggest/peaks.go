@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/trace"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 const (
@@ -76,15 +77,12 @@ type bound struct {
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)
-	windows := false
-	switch p.Algorithm() {
-	case engine.AlgorithmTokenBucket:
-	case engine.AlgorithmBatchRefill:
-		b.more = p.Rate().Tokens()
-	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
-		windows = true
+	windows := !spec.HasBurst(p.Algorithm())
+	if windows {
 		rate /= 4 // half of the tokens in two windows
-	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
+	}
+	if p.Algorithm() == engine.AlgorithmBatchRefill {
+		b.more = p.Rate().Tokens()
 	}
 	for b.pace+1 < paces && pace(b.pace+1) <= rate {
 		b.pace++

@@ -133,15 +133,10 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 
 // ownPeriod is that of a window or a batch, which is a choice of the rule; 0 for a bucket, which has none.
 func ownPeriod(p engine.Policy) time.Duration {
-	switch p.Algorithm() {
-	case engine.AlgorithmTokenBucket:
+	if p.Algorithm() == engine.AlgorithmTokenBucket {
 		return 0
-	case engine.AlgorithmBatchRefill:
-		return p.Rate().Period()
-	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
-		engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
-	return p.Window()
+	return p.Rate().Period()
 }
 
 // tooFew says why there are not enough requests or keys; "" if there are.
