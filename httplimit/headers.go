@@ -43,7 +43,27 @@ const (
 
 	// NoHeaders is none of them.
 	NoHeaders HeaderStyle = 0
+
+	allStyles = IETF | Legacy | Draft06
 )
+
+// Fields returns the names of the fields that answers carry beside Retry-After, as they are usually written: for
+// Access-Control-Expose-Headers, for example.
+func (s HeaderStyle) Fields() (names []string) {
+	for _, style := range []struct {
+		HeaderStyle
+		fields []string
+	}{
+		{IETF, []string{"RateLimit", "RateLimit-Policy"}},
+		{Legacy, []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}},
+		{Draft06, []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}},
+	} {
+		if s&style.HeaderStyle != 0 {
+			names = append(names, style.fields...)
+		}
+	}
+	return names
+}
 
 // The names are in the form of [http.CanonicalHeaderKey], because that is how [http.Header.Get] and
 // proxies look for them. HTTP/1 shows it as it is, and does not mind the case; HTTP/2 has

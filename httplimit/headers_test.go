@@ -53,6 +53,11 @@ func TestHeaderStyles(t *testing.T) {
 		res := m.Decide(get("/"))
 		res.WriteHeaders(h)
 		assert.Equal(t, want, h)
+		fields := http.Header{}
+		for _, name := range styles.Fields() {
+			fields.Set(name, h.Get(name))
+		}
+		assert.Equal(t, want, fields, "Fields has their names")
 		statuses(m.Handler(hello), 4)
 		w := serve(m.Handler(hello), get("/"))
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))

@@ -62,7 +62,7 @@ func New(list []Limit, options ...Option) (*Middleware, error) {
 // with every refusal, also with [NoHeaders], but those by limits of requests in flight alone.
 func Headers(styles HeaderStyle) Option {
 	return func(m *Middleware) error {
-		if styles > IETF|Legacy|Draft06 {
+		if styles > allStyles {
 			return fmt.Errorf("httplimit: Headers(%d): want IETF, Legacy, Draft06, some of them, or NoHeaders", styles)
 		}
 		m.styles = styles

@@ -17,15 +17,6 @@ type cors struct {
 	methods, headers, expose, maxAge string
 }
 
-// limitFields are the fields of answers that limits write, beside Retry-After.
-var limitFields = map[rulefile.Headers][]string{
-	rulefile.HeadersIETF:    {"RateLimit", "RateLimit-Policy"},
-	rulefile.HeadersLegacy:  {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"},
-	rulefile.HeadersDraft06: {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"},
-	rulefile.HeadersBoth: {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining",
-		"X-RateLimit-Reset"},
-}
-
 // newCORS returns what the file says, nil for nothing.
 func newCORS(f *rulefile.File) *cors {
 	if f.CORS == nil {
@@ -33,7 +24,7 @@ func newCORS(f *rulefile.File) *cors {
 	}
 	return &cors{
 		CORS: *f.CORS, methods: strings.Join(f.CORS.Methods, ", "), headers: strings.Join(f.CORS.Headers, ", "),
-		expose: strings.Join(slices.Concat([]string{"Retry-After"}, limitFields[f.Headers], f.CORS.Expose), ", "),
+		expose: strings.Join(slices.Concat([]string{"Retry-After"}, styles[f.Headers].Fields(), f.CORS.Expose), ", "),
 		maxAge: strconv.FormatInt(int64(f.CORS.MaxAge/time.Second), 10),
 	}
 }
