@@ -145,3 +145,50 @@ func TestLeast(t *testing.T) {
 	_, err = limits.New([]limits.Limit[int]{{Name: "n", Key: limits.Everyone[int], Limiter: day.Limiter, Least: day.Least}}, limits.Options[int]{})
 	assert.ErrorContains(t, err, "but Least is set")
 }
+
+// TestTheBoundOfABudget drives each term of docs/budgets.md to its edge: burst + rate * T + overdrafts + lost.
+func TestTheBoundOfABudget(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		cost        uint64 // of a request that holds 100
+		most        uint64 // limits that the key may owe
+		later       time.Duration
+		next        bool   // whether another 100 pass by then
+		burst, rate uint64 // of the bound, in that time
+		overdraft   uint64
+		lost        uint64
+	}{
+		{"burst and rate", 100, 10, 100 * time.Second, true, 100, 100, 0, 0},
+		{"overdraft at once", 350, 10, 0, false, 100, 0, 250, 0},
+		{"an overdraft is paid back", 350, 10, 349 * time.Second, false, 100, 349, 0, 0},
+		{"and then no more", 350, 10, 350 * time.Second, true, 100, 350, 0, 0},
+		{"lost", 350, 1, 100 * time.Second, true, 100, 100, 0, 250},
+		{"lost beyond some debt", 350, 2, 200 * time.Second, true, 100, 200, 0, 150},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := time.Unix(1_700_000_000, 0)
+			limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 100), engine.MaxDebt(c.most),
+				engine.MaxKeys(1000), engine.ClockFunc(func() time.Time { return now }))
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, limiter.Close()) })
+			l := budget(t)
+			l.Limiter = limiter
+			set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+			require.NoError(t, err)
+			settled := c.cost
+			assert.Equal(t, c.lost, held(t, set, 100).Settle(c.cost))
+			now = now.Add(c.later)
+			res := set.Decide(context.Background(), 100)
+			require.Equal(t, c.next, res.Allowed())
+			if c.next {
+				settled += 100
+				limits.HoldFrom(res.Context(context.Background()), "tokens").Settle(100)
+			}
+			bound := c.burst + c.rate + c.overdraft + c.lost
+			assert.LessOrEqual(t, settled, bound)
+			if c.name != "an overdraft is paid back" {
+				assert.Equal(t, bound, settled, "the bound is reached")
+			}
+		})
+	}
+}
