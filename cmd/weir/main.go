@@ -5,6 +5,7 @@
 //	weir check weir.yaml
 //	weir replay --limit 10/s --burst 20 access.log.gz
 //	weir replay --limit 10/m --compare access.log.gz
+//	weir audit http://127.0.0.1:8080/
 //	weir sim --nodes 4 --limit 1000/s
 //	weir bench --quick
 //	weir health
@@ -36,6 +37,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
 	Check   checkCommand   `cmd:"" help:"Say what a rule file means, or what is wrong with it."`
 	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
+	Audit   auditCommand   `cmd:"" help:"Find out from outside what limit a server has, and what goes around it."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure weir beside the least that any limiter must do, and other libraries."`
 	Sim     simCommand     `cmd:"" help:"Simulate a limit on many machines, by several ways of keeping it."`
 	Health  healthCommand  `cmd:"" help:"Ask a running weir whether it is ready: for container health checks."`

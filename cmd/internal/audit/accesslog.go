@@ -1,0 +1,94 @@
+package audit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+)
+
+// enough is how many requests of a log are fitted: those of the clients that were refused most.
+const enough = 4000
+
+// FromLog fits the limits to an access log. Requests with one of the statuses were refused: 429 if there are none. Each
+// client has a bucket of its own.
+func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
+	if len(statuses) == 0 {
+		statuses = refusals[:1]
+	}
+	clients, resolution, err := readLog(log, statuses)
+	if err != nil {
+		return nil, err
+	}
+	var all []fit.Request
+	for _, c := range clients {
+		if len(all) > 0 && (len(all)+len(c.requests) > enough || c.refused == 0) {
+			break
+		}
+		all = append(all, c.requests[:min(len(c.requests), enough)]...)
+	}
+	for i := range all {
+		all[i].Done = all[i].Sent + resolution
+	}
+	slices.SortStableFunc(all, func(a, b fit.Request) int { return cmp.Compare(a.Sent, b.Sent) })
+	found, err := fit.Log(all, resolution)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Of: log.Name(), Requests: len(all), Seconds: (all[len(all)-1].Sent - all[0].Sent).Seconds()}
+	r.fitted(found, nil)
+	r.picture = picture(all, found)
+	r.Rules = rules(found, r)
+	return r, nil
+}
+
+// A logged is what a log has of one client.
+type logged struct {
+	requests []fit.Request
+	refused  int
+}
+
+// readLog reads the requests of all clients, those that were refused most first, and how exact the times are.
+func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
+	clients := map[string]*logged{}
+	resolution = time.Second
+	for {
+		e, err := log.Next()
+		var line *accesslog.LineError
+		switch {
+		case errors.As(err, &line):
+			continue
+		case errors.Is(err, io.EOF):
+			for _, c := range clients {
+				all = append(all, c)
+			}
+			slices.SortFunc(all, func(a, b *logged) int {
+				return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(len(b.requests), len(a.requests)))
+			})
+			if len(all) == 0 {
+				return nil, 0, fmt.Errorf("%s has no request", log.Name())
+			}
+			return all, resolution, nil
+		case err != nil:
+			return nil, 0, err
+		}
+		if e.Time.Nanosecond() != 0 {
+			resolution = time.Millisecond
+		}
+		c := clients[string(e.Client)]
+		if c == nil {
+			c = &logged{}
+			clients[string(e.Client)] = c
+		}
+		allowed := !slices.Contains(statuses, e.Status)
+		if !allowed {
+			c.refused++
+		}
+		c.requests = append(c.requests, fit.Request{Sent: time.Duration(e.Time.UnixNano()), Key: string(e.Client), Allowed: allowed})
+	}
+}

@@ -1,0 +1,241 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/engine"
+)
+
+var (
+	plain  = Ask{Method: http.MethodGet, Target: "/login"}
+	target = Target{URL: &url.URL{Scheme: "http", Host: "localhost:80", Path: "/login"}, Address: netip.MustParseAddrPort("127.0.0.1:80")}
+)
+
+// audited audits a simulated server in a bubble.
+func audited(t *testing.T, p engine.Policy, change func(*simulated)) (r *Report) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulated(t, p, 0, 3)
+		change(s)
+		var err error
+		r, err = Run(t.Context(), s, plain, target, Options{Requests: 1500, Time: time.Minute})
+		require.NoError(t, err)
+	})
+	return r
+}
+
+// way returns a way of a report.
+func (r *Report) way(t *testing.T, name string) *Way {
+	for _, w := range r.Ways {
+		if w.Name == name {
+			return w
+		}
+	}
+	t.Fatalf("no way %q", name)
+	return nil
+}
+
+// TestWhatGoesAroundIsFound: what has a bucket of its own passes while the plain request is refused.
+func TestWhatGoesAroundIsFound(t *testing.T) {
+	r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
+		s.key = func(ask Ask) string {
+			key := ask.From + strings.TrimSuffix(ask.Target, "/")
+			for _, f := range ask.Fields {
+				if f[0] == "X-Forwarded-For" {
+					key += f[1]
+				}
+			}
+			return key
+		}
+	})
+	assert.Equal(t, "the address of the client", r.Key)
+	for name, passes := range map[string]bool{"from 127.0.0.2": true, "X-Forwarded-For: 203.0.113.7": true, "X-Real-IP: 203.0.113.7": false,
+		"/login/": false, "//login": true, "HEAD": false, "three in one packet": false, "/login with another query": true} {
+		w := r.way(t, name)
+		assert.Equal(t, passes, w.Passes, name)
+		assert.Equal(t, !passes, w.Refused, name)
+	}
+	text := &strings.Builder{}
+	require.NoError(t, r.WriteText(text))
+	assert.Contains(t, text.String(), "passes while the plain request is refused: header X-Forwarded-For: 203.0.113.7\n")
+	assert.Contains(t, text.String(), "key       the address of the client\n")
+	assert.Positive(t, r.Faults)
+
+	clean := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) { s.key = func(ask Ask) string { return ask.From } })
+	assert.Zero(t, clean.Faults, "%+v", clean)
+	global := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(*simulated) {})
+	assert.Equal(t, "not the address of the client", global.Key)
+	assert.Contains(t, global.Rules, "key: global\n")
+}
+
+// TestFieldsAreHeldAgainstTheLimit: what is said truly is true, and what is not is found.
+func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
+	said := func(wait time.Duration, left int) func(s *simulated) {
+		return func(s *simulated) {
+			s.answer = func(d engine.Decision, a *Answer) {
+				if !d.Allowed {
+					a.Header.Set("Retry-After", fmt.Sprint(int((d.RetryAfter+wait+time.Second-1)/time.Second)))
+				}
+				a.Header.Set("X-RateLimit-Limit", fmt.Sprint(d.Limit))
+				a.Header.Set("X-RateLimit-Remaining", fmt.Sprint(int(d.Remaining)+left))
+				a.Header.Set("RateLimit", fmt.Sprintf(`"a";r=%d;t=9`, d.Remaining))
+			}
+		}
+	}
+	policy := engine.TokenBucket(engine.PerMinute(30), 8)
+	wrong := func(r *Report) (all []string) {
+		for _, f := range r.Fields {
+			assert.Positive(t, f.Answers)
+			if f.Wrong > 0 {
+				all = append(all, f.Name)
+			}
+		}
+		return all
+	}
+	assert.Empty(t, wrong(audited(t, policy, said(0, 0))))
+	assert.Equal(t, []string{"Retry-After"}, wrong(audited(t, policy, said(3*time.Second, 0))))
+	assert.Equal(t, []string{"Retry-After"}, wrong(audited(t, policy, said(-1500*time.Millisecond, 0))))
+	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
+}
+
+// TestTheRulesAreTheSameLimit: weir serve has the limit of the server with the lines of the report. TestServers audits a
+// real weir serve that has them.
+func TestTheRulesAreTheSameLimit(t *testing.T) {
+	for _, p := range []engine.Policy{
+		engine.TokenBucket(engine.PerSecond(4), 12), engine.FixedWindow(15, 3*time.Second), engine.SlidingLog(15, 3*time.Second),
+		engine.SlidingWindow(15, 3*time.Second), engine.BatchRefill(4, 2*time.Second, 12), engine.FixedWindow(15, 3*time.Second).Aligned(),
+	} {
+		t.Run(p.String(), func(t *testing.T) {
+			first := audited(t, p, func(*simulated) {})
+			file, err := rulefile.Parse("audited.yaml", []byte(first.Rules))
+			require.NoError(t, err, first.Rules)
+			of := file.Rules[0].Policies()[0]
+			assert.Equal(t, p.String(), of.String(), first.Rules)
+		})
+	}
+}
+
+// TestAnAuditIsNoAttack: it stays below its cap, and stops when the server errs or is gone.
+func TestAnAuditIsNoAttack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		for name, c := range map[string]struct {
+			answer func(n int64) (int, error)
+			most   int64
+			says   string
+		}{
+			"no limit":    {func(int64) (int, error) { return 200, nil }, 200, ""},
+			"errors":      {func(n int64) (int, error) { return map[bool]int{true: 200, false: 500}[n < 20], nil }, 20 + together, "the server answered 500"},
+			"gone":        {func(n int64) (int, error) { return 200, map[bool]error{false: errors.New("gone")}[n < 20] }, 20 + together, "gone"},
+			"first error": {func(int64) (int, error) { return 502, nil }, 1, "the server answered 502"},
+		} {
+			sent.Store(0)
+			client := clientFunc(func(Ask) (Answer, error) {
+				time.Sleep(time.Millisecond)
+				status, err := c.answer(sent.Add(1))
+				return Answer{Status: status, Header: http.Header{}, Sent: time.Now(), Done: time.Now()}, err
+			})
+			r, err := Run(t.Context(), client, plain, target, Options{Requests: 200, Time: time.Minute})
+			assert.LessOrEqual(t, sent.Load(), c.most, name)
+			if r != nil {
+				assert.Contains(t, r.Stopped, c.says, name)
+				assert.Empty(t, r.Kind, name)
+			} else {
+				assert.ErrorContains(t, err, c.says, name)
+			}
+		}
+	})
+}
+
+type clientFunc func(Ask) (Answer, error)
+
+func (f clientFunc) Do(_ context.Context, ask Ask) (Answer, error) { return f(ask) }
+
+// TestWhoseServer: only servers of this machine and of private networks are audited, unless it is said that they may be.
+func TestWhoseServer(t *testing.T) {
+	for text, says := range map[string]string{
+		"http://127.0.0.1:1/": "", "http://[::1]/x": "", "https://10.1.2.3/": "", "http://192.168.1.1": "",
+		"http://192.0.2.1/": "--i-run-this-server", "http://8.8.8.8": "--i-run-this-server", "ftp://127.0.0.1/": "want http://",
+		"127.0.0.1:80": "", "http://127.0.0.1:99999/": "invalid port",
+	} {
+		_, err := Resolve(t.Context(), text, false)
+		if says == "" && text != "127.0.0.1:80" {
+			assert.NoError(t, err, text)
+		} else {
+			assert.ErrorContains(t, err, says, text)
+		}
+	}
+	_, err := Resolve(t.Context(), "http://192.0.2.1/", true)
+	assert.NoError(t, err)
+}
+
+// TestRequestsAreSentAsTheyAreAsked: over a real socket, with the name of the audit.
+func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
+	var seen atomic.Pointer[http.Request]
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r)
+		w.WriteHeader(http.StatusTooManyRequests)
+	})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	to, err := Resolve(t.Context(), "http://"+l.Addr().String()+"/", false)
+	require.NoError(t, err)
+	client, closeAll := NewClient(to)
+	defer closeAll()
+	for range 2 { // the second on the same connection
+		a, err := client.Do(t.Context(), Ask{Method: "GET", Target: "//a;b%2F", Host: "Example", Fields: [][2]string{{"X-A", "b"}}, Times: 3})
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusTooManyRequests, a.Status)
+		assert.Equal(t, 3, a.Refused)
+		assert.Equal(t, "//a;b%2F", seen.Load().RequestURI)
+		assert.Equal(t, "Example", seen.Load().Host)
+		assert.Equal(t, "b", seen.Load().Header.Get("X-A"))
+		assert.Contains(t, seen.Load().UserAgent(), "weir-audit")
+	}
+}
+
+// TestALogIsFitted: the limit that refused the requests of an access log, whose times are whole seconds.
+func TestALogIsFitted(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	limiter, err := engine.New(engine.FixedWindow(20, time.Minute), engine.MaxKeys(100), engine.ClockFunc(func() time.Time { return at }))
+	require.NoError(t, err)
+	defer limiter.Close()
+	var text strings.Builder
+	for i := range 2000 {
+		at = at.Add(time.Duration(i*i%7) * 300 * time.Millisecond)
+		client := fmt.Sprintf("192.0.2.%d", i%2)
+		status := 200
+		if !limiter.Take(client, 1).Allowed {
+			status = 429
+		}
+		fmt.Fprintf(&text, "%s - - [%s] \"GET / HTTP/1.1\" %d 10 \"-\" \"-\"\n", client, at.Format("02/Jan/2006:15:04:05 -0700"), status)
+	}
+	r, err := FromLog(accesslog.NewLog(strings.NewReader(text.String())), nil)
+	require.NoError(t, err)
+	assert.Equal(t, "fixed window", r.Kind, "%+v", r)
+	assert.Equal(t, "1m", r.Per)
+	assert.InDelta(t, 20, r.Tokens, 1)
+	var out strings.Builder
+	require.NoError(t, r.WriteJSON(&out))
+	assert.True(t, json.Valid([]byte(out.String())))
+	_, err = FromLog(accesslog.NewLog(strings.NewReader(`192.0.2.1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`+"\n")), nil)
+	assert.ErrorContains(t, err, "no request was refused")
+}

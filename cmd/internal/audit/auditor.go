@@ -1,0 +1,182 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+)
+
+// An Ask is a request as it is sent, byte by byte: spellings matter.
+type Ask struct {
+	Method, Target, Host, Proto string
+	Fields                      [][2]string
+	From                        string // the address that it comes from; "" for any
+	Times                       int    // how often it is sent in one packet; 0 is once
+}
+
+// An Answer is what a server said to an Ask.
+type Answer struct {
+	Status     int
+	Header     http.Header
+	Length     int
+	Sent, Done time.Time
+	Refused    int // of an Ask that was sent several times: how many were refused
+}
+
+// A Client sends a request and reads the answer. It is called from many goroutines.
+type Client interface {
+	Do(context.Context, Ask) (Answer, error)
+}
+
+// Options say how an audit goes.
+type Options struct {
+	Requests int           // at most; 1 or more
+	Time     time.Duration // about as long as this
+	// Refused are the statuses of refusals. If there are none they are found.
+	Refused []int
+	// Progress is told how far the audit is, from 0 to 1. It may be nil.
+	Progress func(doing string, done float64)
+}
+
+// ErrStopped says that the audit stopped early, so that it does no harm.
+var ErrStopped = errors.New("stopped")
+
+// refusals are statuses with which servers refuse, the commonest first. Others are an error of the server.
+var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, 420, 509}
+
+// An auditor is an audit under way.
+type auditor struct {
+	Options
+	client Client
+	plain  Ask
+	begin  time.Time
+
+	mu      sync.Mutex
+	sent    int
+	errors  int
+	usual   int // the status of an answer that is not refused
+	refused int // the status of refusals; 0 as long as none was seen
+	log     []Seen
+	err     error
+}
+
+// A Seen is a request of the plain kind and its answer.
+type Seen struct {
+	Answer
+	Allowed bool
+}
+
+func newAuditor(client Client, plain Ask, o Options) *auditor {
+	return &auditor{Options: o, client: client, plain: plain, begin: time.Now()}
+}
+
+// ask sends a request of the plain kind, and reports whether it was refused. ok is false if the audit is over.
+func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
+	answer, err := a.do(ctx, a.plain)
+	if err != nil {
+		return false, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	refused = a.isRefusal(answer.Status)
+	a.log = append(a.log, Seen{answer, !refused})
+	return refused, true
+}
+
+// do sends a request. It returns an error when the audit has to end.
+func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
+	a.mu.Lock()
+	switch {
+	case a.err != nil:
+	case a.sent+max(ask.Times, 1) > a.Requests:
+		a.err = fmt.Errorf("%w: %d requests were sent, the most that --requests allows", ErrStopped, a.sent)
+	}
+	err := a.err
+	a.sent += max(ask.Times, 1)
+	a.mu.Unlock()
+	if err != nil {
+		return Answer{}, err
+	}
+	answer, err := a.client.Do(ctx, ask)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && ask.like(a.plain) && answer.Status >= 500 && !a.isRefusal(answer.Status) {
+		err = fmt.Errorf("%w: the server answered %d", ErrStopped, answer.Status)
+	}
+	if err != nil && ask.like(a.plain) && a.err == nil {
+		if a.err = err; ctx.Err() != nil {
+			a.err = ctx.Err()
+		}
+	}
+	return answer, err
+}
+
+// like reports whether an Ask is the plain one, of which an error ends the audit.
+func (ask Ask) like(plain Ask) bool {
+	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
+		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
+}
+
+// isRefusal reports whether a status is that of refusals. The first answer is not refused, so its status is not.
+func (a *auditor) isRefusal(status int) bool {
+	if a.usual == 0 {
+		a.usual = status
+	}
+	if a.refused != 0 {
+		return status == a.refused
+	}
+	from := a.Refused
+	if len(from) == 0 {
+		from = refusals
+	}
+	for _, s := range from {
+		if s == status && s != a.usual {
+			a.refused = s
+			return true
+		}
+	}
+	return false
+}
+
+// requests are what package fit is told.
+func (a *auditor) requests() []fit.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make([]fit.Request, len(a.log))
+	for i, s := range a.log {
+		all[i] = fit.Request{Sent: time.Duration(s.Sent.UnixNano()), Done: time.Duration(s.Done.UnixNano()), Allowed: s.Allowed}
+	}
+	return all
+}
+
+// round returns how long an answer takes: half of them take less.
+func (a *auditor) round() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	least := time.Minute
+	for _, s := range a.log {
+		least = min(least, s.Done.Sub(s.Sent))
+	}
+	return least
+}
+
+// left returns how much of the time is left.
+func (a *auditor) left() time.Duration { return a.Time - time.Since(a.begin) }
+
+// room returns how many requests may still be sent.
+func (a *auditor) room() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Requests - a.sent
+}
+
+func (a *auditor) progress(doing string) {
+	if a.Progress != nil {
+		a.Progress(doing, min(max(float64(time.Since(a.begin))/float64(a.Time), float64(a.Requests-a.room())/float64(a.Requests)), 1))
+	}
+}

@@ -1,0 +1,199 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/internal/version"
+)
+
+// answerWithin is how long an answer may take: servers hold requests.
+const answerWithin = 30 * time.Second
+
+// A Target is a server as [Resolve] has found it.
+type Target struct {
+	URL     *url.URL
+	Address netip.AddrPort // to which all connections go
+}
+
+// Resolve finds the address of a URL. Without anywhere it is an error if that is not of this machine or of a private
+// network: an audit is a load, and nobody else's server is to be audited.
+func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err error) {
+	if t.URL, err = url.Parse(text); err != nil {
+		return t, err
+	}
+	if t.URL.Scheme != "http" && t.URL.Scheme != "https" || t.URL.Hostname() == "" {
+		return t, fmt.Errorf("%q: want http:// or https:// and a host", text)
+	}
+	port := t.URL.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[t.URL.Scheme]
+	}
+	number, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return t, fmt.Errorf("%q: %w", text, err)
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", t.URL.Hostname())
+	if err != nil {
+		return t, err
+	}
+	address := found[0].Unmap()
+	if !anywhere && !address.IsLoopback() && !address.IsPrivate() && !address.IsLinkLocalUnicast() {
+		return t, fmt.Errorf("%s is %v, which is neither on this machine nor on a private network: with --i-run-this-server "+
+			"it is audited all the same", t.URL.Hostname(), address)
+	}
+	t.Address = netip.AddrPortFrom(address, uint16(number))
+	return t, nil
+}
+
+// userAgent is by which an audit says what it is.
+func userAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
+
+// A dialer is a Client over TCP. It writes requests byte by byte as they are asked, so that nothing cleans them.
+type dialer struct {
+	target Target
+	mu     sync.Mutex
+	idle   []*conn
+}
+
+type conn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// NewClient returns a Client of a server, and what closes its connections.
+func NewClient(t Target) (Client, func()) {
+	d := &dialer{target: t}
+	return d, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, c := range d.idle {
+			_ = c.Close()
+		}
+		d.idle = nil
+	}
+}
+
+// Do implements Client. A connection that the server has closed meanwhile is tried again with a new one.
+func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
+	c, used := d.take(ask)
+	for {
+		if c == nil {
+			if c, err = d.dial(ctx, ask.From); err != nil {
+				return a, err
+			}
+		}
+		a, err = d.exchange(c, ask)
+		if err == nil || !used {
+			return a, err
+		}
+		c, used = nil, false
+	}
+}
+
+// take returns a connection that is idle, nil if there is none, for an Ask that may share one.
+func (d *dialer) take(ask Ask) (*conn, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.idle); n > 0 && ask.From == "" {
+		c := d.idle[n-1]
+		d.idle = d.idle[:n-1]
+		return c, true
+	}
+	return nil, false
+}
+
+func (d *dialer) dial(ctx context.Context, from string) (*conn, error) {
+	dial := net.Dialer{Timeout: 5 * time.Second}
+	if from != "" {
+		dial.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	c, err := dial.DialContext(ctx, "tcp", d.target.Address.String())
+	if err != nil {
+		return nil, err
+	}
+	if d.target.URL.Scheme == "https" {
+		secured := tls.Client(c, &tls.Config{ServerName: d.target.URL.Hostname(), NextProtos: []string{"http/1.1"}})
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c = secured
+	}
+	return &conn{c, bufio.NewReader(c)}, nil
+}
+
+// text is a request as it is sent.
+func (d *dialer) text(ask Ask) string {
+	var b strings.Builder
+	proto, host := ask.Proto, ask.Host
+	if proto == "" {
+		proto = "HTTP/1.1"
+	}
+	if host == "" {
+		host = d.target.URL.Host
+	}
+	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\nUser-Agent: %s\r\n", ask.Method, ask.Target, proto, host, userAgent())
+	for _, f := range ask.Fields {
+		fmt.Fprintf(&b, "%s: %s\r\n", f[0], f[1])
+	}
+	if ask.Method != http.MethodGet && ask.Method != http.MethodHead {
+		b.WriteString("Content-Length: 0\r\n")
+	}
+	b.WriteString("\r\n")
+	return strings.Repeat(b.String(), max(ask.Times, 1))
+}
+
+// exchange sends a request and reads its answers: as many as it was sent. It keeps the connection if that may be used
+// again.
+func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
+	keep := false
+	defer func() {
+		if !keep {
+			_ = c.Close()
+		}
+	}()
+	if err := c.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+		return a, err
+	}
+	a.Sent = time.Now()
+	if _, err := io.WriteString(c, d.text(ask)); err != nil {
+		return a, err
+	}
+	for range max(ask.Times, 1) {
+		resp, err := http.ReadResponse(c.r, &http.Request{Method: ask.Method})
+		if err != nil {
+			return a, err
+		}
+		a.Status, a.Header = resp.StatusCode, resp.Header
+		if resp.StatusCode == http.StatusSwitchingProtocols {
+			a.Done = time.Now()
+			return a, nil
+		}
+		n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+		if a.Length, a.Done = int(n), time.Now(); err != nil {
+			return a, err
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+			a.Refused++
+		}
+		keep = !resp.Close && ask.From == "" && ask.Proto == "" && n < 1<<20
+	}
+	if keep {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.idle = append(d.idle, c)
+	}
+	return a, nil
+}

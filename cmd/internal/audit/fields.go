@@ -1,0 +1,142 @@
+package audit
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A Field is what a header field of the answers says, and how often that is not true.
+type Field struct {
+	Name    string `json:"name"`
+	Example string `json:"example"`
+	Answers int    `json:"answers"` // that have it and of which the truth is known
+	// Wrong is how many say what is not so, and What what the worst of them says.
+	Wrong int    `json:"wrong"`
+	What  string `json:"what,omitempty"`
+}
+
+// fieldNames are the fields that are looked at, and what each says.
+var fieldNames = []struct{ name, says string }{
+	{"Retry-After", "wait"}, {"RateLimit", "draft"}, {"RateLimit-Limit", "limit"}, {"RateLimit-Remaining", "left"},
+	{"RateLimit-Reset", "reset"}, {"X-RateLimit-Limit", "limit"}, {"X-RateLimit-Remaining", "left"}, {"X-RateLimit-Reset", "reset"},
+}
+
+// truth holds the fields of the answers against the limit.
+func truth(log []Seen, found fit.Result) (all []Field) {
+	for _, name := range fieldNames {
+		f := Field{Name: name.name}
+		c, err := check.New(found.Limit.Limit, found.Limit.Kind)
+		if err != nil {
+			return nil
+		}
+		for i, s := range log {
+			at := time.Duration(s.Sent.UnixNano()) + s.Done.Sub(s.Sent)/2 - found.Limit.Phase
+			c.Add(check.Event{At: at, N: 1, Allowed: s.Allowed || found.Limit.Refusals})
+			text := s.Header.Get(name.name)
+			// Of requests that are answered at the same time it is not known which was first.
+			alone := (i == 0 || log[i-1].Done.Before(s.Sent)) && (i+1 == len(log) || s.Done.Before(log[i+1].Sent))
+			if text == "" || !alone || found.Limit.Queued > 0 {
+				continue
+			}
+			if f.Example == "" || !s.Allowed {
+				f.Example = text
+			}
+			f.Answers++
+			if what := untrue(name.says, text, s, at, c, found); what != "" {
+				f.Wrong++
+				f.What = what
+			}
+		}
+		if f.Answers > 0 {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// untrue returns what is wrong with the text of a field; "" if nothing is.
+func untrue(says, text string, s Seen, at time.Duration, c *check.Checker, found fit.Result) string {
+	slack := found.Tolerance + s.Done.Sub(s.Sent)
+	switch says {
+	case "draft":
+		left, reset := parameter(text, "r"), parameter(text, "t")
+		if left != "" {
+			return untrue("left", left, s, at, c, found)
+		}
+		return untrue("reset", reset, s, at, c, found)
+	case "limit":
+		if n, err := strconv.ParseUint(first(text), 10, 64); err == nil && n != found.Limit.Capacity(found.Limit.Kind) && n != found.Limit.Tokens {
+			return "says " + first(text) + ", and the limit is " + strconv.FormatUint(found.Limit.Capacity(found.Limit.Kind), 10)
+		}
+	case "left":
+		n, err := strconv.ParseInt(first(text), 10, 64)
+		if err != nil {
+			return "is no number: " + text
+		}
+		if n > 1 && c.Until("", at+slack, uint64(n-1)) > 0 { // one more or less may be the times of the log
+			return "says " + first(text) + ", and there were fewer"
+		}
+		if more := uint64(max(n, 0)) + 2; more <= found.Limit.Capacity(found.Limit.Kind) && c.Until("", at-slack, more) == 0 {
+			return "says " + first(text) + ", and there were more"
+		}
+	case "wait":
+		wait, ok := seconds(text, s.Done)
+		real := c.Until("", at, 1)
+		switch {
+		case s.Allowed || real == check.Never:
+		case !ok:
+			return "is no time: " + text
+		case wait+slack < real:
+			return "says " + text + ", and it took " + real.Round(time.Millisecond).String()
+		case wait > real+time.Second+slack:
+			return "says " + text + ", and " + real.Round(time.Millisecond).String() + " would do"
+		}
+	case "reset":
+		wait, ok := seconds(text, s.Done)
+		full := c.Until("", at, found.Limit.Capacity(found.Limit.Kind))
+		one := c.Until("", at, 1)
+		switch {
+		case text == "":
+		case !ok:
+			return "is no time: " + text
+		case wait+slack < one || wait > full+time.Second+slack:
+			return "says " + text + ", and a key has something in " + one.Round(time.Millisecond).String() + " and all in " +
+				full.Round(time.Millisecond).String()
+		}
+	}
+	return ""
+}
+
+// first returns the first number of a field such as "10, 10;w=60".
+func first(text string) string {
+	return strings.TrimSpace(strings.FieldsFunc(text+" ", func(r rune) bool { return r == ',' || r == ';' })[0])
+}
+
+// parameter returns that of a structured field, such as r of `"default";r=5;t=10`.
+func parameter(text, name string) string {
+	if m := regexp.MustCompile(`(?:^|[;,\s])` + name + `=(\d+)`).FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// seconds reads seconds, an HTTP date, or seconds since 1970, which are no wait of anybody's.
+func seconds(text string, now time.Time) (time.Duration, bool) {
+	if at, err := http.ParseTime(text); err == nil {
+		return at.Sub(now) + time.Second, true
+	}
+	text = first(text)
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < 1e12 {
+		if n > 1e9 {
+			return time.Unix(int64(n), 0).Sub(now) + time.Second, true
+		}
+		return time.Duration(n * float64(time.Second)), true
+	}
+	return 0, false
+}

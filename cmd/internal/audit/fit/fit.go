@@ -1,0 +1,229 @@
+package fit
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A Request is one request of a log, and what was decided.
+type Request struct {
+	// Sent is when it was sent and Done when the answer was there, since 1970: it was decided in between. A log of a
+	// server has one time for both.
+	Sent, Done time.Duration
+	Key        string // that has a bucket of its own; "" for all
+	Allowed    bool
+}
+
+// A Limit is a limit that a log may have been decided by.
+type Limit struct {
+	Kind check.Promise
+	check.Limit
+	// Phase is when windows begin: at Phase after each multiple of the period.
+	Phase time.Duration
+	// Refusals says that refused requests are charged, too.
+	Refusals bool
+	// Queued is how many requests wait at most, where they do: of a burst that many are held.
+	Queued uint64
+}
+
+// A Result is what a log says.
+type Result struct {
+	Limit    Limit
+	Requests int
+	Admitted int
+	// Misfits are the decisions that the limit does not explain.
+	Misfits int
+	// RunnerUp is the best limit of another kind, and RunnerUpMisfits what it does not explain.
+	RunnerUp        Limit
+	RunnerUpMisfits int
+	// Same are the kinds that explain the log as well: with these requests they cannot be told apart.
+	Same []check.Promise
+	// Returned says that after a refusal something was admitted again. If not, kind and period are not known.
+	Returned bool
+	// Tolerance is how inexact the times of the log are.
+	Tolerance time.Duration
+}
+
+// Confidence is how sure the kind is, from 0 to 1: by how much more the runner-up leaves unexplained.
+func (r Result) Confidence() float64 {
+	if !r.Returned || len(r.Same) > 0 {
+		return 0
+	}
+	return 1 - float64(r.Misfits+1)/float64(max(r.RunnerUpMisfits, r.Misfits)+1)
+}
+
+// Log fits every kind of limit to a log. Times of a log of a server are cut to resolution; of what a client has seen
+// that is 0.
+func Log(requests []Request, resolution time.Duration) (Result, error) {
+	f := newFitter(requests, resolution)
+	if f.refused == 0 {
+		return Result{Requests: len(requests), Admitted: f.admitted}, fmt.Errorf("no request was refused: %d were admitted", f.admitted)
+	}
+	if f.admitted == 0 {
+		return Result{Requests: len(requests)}, fmt.Errorf("no request was admitted: %d were refused", f.refused)
+	}
+	all := f.search(false)
+	if best := all[0].misfits; f.returned && best > 2+len(f.events)/100 {
+		if charged := f.search(true); charged[0].misfits < best/2 {
+			all = charged
+		}
+	}
+	r := Result{
+		Limit: all[0].limit, Misfits: all[0].misfits, Requests: len(requests), Admitted: f.admitted, Returned: f.returned,
+		Tolerance: f.tolerance,
+	}
+	if len(all) > 1 {
+		r.RunnerUp, r.RunnerUpMisfits = all[1].limit, all[1].misfits
+	} else {
+		r.RunnerUpMisfits = f.waits // no other kind has requests wait
+	}
+	for _, other := range all[1:] {
+		if f.returned && other.misfits <= r.Misfits {
+			r.Same = append(r.Same, other.limit.Kind)
+		}
+	}
+	if f.queued && r.Limit.Kind == check.Bucket {
+		f.queue(&r.Limit)
+	}
+	return r, nil
+}
+
+// A fitter has the events of a log in the order in which they may have been decided.
+type fitter struct {
+	events            []event
+	admitted, refused int
+	returned, queued  bool
+	waits             int           // of requests that were held
+	base              time.Duration // how long an answer takes at least
+	tolerance         time.Duration
+	span              time.Duration // from the first request to the last
+	rate              float64       // tokens that came back in a nanosecond, while more was asked for all the time
+}
+
+type event struct {
+	check.Event
+	tolerance time.Duration
+}
+
+// newFitter orders a log. Of requests that were under way at the same time, those that were admitted are taken to be
+// the first: an admission counts from when it was sent, and a refusal from when it was known.
+func newFitter(requests []Request, resolution time.Duration) *fitter {
+	f := &fitter{base: math.MaxInt64}
+	excess := make([]time.Duration, 0, len(requests))
+	for _, r := range requests {
+		f.base = min(f.base, r.Done-r.Sent)
+	}
+	if resolution > 0 {
+		f.base = 0
+	}
+	for _, r := range requests {
+		over := r.Done - r.Sent - f.base
+		if r.Allowed && resolution == 0 && over > max(100*time.Millisecond, 2*f.base) {
+			f.waits++
+		} else if !r.Allowed || over < 20*time.Millisecond {
+			excess = append(excess, over)
+		}
+	}
+	slices.Sort(excess)
+	if f.queued = f.waits > 3 && f.waits > len(requests)/50; len(excess) > 0 {
+		f.tolerance = 2*time.Millisecond + excess[len(excess)*9/10] + resolution
+	}
+	f.events = make([]event, len(requests))
+	for i, r := range requests {
+		over := r.Done - r.Sent - f.base
+		e := event{check.Event{At: r.Sent + f.base/2, Key: r.Key, N: 1, Allowed: r.Allowed}, f.tolerance + over}
+		if r.Allowed {
+			f.admitted++
+			if f.queued {
+				e.tolerance, e.Wait = f.tolerance, over
+			}
+		} else {
+			f.refused++
+			e.At = r.Done - f.base/2
+		}
+		f.events[i] = e
+	}
+	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
+	f.look()
+	return f
+}
+
+// look finds out how long the log is, and whether anything came back.
+func (f *fitter) look() {
+	refused := map[string]bool{}
+	for _, e := range f.events {
+		if !e.Allowed {
+			refused[e.Key] = true
+		} else if refused[e.Key] {
+			f.returned = true
+		}
+	}
+	if n := len(f.events); n > 0 {
+		f.span = max(f.events[n-1].At-f.events[0].At, time.Millisecond)
+	}
+}
+
+// misfits returns how many decisions a limit does not explain, or some number above most if there are more.
+func (f *fitter) misfits(l Limit, most int) (n int) {
+	c, err := check.New(l.Limit, l.Kind)
+	if err != nil {
+		return math.MaxInt
+	}
+	full := map[string]time.Duration{} // until when there was no room last
+	for _, e := range f.events {
+		e.At -= l.Phase
+		charged := e.Allowed || l.Refusals
+		if until, was := full[e.Key]; !e.Allowed && c.Until(e.Key, e.At, 1) == 0 && (!was || e.At-until > e.tolerance) {
+			n++ // there has been room for longer than the times are inexact
+		}
+		if charged {
+			admitted := e.Allowed
+			e.Allowed = true
+			if v := c.Add(e.Event); admitted && v.Early > e.tolerance {
+				n++
+			}
+			if wait := c.Until(e.Key, e.At, 1); wait > 0 {
+				full[e.Key] = e.At + wait
+			}
+		}
+		if n > most {
+			return n
+		}
+	}
+	return n
+}
+
+// most returns the most that one key ever had of a limit, in its terms: its burst, or what its window counts.
+func (f *fitter) most(l Limit) uint64 {
+	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
+		l.Tokens = 1
+	}
+	c, err := check.New(l.Limit, l.Kind)
+	if err != nil {
+		return 1
+	}
+	most := uint64(1)
+	for _, e := range f.events {
+		if e.At -= l.Phase; e.Allowed {
+			most = max(most, c.Add(e.Event).Excess+1)
+		}
+	}
+	return most
+}
+
+// first returns how many of the first key were admitted before one was refused.
+func (f *fitter) first() (n uint64) {
+	for _, e := range f.events {
+		if e.Key == f.events[0].Key && !e.Allowed {
+			break
+		} else if e.Key == f.events[0].Key {
+			n++
+		}
+	}
+	return max(n, 1)
+}

@@ -1,0 +1,221 @@
+package fit
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A candidate is a limit and what it does not explain.
+type candidate struct {
+	limit   Limit
+	misfits int
+}
+
+// try makes a candidate of a limit if that explains more than the one before.
+func (c *candidate) try(f *fitter, l Limit) {
+	if n := f.misfits(l, c.misfits); n < c.misfits {
+		*c = candidate{l, n}
+	}
+}
+
+// kinds are what is searched for, the plainer first: of two that explain as much the first is taken.
+var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
+	check.BatchRefill}
+
+// phases is how many instants at which windows may begin are tried at first.
+const phases = 32
+
+// usual are periods that people write.
+var usual = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 1500 * time.Millisecond, 2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second,
+	5 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second, 12 * time.Second, 15 * time.Second, 20 * time.Second,
+	30 * time.Second, 45 * time.Second, time.Minute, 90 * time.Second, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
+	15 * time.Minute, 30 * time.Minute, time.Hour, 12 * time.Hour, 24 * time.Hour}
+
+// search returns the best candidate of each kind, the best of all first.
+func (f *fitter) search(refusals bool) []candidate {
+	kinds := kinds
+	if f.queued { // only a bucket tells who waits how long
+		kinds = kinds[:1]
+	}
+	all := make([]candidate, len(kinds))
+	for i, kind := range kinds {
+		best := candidate{Limit{Kind: kind, Limit: check.Limit{Tokens: 1, Per: time.Second, Burst: 1}}, math.MaxInt - 1}
+		of := &finder{fitter: f, best: &best, refusals: refusals}
+		switch kind {
+		case check.Bucket:
+			of.bucket()
+		case check.FixedWindow, check.SlidingExact:
+			of.window()
+		default:
+			of.phased(all)
+		}
+		all[i] = best
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return a.misfits - b.misfits })
+	return all
+}
+
+// A finder looks for the best numbers of one kind.
+type finder struct {
+	*fitter
+	best     *candidate
+	refusals bool
+}
+
+// periods returns the usual periods that a log may show, and others in steps of a fraction.
+func (f *fitter) periods(step float64) (all []time.Duration) {
+	for _, d := range usual {
+		if d <= f.span {
+			all = append(all, d)
+		}
+	}
+	shortest := max(5*time.Millisecond, f.span/5000)
+	for d := float64(shortest); d < float64(f.span); d *= 1 + step {
+		all = append(all, time.Duration(d))
+	}
+	return all
+}
+
+// counts returns how many tokens a limit may count to: the most that were ever admitted, or a little less.
+func (of *finder) counts(l Limit) (all []uint64) {
+	most := of.most(l)
+	if of.refusals {
+		most = of.first()
+	}
+	for n := range min(most, 4) {
+		all = append(all, most-n)
+	}
+	return all
+}
+
+func (of *finder) bucket() {
+	try := func(token time.Duration) {
+		l := Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 1, Per: max(token, 1)}, Refusals: of.refusals}
+		for _, burst := range of.counts(l) {
+			l.Burst = burst
+			of.best.try(of.fitter, l)
+		}
+	}
+	for _, token := range of.periods(0.03) {
+		try(token)
+	}
+	for _, step := range []float64{0.01, 0.003, 0.001} {
+		middle := float64(of.best.limit.Per)
+		for i := -6; i <= 6; i++ {
+			try(time.Duration(middle * (1 + float64(i)*step)))
+		}
+	}
+	of.round()
+}
+
+// round replaces the time of a token by numbers that people write, if they explain as much.
+func (of *finder) round() {
+	token := of.best.limit.Per
+	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
+		n := uint64(math.Round(float64(per) / float64(token)))
+		off := math.Abs(float64(per)/float64(n) - float64(token))
+		if n == 0 || off > 0.04*float64(token) {
+			continue
+		}
+		near := candidate{misfits: math.MaxInt - 1}
+		l := of.best.limit
+		l.Tokens, l.Per = n, per
+		for _, l.Burst = range of.counts(l) {
+			near.try(of.fitter, l)
+		}
+		slack := of.best.misfits + 1 + len(of.events)/200
+		if near.limit.Per > 0 && off < 0.004*float64(token) { // closer than it can be measured
+			slack += len(of.events) / 50
+		}
+		if near.misfits <= slack {
+			*of.best = near
+			return
+		}
+	}
+}
+
+func (of *finder) window() {
+	kind := of.best.limit.Kind
+	try := func(per time.Duration) {
+		l := Limit{Kind: kind, Limit: check.Limit{Per: max(per, 1), Burst: 1}, Refusals: of.refusals}
+		for _, l.Tokens = range of.counts(l) {
+			of.best.try(of.fitter, l)
+		}
+	}
+	for _, per := range of.periods(0.015) {
+		try(per)
+	}
+	middle := float64(of.best.limit.Per)
+	for i := -8; i <= 8; i++ {
+		try(time.Duration(middle * (1 + float64(i)*0.002)))
+	}
+}
+
+// phased looks for a limit whose windows begin at some phase.
+func (of *finder) phased(others []candidate) {
+	periods := of.periods(10)
+	for _, other := range others { // the period of another kind, or the time that fills it
+		if other.limit.Per > 0 {
+			l := other.limit
+			periods = append(periods, l.Per, time.Duration(float64(l.Per)*float64(l.Capacity(l.Kind))/float64(l.Tokens)))
+		}
+	}
+	for _, per := range periods {
+		if per < 5*time.Millisecond || per > of.span {
+			continue
+		}
+		for i := range phases {
+			of.at(per, per*time.Duration(i)/phases, others[0].limit)
+		}
+	}
+	for width := of.best.limit.Per / phases; width > time.Millisecond; width /= 4 {
+		middle := of.best.limit.Phase
+		for i := -4; i <= 4; i++ {
+			phase := (middle + width*time.Duration(i)/4) % of.best.limit.Per
+			of.at(of.best.limit.Per, phase, others[0].limit)
+		}
+	}
+}
+
+// at tries windows of a length that begin at a phase. bucket is the best bucket, whose rate a refill has.
+func (of *finder) at(per, phase time.Duration, bucket Limit) {
+	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
+	if l.Kind != check.BatchRefill {
+		for _, l.Tokens = range of.counts(l) {
+			of.best.try(of.fitter, l)
+		}
+		return
+	}
+	batch := uint64(math.Round(float64(bucket.Tokens) / float64(bucket.Per) * float64(per)))
+	first := of.first()
+	for l.Tokens = 2; l.Tokens < first; l.Tokens++ { // one at a time is a bucket, and all at once a window
+		if l.Tokens <= 24 || l.Tokens+1 >= batch && l.Tokens <= batch+1 {
+			for _, l.Burst = range []uint64{first, first - 1} {
+				of.best.try(of.fitter, l)
+			}
+		}
+	}
+}
+
+// queue finds how many of a burst wait: those that leave do so by a smaller bucket.
+func (f *fitter) queue(l *Limit) {
+	leaving := &fitter{tolerance: f.tolerance}
+	for _, e := range f.events {
+		if e.Allowed {
+			e.At, e.Wait = e.At+e.Wait, 0
+			leaving.events = append(leaving.events, e)
+		}
+	}
+	slices.SortStableFunc(leaving.events, func(a, b event) int { return int(a.At - b.At) })
+	for gone := uint64(1); gone < l.Burst; gone++ {
+		smaller := *l
+		if smaller.Burst = gone; leaving.misfits(smaller, len(leaving.events)/50) <= len(leaving.events)/50 {
+			l.Queued = l.Burst - gone
+			return
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// columns is how wide a picture is.
+const columns = 72
+
+var heights = []rune(" ▁▂▃▄▅▆▇█")
+
+// picture draws the log over time: what was admitted, what the limit would have admitted, and what was refused.
+func picture(log []fit.Request, found fit.Result) string {
+	if len(log) == 0 {
+		return ""
+	}
+	begin, end := log[0].Sent, log[0].Done
+	for _, r := range log {
+		begin, end = min(begin, r.Sent), max(end, r.Done)
+	}
+	var admitted, model, refused [columns]int
+	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
+	if err != nil {
+		return ""
+	}
+	for _, r := range log {
+		at := int(int64(r.Sent-begin) * columns / int64(end-begin+1))
+		if c.Until(r.Key, r.Sent-found.Limit.Phase, 1) <= found.Tolerance {
+			model[at]++
+		}
+		if r.Allowed {
+			admitted[at]++
+		} else {
+			refused[at]++
+		}
+		c.Add(check.Event{At: r.Sent - found.Limit.Phase, Key: r.Key, N: 1, Allowed: r.Allowed || found.Limit.Refusals})
+	}
+	return fmt.Sprintf("admitted  %s\nmodel     %s\nrefused   %s\n          0%*s\n", bars(admitted), bars(model), bars(refused),
+		columns-1, (end - begin).Round(time.Second))
+}
+
+// bars draws counts in a line, each by the logarithm of how many.
+func bars(counts [columns]int) string {
+	var b strings.Builder
+	for _, n := range counts {
+		height := 0
+		for ; n > 0 && height < len(heights)-1; n /= 2 {
+			height++
+		}
+		b.WriteRune(heights[height])
+	}
+	return b.String()
+}

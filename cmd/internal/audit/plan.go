@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+	"github.com/weir-go/weir/internal/pause"
+)
+
+// together is how many requests are under way at a time at most.
+const together = 64
+
+// gaps are how long the client is silent before it asks for all that has come back.
+var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
+	800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
+
+// fractions of the time that fills a key: after so long a silence a lone request, all that there is then, and all that
+// there is later.
+var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
+
+// patterns sends the requests by which the limit is found. It keeps a part of the requests for what comes after.
+func (a *auditor) patterns(ctx context.Context, keep int) {
+	a.progress("a burst")
+	if _, ok := a.ask(ctx); !ok || !a.burst(ctx) {
+		return
+	}
+	if !a.saturate(ctx) {
+		return
+	}
+	for _, gap := range gaps {
+		if gap > a.left()/12 || a.room() < keep {
+			break
+		}
+		a.progress("gaps")
+		if !a.sleep(ctx, gap) || !a.drain(ctx, keep) {
+			return
+		}
+	}
+	if !a.awaitReturn(ctx) {
+		return
+	}
+	fills := time.Duration(0)
+	for i := 0; a.room() > keep+60; i++ {
+		a.progress("a lone request, and all that there is")
+		if i < 2 {
+			found, err := fit.Log(a.requests(), 0)
+			if err != nil || !found.Returned {
+				return
+			}
+			fills = min(max(fillsIn(found.Limit), 300*time.Millisecond), 20*time.Second)
+		}
+		if i == 0 && !a.poll(ctx, fills, keep) {
+			return
+		}
+		if f := fractions[i%len(fractions)]; !a.cycle(ctx, fills, f, keep) {
+			return
+		}
+	}
+}
+
+// awaitReturn asks every now and then until something has come back, for half of the time at most.
+func (a *auditor) awaitReturn(ctx context.Context) bool {
+	for !a.hasReturned() {
+		a.progress("waiting until something comes back")
+		if a.left() < a.Time/2 || a.room() < a.Requests/3 || !a.sleep(ctx, max(a.Time/240, 50*time.Millisecond)) {
+			return false
+		}
+		if _, ok := a.ask(ctx); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// hasReturned reports whether a request was admitted that was sent after the answer to one that was refused.
+func (a *auditor) hasReturned() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var refused time.Time
+	for _, s := range a.log {
+		if !s.Allowed && (refused.IsZero() || s.Done.Before(refused)) {
+			refused = s.Done
+		}
+	}
+	return slices.ContainsFunc(a.log, func(s Seen) bool { return s.Allowed && !refused.IsZero() && s.Sent.After(refused) })
+}
+
+// poll asks until something is admitted again, five times at most, or a key would have been filled.
+func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool {
+	admitted := 0
+	for step := 0; step < 28 && admitted < 5; step++ {
+		if d := max(fills/24, 10*time.Millisecond); d > a.left() || a.room() < keep || !a.sleep(ctx, d) {
+			return false
+		}
+		refused, ok := a.ask(ctx)
+		if !ok {
+			return false
+		}
+		if !refused {
+			admitted++
+		}
+	}
+	return true
+}
+
+// saturate asks for more than there is for some seconds, so that the rate shows.
+func (a *auditor) saturate(ctx context.Context) bool {
+	wave := 8
+	for range 25 {
+		refused, ok := a.wave(ctx, wave)
+		if !ok || !a.sleep(ctx, 70*time.Millisecond) {
+			return false
+		}
+		if refused < wave/4 {
+			wave = min(wave*2, 128)
+		}
+		if a.room() < a.Requests/2 || a.left() < a.Time*3/4 {
+			break
+		}
+	}
+	return true
+}
+
+// cycle is silent until the key is full, sends one request, and asks for all that there is after fractions of the time
+// that fills it. Then it polls. It reports whether there is time for another one.
+func (a *auditor) cycle(ctx context.Context, fills time.Duration, f []float64, keep int) bool {
+	wait := func(part float64) bool {
+		d := time.Duration(float64(fills) * part)
+		return d < a.left() && a.sleep(ctx, d)
+	}
+	if !wait(f[0]) {
+		return false
+	}
+	if _, ok := a.ask(ctx); !ok {
+		return false
+	}
+	for _, part := range f[1:] {
+		if !wait(part) || !a.drain(ctx, keep) {
+			return false
+		}
+	}
+	return a.poll(ctx, fills, keep)
+}
+
+// fillsIn returns how long it takes until an empty key is full.
+func fillsIn(l fit.Limit) time.Duration {
+	return time.Duration(float64(l.Per) * max(float64(l.Capacity(l.Kind))/float64(l.Tokens), 1))
+}
+
+// burst asks in ever larger waves until some are refused, and reports whether that was so.
+func (a *auditor) burst(ctx context.Context) bool {
+	for wave := 8; ; wave = min(wave*2, 512) {
+		refused, ok := a.wave(ctx, min(wave, a.room()*2/3))
+		if !ok || refused > 0 {
+			return ok
+		}
+		if a.room() < 30 {
+			return false
+		}
+	}
+}
+
+// wave sends so many requests at once, and returns how many were refused.
+func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	todo := n
+	ok = n > 0
+	for range min(n, together) {
+		all.Go(func() {
+			for {
+				mu.Lock()
+				todo--
+				on := todo >= 0 && ok
+				mu.Unlock()
+				if !on {
+					return
+				}
+				was, answered := a.ask(ctx)
+				mu.Lock()
+				if ok = ok && answered; was {
+					refused++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return refused, ok
+}
+
+// drain asks for all that there is, one request after the other, or several at once where tokens come back faster than
+// answers.
+func (a *auditor) drain(ctx context.Context, keep int) bool {
+	began := time.Now()
+	for i, wave := 0, 16; a.room() > keep; i++ {
+		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // it takes long one by one
+			refused, ok := a.wave(ctx, min(wave, a.room()))
+			if !ok || refused > 0 {
+				return ok
+			}
+			wave = min(wave*2, together)
+			continue
+		}
+		refused, ok := a.ask(ctx)
+		if !ok || refused {
+			return ok
+		}
+	}
+	return true
+}
+
+// sleep waits, and reports whether the audit goes on.
+func (a *auditor) sleep(ctx context.Context, d time.Duration) bool { return pause.For(ctx, d) == nil }

@@ -1,0 +1,280 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A Report is what an audit has found.
+type Report struct {
+	Of       string  `json:"of"` // a URL or a log
+	Requests int     `json:"requests"`
+	Admitted int     `json:"admitted"`
+	Seconds  float64 `json:"seconds"`
+	// Stopped says why an audit ended early; "" if it did not.
+	Stopped string `json:"stopped,omitempty"`
+
+	Kind       string   `json:"kind"` // "" if there is no limit, and "unknown" if nothing came back
+	Tokens     uint64   `json:"tokens,omitempty"`
+	Per        string   `json:"per,omitempty"`
+	AtOnce     uint64   `json:"at_once"`          // what a full key has
+	Queued     uint64   `json:"queued,omitempty"` // how many requests wait at most
+	Refusals   bool     `json:"refusals_count"`
+	Misfits    int      `json:"misfits"`
+	Confidence float64  `json:"confidence"`
+	RunnerUp   string   `json:"runner_up,omitempty"`
+	Same       []string `json:"same,omitempty"`
+	Status     int      `json:"refusal_status,omitempty"`
+	Fields     []Field  `json:"fields,omitempty"`
+	Key        string   `json:"key,omitempty"`
+	Ways       []*Way   `json:"ways,omitempty"`
+	Rules      string   `json:"rules,omitempty"`
+	Faults     int      `json:"faults"`
+
+	picture string
+	decided int
+}
+
+// Run audits a server, to which the client connects.
+func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*Report, error) {
+	a := newAuditor(client, plain, o)
+	keep := o.Requests / 4
+	a.patterns(ctx, keep)
+	if len(a.log) == 0 {
+		return nil, a.err
+	}
+	r := &Report{Of: t.URL.String(), Requests: a.sent, Status: a.refused}
+	if a.err != nil {
+		r.Stopped = a.err.Error()
+	}
+	found, err := fit.Log(a.requests(), 0)
+	r.fitted(found, err)
+	if r.Kind != "" {
+		r.Fields = truth(a.log, found)
+		token := time.Hour
+		if found.Returned {
+			token = time.Duration(float64(found.Limit.Per) / float64(found.Limit.Tokens))
+		}
+		r.Ways = ways(plain, t.URL.Host, t.Address.Addr())
+		if found.Limit.Queued == 0 {
+			a.tryWays(ctx, r.Ways, token)
+		}
+		r.picture = picture(a.requests(), found)
+	}
+	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
+	r.judge()
+	r.Rules = rules(found, r)
+	return r, ctx.Err()
+}
+
+// fitted enters what package fit has found.
+func (r *Report) fitted(found fit.Result, err error) {
+	r.Admitted, r.decided = found.Admitted, found.Requests
+	if err != nil {
+		return
+	}
+	r.Kind, r.AtOnce, r.Misfits, r.Confidence = kindName(found.Limit), found.Limit.Capacity(found.Limit.Kind), found.Misfits, found.Confidence()
+	if !found.Returned {
+		r.Kind = "unknown"
+		return
+	}
+	r.Tokens, r.Per, r.Queued, r.Refusals = found.Limit.Tokens, short(found.Limit.Per), found.Limit.Queued, found.Limit.Refusals
+	if found.RunnerUp.Per > 0 {
+		r.RunnerUp = fmt.Sprintf("%s, %s: %d misfits", kindName(found.RunnerUp), numbers(found.RunnerUp), found.RunnerUpMisfits)
+	}
+	for _, kind := range found.Same {
+		r.Same = append(r.Same, kind.String())
+	}
+}
+
+// judge says what the key is, and counts what a maintainer would want to know.
+func (r *Report) judge() {
+	for _, f := range r.Fields {
+		if f.Wrong > 0 {
+			r.Faults++
+		}
+	}
+	tried := false
+	for _, w := range r.Ways {
+		tried = tried || w.Passes || w.Refused
+		if w.Passes && w.Same && w.What != "address" {
+			r.Faults++
+		}
+	}
+	if !tried {
+		return
+	}
+	switch i := slices.IndexFunc(r.Ways, func(w *Way) bool { return w.What == "address" }); {
+	case i < 0:
+		r.Key = "not known: there is no other address to ask from"
+	case r.Ways[i].Passes:
+		r.Key = "the address of the client"
+	case r.Ways[i].Refused:
+		r.Key = "not the address of the client"
+	}
+}
+
+func kindName(l fit.Limit) string {
+	if l.Queued > 0 {
+		return "bucket in which requests wait"
+	}
+	return l.Kind.String()
+}
+
+func numbers(l fit.Limit) string {
+	text := fmt.Sprintf("%d in %s", l.Tokens, short(l.Per))
+	if l.Kind == check.Bucket || l.Kind == check.BatchRefill {
+		text += fmt.Sprintf(", burst %d", l.Burst)
+	}
+	return text
+}
+
+// unit is a period as rule files have it.
+func unit(d time.Duration) string {
+	switch {
+	case d == time.Second || d == time.Minute || d == time.Hour:
+		return short(d)[1:]
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// short is a duration without its zeros: 1m, not 1m0s.
+func short(d time.Duration) string {
+	text := d.Round(time.Millisecond).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return text
+}
+
+// rules are the lines of a rule file by which weir serve has the same limit.
+func rules(found fit.Result, r *Report) string {
+	if !found.Returned {
+		return ""
+	}
+	l := found.Limit
+	var b strings.Builder
+	fmt.Fprintf(&b, "rules:\n  - name: audited\n    rate: %d/%s\n", l.Tokens, unit(l.Per))
+	algorithm := map[check.Promise]string{check.BatchRefill: "batch-refill", check.FixedWindow: "fixed-window",
+		check.AlignedWindow: "fixed-window", check.SlidingExact: "sliding-log", check.SlidingEstimate: "sliding-window"}[l.Kind]
+	if algorithm != "" {
+		fmt.Fprintf(&b, "    algorithm: %s\n", algorithm)
+	}
+	if l.Kind == check.AlignedWindow {
+		b.WriteString("    aligned: true\n")
+	}
+	if l.Kind == check.Bucket || l.Kind == check.BatchRefill {
+		fmt.Fprintf(&b, "    burst: %d\n", l.Burst-l.Queued)
+	}
+	if l.Queued > 0 {
+		wait := time.Duration(float64(l.Per) / float64(l.Tokens) * float64(l.Queued))
+		fmt.Fprintf(&b, "    max_wait: %dms\n", wait.Milliseconds())
+	}
+	if r.Key == "not the address of the client" {
+		b.WriteString("    key: global\n")
+	}
+	return b.String()
+}
+
+// WriteJSON writes the report as JSON.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d requests in %.0f s, %d admitted\n", r.Of, r.Requests, r.Seconds, r.Admitted)
+	if r.Stopped != "" {
+		fmt.Fprintf(&b, "%s\n", r.Stopped)
+	}
+	switch r.Kind {
+	case "":
+		fmt.Fprintf(&b, "\nno limit was met\n")
+	case "unknown":
+		fmt.Fprintf(&b, "\nlimit     %d at once. Nothing came back while the audit ran, so its kind and period are not known\n", r.AtOnce)
+	default:
+		r.limit(&b)
+	}
+	if r.picture != "" {
+		fmt.Fprintf(&b, "\n%s", r.picture)
+	}
+	if len(r.Fields) > 0 {
+		b.WriteString("\nfields\n")
+	}
+	for _, f := range r.Fields {
+		said := "true"
+		if f.Wrong > 0 {
+			said = fmt.Sprintf("not true %d times: %s", f.Wrong, f.What)
+		}
+		fmt.Fprintf(&b, "  %-22s %-14s %d answers, %s\n", f.Name, f.Example, f.Answers, said)
+	}
+	r.otherWays(&b)
+	if r.Rules != "" {
+		fmt.Fprintf(&b, "\nthe same limit for weir serve:\n\n%s", r.Rules)
+	}
+	fmt.Fprintf(&b, "\n%d to look at\n", r.Faults)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Report) limit(b *strings.Builder) {
+	fmt.Fprintf(b, "\nlimit     %s: %d in %s, %d at once\n", r.Kind, r.Tokens, r.Per, r.AtOnce)
+	if r.Queued > 0 {
+		fmt.Fprintf(b, "          of a burst up to %d wait their turn\n", r.Queued)
+	}
+	fmt.Fprintf(b, "explains  %d of %d decisions", r.Admitted+r.refused()-r.Misfits, r.Admitted+r.refused())
+	if r.RunnerUp != "" {
+		fmt.Fprintf(b, "; the next best is a %s", r.RunnerUp)
+	}
+	fmt.Fprintf(b, "\nsure      %.0f %%", 100*r.Confidence)
+	if len(r.Same) > 0 {
+		fmt.Fprintf(b, ": these requests do not tell it from a %s", strings.Join(r.Same, " or a "))
+	}
+	b.WriteString("\n")
+	if r.Refusals {
+		b.WriteString("refused   requests are charged, too\n")
+	}
+	if r.Status != 0 {
+		fmt.Fprintf(b, "refusals  have status %d\n", r.Status)
+	}
+}
+
+// otherWays writes which ways of asking pass while the plain request is refused.
+func (r *Report) otherWays(b *strings.Builder) {
+	if r.Key == "" {
+		return
+	}
+	fmt.Fprintf(b, "\nkey       %s\n", r.Key)
+	unknown := 0
+	for _, w := range r.Ways {
+		switch {
+		case w.Passes && w.What == "address":
+		case w.Passes && w.Same:
+			fmt.Fprintf(b, "  passes while the plain request is refused: %s %s\n", w.What, w.Name)
+		case w.Passes:
+			fmt.Fprintf(b, "  is not refused, but has another answer (%d): %s %s\n", w.Status, w.What, w.Name)
+		case !w.Refused:
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		fmt.Fprintf(b, "  not found out: %d of %d ways\n", unknown, len(r.Ways))
+	}
+}
+
+func (r *Report) refused() int { return r.decided - r.Admitted }

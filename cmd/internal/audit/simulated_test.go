@@ -1,0 +1,128 @@
+package audit
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A simulated is a server in a bubble, with a limit of package engine in front of it.
+type simulated struct {
+	limiter *engine.Limiter
+	delay   time.Duration // of each answer
+	random  *rand.Rand
+	mu      sync.Mutex
+	offset  time.Duration // of the server's clock
+
+	// key says what has a bucket of its own, and answer changes the answer. Both may be nil.
+	key     func(Ask) string
+	answer  func(engine.Decision, *Answer)
+	maxWait time.Duration
+	charges bool // refused requests are charged
+}
+
+func newSimulated(t *testing.T, p engine.Policy, delay time.Duration, seed uint64, options ...engine.Option) *simulated {
+	s := &simulated{delay: delay, random: rand.New(rand.NewPCG(seed, 35))}
+	s.offset = time.Duration(s.random.Int64N(int64(time.Hour)))
+	var err error
+	s.limiter, err = engine.New(p, append(options, engine.MaxKeys(1000),
+		engine.ClockFunc(func() time.Time { return time.Now().Add(s.offset) }))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.limiter.Close()) })
+	return s
+}
+
+func (s *simulated) jitter() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.random.ExpFloat64() * float64(500*time.Microsecond))
+}
+
+// Do implements Client.
+func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
+	a.Header, a.Sent, a.Status, a.Length = http.Header{}, time.Now(), http.StatusOK, 10
+	time.Sleep(s.delay/2 + time.Millisecond + s.jitter())
+	key := "k"
+	if s.key != nil {
+		key = s.key(ask)
+	}
+	for range max(ask.Times, 1) {
+		var d engine.Decision
+		if s.maxWait > 0 {
+			_, delay, err := s.limiter.Reserve(s.limiter.Key(key), 1, s.maxWait)
+			d.Allowed = err == nil
+			time.Sleep(delay)
+		} else {
+			d = s.limiter.Take(key, 1)
+		}
+		if s.answer != nil {
+			s.answer(d, &a)
+		}
+		if a.Status = http.StatusOK; !d.Allowed {
+			a.Status = http.StatusTooManyRequests
+			a.Refused++
+		}
+	}
+	time.Sleep(s.delay/2 + time.Millisecond + s.jitter())
+	a.Done = time.Now()
+	return a, ctx.Err()
+}
+
+// TestLimitsAreIdentified: kind, limit and period of simulated servers, near and far, whose clocks and phases differ.
+func TestLimitsAreIdentified(t *testing.T) {
+	bucket := func(rate engine.Rate, burst uint64) engine.Policy { return engine.TokenBucket(rate, burst) }
+	for name, c := range map[string]struct {
+		policy  engine.Policy
+		kind    check.Promise
+		limit   check.Limit
+		maxWait time.Duration
+		queued  uint64
+		unsure  bool // too little comes back in a minute
+	}{
+		"bucket":         {policy: bucket(engine.PerSecond(10), 20), kind: check.Bucket, limit: check.Limit{Tokens: 10, Per: time.Second, Burst: 20}},
+		"slow bucket":    {unsure: true, policy: bucket(engine.PerMinute(40), 5), kind: check.Bucket, limit: check.Limit{Tokens: 40, Per: time.Minute, Burst: 5}},
+		"fast bucket":    {policy: bucket(engine.PerSecond(100), 50), kind: check.Bucket, limit: check.Limit{Tokens: 100, Per: time.Second, Burst: 50}},
+		"fixed window":   {policy: engine.FixedWindow(20, 2*time.Second), kind: check.FixedWindow, limit: check.Limit{Tokens: 20, Per: 2 * time.Second}},
+		"longer window":  {policy: engine.FixedWindow(30, 10*time.Second), kind: check.FixedWindow, limit: check.Limit{Tokens: 30, Per: 10 * time.Second}},
+		"aligned window": {policy: engine.FixedWindow(20, 2*time.Second).Aligned(), kind: check.AlignedWindow, limit: check.Limit{Tokens: 20, Per: 2 * time.Second}},
+		"sliding window": {policy: engine.SlidingWindow(20, 2*time.Second), kind: check.SlidingEstimate, limit: check.Limit{Tokens: 20, Per: 2 * time.Second}},
+		"sliding log":    {policy: engine.SlidingLog(20, 2*time.Second), kind: check.SlidingExact, limit: check.Limit{Tokens: 20, Per: 2 * time.Second}},
+		"batch refill":   {policy: engine.BatchRefill(5, time.Second, 20), kind: check.BatchRefill, limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}},
+		"queue": {policy: bucket(engine.PerSecond(10), 1), maxWait: 2 * time.Second, queued: 20,
+			kind: check.Bucket, limit: check.Limit{Tokens: 10, Per: time.Second, Burst: 21}},
+	} {
+		for _, delay := range []time.Duration{0, 60 * time.Millisecond} {
+			t.Run(name+" "+delay.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newSimulated(t, c.policy, delay, 1)
+					s.maxWait = c.maxWait
+					a := newAuditor(s, Ask{Method: "GET", Target: "/"}, Options{Requests: 1500, Time: time.Minute})
+					a.patterns(t.Context(), 300)
+					require.NoError(t, a.err)
+					r, err := fit.Log(a.requests(), 0)
+					require.NoError(t, err)
+					t.Logf("%d requests in %v: %+v", a.sent, time.Since(a.begin), r)
+					assert.Equal(t, c.kind, r.Limit.Kind)
+					assert.Equal(t, c.limit.Tokens, r.Limit.Tokens)
+					assert.Equal(t, c.limit.Per, r.Limit.Per)
+					assert.Equal(t, c.queued, r.Limit.Queued)
+					if c.limit.Burst > 0 {
+						assert.Equal(t, c.limit.Burst, r.Limit.Burst)
+					}
+					assert.GreaterOrEqual(t, r.Confidence(), map[bool]float64{false: 0.5}[c.unsure])
+				})
+			})
+		}
+	}
+}

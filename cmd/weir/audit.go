@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/audit"
+	"github.com/weir-go/weir/cmd/internal/limit"
+)
+
+type auditCommand struct {
+	URL         string        `arg:"" optional:"" placeholder:"URL" help:"The server, with the path to ask for."`
+	Log         []string      `name:"log" placeholder:"FILE" predictor:"file" help:"Find the limit from access logs and their statuses instead."`
+	Method      string        `default:"GET" help:"The method of the requests (default: ${default})."`
+	Header      []string      `short:"H" placeholder:"'NAME: VALUE'" help:"A header field of all requests, such as a key."`
+	Requests    int           `default:"1500" help:"How many requests are sent at most (default: ${default})."`
+	Time        time.Duration `default:"60s" help:"How long the limit is looked for (default: ${default})."`
+	Refused     []int         `placeholder:"STATUS" help:"The status of refusals, where it is not 429, or 503, 403, 420 or 509."`
+	JSON        bool          `name:"json" help:"Print one JSON object instead of text."`
+	IRunThisOne bool          `name:"i-run-this-server" help:"Audit a server that is neither on this machine nor on a private network."`
+}
+
+// Help is what "weir audit --help" says beyond the flags.
+func (*auditCommand) Help() string {
+	return `Sends a server requests in patterns for about a minute: a burst, gaps, single requests and all that there is.
+Every kind of limit is fitted to what the server decided, and the one that explains most is printed, with how sure that
+is, whether Retry-After and the RateLimit fields are true, what has a bucket of its own, and the lines of a rule file by
+which weir serve has the same limit.
+
+An audit is a load: the server refuses this address meanwhile. It names itself in User-Agent, sends no more than
+--requests, and stops when the server answers 5xx that is no refusal, or does not answer. Only servers on loopback and
+private addresses are audited unless --i-run-this-server.
+
+Exit status: 0 nothing to look at, 2 something to look at, 80 the command line is wrong, 1 the audit failed.
+
+Try it:
+
+    weir serve --limit 10/s --burst 20 &
+    weir audit http://127.0.0.1:8080/
+    weir audit --json http://127.0.0.1:8080/login
+    weir audit --log /var/log/nginx/access.log`
+}
+
+// Run implements the command.
+func (c *auditCommand) Run() error {
+	switch {
+	case (c.URL == "") == (len(c.Log) == 0):
+		return limit.Misuse("weir audit wants a URL or --log FILE: one of the two")
+	case c.Requests < 50 || c.Requests > 100_000:
+		return limit.Misuse("--requests %d: want 50 to 100,000", c.Requests)
+	case c.Time < 5*time.Second || c.Time > time.Hour:
+		return limit.Misuse("--time %v: want 5s to 1h", c.Time)
+	}
+	for _, s := range c.Refused {
+		if s < 400 || s > 599 {
+			return limit.Misuse("--refused %d: want 400 to 599", s)
+		}
+	}
+	report, err := c.fromLog()
+	if report == nil && err == nil {
+		report, err = c.fromServer()
+	}
+	if err != nil {
+		return err
+	}
+	write := report.WriteText
+	if c.JSON {
+		write = report.WriteJSON
+	}
+	if err := write(os.Stdout); err != nil {
+		return err
+	}
+	if report.Faults > 0 {
+		return somethingToLookAt(report.Faults)
+	}
+	return nil
+}
+
+// fromLog returns nil if a server is to be asked.
+func (c *auditCommand) fromLog() (*audit.Report, error) {
+	if len(c.Log) == 0 {
+		return nil, nil
+	}
+	log, err := accesslog.Open(c.Log, "")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	return audit.FromLog(log, c.Refused)
+}
+
+func (c *auditCommand) fromServer() (*audit.Report, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	target, err := audit.Resolve(ctx, c.URL, c.IRunThisOne)
+	if err != nil {
+		return nil, err
+	}
+	ask := audit.Ask{Method: c.Method, Target: target.URL.RequestURI()}
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || strings.ContainsAny(h, "\r\n") {
+			return nil, limit.Misuse("--header %q: want 'Name: value'", h)
+		}
+		ask.Fields = append(ask.Fields, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
+	}
+	if strings.ContainsAny(c.Method, " \r\n") || c.Method == "" {
+		return nil, limit.Misuse("--method %q: want a word", c.Method)
+	}
+	client, closeAll := audit.NewClient(target)
+	defer closeAll()
+	options := audit.Options{Requests: c.Requests, Time: c.Time, Refused: c.Refused}
+	if !c.JSON {
+		progress := newBar(os.Stderr, 1000, "audit")
+		defer progress.finish()
+		options.Progress = progress.fraction
+	}
+	return audit.Run(ctx, client, ask, target, options)
+}
+
+// somethingToLookAt is how many findings an audit has that a maintainer would want to know.
+type somethingToLookAt int
+
+func (n somethingToLookAt) Error() string { return fmt.Sprintf("%d findings to look at", int(n)) }
+
+// ExitCode implements kong.ExitCoder.
+func (somethingToLookAt) ExitCode() int { return 2 }
