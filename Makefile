@@ -176,6 +176,20 @@ test-mutate: begin ## the mutation score of a sample of all small changes of ato
 mutate: ## the small changes of atomicbucket, shard and engine that were not tried yet, and which of them no test notices (hours, the first time)
 	mkdir -p $(BIN) && cd fuzz && go run ./mutate
 
+# Real servers with known limits, a minute each and some at a time, near and with 60 ms of delay. npm gets two packages. The
+# test is not part of make test.
+test-audit: begin build-caddy ## weir audit finds the limits of configured servers: weir, nginx, HAProxy, Caddy, Node and Go (ten minutes)
+	@CI=1 .ci/install nginx "a server to audit" nginx-light
+	@CI=1 .ci/install haproxy "a server to audit" haproxy
+	@CI=1 .ci/install node,npm "servers to audit" nodejs npm
+	@npm install --silent --no-audit --no-fund --prefix $(BIN)/audit express express-rate-limit rate-limiter-flexible
+	cd bench && go build -o ../$(BIN)/weir-limited ./cmd/weir-limited
+	cd cmd && WEIR_BIN=$(abspath $(BIN)) WEIR_NODE_MODULES=$(abspath $(BIN)/audit/node_modules) go test -tags audit -count 1 -parallel 7 -timeout 30m -run TestServers -v ./internal/audit
+
+# Each library in a process of its own. docs/audit.md explains what is found.
+audit: ## what the libraries of the benchmark promise, and what limitertest finds (minutes)
+	cd bench && WEIR_AUDIT=1 go test -count 1 -timeout 30m -run TestLeague -v ./league
+
 # As root, which mounts memory and starts processes of other users. Elsewhere it prints what it skips.
 test-environment: begin ## shared tables in little memory, beside processes that stop, and in the hands of others (a minute)
 	$(stage) environment go test -tags environment -run 'Environment|TimeNamespaces|ClockThatRanAhead|AheadOfTheClock|FoldersOfOthers|LinksOfOthers' ./engine ./internal/sharedfile
@@ -211,6 +225,7 @@ check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
 	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./internal/spread ./atomicbucket ./engine ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
 	$(stage) "vet -tags environment" go vet -tags environment ./engine
+	$(stage) "vet -tags audit" bash -c "cd cmd && go vet -tags audit ./internal/audit"
 	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
 	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./... && cd ../contrib && go run $(STATICCHECK) ./... \
 	&& cd ../caddylimit && go run $(STATICCHECK) ./internal/zone ./internal/program ./internal/testprogram'

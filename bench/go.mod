@@ -27,6 +27,7 @@ require (
 )
 
 require (
+	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
@@ -42,14 +43,15 @@ require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/limitertest v0.1.0
 	github.com/weir-go/weir/redislimit v0.1.0
 	github.com/zeebo/xxh3 v1.0.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.47.0
 )
 
-replace (
-	github.com/weir-go/weir => ..
-	github.com/weir-go/weir/limitertest => ../limitertest
-	github.com/weir-go/weir/redislimit => ../redislimit
-)
+replace github.com/weir-go/weir => ..
+
+replace github.com/weir-go/weir/redislimit => ../redislimit
+
+replace github.com/weir-go/weir/limitertest => ../limitertest

@@ -45,6 +45,10 @@
 //   - A timer of a limiter runs for real in a bubble: a year of a ticker of one second takes a minute. Test measures
 //     it, lets less fake time pass where that takes long, and logs that.
 //
+// # Benchmark
+//
+// [Benchmark] measures a limiter on the rows of weir's own benchmark, each next to the least that any limiter must do.
+//
 // # Cost
 //
 // Some seconds, and some hundred megabytes for Leak. With -short Leak has 200,000 keys.

@@ -122,7 +122,6 @@ type Config struct {
 
 // Limits returns the limits that Test uses unless its Config has others.
 func Limits() []Limit {
-	const day = 24 * time.Hour
 	return []Limit{
 		{Tokens: 1, Per: day, Burst: 1}, {Tokens: 5, Per: day, Burst: 5}, {Tokens: 5, Per: time.Hour, Burst: 3},
 		{Tokens: 10, Per: time.Minute, Burst: 10}, {Tokens: 1, Per: time.Second, Burst: 1},

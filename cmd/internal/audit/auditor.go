@@ -58,8 +58,8 @@ type auditor struct {
 
 	mu      sync.Mutex
 	sent    int
-	errors  int
 	usual   int // the status of an answer that is not refused
+	length  int // and of its body
 	refused int // the status of refusals; 0 as long as none was seen
 	log     []Seen
 	err     error
@@ -84,6 +84,9 @@ func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	refused = a.isRefusal(answer.Status)
+	if len(a.log) == 0 {
+		a.length = answer.Length
+	}
 	a.log = append(a.log, Seen{answer, !refused})
 	return refused, true
 }

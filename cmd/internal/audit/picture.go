@@ -28,9 +28,11 @@ func picture(log []fit.Request, found fit.Result) string {
 	if err != nil {
 		return ""
 	}
+	by := found.Limit.Clock()
 	for _, r := range log {
+		sent := by(r.Key, r.Sent)
 		at := int(int64(r.Sent-begin) * columns / int64(end-begin+1))
-		if c.Until(r.Key, r.Sent-found.Limit.Phase, 1) <= found.Tolerance {
+		if c.Until(r.Key, sent, 1) <= found.Tolerance {
 			model[at]++
 		}
 		if r.Allowed {
@@ -38,7 +40,7 @@ func picture(log []fit.Request, found fit.Result) string {
 		} else {
 			refused[at]++
 		}
-		c.Add(check.Event{At: r.Sent - found.Limit.Phase, Key: r.Key, N: 1, Allowed: r.Allowed || found.Limit.Refusals})
+		c.Add(check.Event{At: sent, Key: r.Key, N: 1, Allowed: r.Allowed || found.Limit.Refusals})
 	}
 	return fmt.Sprintf("admitted  %s\nmodel     %s\nrefused   %s\n          0%*s\n", bars(admitted), bars(model), bars(refused),
 		columns-1, (end - begin).Round(time.Second))

@@ -23,12 +23,42 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is when windows begin: at Phase after each multiple of the period.
+	// Phase is when windows begin: at Phase after each multiple of the period, or if it is Anchored with the first
+	// request after two periods without any.
 	Phase time.Duration
 	// Refusals says that refused requests are charged, too.
 	Refusals bool
 	// Queued is how many requests wait at most, where they do: of a burst that many are held.
 	Queued uint64
+}
+
+// Anchored is the phase of windows that begin with a request.
+const Anchored time.Duration = -1
+
+// A clock has the times by which the windows of a limit go, of events in their order.
+type clock struct {
+	limit  Limit
+	anchor map[string]time.Duration
+	latest map[string]time.Duration
+}
+
+// Clock returns what makes times of requests, in their order, those by which the windows of the limit go.
+func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
+
+func newClock(l Limit) *clock {
+	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
+}
+
+// at returns the time of an event. Where windows are anchored it never goes back, and begins a window.
+func (c *clock) at(key string, at time.Duration) time.Duration {
+	if c.limit.Phase != Anchored {
+		return at - c.limit.Phase
+	}
+	if latest, ok := c.latest[key]; !ok || at-latest >= 2*c.limit.Per {
+		c.anchor[key] = at % c.limit.Per
+	}
+	c.latest[key] = max(c.latest[key], at)
+	return at - c.anchor[key]
 }
 
 // A Result is what a log says.
@@ -68,7 +98,7 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 		return Result{Requests: len(requests)}, fmt.Errorf("no request was admitted: %d were refused", f.refused)
 	}
 	all := f.search(false)
-	if best := all[0].misfits; f.returned && best > 2+len(f.events)/100 {
+	if best := all[0].misfits; f.returned && best > len(f.events)/200 {
 		if charged := f.search(true); charged[0].misfits < best/2 {
 			all = charged
 		}
@@ -99,10 +129,10 @@ type fitter struct {
 	admitted, refused int
 	returned, queued  bool
 	waits             int           // of requests that were held
+	apart             time.Duration // at which those left
 	base              time.Duration // how long an answer takes at least
 	tolerance         time.Duration
 	span              time.Duration // from the first request to the last
-	rate              float64       // tokens that came back in a nanosecond, while more was asked for all the time
 }
 
 type event struct {
@@ -123,14 +153,16 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	}
 	for _, r := range requests {
 		over := r.Done - r.Sent - f.base
-		if r.Allowed && resolution == 0 && over > max(100*time.Millisecond, 2*f.base) {
-			f.waits++
-		} else if !r.Allowed || over < 20*time.Millisecond {
+		if r.Allowed {
+			f.admitted++
+		}
+		if !r.Allowed || over < 20*time.Millisecond {
 			excess = append(excess, over)
 		}
 	}
 	slices.Sort(excess)
-	if f.queued = f.waits > 3 && f.waits > len(requests)/50; len(excess) > 0 {
+	f.waiting(requests, resolution, excess)
+	if len(excess) > 0 {
 		f.tolerance = 2*time.Millisecond + excess[len(excess)*9/10] + resolution
 	}
 	f.events = make([]event, len(requests))
@@ -138,7 +170,6 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 		over := r.Done - r.Sent - f.base
 		e := event{check.Event{At: r.Sent + f.base/2, Key: r.Key, N: 1, Allowed: r.Allowed}, f.tolerance + over}
 		if r.Allowed {
-			f.admitted++
 			if f.queued {
 				e.tolerance, e.Wait = f.tolerance, over
 			}
@@ -151,6 +182,32 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	f.look()
 	return f
+}
+
+// waiting finds out whether requests that are admitted wait their turn, much longer than refused ones for their answer,
+// and how far apart they leave.
+func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
+	if resolution > 0 || len(excess) == 0 {
+		return
+	}
+	least := max(100*time.Millisecond, 2*f.base, 4*excess[len(excess)*9/10])
+	var left []time.Duration
+	for _, r := range requests {
+		if r.Allowed && r.Done-r.Sent-f.base > least {
+			left = append(left, r.Done)
+		}
+	}
+	f.waits = len(left)
+	if f.queued = f.waits > 3 && f.waits > f.admitted/4; !f.queued {
+		return
+	}
+	slices.Sort(left)
+	apart := make([]time.Duration, 0, len(left))
+	for i := range left[1:] {
+		apart = append(apart, left[i+1]-left[i])
+	}
+	slices.Sort(apart)
+	f.apart = max(apart[len(apart)/2], time.Millisecond)
 }
 
 // look finds out how long the log is, and whether anything came back.
@@ -175,8 +232,9 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 		return math.MaxInt
 	}
 	full := map[string]time.Duration{} // until when there was no room last
+	by := newClock(l)
 	for _, e := range f.events {
-		e.At -= l.Phase
+		e.At = by.at(e.Key, e.At)
 		charged := e.Allowed || l.Refusals
 		if until, was := full[e.Key]; !e.Allowed && c.Until(e.Key, e.At, 1) == 0 && (!was || e.At-until > e.tolerance) {
 			n++ // there has been room for longer than the times are inexact
@@ -208,8 +266,9 @@ func (f *fitter) most(l Limit) uint64 {
 		return 1
 	}
 	most := uint64(1)
+	by := newClock(l)
 	for _, e := range f.events {
-		if e.At -= l.Phase; e.Allowed {
+		if e.At = by.at(e.Key, e.At); e.Allowed {
 			most = max(most, c.Add(e.Event).Excess+1)
 		}
 	}

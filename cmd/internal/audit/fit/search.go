@@ -100,6 +100,13 @@ func (of *finder) bucket() {
 			of.best.try(of.fitter, l)
 		}
 	}
+	if of.queued { // how far apart they leave is how long a token takes
+		for i := -6; i <= 6; i++ {
+			try(time.Duration(float64(of.apart) * (1 + float64(i)*0.005)))
+		}
+		of.round()
+		return
+	}
 	for _, token := range of.periods(0.03) {
 		try(token)
 	}
@@ -127,10 +134,7 @@ func (of *finder) round() {
 		for _, l.Burst = range of.counts(l) {
 			near.try(of.fitter, l)
 		}
-		slack := of.best.misfits + 1 + len(of.events)/200
-		if near.limit.Per > 0 && off < 0.004*float64(token) { // closer than it can be measured
-			slack += len(of.events) / 50
-		}
+		slack := of.best.misfits + 2 + len(of.events)/50
 		if near.misfits <= slack {
 			*of.best = near
 			return
@@ -168,14 +172,17 @@ func (of *finder) phased(others []candidate) {
 		if per < 5*time.Millisecond || per > of.span {
 			continue
 		}
+		if of.best.limit.Kind == check.SlidingEstimate {
+			of.at(per, Anchored, others[0].limit)
+		}
 		for i := range phases {
 			of.at(per, per*time.Duration(i)/phases, others[0].limit)
 		}
 	}
-	for width := of.best.limit.Per / phases; width > time.Millisecond; width /= 4 {
+	for width := of.best.limit.Per / phases; width > time.Millisecond && of.best.limit.Phase != Anchored; width /= 4 {
 		middle := of.best.limit.Phase
 		for i := -4; i <= 4; i++ {
-			phase := (middle + width*time.Duration(i)/4) % of.best.limit.Per
+			phase := (middle + width*time.Duration(i)/4 + of.best.limit.Per) % of.best.limit.Per
 			of.at(of.best.limit.Per, phase, others[0].limit)
 		}
 	}
@@ -211,9 +218,12 @@ func (f *fitter) queue(l *Limit) {
 		}
 	}
 	slices.SortStableFunc(leaving.events, func(a, b event) int { return int(a.At - b.At) })
+	for i := range leaving.events { // by how much their times differ counts less than that they are apart
+		leaving.events[i].tolerance += f.apart / 4
+	}
 	for gone := uint64(1); gone < l.Burst; gone++ {
 		smaller := *l
-		if smaller.Burst = gone; leaving.misfits(smaller, len(leaving.events)/50) <= len(leaving.events)/50 {
+		if smaller.Burst = gone; leaving.misfits(smaller, len(leaving.events)/10) <= len(leaving.events)/10 {
 			l.Queued = l.Burst - gone
 			return
 		}

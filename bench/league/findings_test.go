@@ -1,0 +1,71 @@
+package league
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"golang.org/x/time/rate"
+	"tailscale.com/util/limiter"
+
+	"github.com/didip/tollbooth/v7"
+	limits "github.com/didip/tollbooth/v7/limiter"
+)
+
+// The programs of docs/audit.md. One that no longer shows its finding has a table to change.
+
+// TestALateCallerRefills: x/time/rate sets its clock back to the time of a caller that comes late, and the time since
+// then is counted again.
+func TestALateCallerRefills(t *testing.T) {
+	lim, t0 := rate.NewLimiter(1, 5), time.Now()
+	admitted := 0
+	ask := func(at time.Time, times int) {
+		for range times {
+			if lim.AllowN(at, 1) {
+				admitted++
+			}
+		}
+	}
+	ask(t0.Add(10*time.Second), 4)
+	ask(t0, 1) // read the clock before, got the lock after
+	ask(t0.Add(10*time.Second), 5)
+	assert.Equal(t, 10, admitted, "of a burst of 5")
+}
+
+// TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, which it leaves out while there are
+// tokens: so that of a full bucket counts when it is empty.
+func TestAnIdleKeyHasTwoBursts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := &limiter.Limiter[string]{Size: 10, Max: 5, RefillInterval: time.Second}
+		lim.Allow("k")
+		time.Sleep(time.Minute)
+		admitted := 0
+		for range 20 {
+			if lim.Allow("k") {
+				admitted++
+			}
+		}
+		assert.Equal(t, 9, admitted, "of a Max of 5")
+	})
+}
+
+// TestAKeyExpiresInUse: a key of tollbooth expires so long after its first request, however much is used of it.
+func TestAKeyExpiresInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := tollbooth.NewLimiter(1./3600, &limits.ExpirableOptions{DefaultExpirationTTL: time.Hour}).SetBurst(5)
+		drain := func() (admitted int) {
+			for range 10 {
+				if !lim.LimitReached("k") {
+					admitted++
+				}
+			}
+			return admitted
+		}
+		assert.Equal(t, 5, drain())
+		time.Sleep(59 * time.Minute)
+		assert.Zero(t, drain())
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, 5, drain(), "one has come back")
+	})
+}
