@@ -98,7 +98,7 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 			}
 		}
 	}
-	policy := engine.TokenBucket(engine.PerMinute(30), 8)
+	policy := engine.TokenBucket(engine.Per(30, time.Minute), 8)
 	wrong := func(r *Report) (all []string) {
 		for _, f := range r.Fields {
 			assert.Positive(t, f.Answers)

@@ -91,7 +91,7 @@ func TestLimitsAreIdentified(t *testing.T) {
 		far     bool // also with a delay, as make test-audit has all
 	}{
 		"bucket":         {far: true, policy: bucket(engine.PerSecond(10), 20), kind: check.Bucket, limit: check.Limit{Tokens: 10, Per: time.Second, Burst: 20}},
-		"slow bucket":    {unsure: true, policy: bucket(engine.PerMinute(40), 5), kind: check.Bucket, limit: check.Limit{Tokens: 40, Per: time.Minute, Burst: 5}},
+		"slow bucket":    {unsure: true, policy: bucket(engine.Per(40, time.Minute), 5), kind: check.Bucket, limit: check.Limit{Tokens: 40, Per: time.Minute, Burst: 5}},
 		"fast bucket":    {policy: bucket(engine.PerSecond(100), 50), kind: check.Bucket, limit: check.Limit{Tokens: 100, Per: time.Second, Burst: 50}},
 		"fixed window":   {policy: engine.FixedWindow(20, 2*time.Second), kind: check.FixedWindow, limit: check.Limit{Tokens: 20, Per: 2 * time.Second}},
 		"longer window":  {unsure: true, policy: engine.FixedWindow(30, 10*time.Second), kind: check.FixedWindow, limit: check.Limit{Tokens: 30, Per: 10 * time.Second}},
