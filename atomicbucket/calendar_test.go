@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zones are some where days begin oddly: at one o'clock, twice, not at all; on the hour, the half and the quarter; ahead
-// of UTC and behind it.
+// zones are some where days begin oddly: at one o'clock, twice, not at all; on the hour, the half and the quarter;
+// ahead of UTC and behind it.
 var zones = []string{
 	"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Havana", "Asia/Beirut", "Africa/Cairo",
 	"America/St_Johns", "Pacific/Apia", "Pacific/Kwajalein", "Pacific/Kiritimati", "Asia/Kathmandu", "Australia/Lord_Howe",
@@ -118,7 +118,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestCalendarsAreValues: of one period and zone there is one, and of zones with one name and other times there are two.
+// TestCalendarsAreValues: of one period and zone there is one, and of zones with one name and other times there are
+// two.
 func TestCalendarsAreValues(t *testing.T) {
 	a, b := must(time.LoadLocation("Asia/Tokyo")), must(time.LoadLocation("Asia/Tokyo"))
 	require.Same(t, must(NewCalendar(Day, a)), must(NewCalendar(Day, b)))

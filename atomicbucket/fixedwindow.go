@@ -63,8 +63,8 @@ func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (Fix
 	return w, nil
 }
 
-// NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to most.
-// The ranges are those of [NewFixedWindow].
+// NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to
+// most. The ranges are those of [NewFixedWindow].
 func NewCalendarWindow(limit, most uint64, c *Calendar) (FixedWindow, error) {
 	w, err := NewFixedWindow(limit, most, c.period.Longest(), true)
 	w.calendar = c

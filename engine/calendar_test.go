@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalendarWindow: a day has the hours that it has, RetryAfter is exact, and what was held in one period takes nothing
-// from the next when it is settled there.
+// TestCalendarWindow: a day has the hours that it has, RetryAfter is exact, and what was held in one period takes
+// nothing from the next when it is settled there.
 func TestCalendarWindow(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)

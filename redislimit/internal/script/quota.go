@@ -40,10 +40,10 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 // slowestQuota is the longest that a bucket of a quota may take to fill, which is the engine's.
 const slowestQuota = 365 * 24 * time.Hour
 
-// Quota returns a policy as a quota of the limit: a token bucket of the same rate and no larger burst, or one that fills
-// within the time that the limit is made for; of any other limit the same policy with another limit, at most the largest
-// of its own and [Terms].MaxQuota. A token of a bucket is rounded up to whole units: its rate is never faster, and slower
-// by a thousandth at most.
+// Quota returns a policy as a quota of the limit: a token bucket of the same rate and no larger burst, or one that
+// fills within the time that the limit is made for; of any other limit the same policy with another limit, at most the
+// largest of its own and [Terms].MaxQuota. A token of a bucket is rounded up to whole units: its rate is never faster,
+// and slower by a thousandth at most.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
