@@ -46,7 +46,7 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestAChangeLeavesQuotas (I1): a quota has its numbers with it. What a key owes under one is time, and stays that.
+// TestAChangeLeavesQuotas (I1): a quota has its numbers with it. What a key owes under one keeps its price.
 func TestAChangeLeavesQuotas(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), MaxQuota(1))
 	quota := func() Quota {
