@@ -612,10 +612,10 @@ var mutants = []mutant{
 		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"R1", "a hit under a quota reads the key only before the state", "quota: two keys twice, one slot, evict", "I2", []edit{
-		{quotaGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
+		{quotaGo, "label := p.home, p.fingerprint|tierMask\n\tfor left := t.near; left > 0; { // as in Hit\n\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "label := p.home, p.fingerprint|tierMask\n\tfor left := t.near; left > 0; { // as in Hit\n\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R2", "a hit under a quota does not read a refusing state again", "quota: a key comes back", "I9", []edit{
-		{quotaGo, "if sl.state.Load() == s { // R2", "if true {"},
+		{quotaGo, "tick := plan.bucket.Ticks(now)\n\t\tpayload, ok := plan.bucket.Take(s.Record(), tick, demand)\n\t\tif !ok {\n\t\t\tif sl.state.Load() == s { // R2", "tick := plan.bucket.Ticks(now)\n\t\tpayload, ok := plan.bucket.Take(s.Record(), tick, demand)\n\t\tif !ok {\n\t\t\tif true {"},
 	}},
 	{"R7", "a hit under a quota is decided at its own time", "quota: two takers that are behind the watermark", "I9", []edit{
 		{quotaGo, "uint64(now)-t.watermark.Load() > plan.trust || // R13, R7", "now-t.Watermark() > int64(plan.skew) ||"},
@@ -623,8 +623,8 @@ var mutants = []mutant{
 	{"R7", "a hit under a quota far ahead does not move the watermark", "quota: a taker after a leap of a circle", "I9", []edit{
 		{quotaGo, "uint64(now)-t.watermark.Load() > plan.trust || // R13, R7", "now < t.Watermark() ||"},
 	}},
-	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "R9", []edit{
-		{quotaGo, "if s.Tag() != plan.live {", "if !s.IsLive() {"},
+	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "I2", []edit{
+		{quotaGo, "if s.Tag() != plan.live {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift", "if !s.IsLive() {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift"},
 	}},
 	{"R13", "a hit does not look whose quota it is", "quota: of another table", "I1", []edit{
 		{quotaGo, "if q.rest>>unitShift != uint64(plan.unit) || uint64(now)", "if uint64(now)"},
