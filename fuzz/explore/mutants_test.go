@@ -623,7 +623,7 @@ var mutants = []mutant{
 	{"R7", "a hit under a quota far ahead does not move the watermark", "quota: a taker after a leap of a circle", "I9", []edit{
 		{quotaGo, "uint64(now)-t.watermark.Load() > plan.trust || // R13, R7", "now < t.Watermark() ||"},
 	}},
-	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "I2", []edit{
+	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "R9", []edit{
 		{quotaGo, "if s.Tag() != plan.live {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift", "if !s.IsLive() {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift"},
 	}},
 	{"R13", "a hit does not look whose quota it is", "quota: of another table", "I1", []edit{
