@@ -170,7 +170,7 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // a request came in.
 //
 // now must come from the limiter's own clock: time.Now for all but [ClockFunc]. What lies before 1970 or after April
-// 2262 counts as that. A now earlier than one that the limiter has acted on never lets through what the latest would
+// 2262 counts as that. A now earlier than one that the limiter has acted on never admits what the latest would
 // refuse. A now that is ahead of the limiter's clock is trusted for this decision and the key's record, and nothing
 // else follows it. A now that is more than a second ahead is refused and nothing is taken. RetryAfter is then the time
 // after which it is ahead by no more than a second.
