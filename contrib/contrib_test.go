@@ -1,4 +1,3 @@
-// Package contrib holds the middlewares of frameworks against the same table.
 package contrib
 
 import (
