@@ -29,6 +29,8 @@ type Held interface {
 //
 // Several parts of a program may report what the request has cost: an answer that is retried, a stream whose usage
 // comes twice. The request costs the largest of them, once. The zero Hold is of nothing, and its methods do nothing.
+//
+// docs/budgets.md states how far a key may exceed its limit by what requests turn out to cost.
 type Hold struct {
 	of      Held
 	receipt engine.Receipt // of, where the limit is in memory
