@@ -188,6 +188,7 @@ func TestPricesInEveryOrder(t *testing.T) {
 		"given back at a new price":  {one, []priceCall{{1, 2, 1}, {0, 1, 0}}},
 		"given back at two prices":   {one, []priceCall{{1, 2, 2}, {2, 1, 1}}},
 		"two tiers":                  {&priceCall{tiers, 1, 0}, []priceCall{{tiers + 1, 1, 0}, {tiers, 2, 0}}},
+		"the same other tier":        {&priceCall{tiers, 1, 0}, []priceCall{{tiers + 1, 1, 0}, {tiers + 1, 2, 0}}},
 		"two tiers, no record":       {nil, []priceCall{{tiers, 1, 0}, {tiers + 1, 1, 0}}},
 		"a tier and a quota":         {one, []priceCall{{tiers, 1, 0}, {2, 1, 0}}},
 		"a tier that is given back":  {&priceCall{tiers + 1, 1, 0}, []priceCall{{tiers + 1, 2, 2}, {tiers, 1, 0}}},
