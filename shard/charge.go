@@ -167,15 +167,7 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 // is Admitted if it took any, and Refused if the key owed so much already. Without room for a record, or under a quota
 // that grants nothing or everything, nothing is taken. status tells of a request for one token, after the charge.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
-	defer runtime.KeepAlive(t)
-	r := request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging}
-	r.charged = &charged
-	if o = t.hit(p, &r); o.Verdict == Undecided {
-		o = t.miss(p, r)
-	} else {
-		t.concludes(&r, &o)
-	}
-	return o, charged
+	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
 // TakeUpTo takes as many tokens from the key at p as it has, at most most, from 1 on, and returns how many. If it has
@@ -185,15 +177,19 @@ func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *ato
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
+	return t.takeWhatFits(p, request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling})
+}
+
+// takeWhatFits makes a request of [Table.Charge] or [Table.TakeUpTo].
+func (t *Table) takeWhatFits(p Place, r request) (o Outcome, charged uint64) {
 	defer runtime.KeepAlive(t)
-	r := request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling}
-	r.charged = &taken
+	r.charged = &charged
 	if o = t.hit(p, &r); o.Verdict == Undecided {
 		o = t.miss(p, r)
 	} else {
 		t.concludes(&r, &o)
 	}
-	return o, taken
+	return o, charged
 }
 
 // chargeRecord is hit for a request that takes what fits.
