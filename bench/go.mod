@@ -52,6 +52,6 @@ require (
 
 replace github.com/weir-go/weir => ..
 
-replace github.com/weir-go/weir/redislimit => ../redislimit
-
 replace github.com/weir-go/weir/limitertest => ../limitertest
+
+replace github.com/weir-go/weir/redislimit => ../redislimit

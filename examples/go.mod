@@ -79,9 +79,10 @@ require (
 	golang.org/x/text v0.40.0 // indirect
 )
 
-// No program imports the examples: they are of the version beside them.
-replace github.com/weir-go/weir/contrib => /work/wt-w38/contrib
-
 replace github.com/weir-go/weir/grpclimit => ../grpclimit
 
 replace github.com/weir-go/weir => ..
+
+replace github.com/weir-go/weir/limitertest => ../limitertest
+
+replace github.com/weir-go/weir/contrib => ../contrib

@@ -102,7 +102,7 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 // the URL.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	host := r.Host
-	if host == "" && r.URL != nil {
+	if host == "" && r.RequestURI == "" && r.URL != nil { // a request to be sent
 		host = r.URL.Host
 	}
 	return h.Key(spelling.Host(host)), true
