@@ -53,5 +53,3 @@ require (
 	golang.org/x/text v0.40.0 // indirect
 	google.golang.org/protobuf v1.36.10 // indirect
 )
-
-replace github.com/weir-go/weir/contrib => /work/wt-w38/contrib
