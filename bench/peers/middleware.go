@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"net"
 	"net/http"
 	"time"
 
@@ -22,7 +23,8 @@ func Middlewares() []Middleware {
 	return []Middleware{
 		{"httprate, middleware", func(limit Limit, next http.Handler) http.Handler {
 			return httprate.LimitBy(limit.Tokens, limit.Per, func(r *http.Request) (string, error) {
-				return httprate.KeyByIP(r)
+				ip, _, err := net.SplitHostPort(r.RemoteAddr)
+				return httprate.CanonicalizeIP(ip), err
 			})(next)
 		}},
 		{"tollbooth, middleware", func(limit Limit, next http.Handler) http.Handler {

@@ -12,7 +12,10 @@ import (
 // parsedFields are the fields of a header that were read, and the address of the client.
 type parsedFields struct {
 	all    []parsedField
-	finder any // of the address
+	room   [2]parsedField // for most requests
+	lines  [2]fieldLine   // of them
+	used   int            // of lines
+	finder any            // of the address
 	addr   netip.Addr
 }
 
@@ -41,12 +44,22 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 			return of.lines
 		}
 	}
-	lines := make([]fieldLine, 0, len(r.Header[name]))
+	f := &p.fields
+	var lines []fieldLine
+	if n := len(r.Header[name]); n <= len(f.lines)-f.used {
+		lines = f.lines[f.used : f.used : f.used+n]
+		f.used += n
+	} else {
+		lines = make([]fieldLine, 0, n)
+	}
 	for _, line := range r.Header[name] {
 		p.work += 1 + len(line)/8
 		lines = append(lines, lineOf(name, line))
 	}
-	p.fields.all = append(p.fields.all, parsedField{name, lines})
+	if f.all == nil {
+		f.all = f.room[:0]
+	}
+	f.all = append(f.all, parsedField{name, lines})
 	return lines
 }
 

@@ -24,7 +24,7 @@ func main() {
 			host, _, err := net.SplitHostPort(r.RemoteAddr)
 			return host, err
 		}
-		handler = httprate.Limit(15, 3*time.Second, httprate.WithKeyFuncs(byIP))(handler)
+		handler = httprate.LimitBy(15, 3*time.Second, byIP)(handler)
 	case "tollbooth":
 		limit := tollbooth.NewLimiter(5, nil).SetBurst(12)
 		limit.SetIPLookups([]string{"RemoteAddr"})
