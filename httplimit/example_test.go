@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -128,4 +129,42 @@ func ExampleMiddleware_Decide() {
 	// Output:
 	// 200 all allowed 0 0s
 	// 429 all refused 0 1s
+}
+
+// Requests to each server go out at a rate, and wait for their turn, at most two seconds.
+func ExampleMiddleware_RoundTripper() {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	defer api.Close()
+
+	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 1))
+	if err != nil {
+		panic(err)
+	}
+	defer limiter.Close()
+	limits, err := httplimit.New([]httplimit.Limit{
+		{Name: "api", Limiter: limiter, Key: httplimit.Host, MaxWait: 2 * time.Second},
+	})
+	if err != nil {
+		panic(err)
+	}
+	client := &http.Client{Transport: limits.RoundTripper(nil)}
+	defer client.CloseIdleConnections()
+
+	for range 3 { // the second and the third wait for a tenth of a second each
+		response, err := client.Get(api.URL)
+		var refused *httplimit.RefusedError
+		if errors.As(err, &refused) {
+			fmt.Println("again after", refused.RetryAfter)
+			continue
+		} else if err != nil {
+			panic(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		fmt.Println(string(body))
+	}
+	// Output:
+	// hello
+	// hello
+	// hello
 }
