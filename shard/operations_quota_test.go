@@ -73,7 +73,7 @@ func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 		{"quota, the first", "bucket", 0, 0, under(100, now, 9, 9), "p p s0 k0 w p p s0 p k0 w p m m? s0? k0= s0= k1 s1 p w k0 s0?"},
 		{"quota, new, behind live ones", "bucket", 3, 0, under(100, now, 9, 9), "p p s0 k0 s1 k1 s2 k2 s3 k3 w p p s0 p w s1 p w s2 p w s3 p k0 k1 h0 k2 h0 k3 w p m s3? k3= s3= l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
 		{"quota, a tentative record", "bucket", 3, 0, tentative(under(100, now, 1, 9)), "s3? k3= s3= p p s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p k3 l h0 k0 k1 h0 k2 h0 p w k3 k3? s3?"},
-		{"quota, meets another plan", "bucket", 2, 0, adopted(under(2, now, 1, 7)), "p p= p p s0 k0 s1 k1 p w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w k1 s1?"},
+		{"quota, meets another plan", "bucket", 2, 0, adopted(under(2, now, 1, 20)), "p p= p p s0 k0 s1 k1 p w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w k1 s1?"},
 		{"quota, late", "bucket", 3, 0, under(1, start-1, 1, 9), "p p s0 k0 p w w p s0 p w s1 p w s2 p w s3 p k0 s0 p k0 s0 k0 p w s0"},
 		{"quota, as far ahead as may be", "bucket", 3, 0, func(tb *Table) { under(1, ahead(tb, 0), 1, 9)(tb) }, "p p p s0 k0 p w s0?"},
 		{"quota, far ahead", "bucket", 3, 0, func(tb *Table) { under(1, ahead(tb, 1), 1, 9)(tb) }, "p p p s0 k0 p w w p moving+ pace swept w? moving+ w p s0 p w s1 p w s2 p w s3 p k0 s0 p k0 s0 k0 p w k0 s0?"},
