@@ -188,7 +188,7 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	case ChargePenalty:
 		paid = m.pay(k, q, n, m.debt, at, clock)
 	}
-	if n <= q.tokens && paid == 0 {
+	if paid == 0 && (n <= q.tokens || m.refusals != ChargeNothing) {
 		m.speeds(k, q, at)
 	}
 	d := m.answer(k, q, n, at, at-nanos)

@@ -257,6 +257,7 @@ func (m *model) reserves() {
 		wait, ok := b.reserve(at, n, int64(within))
 		if !ok {
 			require.ErrorIs(m.t, err, ErrTooLong, "%s: %d within %v under %s", m.call, n, within, q.name)
+			m.speeds(k, q, at)
 			return
 		}
 		require.NoError(m.t, err, "%s: %d within %v under %s", m.call, n, within, q.name)
@@ -286,7 +287,9 @@ func (m *model) chargeOnPaper(k *modelKey, q *grants, n uint64) (d Decision, los
 	if !q.all && n > 0 {
 		lost = n
 		if q.tokens > 0 {
-			lost -= m.pay(k, q, n, m.debt, at, m.now)
+			if lost -= m.pay(k, q, n, m.debt, at, m.now); lost == n {
+				m.speeds(k, q, at)
+			}
 		}
 	}
 	return m.answer(k, q, 1, at, at-m.now), lost

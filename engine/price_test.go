@@ -268,3 +268,25 @@ func TestOwedByQuotas(t *testing.T) {
 		require.Equal(t, 400*time.Millisecond, l.Peek(by, 1).ResetAfter)
 	}
 }
+
+// TestARefusedReservationGetsItsFasterPrice (R27): a key that was drained under a slow tier, and then only reserves
+// under a fast one, waits for no token of the slow one. Neither does one that is only charged.
+func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
+	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key) bool{
+		"reserve": func(l *engine.Limiter, k engine.Key) bool {
+			_, _, err := l.Reserve(k, 100, 900*time.Millisecond)
+			return err == nil
+		},
+		"charge": func(l *engine.Limiter, k engine.Key) bool { _, lost := l.Charge(k, 1); return lost == 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			slow := engine.Tiers(engine.TokenBucket(engine.Per(1, time.Hour), 100))
+			l, now := limiterOf(t, perSecond100, slow, engine.MaxDebt(1))
+			k := l.Key("k")
+			require.True(t, l.TakeKey(k.Tier(1), 100).Allowed)
+			require.False(t, ask(l, k))
+			*now = now.Add(time.Second)
+			require.True(t, ask(l, k))
+		})
+	}
+}

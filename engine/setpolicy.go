@@ -35,7 +35,8 @@ import (
 // A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
 // or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or
 // [Limiter.Charge], is no more than comes back in 39 hours at the new rate, or 26 days where a token takes a whole
-// number of nanoseconds: the rest is forgiven.
+// number of nanoseconds: the rest is forgiven. So is what was taken under a [Quota] whose limit takes longer than that
+// to come back.
 //
 // With [Shared] the change is that of all processes: each follows it with its next decision, and has the new numbers
 // from then on ([Limiter.Policy]). Of several that are made at once all processes see the same order. A process that is

@@ -205,12 +205,13 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 		room, asks := plan.room(seen.Record, r.now, quota, bound), r.asks(quota)
 		n := min(r.n, room)
 		if r.mode == filling && room < r.enough(quota) {
-			if n, asks = 0, quota.Demand(r.enough(quota)); seen.speeds() {
-				if !t.speed(p, sl, seen, plan, r) {
-					t.shard(p).retries.Add(1)
-				}
-				continue
+			n, asks = 0, quota.Demand(r.enough(quota))
+		}
+		if n == 0 && seen.speeds() { // R27
+			if !t.speed(p, sl, seen, plan, r) {
+				t.shard(p).retries.Add(1)
 			}
+			continue
 		}
 		if after, verdict := t.moveBy(p, seen, plan, sl, r, quota.charge(n, bound), asks); verdict != Undecided {
 			if verdict == NoRoom {

@@ -342,7 +342,8 @@
 // would be read at a price at which nobody was charged.
 //
 // What a record owes comes back at its price. A request that is refused leaves it, unless its own price is lower: then
-// it converts the record, and takes nothing. Else a key would wait for a slow quota's token under a fast quota.
+// it converts the record, and takes nothing. So does a reservation that is refused, and a charge of which nothing fits.
+// Else a key would wait for a slow quota's token under a fast quota.
 //
 // Tokens are counted at two times, as in R24. For a higher price that is the earliest time at which a later call may
 // be decided: that of the call's clock, and the watermark moves there first unless the record is idle by it. So no
@@ -356,9 +357,9 @@
 // time, at the same price. If what is above the tier's own highest limit stayed time, a change of a slow tier would
 // forgive what was taken under another; and so would a debt that is cut off where a record has no more room.
 //
-// A refund counts in tokens of the record. A receipt of the same version has the same price. For any other, what came
-// back since the take has done so at the lowest price of all conversions at most: a word of the table has it, and is
-// written before the conversion.
+// A refund counts in tokens of the record. A receipt of the same version has the same price, unless the version has
+// come round: after 128 changes of the price (R15). For any other, what came back since the take has done so at the
+// lowest price of all conversions at most: a word of the table has it, and is written before the conversion.
 //
 // # Why it is right
 //

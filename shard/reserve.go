@@ -38,7 +38,11 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 		demand := plan.bucket.Ahead(o.At, patience, quota.Demand(n))
 		seen := t.view(p, record, plan, quota.Token, o.At, clock)
 		payload, ok := plan.bucket.Take(seen.Record, plan.bucket.Ticks(o.At), demand)
-		if !ok {
+		if !ok && seen.speeds() { // R27
+			if t.speed(p, sl, seen, plan, &request{now: o.At, quota: q}) {
+				continue
+			}
+		} else if !ok {
 			if sl.state.Load() == record.State { // R2
 				return Outcome{State: seen.State, Plan: plan, At: o.At}
 			}

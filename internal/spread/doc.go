@@ -121,7 +121,8 @@
 // request adds the same to C and to D, or takes from H what it adds to C. While C is not 0 it falls by time at least
 // as D does. A return and a refund take from D at most what they take from H and C. So H + C - D is never more than H
 // was when C was 0, which S5 bounds: U1. If more were given back, tokens would be that others have had by time
-// already.
+// already. Terms know when they replaced others. A receipt of an earlier time gives nothing back under them: its call
+// spent tokens of a cell before the change and read the terms after it.
 //
 // # Why the law holds
 //

@@ -382,3 +382,26 @@ func TestTermsOutOfRange(t *testing.T) {
 func TestCellsShareNoLine(t *testing.T) {
 	assert.EqualValues(t, 128, unsafe.Sizeof(held{}))
 }
+
+// TestAReceiptOfTermsThatAreYounger (S10): a call spends a cell's tokens, is stopped until slower terms have replaced
+// those, and so reads these. Its refund gives nothing back: its tokens came back at the faster rate.
+func TestAReceiptOfTermsThatAreYounger(t *testing.T) {
+	fast, slow := terms(t, 1000, 1000, 2), terms(t, 0.02, 1000, 2)
+	now := int64(time.Second)
+	b := New(fast, func() int64 { return now })
+	for range 3 {
+		b.Take(0, 20) // the cell draws
+	}
+	h := &b.cells[0]
+	c := cell(h.word.Load())
+	require.True(t, c.pays(20))
+	now += 2 * int64(Ahead)
+	nanos := now
+	require.True(t, h.word.CompareAndSwap(uint64(c), uint64(c.spent(20)))) // SpendAt, which is stopped behind this
+	now += int64(500 * time.Millisecond)
+	b.Replace(slow)
+	require.True(t, b.Take(0, 1000).Admitted)
+	o := b.outcome(h, nanos, c.tokens()-20) // and goes on
+	b.Refund(20, o.Terms, o.Nanos)
+	assert.False(t, b.Take(0, 2).Admitted, "above the burst")
+}

@@ -2,6 +2,7 @@ package spread
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -16,7 +17,7 @@ const MaxCells = 1<<whoBits - 1
 // maxTicks is the most that a bucket may owe: an eighth of the circle.
 const maxTicks = 1 << (timeBits - 3)
 
-// Terms are a bucket's numbers for so many cells. They are immutable.
+// Terms are a bucket's numbers for so many cells. They do not change once a bucket has them.
 type Terms struct {
 	Bucket  *atomicbucket.TokenBucket
 	Quota   atomicbucket.Quota
@@ -25,6 +26,7 @@ type Terms struct {
 	debt    uint64 // the most that the bucket may owe by charges, in ticks
 	quarter int64  // of the circle, in nanoseconds
 	source  any
+	begin   atomic.Int64 // the time at which they replaced others
 }
 
 // usualDebt is how many limits a bucket may owe by charges if nothing else is said and the word can tell so much.
@@ -44,7 +46,10 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 			q.Tokens, maxDebt)
 	}
 	share := bucket.Ticks(int64(Ahead)) / q.Token / uint64(cells)
-	return &Terms{bucket, q, min(share, tokenMask), uint64(cells), limit * maxDebt, int64(bucket.Wait(0, narrow/2)), source}, nil
+	return &Terms{
+		Bucket: bucket, Quota: q, share: min(share, tokenMask), cells: uint64(cells), debt: limit * maxDebt,
+		quarter: int64(bucket.Wait(0, narrow/2)), source: source,
+	}, nil
 }
 
 // Share returns how many tokens a cell may hold: those that come back within [Ahead], divided by the cells.

@@ -51,11 +51,12 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 }
 
 // Refund gives n tokens back that were taken under the terms at a time: of each request no more than has not come back
-// by itself since (S10). After a change of the terms it gives nothing.
+// by itself since (S10). After a change of the terms it gives nothing, nor does it by a receipt of a call that spent a
+// cell's tokens before a change and read the terms after it.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()
-		if v.terms != of {
+		if v.terms != of || nanos < of.begin.Load() {
 			return
 		}
 		cost, passed := n*of.Quota.Token, v.now()-min(v.now(), of.Bucket.Ticks(nanos))
@@ -89,6 +90,7 @@ func (b *Bucket) Replace(t *Terms) {
 		c := atomicbucket.Change{Before: v.terms.Quota.Token, After: t.Quota.Token}
 		now := t.Bucket.Ticks(v.nanos)
 		owed := t.Bucket.Convert(v.terms.Bucket, owing(v.now(), v.owed), v.nanos, c) - now
+		t.begin.Store(v.nanos) // S10
 		if b.change(v, v.state.next(now+min(owed, t.debt)).under(plan)) {
 			break
 		}
