@@ -673,9 +673,9 @@ var mutants = []mutant{
 		{chargeGo, "if r.mode == filling && room < r.enough(quota) {", "if false {"},
 	}},
 	{"R14", "a take of what there is looks first, and takes then", "up to: two takers of the rest", "I1", []edit{
-		{chargeGo, "r := request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling}",
+		{chargeGo, "return t.takeWhatFits(p, request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling})",
 			"if _, s := t.Peek(p, now, 0, 0); s.Remaining < least {\n\t\tleast = ^uint64(0)\n\t} else {\n\t\tleast = 1\n\t}\n" +
-				"\tr := request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling}"},
+				"\treturn t.takeWhatFits(p, request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling})"},
 	}},
 	{"R14", "a take of what there is runs a key into debt", "up to: beside a charge", "I2", []edit{
 		{chargeGo, "if m >= draining {", "if m == draining {"},

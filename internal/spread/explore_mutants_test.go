@@ -136,6 +136,6 @@ var mutants = []mutant{
 		{verbsGo, "if passed >= cost {", "if false {"},
 	}},
 	{"S10", "a refund gives back under other terms", "a change beside a refund", "U2", []edit{
-		{verbsGo, "if v.terms != of {", "if false {"},
+		{verbsGo, "if v.terms != of || nanos < of.begin.Load() {", "if false {"},
 	}},
 }
