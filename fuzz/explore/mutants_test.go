@@ -276,9 +276,6 @@ var mutants = []mutant{
 	{"R9", "peek and reset do not look which plan a record follows", "the limit grows beside a reset and a peek", "R9", []edit{
 		{peekGo, "if s.Tag() == plan.live {", "if true {"},
 	}},
-	{"R9", "insert does not look which plan a record follows", "the limit grows beside another key", "I5", []edit{
-		{insertGo, "s.IsLive() && s.Tag() != plan.live", "false"},
-	}},
 	{"R9", "a claim in the home line does not look which plan a record follows", "ticks: finer ones beside another key", "I7", []edit{
 		{candidateGo, "s.Tag() != plan.live ||", "!s.IsLive() ||"},
 	}},
@@ -623,24 +620,12 @@ var mutants = []mutant{
 	{"R7", "a hit under a quota far ahead does not move the watermark", "quota: a taker after a leap of a circle", "I9", []edit{
 		{quotaGo, "uint64(now)-t.watermark.Load() > plan.trust || // R13, R7", "now < t.Watermark() ||"},
 	}},
-	{"R9", "a hit under a quota does not look which plan a record follows", "quota: the limit grows beside two takers", "R9", []edit{
-		{quotaGo, "if s.Tag() != plan.live {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift", "if !s.IsLive() {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift"},
-	}},
 	{"R13", "a hit does not look whose quota it is", "quota: of another table", "I1", []edit{
 		{quotaGo, "if q.rest>>unitShift != uint64(plan.unit) || uint64(now)", "if uint64(now)"},
 	}},
 	{"R13", "a miss does not look whose quota it is", "quota: of another table, without a record", "I1", []edit{
 		{quotaGo, "case q.rest>>unitShift == uint64(p.unit): // R13", "default:"},
 		{quotaGo, "\t}\n\treturn blockedQuota\n", "\t}\n"},
-	}},
-	{"R24", "a conversion takes every record for one of tier 0", "quota: the limit grows beside two takers", "I2", []edit{
-		{adoptGo, "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
-	}},
-	{"R24", "a take writes afterwards under which quota it is", "quota: a tier beside a change of plan", "I2", []edit{
-		{takeGo, "\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n", "\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n\t\t\t\tt.relabel(p, sl, r.quota)\n"},
-	}},
-	{"R24", "a charge does not say under which quota it is", "quota: a charge of a tier beside a change of plan", "I2", []edit{
-		{chargeGo, "\tt.relabel(p, sl, r.quota)\n", ""},
 	}},
 	{"R1", "a charge reads the key only before the state", "charge: two keys twice, one slot, evict", "I2", []edit{
 		{chargeGo, "\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
