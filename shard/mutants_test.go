@@ -97,9 +97,6 @@ var mutants = []interleave.Mutant{
 	{"R26", "a refused request keeps its entry", "two enter, limit 1", "R26", []interleave.Edit{
 		{entriesGo, "		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)\n", ""},
 	}},
-	{"R24", "a conversion takes every record for one of tier 0", "TestAConversionGoesByTheTier", "I2", []interleave.Edit{
-		{"shard/adopt.go", "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
-	}},
 	{"R27", "an offer does not look at the state again", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"atomicbucket/price.go", "if at.Load() != s { // after", "if false { // after"},
 	}},
