@@ -1,0 +1,61 @@
+// Package fronttest holds a limiter behind a protocol, such as a middleware or a server, against package limitertest.
+package fronttest
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/limitertest"
+)
+
+// A Front has a limit for each key.
+type Front interface {
+	// Ask sends a request. A refusal that says no time to come back has a negative one.
+	Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration)
+	// Now and Advance are of the clock of a front that has one of its own.
+	Now() time.Time
+	Advance(d time.Duration)
+}
+
+// Fronts are what is tested.
+type Fronts struct {
+	Open     func(tb testing.TB, l limitertest.Limit) Front // starts one, which tb ends
+	InBubble bool                                           // their time is that of the bubble in which they are started
+	OwnClock bool                                           // their time is that of their clock
+	Unit     time.Duration                                  // that of their waits
+	Skip     map[string]string                              // what they do not promise, with the reason
+}
+
+// A Limiter asks a front.
+type Limiter struct{ Front }
+
+// Take asks for n tokens. A cost below 0 is refused without asking.
+func (l Limiter) Take(key string, n int64) limitertest.Decision {
+	if n < 0 { // a cost has no sign
+		return limitertest.Decision{RetryAfter: -1}
+	}
+	admitted, retry := l.Ask(key, uint64(n))
+	return limitertest.Decision{Allowed: admitted, RetryAfter: retry}
+}
+
+// Test runs the subtests of limitertest over two limits. They take minutes under the race detector, so -short leaves
+// them out.
+func (f Fronts) Test(t *testing.T) {
+	if testing.Short() {
+		t.Skip("minutes under the race detector, which the tests of the packages run under")
+	}
+	skip := map[string]string{"Leak": "the engine's, whose own test looks at it"}
+	maps.Copy(skip, f.Skip)
+	limitertest.Test(t, limitertest.Config{
+		Outside: !f.InBubble, Keys: 500, RetryUnit: f.Unit, Skip: skip,
+		Limits: []limitertest.Limit{{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: 24 * time.Hour, Burst: 5}},
+		New: func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
+			asked := Limiter{f.Open(tb, l)}
+			if f.OwnClock {
+				return asked
+			}
+			return limitertest.TakeFunc(asked.Take) // without the clock
+		},
+	})
+}
