@@ -1,7 +1,9 @@
 package metering
 
 import (
+	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -127,6 +129,12 @@ func (a *answer) FlushError() error {
 		return nil
 	}
 	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Hijack implements [http.Hijacker]. What goes over a WebSocket is not read, so it costs what is held for it.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	a.status = http.StatusSwitchingProtocols
+	return http.NewResponseController(a.ResponseWriter).Hijack()
 }
 
 // Unwrap is for http.ResponseController.

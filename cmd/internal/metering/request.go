@@ -73,11 +73,12 @@ func (q *Request) output(standard uint64) uint64 {
 	return q.body.Output(standard)
 }
 
-// IsFree reports whether a request costs no tokens of a model: it asks for no answer of one.
+// IsFree reports whether a request costs no tokens of a model: it asks for no answer of one. A GET with a body may ask
+// for one, and so may one that opens a WebSocket, as those of realtime APIs do.
 func IsFree(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
-		return true
+		return r.ContentLength == 0 && r.Header.Get("Upgrade") == ""
 	}
 	path := r.URL.Path
 	if path == "/v1/messages/count_tokens" || path == "/v1/responses/input_tokens" {

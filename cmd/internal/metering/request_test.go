@@ -46,6 +46,13 @@ func TestIsFree(t *testing.T) {
 		method, target, _ := strings.Cut(request, " ")
 		assert.Equal(t, want, IsFree(httptest.NewRequest(method, target, nil)), request)
 	}
+	assert.False(t, IsFree(httptest.NewRequest("GET", "/v1/chat/completions", strings.NewReader("{}"))), "a body")
+	chunked := httptest.NewRequest("DELETE", "/v1/chat/completions", http.NoBody)
+	chunked.ContentLength = -1
+	assert.False(t, IsFree(chunked), "a body in chunks")
+	socket := httptest.NewRequest("GET", "/v1/realtime", nil)
+	socket.Header.Set("Upgrade", "websocket")
+	assert.False(t, IsFree(socket), "a WebSocket")
 }
 
 // TestRoom: bodies take so much memory at most, and give it back.

@@ -160,7 +160,7 @@ func (a *answer) endHold(h *held, how Settled) {
 		return
 	}
 	switch {
-	case !how.Reached, how.Whole && (a.status < 200 || a.status > 299):
+	case !how.Reached, how.Whole && (a.status < 200 || a.status > 299) && a.status != http.StatusSwitchingProtocols:
 		h.settle(0, canceled, a.q)
 	case how.Whole && m.tokens.Unknown == rulefile.UnknownFree:
 		h.settle(seen, free, a.q)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -117,4 +119,34 @@ func TestLargeBodies(t *testing.T) {
 	resp.Body.Close()
 	assert.True(t, packed.String() == m.seen[1], "and so does a compressed one")
 	assert.InDelta(t, 1010, held, 20)
+}
+
+// TestAnotherMethodCosts: a GET with a body may ask a model, and so may a WebSocket, of which the hold is kept.
+func TestAnotherMethodCosts(t *testing.T) {
+	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(300)))
+	for i, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {
+		resp, err := m.client.Do(m.request(t.Context(), method, chat, "{}"))
+		require.NoError(t, err)
+		resp.Body.Close()
+		m.isSettled("tokens", 300*(i+1))
+	}
+	upstream, _ := slowly(t)
+	s := &model{running: start(t, "admin: 127.0.0.1:0\nupstream: "+upstream+"\nrules: ["+tokenRule("")+"]\n")}
+	conn := s.dial("GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+	_, err = io.WriteString(conn, "hello\n")
+	require.NoError(t, err)
+	line, err := in.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "hello\n", line)
+	hold := s.used("tokens")
+	assert.Positive(t, hold)
+	require.NoError(t, conn.Close())
+	assert.Eventually(t, func() bool {
+		return strings.Contains(s.metrics(), `weir_tokens_requests_total{by="kept",rule="tokens"} 1`)
+	}, 10*time.Second, time.Millisecond)
+	assert.Equal(t, hold, s.used("tokens"))
 }
