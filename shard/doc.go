@@ -332,14 +332,15 @@
 // Within a version tokens are only taken, so a state that was left does not come back. (What is given back changes the
 // version, also if nothing came behind.) An offer names the state that it is for, by twelve bits. One that is for this
 // state is used by whoever finds it: the call makes its own take at that price, so no two calls keep each other from
-// ending. One that is for another state, but looks the same, is as good. If the record has no room for its debt at
-// that price, a tick is added, and the offer is for another state. (A call that is suspended within an offer, while
-// the word changes and comes back to the bit, could change the price of a record. That takes the same price, and one
-// of 4096.) A record is committed at the price of the call that claimed it. A call of another price commits it full,
-// and begins again. Hit leaves tables with prices alone. HitQuota and HitTier compare the price with the state that
-// was read before it. Without prices 100/s with burst 100, drained, would be one token of 1/s. So a table without them
-// has one price: a quota of another is an error. If the price were written after the state, or by a plain store, a debt
-// would be read at a price at which nobody was charged.
+// ending. It counts what the record owed as a call of that price counts it, at both times, and adds its own tokens. If
+// it scaled all at its own time, what goes later would be forgiven. One for another state that looks the same is as
+// good. If the record has no room for its debt at that price, a tick is added, and the offer is for another state. (A
+// call that is suspended within an offer, while the word changes and comes back to the bit, could change the price of
+// a record. That takes the same price, and one of 4096.) A record is committed at the price of the call that claimed
+// it. A call of another price commits it full, and begins again. Hit leaves tables with prices alone. HitQuota and
+// HitTier compare the price with the state that was read before it. Without prices 100/s with burst 100, drained,
+// would be one token of 1/s. So a table without them has one price: a quota of another is an error. If the price were
+// written after the state, or by a plain store, a debt would be read at a price at which nobody was charged.
 //
 // What a record owes comes back at its price. A request that is refused leaves it, unless its own price is lower: then
 // it converts the record, and takes nothing. So does a reservation that is refused, and a charge of which nothing fits.

@@ -97,6 +97,15 @@ var mutants = []interleave.Mutant{
 	{"R26", "a refused request keeps its entry", "two enter, limit 1", "R26", []interleave.Edit{
 		{entriesGo, "		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)\n", ""},
 	}},
+	{"R24", "a conversion takes every record for one of tier 0", "TestAConversionGoesByTheTier", "R24", []interleave.Edit{
+		{"shard/adopt.go", "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
+	}},
+	{"R27", "the price of another call is counted at this call's time", "TestAnotherCallsPriceKeepsWhatIsAhead", "I1", []interleave.Edit{
+		{"shard/price.go", "bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next)", "bucket.Repriced(v.from, now, t.latest(v.place, now), price, next)"},
+	}},
+	{"R27", "this call's tokens are scaled with what was owed before", "TestAnotherCallsPriceKeepsWhatIsAhead", "I1", []interleave.Edit{
+		{"shard/price.go", "tick + owed + more, ok && owed+more <= plan.most", "tick + more, ok && owed+more <= plan.most"},
+	}},
 	{"R27", "an offer does not look at the state again", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"atomicbucket/price.go", "if at.Load() != s { // after", "if false { // after"},
 	}},
@@ -107,13 +116,13 @@ var mutants = []interleave.Mutant{
 		{"shard/quota.go", "!atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, quota.Token) { // R27", "false {"},
 	}},
 	{"R27", "a call takes the price that another offers for its own", "TestPricesInEveryOrder", "I2", []interleave.Edit{
-		{"shard/price.go", "if next == token {", "if next > 0 {"},
+		{"shard/price.go", "if next == v.of {", "if next > 0 {"},
 	}},
 	{"R27", "a call of another price commits a record with its take", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/insert.go", "if !t.isOf(mine, tentative, quota) {", "if false {"},
 	}},
 	{"R27", "what is given back does not offer a price", "TestPricesInEveryOrder", "I2", []interleave.Edit{
-		{"shard/price.go", "after, done = t.reprice(sl, s, r.Ring, price, plan, now+owed-back, at)", "after, done = sl.state.Convert(s, s.Tag(), now+owed-back)"},
+		{"shard/price.go", "after, done = t.reprice(sl, view{Record: r, from: s, of: price, price: price, earliest: at, place: p}, plan, now+owed-back, at)", "after, done = sl.state.Convert(s, s.Tag(), now+owed-back)"},
 	}},
 }
 

@@ -33,6 +33,7 @@ type view struct {
 	same                bool               // the record has that price
 	price               uint64             // else this one
 	earliest            int64              // the tokens that it owes are counted then, and at the latest time
+	place               Place
 }
 
 // view returns a record as a call sees it at a time that may be ahead of its clock, and by whose limit a token costs so
@@ -43,18 +44,24 @@ func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, n
 	}
 	price, known := r.Ring.Price(r.State)
 	if !known {
-		return view{Record: r, from: r.State, of: token, price: token, earliest: now}
+		return view{Record: r, from: r.State, of: token, price: token, earliest: now, place: p}
 	}
 	if price == token {
 		return view{Record: r, from: r.State, of: token, same: true}
 	}
+	latest := t.latest(p, now)
+	earliest := max(min(now, clock), t.Watermark())
+	seen := r.After(plan.bucket.Repriced(r.State, earliest, latest, price, token))
+	return view{seen, r.State, token, false, price, earliest, p}
+}
+
+// latest returns the latest time for which a record may have been charged that was read before.
+func (t *Table) latest(p Place, now int64) int64 {
 	latest, promised := t.ahead(p, now) // after the state: R15
-	earliest, latest := max(min(now, clock), t.Watermark()), max(latest, promised)
-	if t.now != nil {
+	if latest = max(latest, promised); t.now != nil {
 		latest = max(latest, t.now()) // after the state, too: nothing was granted by a clock that is later
 	}
-	seen := r.After(plan.bucket.Repriced(r.State, earliest, latest, price, token))
-	return view{seen, r.State, token, false, price, earliest}
+	return latest
 }
 
 // speeds reports whether the call of a view has a faster price than the record.
@@ -96,7 +103,7 @@ func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (a
 			t.raise(v.earliest) // what has come back later has done so at the faster price
 		}
 	}
-	return t.reprice(sl, v.from, v.Ring, v.of, plan, payload, now)
+	return t.reprice(sl, v, plan, payload, now)
 }
 
 // speed makes what a record owes come back at the price of a request that is refused, which is faster, from now on.
@@ -106,29 +113,50 @@ func (t *Table) speed(p Place, sl *slot, v view, plan *Plan, r *request) bool {
 	return ok
 }
 
-// reprice makes a payload, which is computed at a time and a price, that of the record, with the next version.
-func (t *Table) reprice(
-	sl *slot, from atomicbucket.State, ring atomicbucket.Ring, token uint64, plan *Plan, payload uint64, now int64,
-) (after atomicbucket.State, ok bool) {
-	next, ok := ring.Offer(from, token, &sl.state)
+// reprice makes a payload, which the call of a view has computed at a time, that of the record, with the next version.
+func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
+	next, ok := v.Ring.Offer(v.from, v.of, &sl.state)
 	if !ok {
 		return 0, false
 	}
-	if next == token {
-		return sl.state.Convert(from, from.Tag(), payload)
+	if next == v.of {
+		return sl.state.Convert(v.from, v.from.Tag(), payload)
 	}
 	// Another call has offered its price to the same state: it is made with this call's tokens, so that no two calls
 	// keep each other from ending.
-	tick := plan.bucket.Ticks(now)
-	after = atomicbucket.NewState(from.Tag(), from.Version()+1, payload)
-	owed, fits := atomicbucket.Fit(plan.bucket.Debt(after.Record(), tick), token, next)
+	after = atomicbucket.NewState(v.from.Tag(), v.from.Version()+1, payload)
+	other, fits := t.atPrice(v, plan, next, after, now)
 	if !fits {
-		sl.state.Move(from, from.Payload()+1) // a tick more, so that the offer is one for another state
+		sl.state.Move(v.from, v.from.Payload()+1) // a tick more, so that the offer is one for another state
 		return 0, false
 	}
-	t.hasten(plan, next)
-	_, ok = sl.state.Convert(from, from.Tag(), tick+owed)
+	_, ok = sl.state.Convert(v.from, v.from.Tag(), other)
 	return after, ok
+}
+
+// atPrice returns the payload at another price of a record that owes what it owed before the call of a view, counted as
+// a call of that price counts it, and what that call has taken or given back: after is the record as it sees it. The
+// call's own request may be ahead of its clock, or wait, so the latest time is read again (R15). It is not ok if a
+// record has no room for it.
+func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
+	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
+	before := v.from.Record()
+	if price, known := v.Ring.Price(v.from); known && price != next {
+		t.hasten(plan, min(price, next))
+		if next > price {
+			t.raise(v.earliest) // as move does
+		}
+		if _, ok := atomicbucket.Fit(bucket.Debt(before, bucket.Ticks(v.earliest)), price, next); !ok {
+			return 0, false
+		}
+		before = before.After(bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next))
+	}
+	owed, was, is := bucket.Debt(before, tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
+	if is < was { // it gives back
+		return tick + owed - min(owed, atomicbucket.Within(was-is, v.of, next)), true
+	}
+	more, ok := atomicbucket.Fit(is-was, v.of, next)
+	return tick + owed + more, ok && owed+more <= plan.most
 }
 
 // hasten enters what a token costs by which records are converted: refunds ask for the least, since debts may have come
@@ -165,7 +193,7 @@ func (t *Table) returnPriced(
 		}
 		back = min(back, all-min(all, passed))
 	}
-	after, done = t.reprice(sl, s, r.Ring, price, plan, now+owed-back, at)
+	after, done = t.reprice(sl, view{Record: r, from: s, of: price, price: price, earliest: at, place: p}, plan, now+owed-back, at)
 	return after, Admitted, done
 }
 

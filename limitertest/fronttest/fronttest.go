@@ -21,7 +21,7 @@ type Front interface {
 // Fronts are what is tested.
 type Fronts struct {
 	Open     func(tb testing.TB, l limitertest.Limit) Front // starts one, which tb ends
-	InBubble bool                                           // their time is that of the bubble in which they are started
+	InBubble bool                                           // their time is that of the bubble that they start in
 	OwnClock bool                                           // their time is that of their clock
 	Unit     time.Duration                                  // that of their waits
 	Skip     map[string]string                              // what they do not promise, with the reason

@@ -1,0 +1,69 @@
+//go:build explore
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call of a slow price is stopped behind its offer. A take of a fast
+// price ahead of its clock is made at that price, and the key still owes at the present time what it took before.
+func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
+	algorithm, err := atomicbucket.NewTicks(480 * time.Hour)
+	require.NoError(t, err)
+	of := func(token time.Duration) atomicbucket.Quota {
+		return atomicbucket.Quota{Token: uint64(token), Tokens: 100}
+	}
+	const usual, fast, slow = 10 * time.Millisecond, time.Millisecond, time.Second
+	plan, err := NewPlan(&algorithm, 0, of(usual))
+	require.NoError(t, err)
+	table, err := New(Config{Plan: plan, Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+	require.NoError(t, err)
+	p, under := table.Find(1), func(token time.Duration) Quota { return table.Plan().NewQuota(of(token)) }
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 100, under(usual), nil).Verdict)
+
+	record, now, sl := table.record(p)
+	table.hasten(now, uint64(usual))
+	table.raise(start)
+	_, offered := record.Ring.Offer(record.State, uint64(slow), &sl.state)
+	require.True(t, offered)
+
+	require.Equal(t, Admitted, table.TakeAt(p, start+second, start, 1, under(fast), nil).Verdict)
+	if v := table.TakeAt(p, start, start, 1, under(slow), nil).Verdict; v != Refused {
+		t.Error("broken: I1: what was taken before is forgiven")
+	}
+	// 101 tokens, and not the thousand that a second is at the fast price.
+	status := atomicbucket.Status{}
+	table.TakeAt(p, start, start, 1, under(slow), &status)
+	require.LessOrEqual(t, status.RetryAfter, 2*slow)
+}
+
+// TestAConversionGoesByTheTier (R24): what a key owes above the limit of its tier, by reservations, stays time when the
+// rate falls, and only what is within it becomes as many slower tokens.
+func TestAConversionGoesByTheTier(t *testing.T) {
+	planOf := func(rate float64) *Plan {
+		bucket := perSecond(t, rate, 100)
+		plan, err := NewPlan(&bucket, 0, atomicbucket.Quota{Token: bucket.Quota().Token, Tokens: 10})
+		require.NoError(t, err)
+		return plan
+	}
+	table, err := New(Config{Plan: planOf(1), Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+	require.NoError(t, err)
+	p := table.Find(1)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 10, TierQuota(1), nil).Verdict)
+	for range 5 {
+		require.Equal(t, Admitted, table.ReserveAt(p, start, start, 10, TierQuota(1), time.Minute).Verdict)
+	}
+	table.Adopt(planOf(0.1), clockAt(start))
+	status := atomicbucket.Status{}
+	require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(1), &status).Verdict)
+	// Fifty seconds of reservations, and ten tokens at ten seconds each, less the nine that may stay owed.
+	if want := 60 * time.Second; status.RetryAfter != want {
+		t.Errorf("broken: R24: a key of a tier of 10 waits %v, want %v", status.RetryAfter, want)
+	}
+}
