@@ -95,7 +95,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 		c.N = l.Cost(r)
 	}
 	if l.Least != nil {
-		c.least = max(l.Least(r), 1)
+		c.least = uint32(min(max(l.Least(r), 1), 1<<32) - 1) // no limit is higher
 	}
 	res.needs |= l.needs
 }
@@ -183,8 +183,8 @@ func (c *Check[R]) takeMemory() {
 	}
 	if l.Hold {
 		hold := new(Hold)
-		if c.least > 0 {
-			c.Decision, hold.receipt = l.Limiter.HoldUpTo(c.key, c.least, c.N)
+		if l.Least != nil {
+			c.Decision, hold.receipt = l.Limiter.HoldUpTo(c.key, uint64(c.least)+1, c.N)
 		} else {
 			c.Decision, hold.receipt = l.Limiter.Hold(c.key, c.N)
 		}
@@ -256,8 +256,8 @@ func (c *Check[R]) peek() engine.Decision {
 		return c.limit.Spread.Peek(c.N)
 	}
 	n := c.N
-	if c.least > 0 {
-		n = c.least
+	if c.limit.Least != nil {
+		n = uint64(c.least) + 1
 	}
 	d := c.limit.Limiter.Peek(c.key, n)
 	if c.limit.Hold && n > d.Limit && d.Limit > 0 {

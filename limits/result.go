@@ -71,7 +71,7 @@ type Check[R any] struct {
 	Decision engine.Decision
 	Outcome  Outcome
 
-	least    uint64 // that must be there, of a limit with Least
+	least    uint32 // of a limit with Least, what must be there, less one: a word with those below
 	answered bool   // the decision is one of the limiter or source
 	waits    bool   // it counts among those that wait for the key
 	broken   bool   // the quota could not be applied
