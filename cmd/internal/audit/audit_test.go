@@ -143,6 +143,7 @@ func TestAnAuditIsNoAttack(t *testing.T) {
 			"errors":      {func(n int64) (int, error) { return map[bool]int{true: 200, false: 500}[n < 20], nil }, 20 + together, "the server answered 500"},
 			"gone":        {func(n int64) (int, error) { return 200, map[bool]error{false: errors.New("gone")}[n < 20] }, 20 + together, "gone"},
 			"first error": {func(int64) (int, error) { return 502, nil }, 1, "the server answered 502"},
+			"used up":     {func(int64) (int, error) { return 429, nil }, 1, "the server refuses the first request already, with 429"},
 		} {
 			sent.Store(0)
 			client := clientFunc(func(Ask) (Answer, error) {

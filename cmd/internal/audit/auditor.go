@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,6 +109,9 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	answer, err := a.client.Do(ctx, ask)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil && ask.like(a.plain) && a.usual == 0 && (answer.Status == http.StatusTooManyRequests || slices.Contains(a.Refused, answer.Status)) {
+		err = fmt.Errorf("%w: the server refuses the first request already, with %d: wait until it admits one", ErrStopped, answer.Status)
+	}
 	if err == nil && ask.like(a.plain) && answer.Status >= 500 && !a.isRefusal(answer.Status) {
 		err = fmt.Errorf("%w: the server answered %d", ErrStopped, answer.Status)
 	}
