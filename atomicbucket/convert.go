@@ -47,27 +47,36 @@ func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return fo
 //   - If it becomes faster, it owes as many at the latest time, or nothing from the instant on at which it would have
 //     owed nothing before. Else what was granted ahead would come back before its time.
 //
-// A record of a key of which no more is known owes as much time. A record has room for 2^51 ticks. What is above that
-// is forgiven: a payload that said more would be taken for past.
+// A record of a key of which no more is known owes as much time. A record has room for 2^51 ticks, and for as many more
+// as some were granted ahead. What is above that is forgiven: a payload that said more would be taken for past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
-	from := before.(*TokenBucket)
-	start := from.Ticks(nanos)
-	owed, now := debt(s, start), b.Ticks(nanos)
-	above := owed
-	if c.Before > 0 {
-		above = min(owed-min(owed, c.Highest), from.Ticks(max(c.Promised, nanos))-start)
-	}
-	kept := min(proportion(owed-above, c.Before, c.After), maxBurstTicks) + b.lasting(from, nanos, above)
-	if c.Before > 0 && c.Latest > nanos {
-		later := b.lasting(from, nanos, owed)
-		if c.Latest-nanos < int64(from.Wait(nanos, owed)) {
-			later = proportion(debt(s, from.Ticks(c.Latest)), c.Before, c.After)
-			later = min(later, maxBurstTicks) + b.Ticks(c.Latest) - now
-		}
-		kept = max(kept, later)
-	}
-	return now + min(kept, maxBurstTicks)
+	now := b.Ticks(nanos)
+	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)
+	return now + min(b.converted(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
 }
+
+// converted is Convert, and returns what the record owes at the instant: also more than it has room for.
+func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
+	start := from.Ticks(nanos)
+	was, now := debt(s, start), b.Ticks(nanos)
+	above := was
+	if c.Before > 0 {
+		above = min(was-min(was, c.Highest), from.Ticks(max(c.Promised, nanos))-start)
+	}
+	owed = min(proportion(was-above, c.Before, c.After), manyTicks) + b.lasting(from, nanos, above)
+	if c.Before > 0 && c.Latest > nanos {
+		later := b.lasting(from, nanos, was)
+		if c.Latest-nanos < int64(from.Wait(nanos, was)) {
+			later = proportion(debt(s, from.Ticks(c.Latest)), c.Before, c.After)
+			later = min(later, manyTicks) + b.Ticks(c.Latest) - now
+		}
+		owed = max(owed, later)
+	}
+	return owed
+}
+
+// manyTicks is more than any record has room for, and so few that sums of some do not wrap.
+const manyTicks = 1 << 60
 
 // lasting returns how many ticks last as long as so many of another bucket, from an instant on, rounded up.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {

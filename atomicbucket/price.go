@@ -120,12 +120,24 @@ func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
 
-// Repriced returns the payload of a record that owes as many tokens at one price as at another: at an instant, and at
-// the latest one at which some of them may have been granted. See [TokenBucket.Convert].
-func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token uint64) (payload uint64) {
-	return b.Convert(b, s, nanos, Change{
-		Before: price, After: token, Highest: maxBurstTicks + maxSkew + 1, Latest: latest, Promised: nanos,
+// Repriced returns what a record owes at the tick now that owes as many tokens at one price as at another: at an
+// instant, and at the latest one at which some of them may have been granted. See [TokenBucket.Convert]. It may be more
+// than a record has room for.
+func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now uint64) (owed uint64) {
+	owed = b.converted(b, s, nanos, Change{
+		Before: price, After: token, Highest: maxDebt, Latest: latest, Promised: nanos,
 	})
+	end := b.Ticks(nanos) + owed
+	if int64(end-now) < 0 {
+		return 0
+	}
+	return end - now
+}
+
+// Owing returns the payload of a record that owes so many ticks at the tick now, as far as it has room for a call that
+// is so many ticks ahead of others: 2^51 for this call, and for the others 2^50 more.
+func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
+	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }
 
 // Fit returns ticks at a price, at another price, rounded up. It is not ok if a record has no room for them.

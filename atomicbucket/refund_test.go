@@ -354,7 +354,6 @@ func TestAConversionRoundsUp(t *testing.T) {
 		"faster": {bucket(1, 30, 2), bucket(1, 3, 1), 70, 7, 6 + 10, 70, 9, 8},
 		"half":   {bucket(2, 3, 1), bucket(1, 2, 1), 2, 2, 2, 1, 1, 2},
 		"long":   {bucket(1, 1<<51, 1), bucket(1, 1<<51, 1), 7, 7, 7, 7, 7, 7},
-		"owing":  {bucket(1, 1<<50, 1), bucket(1, 1<<51, 1), 1<<50 + 9, 1 << 51, 1 << 51, 1<<50 + 9, 1 << 51, 1 << 51},
 	} {
 		s := NewState(Live, 3, c.from.Ticks(nanos)+c.debt)
 		change := Change{Before: c.from.token, After: c.to.token, Highest: c.from.burst}
@@ -368,6 +367,22 @@ func TestAConversionRoundsUp(t *testing.T) {
 		change.Promised, change.Latest = nanos+1, 0
 		assert.Equal(t, c.to.Ticks(nanos)+c.shortly, c.to.Convert(c.from, s, nanos, change), "%s, reserved for a moment", name)
 		assert.Equal(t, c.to.Ticks(nanos)+c.unknown, c.to.Convert(c.from, s, nanos, Change{}), "%s, of a quota", name)
+	}
+}
+
+// TestAConversionHasRoomForALead: a record owes 2^51 ticks at most, and as many more as some of it was granted ahead.
+func TestAConversionHasRoomForALead(t *testing.T) {
+	from, err := NewTokenBucket(1, 1<<49, 2)
+	require.NoError(t, err)
+	to, err := NewTokenBucket(1, 1<<51, 1)
+	require.NoError(t, err)
+	const nanos = int64(1 << 50)
+	s := NewState(Live, 3, from.Ticks(nanos)+1<<50+9)
+	for lead, want := range map[int64]uint64{0: 1 << 51, 1: 1<<51 + 1, 1 << 30: 1<<51 + 1<<30, 1 << 52: 1<<51 + 1<<50} {
+		c := Change{Before: from.token, After: to.token, Highest: maxDebt, Latest: nanos + lead}
+		payload := to.Convert(&from, s, nanos, c)
+		assert.Equal(t, to.Ticks(nanos)+want, payload, lead)
+		assert.Equal(t, want, debt(NewState(Live, 0, payload), to.Ticks(nanos)), "it is not taken for past")
 	}
 }
 

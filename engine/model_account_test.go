@@ -111,7 +111,7 @@ func (b *bucket) seen(at int64) int64 {
 // latest time at which some may have been granted.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
-	kept := min(scaled(owed, b.price, b.q.token), mostTicks)
+	kept := scaled(owed, b.price, b.q.token)
 	if latest > earliest {
 		later := owed
 		if latest-earliest < b.wait(earliest, owed) {
@@ -119,7 +119,7 @@ func (b *bucket) counted(at, earliest, latest int64) int64 {
 		}
 		kept = max(kept, later)
 	}
-	return max(min(kept, mostTicks)-(b.ticks(at)-b.ticks(earliest)), 0)
+	return max(min(kept, mostTicks+mostTicks/2)-(b.ticks(at)-b.ticks(earliest)), 0)
 }
 
 // speeds reports whether the quota has a faster price than what is owed.
@@ -218,7 +218,7 @@ func (b *bucket) change(at, latest, promised int64, from, to *grants) {
 		highest = max(highest, was.tokens)
 	}
 	if b.prices != nil { // what is owed may be another tier's
-		if scaled(owed, from.token, to.token) == mostTicks {
+		if scaled(owed, from.token, to.token) > mostTicks {
 			return
 		}
 		b.price, highest = to.token, mostTicks/uint64(from.token)+1
@@ -230,17 +230,18 @@ func (b *bucket) change(at, latest, promised int64, from, to *grants) {
 	} else {
 		kept = max(kept, owed)
 	}
-	b.set(at, min(kept, mostTicks))
+	b.set(at, min(kept, mostTicks+max(0, min(b.ticks(latest)-b.ticks(at), mostTicks/2))))
 }
 
-// scaled returns ticks * to / from, rounded up, as far as a record has room.
+// scaled returns ticks * to / from, rounded up, or more than a record has room for.
 func scaled(ticks, from, to int64) int64 {
+	const many = 1 << 60
 	high, low := bits.Mul64(uint64(ticks), uint64(to))
 	if high >= uint64(from) {
-		return mostTicks
+		return many
 	}
 	quotient, remainder := bits.Div64(high, low, uint64(from))
-	return int64(min(quotient+min(remainder, 1), mostTicks))
+	return int64(min(quotient+min(remainder, 1), many))
 }
 
 func (b *bucket) reset(at int64) int64 { return b.wait(at, b.owed(at)) }

@@ -290,3 +290,57 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 		})
 	}
 }
+
+// nearRoom is a limit that takes about as long as a record has room for, 2^51 ns: 26 days. Some of its tokens take less
+// than a time may be ahead of the clock.
+var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
+
+const nearTokens = 1 << 23
+
+// TestADebtWithoutRoomAdmitsNothing (I1): a key owes twice the tokens of a limit near 26 days, for which no record
+// has room at its price. A request under it is refused also where its time is ahead of the clock.
+func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
+	fast := engine.TokenBucket(engine.PerSecond(1_000_000), 2*nearTokens)
+	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key, ahead time.Time) bool{
+		"take":   func(l *engine.Limiter, k engine.Key, ahead time.Time) bool { return l.TakeAt(k, 1, ahead).Allowed },
+		"charge": func(l *engine.Limiter, k engine.Key, _ time.Time) bool { _, lost := l.Charge(k, 1); return lost == 0 },
+		"reserve": func(l *engine.Limiter, k engine.Key, _ time.Time) bool {
+			_, _, err := l.Reserve(k, 1, 24*time.Hour)
+			return err == nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, now := limiterOf(t, engine.TokenBuckets(1<<51))
+			k := l.Key("k")
+			require.True(t, l.TakeKey(k.With(quotaOf(t, l, fast)), 2*nearTokens).Allowed)
+			slow := k.With(quotaOf(t, l, nearRoom))
+			assert.False(t, ask(l, slow, now.Add(time.Second)))
+			assert.False(t, ask(l, slow, *now))
+			*now = now.Add(2 * nearTokens * time.Microsecond)
+			assert.True(t, l.TakeKey(slow, nearTokens).Allowed, "all has come back at the price at which it was taken")
+		})
+	}
+}
+
+// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a request that is refused under a slightly faster quota converts
+// the record. With what was taken ahead of the clock it owes more than 26 days, and keeps it.
+func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
+	l, now := limiterOf(t, engine.TokenBuckets(1<<51))
+	k, ahead := l.Key("k"), now.Add(time.Second)
+	require.True(t, l.TakeAt(k.With(quotaOf(t, l, nearRoom)), nearTokens, ahead).Allowed)
+	faster := k.With(quotaOf(t, l, engine.TokenBucket(engine.Per(nearTokens+1, 1<<51-1<<24), nearTokens)))
+	require.False(t, l.TakeKey(faster, 1).Allowed)
+	assert.False(t, l.TakeAt(faster, 1, ahead).Allowed)
+}
+
+// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): so does a change of the policy.
+func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
+	l, now := limiterOf(t, nearRoom)
+	k, ahead := l.Key("k"), now.Add(time.Second)
+	require.True(t, l.TakeAt(k, nearTokens, ahead).Allowed)
+	require.False(t, l.TakeAt(k, 1, ahead).Allowed)
+	for range 3 {
+		require.NoError(t, l.SetPolicy(nearRoom))
+		assert.False(t, l.TakeAt(k, 1, ahead).Allowed)
+	}
+}

@@ -352,6 +352,9 @@
 // is the latest time for which the record may have been charged: at which a request ahead of its clock was granted,
 // until which a reservation near by waits, or that of the clock, which is read after the state.
 //
+// A debt at a price may be more than a record has room for. A call of that price sees at its own time as much as the
+// largest limit, and is refused. If it were cut off at the earlier time, a call ahead of its clock would see less.
+//
 // A replacement of the plan converts a record at its price. If that is the price of the tier that the key word names,
 // and the record has room for its tokens at the tier's next price, it gets that price. No part of the debt is above all
 // limits that the key had (R24), since it may be tokens of another tier, or of a quota. Else the record owes as much

@@ -101,10 +101,13 @@ var mutants = []interleave.Mutant{
 		{"shard/adopt.go", "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
 	}},
 	{"R27", "the price of another call is counted at this call's time", "TestAnotherCallsPriceKeepsWhatIsAhead", "I1", []interleave.Edit{
-		{"shard/price.go", "bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next)", "bucket.Repriced(v.from, now, t.latest(v.place, now), price, next)"},
+		{"shard/price.go", "bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next, tick)", "bucket.Repriced(v.from, now, t.latest(v.place, now), price, next, tick)"},
 	}},
 	{"R27", "this call's tokens are scaled with what was owed before", "TestAnotherCallsPriceKeepsWhatIsAhead", "I1", []interleave.Edit{
-		{"shard/price.go", "tick + owed + more, ok && owed+more <= plan.most", "tick + more, ok && owed+more <= plan.most"},
+		{"shard/price.go", "owed += more", "owed = more"},
+	}},
+	{"R27", "a debt for which there is no room is cut off where it is counted", "TestADebtForWhichThereIsNoRoom", "I1", []interleave.Edit{
+		{"atomicbucket/price.go", "maxBurstTicks+maxSkew-min(ahead, maxSkew)", "maxBurstTicks-min(ahead, maxSkew)"},
 	}},
 	{"R27", "an offer does not look at the state again", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"atomicbucket/price.go", "if at.Load() != s { // after", "if false { // after"},

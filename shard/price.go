@@ -51,8 +51,12 @@ func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, n
 	}
 	latest := t.latest(p, now)
 	earliest := max(min(now, clock), t.Watermark())
-	seen := r.After(plan.bucket.Repriced(r.State, earliest, latest, price, token))
-	return view{seen, r.State, token, false, price, earliest, p}
+	tick := plan.bucket.Ticks(now)
+	owed, ahead := plan.bucket.Repriced(r.State, earliest, latest, price, token, tick), uint64(0)
+	if now > earliest {
+		ahead = tick - plan.bucket.Ticks(earliest)
+	}
+	return view{r.After(plan.bucket.Owing(owed, tick, ahead)), r.State, token, false, price, earliest, p}
 }
 
 // latest returns the latest time for which a record may have been charged that was read before.
@@ -140,23 +144,22 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 // record has no room for it.
 func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
 	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
-	before := v.from.Record()
+	owed, was, is := bucket.Debt(v.from.Record(), tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
 	if price, known := v.Ring.Price(v.from); known && price != next {
 		t.hasten(plan, min(price, next))
 		if next > price {
 			t.raise(v.earliest) // as move does
 		}
-		if _, ok := atomicbucket.Fit(bucket.Debt(before, bucket.Ticks(v.earliest)), price, next); !ok {
-			return 0, false
-		}
-		before = before.After(bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next))
+		owed = bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next, tick)
 	}
-	owed, was, is := bucket.Debt(before, tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
 	if is < was { // it gives back
-		return tick + owed - min(owed, atomicbucket.Within(was-is, v.of, next)), true
+		owed -= min(owed, atomicbucket.Within(was-is, v.of, next))
+	} else if more, fits := atomicbucket.Fit(is-was, v.of, next); fits {
+		owed += more
+	} else {
+		return 0, false
 	}
-	more, ok := atomicbucket.Fit(is-was, v.of, next)
-	return tick + owed + more, ok && owed+more <= plan.most
+	return tick + owed, owed <= plan.most
 }
 
 // hasten enters what a token costs by which records are converted: refunds ask for the least, since debts may have come

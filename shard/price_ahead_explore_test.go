@@ -43,6 +43,25 @@ func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 	require.LessOrEqual(t, status.RetryAfter, 2*slow)
 }
 
+// TestADebtForWhichThereIsNoRoom (I1, R27): a key owes more tokens than a record has room for at a slow price. A call
+// of that price is refused, however far it is ahead of its clock.
+func TestADebtForWhichThereIsNoRoom(t *testing.T) {
+	algorithm, err := atomicbucket.NewTicks(1 << 51)
+	require.NoError(t, err)
+	quick, slow := atomicbucket.Quota{Token: 1000, Tokens: 200}, atomicbucket.Quota{Token: 1 << 44, Tokens: 1 << 7}
+	plan, err := NewPlan(&algorithm, 0, quick, slow)
+	require.NoError(t, err)
+	table, err := New(Config{Plan: plan, Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+	require.NoError(t, err)
+	p := table.Find(1)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 200, TierQuota(1), nil).Verdict)
+	for _, ahead := range []int64{0, 1, 1 << 45, 1 << 50} {
+		if v := table.TakeAt(p, start+ahead, start, 1, TierQuota(2), nil).Verdict; v != Refused {
+			t.Errorf("broken: I1: a take %d ahead of its clock is admitted", ahead)
+		}
+	}
+}
+
 // TestAConversionGoesByTheTier (R24): what a key owes above the limit of its tier, by reservations, stays time when the
 // rate falls, and only what is within it becomes as many slower tokens.
 func TestAConversionGoesByTheTier(t *testing.T) {
