@@ -296,12 +296,12 @@ func (res *Result[R]) abandon() {
 }
 
 // giveBack gives back what the check has taken from a limiter, and reports whether it did: not a second time, nor what
-// was settled. What a store has to get back is only noted: see refund.
-func (c *Check[R]) giveBack() (given bool) {
+// was settled. lost is that of [Hold.Release]. What a store has to get back is only noted: see refund.
+func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {
 	case c.taken != nowhere && c.hold != nil:
-		given = c.hold.Release()
+		given, lost = c.hold.Release()
 	case c.taken != memory:
 	case c.turn != nil:
 		c.turn.Leave()
@@ -310,7 +310,7 @@ func (c *Check[R]) giveBack() (given bool) {
 		c.receipt.Release()
 	}
 	c.taken = nowhere
-	return given
+	return given, lost
 }
 
 // sum chooses the tightest check and computes RetryAfter.

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/engine"
@@ -34,35 +33,64 @@ type Held interface {
 type Hold struct {
 	of      Held
 	receipt engine.Receipt // of, where the limit is in memory
-	settled atomic.Uint64  // one more than the cost; 0: it is not known
+	settled atomic.Uint64  // twice one more than the cost, and settling; 0: it is not known
 }
+
+// settling in Hold.settled says that the first cost is being settled. Larger ones that come meanwhile are charged by
+// the call that does it: before the hold is given back there may be no room for them.
+const settling = 1
+
+// mostCost is the largest cost that a Hold tells from smaller ones.
+const mostCost = 1<<63 - 2
 
 // Settle says what the request has cost. The first time, the difference from what was taken is given back or charged
 // ([engine.Receipt.Settle]). Later, only what exceeds the largest cost so far is charged: a cost that is not larger
 // changes nothing. lost is how much was not charged, because the key owes as much as it may ([engine.MaxDebt]), as far
-// as that is known at once.
+// as that is known at once. Of a cost that comes while another call settles, that call returns it.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
-	settled := min(actual, math.MaxUint64-1) + 1
+	cost := min(actual, mostCost)
 	for h.of != nil {
 		before := h.settled.Load()
+		next := (cost+1)<<1 | before&settling
 		switch {
-		case before >= settled:
+		case before >= next:
 			return 0
-		case !h.settled.CompareAndSwap(before, settled):
 		case before == 0:
-			return h.of.Settle(actual)
+			if h.settled.CompareAndSwap(0, next|settling) {
+				return actual - cost + h.of.Settle(cost) + h.rest(cost)
+			}
+		case !h.settled.CompareAndSwap(before, next):
+		case before&settling != 0:
+			return actual - cost
 		default:
-			return h.of.Charge(settled - before)
+			return actual - cost + h.of.Charge(cost-(before>>1-1))
 		}
 	}
 	return 0
 }
 
+// rest charges what the request has cost more, as other calls have said while this one settled a cost.
+func (h *Hold) rest(cost uint64) (lost uint64) {
+	for {
+		now := h.settled.Load()
+		if largest := now>>1 - 1; largest > cost {
+			lost += h.of.Charge(largest - cost)
+			cost = largest
+		} else if h.settled.CompareAndSwap(now, now&^settling) {
+			return lost
+		}
+	}
+}
+
 // Release gives back all that was taken, for a request that costs nothing: it did not reach the server behind the
 // limit, say. It reports whether it was this call that settled the hold. A cost that becomes known later is charged by
-// [Hold.Settle].
-func (h *Hold) Release() bool {
-	return h.of != nil && h.settled.CompareAndSwap(0, 1) && h.of.Release()
+// [Hold.Settle], and one that becomes known meanwhile by Release: lost is that of Settle.
+func (h *Hold) Release() (first bool, lost uint64) {
+	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
+		return false, 0
+	}
+	first = h.of.Release()
+	return first, h.rest(0)
 }
 
 // Taken returns how many tokens were taken: the estimate, or the limit if that is less; 0 for a hold of nothing.

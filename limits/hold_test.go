@@ -84,6 +84,98 @@ func TestSettledAtOnce(t *testing.T) {
 	}
 }
 
+// A heldStore is a store of one limiter in memory, in which something happens before a hold is given back.
+type heldStore struct {
+	limiter *engine.Limiter
+	before  func()
+}
+
+type heldSource struct{ *heldStore }
+
+func (s heldSource) Policy() engine.Policy                      { return s.limiter.Policy(0) }
+func (s heldSource) Quota(engine.Policy) (limits.Source, error) { return s, nil }
+func (s heldSource) Store() limits.Store                        { return s.heldStore }
+func (s heldSource) Holds() bool                                { return true }
+
+func (s *heldStore) TakeAll(_ context.Context, asks []limits.Ask) error {
+	for i := range asks {
+		h := &interrupted{store: s}
+		asks[i].Decision, h.Receipt = s.limiter.Hold(s.limiter.Key(asks[i].Key), asks[i].N)
+		asks[i].Held = h
+	}
+	return nil
+}
+
+func (s *heldStore) RefundAll(context.Context, []limits.Ask) error { return nil }
+
+type interrupted struct {
+	engine.Receipt
+	store *heldStore
+}
+
+func (i *interrupted) Settle(actual uint64) uint64 {
+	i.store.before()
+	return i.Receipt.Settle(actual)
+}
+
+func (i *interrupted) Release() bool {
+	i.store.before()
+	return i.Receipt.Release()
+}
+
+// TestAUsageThatComesWhileAHoldIsGivenBack is charged when it is back: before, a window that is full has no room.
+func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		settle func(h *limits.Hold) (lost uint64)
+		late   []uint64
+		left   uint64 // of 1000
+		lost   uint64
+	}{
+		{"release", func(h *limits.Hold) uint64 { _, lost := h.Release(); return lost }, []uint64{400}, 600, 0},
+		{"release, twice", func(h *limits.Hold) uint64 { _, lost := h.Release(); return lost }, []uint64{400, 300, 700}, 300, 0},
+		{"settle", func(h *limits.Hold) uint64 { return h.Settle(100) }, []uint64{400}, 600, 0},
+		{"not more", func(h *limits.Hold) uint64 { return h.Settle(100) }, []uint64{100, 0}, 900, 0},
+		{"more than there is", func(h *limits.Hold) uint64 { _, lost := h.Release(); return lost }, []uint64{1250}, 0, 250},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := budget(t)
+			st := &heldStore{limiter: l.Limiter, before: func() {}}
+			l.Limiter, l.Source = nil, heldSource{st}
+			set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
+			require.NoError(t, err)
+			h := held(t, set, 1000)
+			lost := uint64(0)
+			st.before = func() {
+				for _, n := range c.late {
+					lost += h.Settle(n)
+				}
+			}
+			lost += c.settle(h)
+			text, ok := limits.KeyFunc[int](limits.Everyone[int]).Text(0)
+			require.True(t, ok)
+			assert.Equal(t, c.left, st.limiter.Peek(st.limiter.Key(text), 0).Remaining)
+			assert.Equal(t, c.lost, lost)
+			assert.Zero(t, h.Settle(0))
+		})
+	}
+}
+
+// TestARefundThatLosesAUsage reports how much of that is not charged, since Finish returns nothing.
+func TestARefundThatLosesAUsage(t *testing.T) {
+	l := budget(t)
+	st := &heldStore{limiter: l.Limiter, before: func() {}}
+	l.Limiter, l.Source, l.Refund = nil, heldSource{st}, func(int, int) bool { return true }
+	var reported error
+	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{OnError: func(_ string, err error) { reported = err }})
+	require.NoError(t, err)
+	res := set.Decide(context.Background(), 1000)
+	h := limits.HoldFrom(res.Context(context.Background()), "tokens")
+	st.before = func() { h.Settle(1250) }
+	res.Finish(context.Background(), 1000, 0)
+	assert.ErrorContains(t, reported, "250 tokens")
+}
+
 // TestWhatIsNotCharged is returned, also of a usage that comes later and of one that is no usage at all.
 func TestWhatIsNotCharged(t *testing.T) {
 	l := budget(t, engine.MaxDebt(2))
@@ -92,7 +184,7 @@ func TestWhatIsNotCharged(t *testing.T) {
 	h := held(t, set, 300)
 	assert.Zero(t, h.Settle(1900))
 	assert.EqualValues(t, 400, h.Settle(2400))
-	assert.EqualValues(t, uint64(math.MaxUint64)-1-2400, h.Settle(math.MaxUint64))
+	assert.EqualValues(t, uint64(math.MaxUint64)-2400, h.Settle(math.MaxUint64))
 	assert.Zero(t, h.Settle(math.MaxUint64))
 }
 
@@ -106,7 +198,8 @@ func TestARefundIsNotTheLastWord(t *testing.T) {
 	h := limits.HoldFrom(res.Context(context.Background()), "tokens")
 	res.Finish(context.Background(), 300, 1)
 	assert.EqualValues(t, 1000, left(l.Limiter))
-	assert.False(t, h.Release())
+	first, _ := h.Release()
+	assert.False(t, first)
 	h.Settle(70)
 	assert.EqualValues(t, 930, left(l.Limiter))
 }
@@ -115,7 +208,8 @@ func TestARefundIsNotTheLastWord(t *testing.T) {
 func TestAHoldOfNothing(t *testing.T) {
 	h := limits.HoldFrom(context.Background(), "tokens")
 	assert.Zero(t, h.Settle(5))
-	assert.False(t, h.Release())
+	first, _ := h.Release()
+	assert.False(t, first)
 	assert.Zero(t, h.Taken())
 }
 

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -183,7 +184,11 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 		if c.taken == store && c.hold == nil {
 			asks = append(asks, c.ask(i))
 		}
-		if !c.giveBack() {
+		given, lost := c.giveBack()
+		if lost > 0 {
+			res.set.failed(c.limit, fmt.Errorf("limits: %d tokens that a request cost are not charged: its key owes as much as it may", lost))
+		}
+		if !given {
 			continue
 		}
 		c.Outcome = Refunded

@@ -102,7 +102,8 @@ func (h *held) settle(cost uint64, why reason, q *Request) {
 		return
 	}
 	if why == canceled {
-		h.of.Release()
+		_, lost := h.of.Release()
+		s.lost.Add(lost)
 	} else {
 		s.lost.Add(h.of.Settle(cost))
 	}
