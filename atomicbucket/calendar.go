@@ -129,6 +129,14 @@ func (c *Calendar) Period() Period { return c.period }
 // Zone returns the name of the zone.
 func (c *Calendar) Zone() string { return c.zone }
 
+// Number returns the number of the period at an instant in nanoseconds since 1970. It counts dates: two calendars of a
+// period have the same number for a date, whatever their zones.
+func (c *Calendar) Number(nanos int64) uint64 { return c.number(nanos) }
+
+// Begin returns when the period of a number begins, in nanoseconds since 1970. The last one is the end of time, and so
+// are those after it.
+func (c *Calendar) Begin(number uint64) int64 { return c.begins[min(number, uint64(len(c.begins)-1))] }
+
 // number returns the number of the period at an instant, from 0 on.
 func (c *Calendar) number(nanos int64) uint64 {
 	i, found := slices.BinarySearch(c.begins, nanos)

@@ -51,7 +51,7 @@ type Limit[R any] struct {
 	Hold bool
 	// Least makes a limit with Hold take what there is, Cost at most, for a request that can do with less: an answer
 	// that is cut to what is left. The request passes if the key has as many tokens as Least returns
-	// ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got. Not for a Source.
+	// ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got.
 	Least func(R) uint64
 	// Tier returns which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0. A tier that the
 	// limiter does not have is always refused. A Source must be [Tiered], and accept the quota [engine.Blocked].
@@ -179,8 +179,8 @@ func (l *Limit[R]) check() error {
 		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
 	case l.Tier != nil && l.Quota != nil:
 		return errors.New("both Tier and Quota say what limit a request is under")
-	case l.Least != nil && (!l.Hold || l.Source != nil):
-		return errors.New("a store takes all of an estimate or nothing, and so does a limit without a Hold, but Least is set")
+	case l.Least != nil && !l.Hold:
+		return errors.New("a limit without a Hold takes all of a cost or nothing, but Least is set")
 	case l.Hold && l.MaxWait != 0:
 		return errors.New("an estimate is not waited for, but Hold and MaxWait are set")
 	}

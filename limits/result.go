@@ -253,6 +253,9 @@ func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 // ask returns what the check, the i-th of the result, asks of its source.
 func (c *Check[R]) ask(i int) Ask {
 	a := Ask{Source: c.source, Key: c.text, N: c.N, Hold: c.limit.Hold, check: i}
+	if c.limit.Least != nil {
+		a.Least = uint64(c.least) + 1
+	}
 	if c.taken == store {
 		if c.hold != nil {
 			a.Held = c.hold.of

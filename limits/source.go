@@ -32,8 +32,8 @@ type Tiered interface {
 	Tier(tier int) Source
 }
 
-// A Holder is a source that sets Held in an [Ask]. The source of a limit with Hold must be one, and so must that of a
-// limit of requests in flight ([engine.Concurrency]).
+// A Holder is a source that sets Held in an [Ask], and does what its Least says. The source of a limit with Hold must
+// be one, and so must that of a limit of requests in flight ([engine.Concurrency]).
 type Holder interface {
 	Source
 	// Holds reports whether it does.
@@ -59,6 +59,7 @@ type Ask struct {
 	Key      string // the text of the key
 	N        uint64 // tokens
 	Hold     bool   // N is an estimate, of which the limit at most is taken
+	Least    uint64 // of a Hold, if not 0: if so many are there, as many as there are are taken, N at most
 	Decision engine.Decision
 	Err      error // why this source alone has no decision
 	// Held is what was taken, of an ask with Hold and of a source under [engine.Concurrency], if it is allowed.

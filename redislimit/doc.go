@@ -55,7 +55,8 @@
 //
 // # Holds and requests in flight
 //
-// [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. Both modes have holds.
+// [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. [Limiter.HoldUpTo] takes what
+// there is, for a request that can do with less. Both modes have holds.
 //
 // A limiter of [engine.Concurrency] counts what is in flight. [Limiter.Enter] takes places, and [Entry.Release] gives
 // them back. The places of a node that dies are free after [PlaceLife]. (In package engine both are a Receipt.)

@@ -2,7 +2,7 @@ package redislimit
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 
 	"github.com/weir-go/weir/engine"
@@ -62,8 +62,8 @@ func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold,
 
 // Hold is [Limiter.Hold] under the quota.
 func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
-	if q.limiter != nil && q.limiter.flight != nil {
-		return new(Hold), engine.Decision{}, errors.New("redislimit: Hold: the limiter is of requests in flight: want Enter")
+	if err := q.refuses("Hold"); err != nil {
+		return new(Hold), engine.Decision{}, err
 	}
 	n := min(estimate, q.policy.Limit())
 	var r receipt
@@ -73,6 +73,14 @@ func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, en
 		h = new(Hold)
 	}
 	return h, d, err
+}
+
+// refuses returns why there are no holds; nil if there are.
+func (q *Quota) refuses(what string) error {
+	if q.limiter != nil && q.limiter.flight != nil {
+		return fmt.Errorf("redislimit: %s: the limiter is of requests in flight: want Enter", what)
+	}
+	return nil
 }
 
 // take is Take, and says where the tokens are from.
@@ -154,12 +162,24 @@ func (h *Hold) giveBack(n uint64) {
 	if n == 0 {
 		return
 	}
-	queue, item := l.place(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
-	_ = queue.putOne(item, nil, func(_ script.Answer, err error) { // once: it may have arrived
+	l.giveOnce(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
+}
+
+// giveOnce has tokens given back without waiting for that. It is sent once, because it may have arrived.
+func (l *Limiter) giveOnce(key string, ask script.Ask) {
+	queue, item := l.place(key, ask)
+	_ = queue.putOne(item, nil, func(_ script.Answer, err error) {
 		if err == nil {
-			l.known.drop(h.key)
+			l.known.drop(key)
 		}
 	})
+}
+
+// putBack gives back what was in hand and was taken for a request that another limit refuses.
+func (q *Quota) putBack(key string, n uint64) {
+	if n > 0 && !q.limiter.refundHere(q, key, n) {
+		q.limiter.giveOnce(key, q.returned(n))
+	}
 }
 
 // stillOwed returns how many of n tokens of a lease are still owed. Those of a window are until it ends. When that is,

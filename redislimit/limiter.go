@@ -46,8 +46,9 @@ type Limiter struct {
 	once      sync.Once
 }
 
-// New returns a limiter of the policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a sliding
-// window, a sliding log, or what is in flight ([engine.Concurrency]). name is part of the keys' names in the store, as
+// New returns a limiter of the policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
+// of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or what is in flight
+// ([engine.Concurrency]). name is part of the keys' names in the store, as
 // are the algorithm and its window. Limits that differ in one of these have nothing in common. Limiters of one name
 // with other numbers count together, each against its own numbers: a changed limit keeps the tokens that were taken.
 // The name is 1 to 128 characters, without braces and control characters.

@@ -48,7 +48,7 @@ func (l *Limiter) Stats() Stats {
 // Bound returns the most tokens that all nodes together admit of one key in any time T:
 //
 //   - For a token bucket it is burst + rate*T.
-//   - For windows and logs it is one limit, and one for each window that can begin in T.
+//   - For windows and logs it is one limit, and one for each window that can begin in T: of the calendar the shortest.
 //   - For [engine.Concurrency] it is the limit, at a time.
 //   - For [engine.TokenBuckets] it is 0, because such a limiter admits by quotas only, and each has its own bound.
 //
@@ -61,7 +61,7 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 		return 0
 	}
 	bound := float64(l.policy.Limit())
-	periods := float64(t) / float64(l.policy.Rate().Period())
+	periods := float64(t) / float64(shortest(l.policy))
 	switch l.policy.Algorithm() {
 	case engine.AlgorithmConcurrency: // at a time
 	case engine.AlgorithmTokenBucket:
@@ -75,4 +75,16 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 		bound += float64(l.config.nodes) * float64(l.terms.Cap()+l.config.overdraft)
 	}
 	return uint64(bound)
+}
+
+// shortest returns the period of a policy, or the shortest that a period of the calendar takes: a month of 28 days, and
+// three hours less where clocks are put forward.
+func shortest(p engine.Policy) time.Duration {
+	switch per, _, _ := p.Calendar(); per {
+	case engine.Day, engine.Week:
+		return per.Longest() - 3*time.Hour
+	case engine.Month:
+		return per.Longest() - 3*24*time.Hour - 3*time.Hour
+	}
+	return p.Rate().Period()
 }

@@ -49,7 +49,7 @@ func (l *Limiter) strict(
 
 // fallback decides where the store did not, because of an error, or returns the error.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
-	if !errors.Is(err, ErrStore) {
+	if !isStore(err) {
 		return engine.Decision{}, err // the context's
 	}
 	l.fallbacks.Add(1)
@@ -72,6 +72,8 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 	}
 	return engine.Decision{Limit: q.policy.Limit(), RetryAfter: breaker.ProbeEvery}, err
 }
+
+func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
 // Fallback decides about n tokens as [OnLoss] says, without asking the store: for a caller whose own question to the
 // store has failed, with the error of that. n = 0 takes nothing, and says what the node's share has left.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits"
-	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
@@ -49,16 +48,6 @@ func (s source) Store() limits.Store { return store{s.quota.limiter.client} }
 // A store decides about all limits of a client.
 type store struct{ client *Client }
 
-// A part is what a request asks of one limiter.
-type part struct {
-	*limits.Ask
-	quota   Quota
-	carrier *lease.Lease // which is to be renewed; nil if none is
-	receipt receipt      // of what was taken
-	decided bool         // or given back
-	taken   bool
-}
-
 func (s store) parts(asks []limits.Ask) ([]part, error) {
 	parts := make([]part, len(asks))
 	for i := range asks {
@@ -69,6 +58,9 @@ func (s store) parts(asks []limits.Ask) ([]part, error) {
 		parts[i] = part{Ask: &asks[i], quota: of.quota}
 		if asks[i].Hold {
 			asks[i].N = min(asks[i].N, of.quota.policy.Limit())
+		}
+		if asks[i].Least > 0 {
+			asks[i].Least = of.quota.leastOf(asks[i].Least)
 		}
 	}
 	return parts, nil
@@ -82,12 +74,14 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 		return err
 	case len(parts) == 1:
 		p := &parts[0]
-		err := p.decide(p.quota.take(ctx, p.Key, p.N, &p.receipt))
+		err := p.take(ctx)
 		p.keep()
 		return err
 	}
 	err = s.takeAll(ctx, parts)
-	for _, p := range parts {
+	for i := range parts {
+		p := &parts[i]
+		p.putBack()
 		if p.carrier != nil { // it was not asked: what a lease begins has to end
 			p.quota.limiter.renew(p.carrier, p.Key, p.N)
 		}
@@ -99,21 +93,6 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 		parts[i].keep()
 	}
 	return nil
-}
-
-// keep sets what a request holds that was admitted.
-func (p *part) keep() {
-	switch l := p.quota.limiter; {
-	case !p.decided || !p.Decision.Allowed:
-	case l.flight != nil:
-		if e := l.entered(p.Key, p.N, p.Decision, p.receipt); e != nil {
-			p.Held = e
-		}
-	case p.Hold:
-		if h := p.quota.held(p.Key, p.N, p.Decision, p.receipt); h != nil {
-			p.Held = h
-		}
-	}
 }
 
 // admitted reports whether no part is refused.
@@ -132,7 +111,12 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 		parts[i].remember()
 	}
 	for i := range parts {
-		if p := &parts[i]; !p.decided && p.quota.limiter.terms != nil && admitted(parts) {
+		p := &parts[i]
+		switch {
+		case p.decided || p.quota.limiter.terms == nil || !admitted(parts):
+		case p.Least > 0:
+			p.takeInHand()
+		default:
 			p.Decision, p.decided, p.carrier = p.quota.limiter.local(p.Key, p.N)
 			p.taken = p.decided && p.Decision.Allowed
 			p.receipt.are(fromLease)
@@ -148,22 +132,6 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 		}
 	}
 	return nil
-}
-
-// remember decides what the node knows without taking anything. A lease may have in hand what the store refused.
-func (p *part) remember() {
-	l := p.quota.limiter
-	d, known, _ := p.quota.fixed()
-	if !known {
-		d, known = l.fixed(&p.quota, p.N)
-	}
-	if !known && l.terms == nil {
-		d, known = l.known.of(p.Key, p.quota.numbers, p.N, l.now())
-	}
-	p.Decision, p.decided = d, known
-	if known && d.Allowed { // of no tokens
-		p.receipt.are(fromStore)
-	}
 }
 
 // next returns the parts of the next call: those of one part of the store, each key once.
@@ -205,7 +173,7 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 			p.quota.limiter.renew(p.carrier, p.Key, p.N)
 			p.carrier = nil
 		}
-		return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
+		return p.ask()
 	})
 	if errors.Is(err, errMoves) {
 		return takeEach(ctx, group)
@@ -227,9 +195,7 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 			}
 		default:
 			l.settle(owing{p.Key, p.quota.numbers})
-			p.Decision, p.decided, p.taken = p.quota.answered(answers[i], answers[i].Fits()), true, all
-			p.receipt = receipt{fromStore, answers[i].Window}
-			l.known.remember(p.Key, p.quota.numbers, p.N, sent, p.Decision)
+			p.answered(answers[i], all, sent)
 		}
 	}
 	return nil
@@ -238,27 +204,18 @@ func (s store) takeGroup(ctx context.Context, group []*part) error {
 // takeEach takes from the parts of a group one after the other, until one refuses.
 func takeEach(ctx context.Context, group []*part) error {
 	for _, p := range group {
+		if p.Least > 0 {
+			p.putBack()
+			if err := p.take(ctx); err != nil || p.decided && !p.Decision.Allowed {
+				return err
+			}
+			continue
+		}
 		d, err := p.quota.limiter.strict(ctx, &p.quota, p.Key, p.N, p.carrier, &p.receipt)
 		p.carrier = nil
 		if err := p.decide(d, err); err != nil || p.decided && !d.Allowed {
 			return err
 		}
-	}
-	return nil
-}
-
-// fallback decides where the store did not.
-func (p *part) fallback(cause error) error {
-	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
-}
-
-// decide notes a decision of a limiter, or its error. It returns an error that is not of the limiter alone.
-func (p *part) decide(d engine.Decision, err error) error {
-	if err != nil && !errors.Is(err, ErrStore) {
-		return err
-	}
-	if p.Err = err; err == nil {
-		p.Decision, p.decided, p.taken = d, true, d.Allowed
 	}
 	return nil
 }
@@ -304,6 +261,7 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 		switch held := p.Held.(type) {
 		case *Hold:
 			p.taken, _ = held.claim.Settle()
+			p.N = held.taken
 			p.receipt = receipt{held.from, held.window}
 		case *Entry:
 			_, p.taken = held.settle() // else a renewal that is under way gives it back

@@ -49,6 +49,9 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 // Suits reports whether leases suit the limit: a token bucket or a fixed window of a token in each τ at least, and
 // of four tokens for each node. With less, a node's part of it is a handful of tokens.
 func Suits(p engine.Policy, nodes int) bool {
+	if _, _, isCalendar := p.Calendar(); isCalendar {
+		return false // a lease lasts a moment, and a budget of a day is no matter of calls
+	}
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow:
 		return p.Limit() >= 4*uint64(nodes) && p.Rate().PerSecond()*ahead.Seconds() >= 1

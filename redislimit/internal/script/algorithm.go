@@ -61,6 +61,8 @@ var (
 	tokenBucketLua string
 	//go:embed fixedwindow.lua
 	fixedWindowLua string
+	//go:embed calendarwindow.lua
+	calendarWindowLua string
 	//go:embed slidingwindow.lua
 	slidingWindowLua string
 	//go:embed inflight.lua
@@ -76,11 +78,10 @@ func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 // composeTogether does that with all algorithms, each in a function of its own: a call has several limits of each.
 func composeTogether() string {
 	var kinds []string
-	for _, algorithm := range []engine.Algorithm{
-		engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmConcurrency,
-		engine.AlgorithmSlidingLog,
+	for _, a := range []*algorithm{
+		algorithms[engine.AlgorithmTokenBucket], algorithms[engine.AlgorithmFixedWindow], algorithms[engine.AlgorithmSlidingWindow],
+		algorithms[engine.AlgorithmConcurrency], algorithms[engine.AlgorithmSlidingLog], calendarWindow,
 	} {
-		a := algorithms[algorithm]
 		kinds = append(kinds, fill(kindLua, a.number, a.source))
 	}
 	return strings.NewReplacer("\nSHARED\n", "\n"+sharedLua, "\nKINDS\n", "\n"+strings.Join(kinds, "\n"),

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/engine"
 )
 
 // longest is the longest window, which is the engine's.
 const longest = 365 * 24 * time.Hour
 
-// A Limit is a policy in the numbers that the scripts take. It does not change and may be used by many
-// goroutines at once.
+// A Limit is a policy in the numbers that the scripts take. It may be used by many goroutines at once.
 type Limit struct {
 	*algorithm
 	terms     Terms
@@ -23,7 +24,10 @@ type Limit struct {
 	widest    uint64 // the largest limit that keys are held against: in units of a bucket, else in tokens
 	window    int64  // in microseconds
 	aligned   bool
-	arguments []string // what the script is told
+	calendar  *atomicbucket.Calendar // that the windows are of; nil for others
+	kind      string                 // of those
+	ahead     atomic.Int64           // of those, by how many seconds the server was found to be ahead
+	arguments []string               // what the script is told
 	weight    int
 }
 
@@ -38,9 +42,9 @@ type Terms struct {
 }
 
 // NewLimit returns the limit of a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
-// sliding window, a sliding log, or requests in flight. A batch refill is an error. So are numbers out of the ranges
-// that [engine.Policy] states for them, a bucket that takes more than 10 years to fill, and terms that leave no room
-// for all that a key may owe. A window is rounded up to whole microseconds.
+// sliding window, a sliding log, a window of the calendar, or requests in flight. A batch refill is an error. So are
+// numbers out of the ranges that [engine.Policy] states for them, a bucket that takes more than 10 years to fill, and
+// terms that leave no room for all that a key may owe. A window is rounded up to whole microseconds.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -66,8 +70,9 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	if p.IsAligned() && p.Algorithm() != engine.AlgorithmFixedWindow {
 		return nil, errors.New("only a fixed window can be aligned")
 	}
-	if _, _, isCalendar := p.Calendar(); isCalendar {
-		return nil, errors.New("periods of the calendar are not kept in a store: want a window of so many hours, aligned")
+	_, _, isCalendar := p.Calendar()
+	if isCalendar {
+		algorithm = calendarWindow
 	}
 	limit := &Limit{algorithm: algorithm, terms: terms, tokens: p.Limit(), aligned: p.IsAligned()}
 	if limit.terms.MaxDebt == 0 {
@@ -85,6 +90,8 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 		err = limit.makeBucket(p.Rate(), p.Window())
 	case p.Algorithm() == engine.AlgorithmConcurrency:
 		err = limit.makeInFlight(p.Window())
+	case isCalendar:
+		err = limit.makeCalendar(p)
 	default:
 		err = limit.makeWindow(p.Window())
 	}
@@ -199,9 +206,11 @@ func (l *Limit) Kind() string {
 	case l.window == 0 && l.tokens == 0:
 		return "quotas"
 	case l.window == 0 || l.IsInFlight():
+		return l.algorithm.kind
+	case l.calendar != nil:
 		return l.kind
 	case l.aligned:
 		return "aligned" + strconv.FormatInt(l.window, 10)
 	}
-	return l.kind + strconv.FormatInt(l.window, 10)
+	return l.algorithm.kind + strconv.FormatInt(l.window, 10)
 }

@@ -29,7 +29,7 @@ type Model struct {
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
 	answer := l.model(m, l, nowMicros, a)
-	if l.terms.Refusals == engine.ChargeNothing || a.Want == 0 || a.Returned+a.Debt > 0 || answer.Granted > 0 || a.Need == 0 {
+	if l.terms.Refusals == engine.ChargeNothing || a.Want == 0 || a.All || a.Returned+a.Debt > 0 || answer.Granted > 0 || a.Need == 0 {
 		return answer
 	}
 	a.Want, a.Debt = 0, a.Need // what a refused request costs is a debt
@@ -273,7 +273,11 @@ func decide(q Quota, a Ask, room uint64) Answer {
 	case room < a.Need:
 		return Answer{Remaining: room, RetryAfter: unknown}
 	}
-	granted := min(a.Want, max(a.Need, room/4), room)
+	part := max(a.Need, room/4)
+	if a.All {
+		part = room
+	}
+	granted := min(a.Want, part, room)
 	return Answer{Granted: granted, Remaining: room - granted}
 }
 

@@ -50,6 +50,8 @@ var models = []engine.Policy{
 	engine.FixedWindow(10, time.Second),
 	engine.FixedWindow(10, 7*time.Microsecond),
 	engine.FixedWindow(10, time.Second).Aligned(),
+	engine.CalendarWindow(10, engine.Day, time.UTC),
+	engine.CalendarWindow(1<<32, engine.Month, time.UTC),
 	engine.SlidingWindow(10, time.Second),
 	engine.SlidingWindow(1<<24-1, 365*24*time.Hour),
 	engine.SlidingWindow(1000, time.Minute),
@@ -187,6 +189,9 @@ func TestScriptsAreTheModel(t *testing.T) {
 				}
 				if random.IntN(6) == 0 {
 					a.Debt = amount()
+				}
+				if !p.IsInFlight() && a.Want > 0 && random.IntN(4) == 0 {
+					a.All, a.Want = true, 1+amount()
 				}
 				got, want := one(t, p, c, "key", a), m.Ask(p, w.now, a)
 				require.Equal(t, want, got, "ask %d at %d: %+v", i, w.now, a)

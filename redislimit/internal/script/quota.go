@@ -48,6 +48,9 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
 	}
+	if l.calendar != nil {
+		return Quota{}, errors.New("windows of the calendar have no quotas in a store")
+	}
 	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 || l.window > 0 && l.window != whole(p.Window()) {
 		return Quota{}, fmt.Errorf("the limiter's policy is %v: want that with other numbers, engine.Unlimited() or engine.Blocked()", own)
 	}

@@ -20,6 +20,7 @@ var each = map[string]engine.Policy{
 	"token bucket":   engine.TokenBucket(engine.Per(10, time.Hour), 10),
 	"fixed window":   engine.FixedWindow(10, time.Hour),
 	"aligned window": engine.FixedWindow(10, 365*24*time.Hour).Aligned(),
+	"calendar":       engine.CalendarWindow(10, engine.Month, time.UTC),
 	"sliding window": engine.SlidingWindow(10, 365*24*time.Hour),
 	"sliding log":    engine.SlidingLog(10, time.Hour),
 }

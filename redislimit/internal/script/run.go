@@ -25,6 +25,9 @@ type Ask struct {
 	// Need tokens or more are wanted, else none; up to Want. Need is at most Want. Both equal is to
 	// take just so many, both 0 to take none. A Want of 0 takes none and asks whether Need would fit.
 	Need, Want uint64
+	// All asks for as much as there is, up to Want, and not for a part of it: see [Answer].Granted. Need may then be
+	// more than Want. A refusal costs nothing ([Terms]).
+	All bool
 	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
 	Returned uint64
 	// Debt tokens are charged next, whatever is left. What a key may owe is bounded ([Terms]); of a sliding log it is
@@ -43,7 +46,8 @@ type Ask struct {
 
 // An Answer is what is said of one key.
 type Answer struct {
-	// Granted is 0 if Need did not fit, else min(Want, max(Need, a quarter of what there was)).
+	// Granted is 0 if Need did not fit, else min(Want, max(Need, a quarter of what there was)), or for All as much of
+	// Want as there was.
 	Granted uint64
 	// Remaining is how many whole tokens are left.
 	Remaining uint64
@@ -78,11 +82,29 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 			return fmt.Errorf("redislimit: ask %d: %w", i, err)
 		}
 	}
-	reply, err := l.script.Exec(ctx, c, keys, l.write(asks)).AsIntSlice()
+	reply, err := call(ctx, c, l.script, keys, l.write(asks), func(time int64) []string {
+		l.learn(time)
+		return l.write(asks)
+	})
 	if err != nil {
-		return badReply(err)
+		return err
 	}
 	return l.read(reply, asks, answers)
+}
+
+// call makes a call. Where the periods of a calendar that it tells are not around the server's time it makes it once
+// more: nothing was carried out.
+func call(
+	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
+) ([]int64, error) {
+	reply, err := script.Exec(ctx, c, keys, args).AsIntSlice()
+	if time, ok := timeOf(err); ok {
+		reply, err = script.Exec(ctx, c, keys, again(time)).AsIntSlice()
+	}
+	if err != nil {
+		return nil, badReply(err)
+	}
+	return reply, nil
 }
 
 // badReply returns the error of a call, which is an [ErrReply] if the server has answered something else.
@@ -98,12 +120,13 @@ func badReply(err error) error {
 func (l *Limit) write(asks []Ask) []string {
 	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
 	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })
-	args := append(make([]string, 0, len(l.arguments)+7*len(asks)), l.arguments...)
+	args := l.tell(make([]string, 0, len(l.arguments)+calendarNumbers+7*len(asks)))
 	for _, a := range asks {
 		a = l.bounded(a)
 		args = append(args, strconv.FormatUint(a.Need, 10))
 		if wide {
-			for _, n := range [...]uint64{a.Want, a.Returned, a.Debt, uint64(a.Window)} {
+			args = append(args, a.want())
+			for _, n := range [...]uint64{a.Returned, a.Debt, uint64(a.Window)} {
 				args = append(args, strconv.FormatUint(n, 10))
 			}
 		}
@@ -115,13 +138,21 @@ func (l *Limit) write(asks []Ask) []string {
 	return args
 }
 
+// want is what the scripts are told of Want.
+func (a *Ask) want() string {
+	if a.All && a.Want > 0 {
+		return "-" + strconv.FormatUint(a.Want, 10)
+	}
+	return strconv.FormatUint(a.Want, 10)
+}
+
 func (l *Limit) check(a Ask) error {
 	if q := l.quota(a); q.Tokens > 0 && (q.Units < 1 || q.Tokens > l.widest/q.Units) {
 		return fmt.Errorf("a quota of %d tokens of %d units: it is of another limit", q.Tokens, q.Units)
 	} else if q.Tokens == 0 && (a != Ask{}) {
 		return errors.New("no quota, and the limit is of quotas alone")
 	}
-	if a.Need > a.Want && a.Want > 0 {
+	if a.Need > a.Want && a.Want > 0 && !a.All {
 		return fmt.Errorf("need of %d tokens, want of %d: want at least what is needed", a.Need, a.Want)
 	}
 	if a.Window < 0 || a.Window > exactly {

@@ -6,12 +6,14 @@ local call, format = redis.call, string.format
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
--- grant returns what is granted of the room that there is.
+-- grant returns what is granted of the room that there is: a part of it, or of a want below 0 as much as there is.
 local function grant(need, want, room)
   if room < need then
     return 0
   elseif want == need then
     return need
+  elseif want < 0 then
+    return math.min(-want, room)
   end
   return math.min(want, math.max(need, math.floor(room / 4)), room)
 end

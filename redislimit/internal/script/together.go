@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// An Item is what a group asks of one key of a limit. Its ask has a Need, which is also what is wanted, or tokens
-// Returned, which go back to whatever windows still count, and maybe a Quota.
+// An Item is what a group asks of one key of a limit. Its ask has a Need, which is also what is wanted unless it is for
+// All, or tokens Returned, which go back to whatever windows still count, and maybe a Quota.
 type Item struct {
 	Limit *Limit
 	Key   string
@@ -34,9 +34,17 @@ func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers
 	if len(keys) < 1 || len(keys) > MaxKeys || len(answers) != len(keys) {
 		return fmt.Errorf("redislimit: a call of %d keys and %d answers: want 1 to %d of each", len(keys), len(answers), MaxKeys)
 	}
-	reply, err := together.Exec(ctx, c, keys, args).AsIntSlice()
+	reply, err := call(ctx, c, together, keys, args, func(time int64) []string {
+		for _, group := range groups {
+			for _, one := range group {
+				one.Limit.learn(time)
+			}
+		}
+		_, args, _ := writeGroups(groups) // which were checked
+		return args
+	})
 	if err != nil {
-		return badReply(err)
+		return err
 	}
 	if len(reply) != 5*len(answers) {
 		return fmt.Errorf("%w: %d numbers for %d keys", ErrReply, len(reply), len(answers))
@@ -68,7 +76,7 @@ func writeGroups(groups [][]Item) (keys, args []string, err error) {
 					return nil, nil, fmt.Errorf("redislimit: the key %q is twice in one group", one.Key)
 				}
 			}
-			if a.Debt != 0 || a.Need != a.Want || a.Need > 0 && a.Returned > 0 {
+			if a.Debt != 0 || a.Need != a.Want && !a.All || a.Need > 0 && a.Returned > 0 {
 				err = errors.New("want a need or what is returned, and nothing else")
 			} else {
 				err = l.check(a)
@@ -78,14 +86,15 @@ func writeGroups(groups [][]Item) (keys, args []string, err error) {
 			}
 			if numbers[l] == "" {
 				numbers[l] = strconv.Itoa(len(numbers) + 1)
-				args = append(args, strconv.Itoa(int(l.number)), strconv.Itoa(len(l.arguments)))
-				args = append(args, l.arguments...)
+				told := l.tell(nil)
+				args = append(args, strconv.Itoa(int(l.number)), strconv.Itoa(len(told)))
+				args = append(args, told...)
 			}
 			a = l.bounded(a)
 			q := l.quota(a)
 			keys = append(keys, one.Key)
-			asked = append(asked, numbers[l])
-			for _, n := range [...]uint64{a.Need, a.Returned, q.Tokens, q.Units} {
+			asked = append(asked, numbers[l], strconv.FormatUint(a.Need, 10), a.want())
+			for _, n := range [...]uint64{a.Returned, q.Tokens, q.Units} {
 				asked = append(asked, strconv.FormatUint(n, 10))
 			}
 		}

@@ -3,9 +3,10 @@
 --
 -- KEYS are the keys of all groups in their order. ARGV has how many limits there are; for each its algorithm, how many
 -- numbers it has, and these, which are those of frame.lua; for each group how many keys it has; and for each of these keys
--- the number of its limit, need, returned, the limit that the key is held against, and how many units a token of that has.
+-- the number of its limit, need, want, returned, the limit that the key is held against, and how many units a token of that
+-- has.
 --
--- If need fits of all keys of a group, each takes it. If not, none does: what refuses is charged for that if its limit says
+-- If need fits of all keys of a group, each takes it, or what it wants. If not, none does: what refuses is charged for that if its limit says
 -- so, and the others are left unchanged. A key that holds something of another type has no say. The reply has five
 -- numbers for every key, as that of frame.lua. Retry is 0 if need fits.
 SHARED
@@ -22,6 +23,9 @@ for i = 1, tonumber(ARGV[1]) do
     given[j] = ARGV[place + 2 + j]
   end
   limits[i] = kind(given)
+  if limits[i].err then
+    return limits[i]
+  end
   place = place + 2 + count
 end
 
@@ -39,10 +43,10 @@ while last < #KEYS do
     end
     held[key] = value
     group[i] = {
-      key = key, limit = limit, need = tonumber(ARGV[place + 2]), returned = tonumber(ARGV[place + 3]),
-      tokens = tonumber(ARGV[place + 4]), units = tonumber(ARGV[place + 5]),
+      key = key, limit = limit, need = tonumber(ARGV[place + 2]), want = tonumber(ARGV[place + 3]),
+      returned = tonumber(ARGV[place + 4]), tokens = tonumber(ARGV[place + 5]), units = tonumber(ARGV[place + 6]),
     }
-    place = place + 5
+    place = place + 6
   end
   groups[#groups + 1] = group
 end
@@ -61,7 +65,7 @@ for _, group in ipairs(groups) do
   for _, one in ipairs(group) do
     local want, returned = 0, 0
     if one.limit.once then
-      want, returned = one.need, one.returned
+      want, returned = one.want, one.returned
     end
     one.answer = {one.limit.ask(one.key, one.need, want, returned, one.tokens, one.units, true)}
     fits = fits and (one.answer[1] < 0 or one.answer[3] == 0)
@@ -74,7 +78,7 @@ for _, group in ipairs(groups) do
     elseif fits and limit.once then
       write(one.key, answer[6], answer[7])
     elseif fits or refuses and limit.charges then
-      answer = {limit.ask(one.key, one.need, one.need, one.returned, one.tokens, one.units)}
+      answer = {limit.ask(one.key, one.need, one.want, one.returned, one.tokens, one.units)}
     elseif not refuses then
       answer = {limit.ask(one.key, one.need, 0, 0, one.tokens, one.units, true)} -- without what it would have taken
     elseif limit.once then

@@ -40,6 +40,21 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 // Groups of random keys of random limits, of every algorithm and with quotas and charges, are decided as the models
 // decide them one by one: if all fit, all take, and otherwise none does.
 func TestGroupsAreTheModels(t *testing.T) {
+	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
+}
+
+// The same with limits of the calendar, and with keys of which as much is taken as there is.
+func TestGroupsThatTakeWhatThereIs(t *testing.T) {
+	all := []form{{policy: engine.CalendarWindow(10, engine.Day, time.UTC)}, {policy: engine.CalendarWindow(40, engine.Month, time.UTC)}}
+	for _, f := range forms {
+		if len(f.quotas) == 0 {
+			all = append(all, f)
+		}
+	}
+	groupsAreTheModels(t, all, true)
+}
+
+func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	calls := 3000
 	if testing.Short() { // under the race detector
 		calls = 300
@@ -50,7 +65,7 @@ func TestGroupsAreTheModels(t *testing.T) {
 	t.Cleanup(c.Close)
 	random := rand.New(rand.NewPCG(1, 7))
 	var members []*member
-	for _, f := range append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...) {
+	for _, f := range forms {
 		l, err := NewLimit(f.policy, f.terms)
 		require.NoError(t, err)
 		m := &member{limit: l}
@@ -93,6 +108,9 @@ func TestGroupsAreTheModels(t *testing.T) {
 				a := Ask{Need: n, Want: n, Quota: quota, Window: AnyWindow}
 				if back {
 					a = Ask{Returned: n, Quota: quota, Window: AnyWindow}
+				}
+				if upTo && !back && random.IntN(2) == 0 {
+					a.All, a.Want = true, random.Uint64N(2*n)+1
 				}
 				group, models = append(group, Item{m.limit, name, a}), append(models, &m.keys[key])
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
 // mostOfQuotas is the longest time that engine.TokenBuckets has.
@@ -23,6 +24,10 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	case engine.AlgorithmTokenBucket:
 		return engine.TokenBucket(engine.Per(rate.Tokens()/divisor, rate.Period()), limit), nil
 	case engine.AlgorithmFixedWindow:
+		if per, _, ok := p.Calendar(); ok {
+			zone, err := script.ZoneOf(p)
+			return engine.CalendarWindow(limit, per, zone), err
+		}
 		share := engine.FixedWindow(limit, rate.Period())
 		if p.IsAligned() {
 			share = share.Aligned()

@@ -1,0 +1,155 @@
+package redislimit
+
+import (
+	"context"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/breaker"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
+)
+
+// HoldUpTo takes as many tokens as there are, at most most, for a request that can do with less: see
+// [engine.Limiter.HoldUpTo]. It passes if there are least tokens, or the limit where that is less, and otherwise takes
+// nothing. [Hold.Taken] says how many it took. The look and the take are one step of the store, so requests of other
+// nodes cannot make it take less than least. A least of 0 counts as 1. With a most of 0 nothing is taken, and what the
+// request costs is charged when the hold is settled.
+//
+// A leased limiter takes what this node has in hand, and the rest from the store. What other nodes have in hand, and what
+// is on its way to this one, is not there for it. While the store is lost it takes from the node's share, which passes it only if the share is least at
+// least. A refusal costs nothing, whatever [ChargeRefusals] says. All else is as of [Limiter.Hold].
+func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
+	return l.own.HoldUpTo(ctx, key, least, most)
+}
+
+// HoldUpTo is [Limiter.HoldUpTo] under the quota.
+func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
+	if err := q.refuses("HoldUpTo"); err != nil {
+		return new(Hold), engine.Decision{}, err
+	}
+	var r receipt
+	n, d, err := q.takeUpTo(ctx, key, least, most, &r)
+	h := q.held(key, n, d, r)
+	if h == nil {
+		h = new(Hold)
+	}
+	return h, d, err
+}
+
+// leastOf returns the least that a request needs.
+func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
+
+// askUpTo is what the store is asked for, where the node has some tokens in hand.
+func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
+	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
+}
+
+// takeUpTo takes as many tokens as there are, and says how many that are and where they are from.
+func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r *receipt) (uint64, engine.Decision, error) {
+	if d, fixed, err := q.fixed(); fixed {
+		return 0, d, err
+	}
+	l, sent := q.limiter, q.limiter.now()
+	least = q.leastOf(least)
+	if l.terms == nil {
+		if d, known := l.known.of(key, q.numbers, least, sent); known {
+			return 0, d, nil
+		}
+	}
+	inHand := l.takeInHand(key, most)
+	if inHand == most && most >= least {
+		r.are(fromLease)
+		d := engine.Decision{Allowed: true, Limit: q.policy.Limit()}
+		if held, ok := l.leases.Load(key); ok {
+			d = l.decision(held, true)
+		}
+		return most, d, nil
+	}
+	ask := q.askUpTo(least, most, inHand)
+	if most == 0 && l.terms != nil { // it only looks
+		there, _ := l.inHand(key)
+		ask = q.askUpTo(least, 0, 0)
+		ask.Need -= min(ask.Need, there)
+	}
+	ask.Window = script.AnyWindow // so that a bucket has one, too
+	a, err := l.ask(ctx, key, ask)
+	switch {
+	case err == nil:
+		l.settle(owing{key, q.numbers})
+		d := q.answered(a, a.RetryAfter == 0)
+		if inHand == 0 { // else less was asked for than the request needs
+			l.known.remember(key, q.numbers, least, sent, d)
+		}
+		if !d.Allowed {
+			q.putBack(key, inHand)
+			return 0, d, nil
+		}
+		if r.from, r.window = fromStore, a.Window; inHand > 0 {
+			r.from = fromLease
+		}
+		return inHand + a.Granted, d, nil
+	case inHand >= least: // that is enough
+		r.are(fromLease)
+		return inHand, engine.Decision{Allowed: true, Limit: q.policy.Limit()}, nil
+	}
+	q.putBack(key, inHand)
+	return q.fallbackUpTo(key, least, most, err, r)
+}
+
+// takeInHand takes what a lease has in hand of a key, n tokens at most, and returns how many that are.
+func (l *Limiter) takeInHand(key string, n uint64) uint64 {
+	if l.terms == nil {
+		return 0
+	}
+	held, ok := l.leases.Load(key)
+	if !ok {
+		return 0
+	}
+	tokens, _ := held.Held()
+	if n = min(n, tokens); n == 0 {
+		return 0
+	}
+	v, renew := held.Take(n, l.now)
+	if renew {
+		l.renew(held, key, n)
+	}
+	if v != lease.Admitted {
+		return 0
+	}
+	return n
+}
+
+// fallbackUpTo decides where the store did not, as fallback does.
+func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *receipt) (uint64, engine.Decision, error) {
+	l := q.limiter
+	if l.share == nil || !isStore(cause) {
+		d, err := l.fallback(q, key, least, cause, r)
+		return 0, d, err
+	}
+	l.fallbacks.Add(1)
+	r.are(fromShare)
+	d, n := l.share.takeUpTo(l, key, q, least, most)
+	d.Limit = q.policy.Limit()
+	return n, d, nil
+}
+
+// takeUpTo takes as many tokens of the share as there are, and returns how many that are. A share of less than a token
+// has one at most.
+func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
+	of := s.Key(key).With(q.share)
+	switch {
+	case shares.Interval(q.policy, l.divisor()) > 0 && least == 1 && most > 0:
+		if d = l.takeShare(key, q, 1); d.Allowed {
+			n = 1
+		}
+		return d, n
+	case least > s.Peek(of, 1).Limit: // larger than the share, but not than the limit
+		return engine.Decision{RetryAfter: breaker.ProbeEvery}, 0
+	}
+	d, receipt := s.HoldUpTo(of, least, most)
+	if n = receipt.Taken(); d.Allowed && n > 0 {
+		s.owed.Add(owing{key, q.numbers}, n)
+	}
+	return d, n
+}

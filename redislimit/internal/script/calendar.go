@@ -1,0 +1,116 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/engine"
+)
+
+// calendarNumbers is how many numbers a script is told of the periods of a calendar.
+const calendarNumbers = 6
+
+// calendarWindow is the algorithm of windows that are periods of the calendar: fixed ones, to the engine.
+var calendarWindow = &algorithm{
+	5, "", 1 << 32, 3, (*Limit).limitNumber, calendarWindowLua, rueidis.NewLuaScript(compose(calendarWindowLua)), (*Model).calendar,
+}
+
+func (l *Limit) limitNumber() []string { return []string{strconv.FormatUint(l.tokens, 10)} }
+
+// makeCalendar makes the numbers of a window that is a period of the calendar.
+func (l *Limit) makeCalendar(p engine.Policy) error {
+	per, name, _ := p.Calendar()
+	zone, err := ZoneOf(p)
+	if err != nil {
+		return err
+	}
+	if l.terms.MaxQuota > 0 {
+		return errors.New("windows of the calendar have no quotas in a store: want no MaxQuota")
+	}
+	if l.calendar, err = atomicbucket.NewCalendar(per, zone); err != nil {
+		return err
+	}
+	l.kind = per.String() + "." + name
+	return l.makeWindow(per.Longest())
+}
+
+// ZoneOf returns the time zone of a window of the calendar. Nodes have to mean the same, so it is one that they find by
+// its name.
+func ZoneOf(p engine.Policy) (*time.Location, error) {
+	per, name, _ := p.Calendar()
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("the time zone %q is not the same on every machine: want one such as Europe/Berlin", name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || engine.CalendarWindow(p.Limit(), per, zone) != p {
+		return nil, fmt.Errorf("the time zone %q is known on this machine alone: want one such as Europe/Berlin", name)
+	}
+	return zone, nil
+}
+
+// tell appends what the script is told of the limit: of a calendar also when the periods begin that are around the
+// present one. A server whose time is in none of them says what time it has.
+func (l *Limit) tell(args []string) []string {
+	args = append(args, l.arguments...)
+	if l.calendar == nil {
+		return args
+	}
+	first := max(l.calendar.Number(time.Now().UnixNano()+l.ahead.Load()*int64(time.Second)), 1) - 1
+	args = append(args, strconv.FormatUint(first, 10))
+	for n := range uint64(calendarNumbers - 1) {
+		args = append(args, strconv.FormatInt(l.calendar.Begin(first+n)/1000, 10))
+	}
+	return args
+}
+
+// timeReply is what the reply of such a server begins with.
+const timeReply = "WEIRTIME "
+
+// timeOf returns the time of the server, in seconds since 1970, if an error is that reply.
+func timeOf(err error) (seconds int64, ok bool) {
+	reply, is := rueidis.IsRedisErr(err)
+	if !is || !strings.HasPrefix(reply.Error(), timeReply) {
+		return 0, false
+	}
+	seconds, err = strconv.ParseInt(strings.TrimPrefix(reply.Error(), timeReply), 10, 64)
+	return seconds, err == nil
+}
+
+// learn notes the time of the server, in seconds.
+func (l *Limit) learn(seconds int64) { l.ahead.Store(seconds - time.Now().Unix()) }
+
+func (m *Model) calendar(l *Limit, now int64, a Ask) Answer {
+	q := l.quota(a)
+	period := int64(l.calendar.Number(now * 1000))
+	live := m.known && m.at >= period
+	start, count, before := period, uint64(0), uint64(0)
+	if live {
+		start, count, before = min(m.at, period+1), m.count, m.count
+		if a.Window == start || a.Window == AnyWindow {
+			count -= min(a.Returned, count)
+		}
+	}
+	count = charged(count, a.Debt, l.terms.MaxDebt*q.Tokens)
+	answer := decide(q, a, q.Tokens-min(count, q.Tokens))
+	count += answer.Granted
+	changed := live && (count != before || start != m.at)
+	if !live && answer.Granted+a.Debt > 0 {
+		live, changed = true, true
+	}
+	if live {
+		answer.Window, answer.ResetAfter = start, micros(uint64(l.calendar.Begin(uint64(start)+1)/1000-now))
+	}
+	if answer.RetryAfter == unknown {
+		answer.RetryAfter = answer.ResetAfter
+	}
+	if changed {
+		m.known, m.at, m.count = true, start, count
+	}
+	return answer
+}

@@ -1,0 +1,134 @@
+package redislimit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+	"github.com/weir-go/weir/redislimit/internal/lease"
+	"github.com/weir-go/weir/redislimit/internal/script"
+)
+
+// A part is what a request asks of one limiter.
+type part struct {
+	*limits.Ask
+	quota   Quota
+	carrier *lease.Lease // which is to be renewed; nil if none is
+	receipt receipt      // of what was taken
+	inHand  uint64       // taken already, of a request that can do with less
+	decided bool         // or given back
+	taken   bool
+}
+
+// take takes what is asked of a limiter.
+func (p *part) take(ctx context.Context) error {
+	if p.Least == 0 {
+		return p.decide(p.quota.take(ctx, p.Key, p.N, &p.receipt))
+	}
+	n, d, err := p.quota.takeUpTo(ctx, p.Key, p.Least, p.N, &p.receipt)
+	if err == nil && d.Allowed {
+		p.N = n
+	}
+	return p.decide(d, err)
+}
+
+// keep sets what a request holds that was admitted.
+func (p *part) keep() {
+	switch l := p.quota.limiter; {
+	case !p.decided || !p.Decision.Allowed:
+	case l.flight != nil:
+		if e := l.entered(p.Key, p.N, p.Decision, p.receipt); e != nil {
+			p.Held = e
+		}
+	case p.Hold:
+		if h := p.quota.held(p.Key, p.N, p.Decision, p.receipt); h != nil {
+			p.Held = h
+		}
+	}
+}
+
+// takeInHand takes what the node has in hand for a request that can do with less, which may be all that it wants.
+func (p *part) takeInHand() {
+	l := p.quota.limiter
+	p.inHand = l.takeInHand(p.Key, p.N)
+	if held, ok := l.leases.Load(p.Key); ok && p.inHand == p.N && p.N >= p.Least {
+		p.Decision, p.decided, p.taken, p.inHand = l.decision(held, true), true, true, 0
+		p.receipt.are(fromLease)
+	}
+}
+
+// needs returns how many tokens the request needs to pass.
+func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
+
+// remember decides what the node knows without taking anything. A lease may have in hand what the store refused.
+func (p *part) remember() {
+	l := p.quota.limiter
+	d, known, _ := p.quota.fixed()
+	if !known {
+		d, known = l.fixed(&p.quota, p.needs())
+	}
+	if !known && l.terms == nil {
+		d, known = l.known.of(p.Key, p.quota.numbers, p.needs(), l.now())
+	}
+	p.Decision, p.decided = d, known
+	if known && d.Allowed { // of no tokens
+		p.receipt.are(fromStore)
+	}
+}
+
+// ask is what the store is asked for.
+func (p *part) ask() script.Ask {
+	if p.Least > 0 {
+		return p.quota.askUpTo(p.Least, p.N, p.inHand)
+	}
+	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
+}
+
+// answered notes what the store says. What is in hand is taken, too, if all of the group are.
+func (p *part) answered(a script.Answer, all bool, sent int64) {
+	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
+	p.receipt = receipt{fromStore, a.Window}
+	if p.inHand == 0 { // else less was asked for than the request needs
+		p.quota.limiter.known.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
+	} else if all {
+		p.receipt.from = fromLease
+	}
+	if all && p.Least > 0 {
+		p.N, p.inHand = p.inHand+a.Granted, 0
+	}
+}
+
+// putBack gives back what was in hand and is not taken after all.
+func (p *part) putBack() {
+	p.quota.putBack(p.Key, p.inHand)
+	p.inHand = 0
+}
+
+// fallback decides where the store did not.
+func (p *part) fallback(cause error) error {
+	if p.Least > 0 && p.inHand >= p.Least { // that is enough
+		p.receipt.are(fromLease)
+		p.N, p.inHand = p.inHand, 0
+		return p.decide(engine.Decision{Allowed: true, Limit: p.quota.policy.Limit()}, nil)
+	} else if p.Least > 0 {
+		n, d, err := p.quota.fallbackUpTo(p.Key, p.Least, p.N, cause, &p.receipt)
+		if err == nil && d.Allowed {
+			p.N = n
+		}
+		return p.decide(d, err)
+	}
+	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
+}
+
+// decide notes a decision of a limiter, or its error. It returns an error that is not of the limiter alone.
+func (p *part) decide(d engine.Decision, err error) error {
+	if err != nil && !errors.Is(err, ErrStore) {
+		return err
+	}
+	if p.Err = err; err == nil {
+		p.Decision, p.decided, p.taken = d, true, d.Allowed
+	}
+	return nil
+}
