@@ -22,6 +22,7 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //			burst       <tokens>
 //			algorithm   <name>
 //			aligned
+//			zone        <time zone>
 //			concurrency <requests>
 //			cost        <number or placeholder>
 //			quota       <placeholder>
@@ -70,6 +71,7 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 		directive.Once("burst", directive.Integer(&l.Burst, 1, math.MaxUint32)),
 		directive.Once("algorithm", directive.Text(&l.Algorithm)),
 		directive.Once("aligned", directive.Flag(&l.Aligned)),
+		directive.Once("zone", directive.Text(&l.Zone)),
 		directive.Once("concurrency", directive.Integer(&l.Concurrency, 1, math.MaxUint16)),
 		directive.Once("cost", directive.Text(&l.Cost)),
 		directive.Once("quota", directive.Text(&l.Quota)),

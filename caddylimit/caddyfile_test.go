@@ -45,6 +45,11 @@ func TestDirectivesAsJSON(t *testing.T) {
 				algorithm fixed-window
 				aligned
 			}
+			limit months {
+				rate 100/month
+				algorithm fixed-window
+				zone Europe/Berlin
+			}
 			limit flights {
 				concurrency 8
 				local
@@ -94,7 +99,8 @@ func TestDirectivesAsJSON(t *testing.T) {
 	weir := `"handler":"weir","headers":["ietf","legacy"],"limits":[` +
 		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
 		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
-		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},{"concurrency":8,"local":true,"name":"flights"},` +
+		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},` +
+		`{"algorithm":"fixed-window","name":"months","rate":"100/month","zone":"Europe/Berlin"},{"concurrency":8,"local":true,"name":"flights"},` +
 		`{"local":true,"max_wait":2000000000,"name":"plans","rate":"10/s","refund_status":["404","5xx"],` +
 		`"tiers":{"by":"{http.request.header.X-Plan}","values":{"":{"rate":"0"},"gold":{"rate":"unlimited"},"paid":{"burst":300,"rate":"100/s"}}}}],` +
 		`"log_key":true,"nodes":3,"on_loss":"share","retry_jitter":3000000000,"share":"20%","state":"/dev/shm/weir","store":"redis://localhost","timeout":2000000000`

@@ -166,6 +166,9 @@ func rateOf(l conformance.Limit, n conformance.Numbers) caddylimit.Numbers {
 		return caddylimit.Numbers{Rate: "unlimited"}
 	}
 	made := caddylimit.Numbers{Rate: fmt.Sprintf("%d/%dms", n.N, n.Per.Milliseconds())}
+	if n.Calendar != 0 {
+		made.Rate = fmt.Sprintf("%d/%v", n.N, n.Calendar)
+	}
 	switch l.Algorithm {
 	case engine.NoAlgorithm, engine.AlgorithmTokenBucket, engine.AlgorithmBatchRefill:
 		made.Burst = n.Burst

@@ -33,12 +33,15 @@ type Limit struct {
 	Key []string `json:"key,omitempty"`
 	// Algorithm is token-bucket, by default, fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Rate is how many tokens there are in a period, as 10/s, 100/m or 5/10s; 0 refuses all, and unlimited admits all.
+	// Rate is how many tokens there are in a period, as 10/s, 100/m or 5/10s, or 1000/day, /week or /month of the
+	// calendar, of a fixed window; 0 refuses all, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
 	// Burst is how many tokens a full bucket has; 0 is as many as the rate has in its period.
 	Burst uint64 `json:"burst,omitempty"`
 	// Aligned has fixed windows begin at the multiples of their length since 1970.
 	Aligned bool `json:"aligned,omitempty"`
+	// Zone is the time zone of a rate in a day, week or month of the calendar, as Europe/Berlin; UTC without it.
+	Zone string `json:"zone,omitempty"`
 	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of a rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
 	// Cost is how many tokens a request takes: a number, or a placeholder whose value is one. A value that is none
@@ -208,7 +211,7 @@ func parseOverflow(text string) (engine.OverflowPolicy, error) {
 // policies returns what the limit allows to a request without a quota, and the tiers by the order of their names.
 func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engine.Policy, tiers []engine.Policy, err error) {
 	numbers := spec.Limit{
-		Aligned: l.Aligned, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
+		Aligned: l.Aligned, Zone: l.Zone, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
 	}
 	if l.Algorithm != "" {
 		if numbers.Algorithm, err = spec.ParseAlgorithm(l.Algorithm); err != nil {

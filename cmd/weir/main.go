@@ -20,6 +20,7 @@ package main
 import (
 	"os"
 	"strings"
+	_ "time/tzdata" // a machine may have none
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"

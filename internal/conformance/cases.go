@@ -67,6 +67,18 @@ var single = []*Case{
 	algorithm("sliding window", engine.AlgorithmSlidingWindow, 0),
 	algorithm("sliding log", engine.AlgorithmSlidingLog, 2),
 	algorithm("batch refill", engine.AlgorithmBatchRefill, 5),
+	{Name: "one limit/calendar", Expects: "a limit of five in a month of the calendar begins again on the 1st", Run: func(c *C) {
+		n := c.Start(Limit{Name: "a", Algorithm: engine.AlgorithmFixedWindow, Numbers: Numbers{N: 5, Calendar: engine.Month}})
+		for range 4 {
+			now := c.env.Now().UTC()
+			first := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+			c.Advance(first.Sub(now) / 2)
+			n.Exactly(5, Request{})
+			c.Advance(first.Sub(c.env.Now()) - time.Millisecond)
+			n.Refuses(Request{})
+			c.Advance(time.Millisecond)
+		}
+	}},
 	{Name: "one limit/blocked", Expects: "a limit of 0 refuses every request and reports no time to come back", Run: func(c *C) {
 		n := c.Start(Limit{Name: "a", Path: "/closed", Numbers: Numbers{Constant: Blocked}})
 		c.Equal(time.Duration(0), n.Refuses(Request{Path: "/closed"}).RetryAfter, "Retry-After")

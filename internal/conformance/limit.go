@@ -12,6 +12,8 @@ type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
+	// Calendar is a period of UTC's calendar, of a fixed window instead of Per.
+	Calendar engine.Period
 	// Constant is Unlimited or Blocked instead of numbers.
 	Constant Constant
 }
@@ -31,6 +33,8 @@ func (n Numbers) Policy(a engine.Algorithm) engine.Policy {
 		return engine.Unlimited()
 	case n.Constant == Blocked:
 		return engine.Blocked()
+	case n.Calendar != 0:
+		return engine.CalendarWindow(n.N, n.Calendar, nil)
 	case a == engine.AlgorithmFixedWindow:
 		return engine.FixedWindow(n.N, n.Per)
 	case a == engine.AlgorithmSlidingWindow:

@@ -5,15 +5,19 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
 )
 
 // A Rate is so many tokens in a period, or no number at all: [Blocked] or [Unlimited]. The zero Rate is none.
+//
+// The period may be one of the calendar: see [Rate.Calendar]. Its [engine.Rate] has 1, 7 or 31 days then.
 type Rate struct {
 	engine.Rate
 	fixed string
+	per   engine.Period
 }
 
 // The rates that need no counting, as they are written.
@@ -22,19 +26,38 @@ var (
 	Unlimited = Rate{fixed: "unlimited"} // every request is admitted
 )
 
-// ParseRate reads a rate: N/PERIOD as [engine.ParseRate] does, "0" or "unlimited".
+// ParseRate reads a rate: N/PERIOD as [engine.ParseRate] does, N/day, N/week or N/month of the calendar, "0" or
+// "unlimited".
 func ParseRate(text string) (Rate, error) {
 	for _, r := range []Rate{Blocked, Unlimited} {
 		if text == r.fixed {
 			return r, nil
 		}
 	}
+	number, period, _ := strings.Cut(text, "/")
+	for _, per := range []engine.Period{engine.Day, engine.Week, engine.Month} {
+		if period != per.String() {
+			continue
+		}
+		rate, err := engine.ParseRate(number + "/" + per.Longest().String())
+		if err != nil {
+			return Rate{}, fmt.Errorf("rate %q: want a number of tokens up to 1e9 a second, such as 1000/%v", text, per)
+		}
+		return Rate{Rate: rate, per: per}, nil
+	}
 	rate, err := engine.ParseRate(text)
+	if _, known := engine.ParseRate("1/" + period); err != nil && known != nil && period != "" {
+		err = fmt.Errorf("rate %q: %q is not a period: want ms, s, m, h, d, a duration such as 1500ms, or the day, week or "+
+			"month of the calendar", text, period)
+	}
 	return Rate{Rate: rate}, err
 }
 
 // Of returns the rate of so many tokens.
 func Of(rate engine.Rate) Rate { return Rate{Rate: rate} }
+
+// Calendar returns the period of the calendar in which the rate gives its tokens; not ok for any other rate.
+func (r Rate) Calendar() (per engine.Period, ok bool) { return r.per, r.per != 0 }
 
 // IsFixed reports whether the rate is [Blocked] or [Unlimited].
 func (r Rate) IsFixed() bool { return r.fixed != "" }
@@ -44,7 +67,11 @@ func (r Rate) String() string {
 	if r.IsFixed() {
 		return r.fixed
 	}
-	return r.Rate.String()
+	text := r.Rate.String()
+	if per, ok := r.Calendar(); ok {
+		text = text[:strings.IndexByte(text, '/')+1] + per.String()
+	}
+	return text
 }
 
 // policy is the policy of a rate that needs no counting.

@@ -57,6 +57,7 @@ type Limit struct {
 	Numbers
 	Algorithm engine.Algorithm // [engine.NoAlgorithm] for the token bucket; of rates
 	Aligned   bool             // fixed windows begin at multiples of their length (UTC)
+	Zone      string           // of a rate of the calendar: see [ParseZone]
 	Tiers     []Tier
 	MaxWait   time.Duration // that a request waits for its tokens, [MinWait] to [MaxWait]; 0 for none
 	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1
@@ -163,6 +164,9 @@ func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 		return engine.Concurrency(n.Concurrency, InFlight)
 	}
 	form, name := formOf(l.Algorithm), Name(l.Algorithm)
+	if _, ok := n.Rate.Calendar(); ok {
+		return l.calendar(es, tier, n)
+	}
 	if n.Rate.IsFixed() {
 		if n.Burst != nil {
 			es.add(tier, "burst", "burst %d: a rate of %v has none: leave it out", *n.Burst, n.Rate)
@@ -246,7 +250,7 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	case inFlight || t.Rate.IsFixed() || own.IsFixed() || own == Rate{}:
 	case form.rate && t.Rate != own:
 		es.add(t.Name, "rate", "a tier of a %s has the limit's rate, %v, and a burst of its own", Name(l.Algorithm), own)
-	case form.period && t.Rate.Period() != own.Period():
+	case form.period && (t.Rate.Period() != own.Period() || t.Rate.per != own.per):
 		es.add(t.Name, "rate", "a tier of a %s has the limit's period: write the rate as so many in the period of %v",
 			Name(l.Algorithm), own)
 	}
@@ -281,6 +285,9 @@ func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	if l.Spread {
 		l.checkSpread(es, own)
 	}
+	if _, ok := l.Rate.Calendar(); l.Zone != "" && !ok {
+		es.add("", "zone", "zone: it is of a rate in a day, week or month of the calendar, such as 1000/month: leave it out")
+	}
 	if reason := l.notStored(own); l.Stored && reason != "" {
 		es.add("", "store", "%s", reason)
 	}
@@ -313,6 +320,8 @@ func (l *Limit) notStored(own engine.Policy) string {
 		return "tokens of a store cannot be waited for (max_wait)"
 	case l.Spread:
 		return "a bucket on all processors is on each machine (spread)"
+	case l.Rate.per != 0:
+		return fmt.Sprintf("periods of the calendar are not kept in a store (rate: %v)", l.Rate)
 	case own.Algorithm() == engine.AlgorithmConcurrency:
 		return "what is in flight is counted on each machine (concurrency)"
 	case own.Algorithm() == engine.AlgorithmBatchRefill:

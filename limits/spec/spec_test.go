@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,9 @@ func TestPolicies(t *testing.T) {
 		{engine.AlgorithmFixedWindow, "3/d", nil, engine.FixedWindow(3, 24*time.Hour)},
 		{engine.AlgorithmSlidingWindow, "100/7d", nil, engine.SlidingWindow(100, 7*24*time.Hour)},
 		{engine.AlgorithmSlidingLog, "1e3/1h30m", nil, engine.SlidingLog(1000, 90*time.Minute)},
+		{engine.AlgorithmFixedWindow, "3/day", nil, engine.CalendarWindow(3, engine.Day, nil)},
+		{engine.AlgorithmFixedWindow, "3/week", nil, engine.CalendarWindow(3, engine.Week, nil)},
+		{engine.AlgorithmFixedWindow, "4e3/month", nil, engine.CalendarWindow(4000, engine.Month, nil)},
 		{engine.AlgorithmSlidingLog, "0", nil, engine.Blocked()},
 		{engine.NoAlgorithm, "unlimited", nil, engine.Unlimited()},
 	} {
@@ -65,8 +69,20 @@ func TestPolicies(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, engine.FixedWindow(3, 24*time.Hour).Aligned(), got)
 
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	l = of(t, engine.AlgorithmFixedWindow, "3/month")
+	l.Zone = "Europe/Berlin"
+	more, err := ParseRate("9/month")
+	require.NoError(t, err)
+	l.Tiers = []Tier{{"a", Numbers{Rate: more}}}
+	own, tiers, err := l.Policies()
+	require.NoError(t, err)
+	assert.Equal(t, engine.CalendarWindow(3, engine.Month, berlin), own)
+	assert.Equal(t, []engine.Policy{engine.CalendarWindow(9, engine.Month, berlin)}, tiers)
+
 	flights := Limit{Numbers: Numbers{Concurrency: 5}, Tiers: []Tier{{"a", Numbers{Concurrency: 9}}}}
-	own, tiers, err := flights.Policies()
+	own, tiers, err = flights.Policies()
 	require.NoError(t, err)
 	assert.Equal(t, engine.Concurrency(5, InFlight), own)
 	assert.Equal(t, []engine.Policy{engine.Concurrency(9, InFlight)}, tiers)
@@ -159,6 +175,28 @@ func TestWhatDoesNotFit(t *testing.T) {
 			{"a", "concurrency", "no concurrency, and the limit has no rate"}}},
 		{func(l *Limit) { l.Algorithm = engine.AlgorithmSlidingLog }, "5000/m", []Error{
 			{"", "rate", "sliding log 5000/1m0s: limit of 5000 tokens every 1m0s: want 1 to 4096 tokens"}}},
+		{func(l *Limit) {}, "5/month", []Error{{"", "rate", "rate 5/month: a month of the calendar is of a fixed-window: use that " +
+			"algorithm, or write the rate of a token-bucket in d or h"}}},
+		{func(l *Limit) {
+			l.Algorithm, l.Aligned, l.Burst, l.Zone = engine.AlgorithmFixedWindow, true, ptr(3), "Mars/Base"
+		}, "0.5/day", []Error{
+			{"", "burst", "burst 3: a fixed-window has none, because all of its limit, 0.5/day, may come at once: leave it out"},
+			{"", "rate", "rate 0.5/day: want a whole number in a day of the calendar"},
+			{"", "aligned", "aligned: a day of the calendar begins with its first day: leave it out"},
+			{"", "zone", `zone "Mars/Base": want a name of the tz database, such as UTC or Europe/Berlin`},
+		}},
+		{func(l *Limit) { l.Algorithm, l.Zone = engine.AlgorithmFixedWindow, "Local" }, "5/day", []Error{
+			{"", "zone", `zone "Local": want a name of the tz database, such as UTC or Europe/Berlin`}}},
+		{func(l *Limit) { l.Zone = "UTC" }, "5/d", []Error{
+			{"", "zone", "zone: it is of a rate in a day, week or month of the calendar, such as 1000/month: leave it out"}}},
+		{func(l *Limit) { l.Algorithm, l.Stored = engine.AlgorithmFixedWindow, true }, "5/week", []Error{
+			{"", "store", "periods of the calendar are not kept in a store (rate: 5/week)"}}},
+		{func(l *Limit) {
+			l.Algorithm, l.Tiers = engine.AlgorithmFixedWindow, []Tier{{"a", Numbers{Rate: Of(engine.Per(5, 31*24*time.Hour))}}}
+		}, "5/month", []Error{
+			{"a", "rate", "a tier of a fixed-window has the limit's period: write the rate as so many in the period of 5/month"}}},
+		{func(l *Limit) { l.Algorithm = engine.AlgorithmFixedWindow }, "5e9/month", []Error{
+			{"", "rate", "fixed window 5000000000/month of UTC: limit of 5000000000 tokens every 744h0m0s: want 1 to 4294967296 tokens"}}},
 		{func(l *Limit) { l.Tiers = make([]Tier, 15); fill(l.Tiers) }, "10/s", []Error{{"", "tiers", "15 tiers: want at most 14"}}},
 	} {
 		l := of(t, engine.NoAlgorithm, c.rate)
@@ -196,6 +234,25 @@ func TestEveryAlgorithmIsKnownByItsName(t *testing.T) {
 	for _, bad := range []string{"leaky", "Fixed", "concurrency"} {
 		_, err := ParseAlgorithm(bad)
 		require.ErrorContains(t, err, bad+`": want token-bucket, batch-refill`)
+	}
+}
+
+func TestRatesOfTheCalendar(t *testing.T) {
+	for _, text := range []string{"100/day", "3/week", "4294967296/month"} {
+		r, err := ParseRate(text)
+		require.NoError(t, err)
+		assert.Equal(t, strings.Replace(text, "4294967296", "4.294967296e+09", 1), r.String())
+		_, ok := r.Calendar()
+		assert.True(t, ok)
+	}
+	for text, want := range map[string]string{
+		"1/year":    `rate "1/year": "year" is not a period: want ms, s, m, h, d, a duration such as 1500ms, or the day, week or month of the calendar`,
+		"x/month":   `rate "x/month": want a number of tokens up to 1e9 a second, such as 1000/month`,
+		"1e20/week": `rate "1e20/week": want a number of tokens`,
+		"5":         `rate "5": want tokens/period`,
+	} {
+		_, err := ParseRate(text)
+		require.ErrorContains(t, err, want)
 	}
 }
 

@@ -158,6 +158,9 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 		a = engine.AlgorithmTokenBucket
 	}
 	name := spec.Name(a)
+	if n.Calendar != 0 {
+		return fmt.Sprintf("{unit: %v, requests_per_unit: %d, zone: UTC}", n.Calendar, n.N)
+	}
 	text := fmt.Sprintf("{period: %v, requests_per_unit: %d, algorithm: %s", n.Per, n.N, name)
 	if a == engine.AlgorithmTokenBucket {
 		text += fmt.Sprintf(", burst: %d", n.Burst)

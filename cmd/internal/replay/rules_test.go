@@ -56,6 +56,14 @@ func TestAllOrNothing(t *testing.T) {
 	assert.Equal(t, []Key{{"everybody", 6, 2}}, both.RefusedKeys)
 }
 
+// TestALimitOfTheCalendarOfALog: the month of the zone counts, not that of the log's times.
+func TestALimitOfTheCalendarOfALog(t *testing.T) {
+	const december = 1_356_400 // begins in Tokyo, on 30 November at 15:00 UTC
+	log := strings.Repeat(logLine("h", december-1, "GET / HTTP/1.1", "200"), 6) + strings.Repeat(logLine("h", december, "GET / HTTP/1.1", "200"), 6)
+	r := runRules(t, "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Asia/Tokyo}]", log, RulesOptions{})
+	assert.Equal(t, [2]uint64{10, 2}, [2]uint64{r.Rules[0].Allowed, r.Rules[0].Refused})
+}
+
 func TestRefundsCostsAndKeysOfALog(t *testing.T) {
 	const rules = `client_ip: {ipv6_prefix: 64}
 rules:

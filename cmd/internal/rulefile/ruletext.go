@@ -51,6 +51,9 @@ func (t *ruleText) numbers() []entry {
 		burstEntry(&t.limit.Burst),
 		concurrencyEntry(&t.limit.Concurrency),
 		at("aligned", yes, &t.limit.Aligned, "", "fixed windows begin at multiples of their length (UTC)").apart(),
+		at("zone", zone, &t.limit.Zone, "",
+			"the time zone of a rate in days, weeks or months of the calendar, by its name in the tz database: `Europe/Berlin`").
+			unless("`UTC`").apart(),
 		at("tiers", optional(mapping((*tierTexts).section)), &t.tiers, "", "other limits for some values of a header: see below").
 			within("up to 14, and any number of `0` and `unlimited`").
 			comparing(func() any { return r.tierNames() }).listing("", r.tierLines),
@@ -113,8 +116,8 @@ func (t *ruleText) deeds() []entry {
 
 func rateEntry(into *spec.Rate) entry {
 	return at("rate", rate, into, "",
-		"N in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`; whole numbers for all but a token bucket. `0` refuses every "+
-			"request, without Retry-After, and to `unlimited` the rule does not apply; neither counts anything").
+		"N in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`; whole numbers for all but a token bucket. `1000/day`, `/week` "+
+			"and `/month` are of the calendar, for a `fixed-window`: see below. `0` refuses every request, without Retry-After, and to `unlimited` the rule does not apply; neither counts anything").
 		within("up to 1000000000/s; a sliding log 4096").apart()
 }
 
@@ -142,8 +145,8 @@ func overflowEntry(into *engine.OverflowPolicy) entry {
 var (
 	algorithm = chosen(spec.Names(spec.Algorithms()), spec.Algorithms())
 
-	rate = one(anyOf(pattern("So many in a period: 100/s, 10/m, 5000/h; 0; unlimited",
-		`^([0-9.]+ */ *([0-9.]*[a-zµμ]*[smhd])+|unlimited|0)$`), schema{"const": 0}),
+	rate = one(anyOf(pattern("So many in a period: 100/s, 10/m, 5000/h, 1000/month; 0; unlimited",
+		`^([0-9.]+ */ *(([0-9.]*[a-zµμ]*[smhd])+|day|week|month)|unlimited|0)$`), schema{"const": 0}),
 		func(d *decoder, n *yaml.Node, _, s string) spec.Rate {
 			r, err := spec.ParseRate(s)
 			if err != nil {
@@ -153,6 +156,15 @@ var (
 			return r
 		})
 )
+
+// zone is the name of a time zone.
+var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if _, err := spec.ParseZone(s); err != nil || s == "" {
+		d.Fail(n, "%s: %s: want a name of the tz database, such as UTC or Europe/Berlin", what, yamlfile.Quote(s))
+		return ""
+	}
+	return s
+})
 
 // plain is the text of an error of the engine, which names itself and its options.
 func plain(err error) string {

@@ -47,11 +47,16 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		case spec.Logs(r.Policy.Algorithm()):
 			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
 				"take the sliding window, or leave state out", r.Name)
+		case isCalendar(r.Policy):
+			d.Fail(at, "state: the rule %s counts by periods of the calendar, which cannot be kept in a file: "+
+				"take a period such as 30d, or leave state out", r.Name)
 		default:
 			r.State = filepath.Join(f.State, r.stateName())
 		}
 	}
 }
+
+func isCalendar(p engine.Policy) bool { _, _, ok := p.Calendar(); return ok }
 
 // stateName returns the name of the rule's file. It says what is counted and how, but for the numbers of the limits:
 // those change in the file. It says also which layout this program reads. So a rule that is another in any other way,

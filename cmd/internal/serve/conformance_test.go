@@ -207,7 +207,11 @@ func numbers(indent string, a engine.Algorithm, n conformance.Numbers) string {
 	case n.N == 0:
 		return ""
 	}
-	text := fmt.Sprintf("%srate: %d/%dms\n", indent, n.N, n.Per.Milliseconds())
+	per := fmt.Sprintf("%dms", n.Per.Milliseconds())
+	if n.Calendar != 0 {
+		per = n.Calendar.String()
+	}
+	text := fmt.Sprintf("%srate: %d/%s\n", indent, n.N, per)
 	if a != engine.NoAlgorithm {
 		name := spec.Name(a)
 		text += fmt.Sprintf("%salgorithm: %s\n", indent, name)

@@ -113,6 +113,10 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 		s.Reason = fmt.Sprintf("its rate is %v, and there is nothing to find", rule.Constant)
 		return s, nil
 	}
+	if per, _, ok := rule.Policy.Calendar(); ok {
+		s.Reason = fmt.Sprintf("its rate is in a %v of the calendar, and no such limits are tried", per)
+		return s, nil
+	}
 	if s.Reason = s.tooFew(); s.Reason != "" {
 		return s, nil
 	}
