@@ -149,8 +149,8 @@ func (c *Calendar) number(nanos int64) uint64 {
 	return uint64(i)
 }
 
-// wait returns the time from an instant until so many periods have begun.
-func (c *Calendar) wait(nanos int64, periods uint64) time.Duration {
+// Wait returns the time from an instant, in nanoseconds since 1970, until so many periods have begun.
+func (c *Calendar) Wait(nanos int64, periods uint64) time.Duration {
 	n := c.number(nanos)
 	return time.Duration(c.begins[min(periods, uint64(len(c.begins)-1)-n)+n] - nanos)
 }

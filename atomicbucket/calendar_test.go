@@ -91,7 +91,7 @@ func TestWaitForAPeriod(t *testing.T) {
 	c, err := NewCalendar(Day, zone)
 	require.NoError(t, err)
 	before := time.Date(2011, 12, 29, 20, 0, 0, 0, zone) // the 30th was left out
-	wait := c.wait(before.UnixNano(), 1)
+	wait := c.Wait(before.UnixNano(), 1)
 	require.Equal(t, 4*time.Hour, wait)
 	require.Equal(t, "2011-12-31T00:00:00+14:00", before.Add(wait).Format(time.RFC3339))
 	for _, name := range []string{"Europe/Berlin", "America/Sao_Paulo"} {

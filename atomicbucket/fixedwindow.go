@@ -225,7 +225,7 @@ func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 	case ticks == 0:
 		return 0
 	case w.calendar != nil:
-		return w.calendar.wait(nanos, ticks)
+		return w.calendar.Wait(nanos, ticks)
 	}
 	return w.clock.wait(nanos, ticks)
 }

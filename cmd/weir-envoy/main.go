@@ -13,6 +13,7 @@ package main
 import (
 	"fmt"
 	"os"
+	_ "time/tzdata" // a machine may have none
 
 	"github.com/alecthomas/kong"
 

@@ -80,7 +80,8 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 	for _, exactly := range []bool{true, false} {
 		for i, r := range rules {
 			for _, h := range b[r.ID()] {
-				same := h.limit.Algorithm == r.Limit.Algorithm && h.limit.Window == r.Limit.Window
+				same := h.limit.Algorithm == r.Limit.Algorithm && h.limit.Window == r.Limit.Window &&
+					h.limit.Calendar == r.Limit.Calendar
 				if all[i] == nil && h.limiter != nil && (same || !exactly) {
 					all[i], h.limiter = h.limiter, nil
 				}

@@ -78,13 +78,13 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	}
 	d := engine.Decision{Limit: a.most(), Remaining: a.remaining, Allowed: a.remaining > 0}
 	if a.after > 0 {
-		d.ResetAfter = untilNext(now, a.limit.Window)
+		d.ResetAfter = a.limit.UntilNext(now)
 	}
 	switch {
 	case d.Limit == 0:
 		d.RetryAfter = engine.Never
 	case !d.Allowed:
-		d.RetryAfter = untilNext(now, a.limit.Window)
+		d.RetryAfter = a.limit.UntilNext(now)
 	}
 	return d, nil
 }

@@ -203,7 +203,7 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
 	}
-	return untilNext(now, a.limit.Window)
+	return a.limit.UntilNext(now)
 }
 
 // overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. They
@@ -246,7 +246,7 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	d, a.receipt = local.limiter.TakeReceipt(key, a.hits)
 	a.decided(d)
 	if window {
-		a.reset = untilNext(now, a.limit.Window)
+		a.reset = a.limit.UntilNext(now)
 	}
 	return nil
 }
@@ -318,11 +318,6 @@ func (a *ask) judge(count uint64) {
 	limit := a.most()
 	a.over = count > limit
 	a.remaining = limit - min(count, limit)
-}
-
-// untilNext is how long the window goes on that now is in.
-func untilNext(now time.Time, window time.Duration) time.Duration {
-	return window - time.Duration(now.UnixNano()%int64(window))
 }
 
 // tell counts the hits under the name of the ask. Hits in the band from the near limit up count as near, hits

@@ -88,7 +88,7 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
 		// Without the numbers of the limit, so that a key keeps what it has used when they change.
-		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Window)
+		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Length())
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
 		}
@@ -152,7 +152,7 @@ func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) er
 		a.before, a.after = a.after, a.after+n
 	}
 	if a.limit.Algorithm == engine.AlgorithmFixedWindow {
-		a.reset = untilNext(now, a.limit.Window)
+		a.reset = a.limit.UntilNext(now)
 	}
 	return nil
 }

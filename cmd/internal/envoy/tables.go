@@ -163,7 +163,7 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 // kind is what limits have in common that share a table.
 func kind(l config.Limit) config.Limit {
 	if l.Algorithm == engine.AlgorithmFixedWindow {
-		return config.Limit{Algorithm: l.Algorithm, Window: l.Window}
+		return config.Limit{Algorithm: l.Algorithm, Window: l.Window, Calendar: l.Calendar}
 	}
 	l.Unit, l.Multiplier = 0, 0
 	return l
@@ -176,7 +176,7 @@ func (t *tables) get(l config.Limit) (table, error) {
 		return nil, nil
 	}
 	most := maxTables
-	if !config.IsUnit(l.Window) { // the units have room in any case
+	if !l.IsUnit() { // the units have room in any case
 		most -= config.Units
 	}
 	return t.getKind(kind(l), most, t.generation.Load())
@@ -238,6 +238,9 @@ func tooMany(k config.Limit) error {
 
 // policyOf is the policy of the table for limits of a kind.
 func policyOf(kind config.Limit) engine.Policy {
+	if kind.Calendar != nil {
+		return kind.Calendar.Policy(mostHits)
+	}
 	if kind.Algorithm == engine.AlgorithmFixedWindow {
 		return engine.FixedWindow(mostHits, kind.Window).Aligned()
 	}
@@ -289,7 +292,7 @@ func (t *tables) keep(rules []*config.Rule) error {
 	}
 	now := t.generation.Load()
 	for k, e := range t.byKind {
-		if len(t.byKind) > maxTables-config.Units && !wanted[k] && !config.IsUnit(k.Window) && e.asked.Load() < now {
+		if len(t.byKind) > maxTables-config.Units && !wanted[k] && !k.IsUnit() && e.asked.Load() < now {
 			drop(k)
 		}
 	}
@@ -311,7 +314,7 @@ type tableStats struct {
 func (s *tableStats) name() string {
 	k := s.Kind
 	if k.Algorithm == engine.AlgorithmFixedWindow {
-		return fmt.Sprintf("%s of %s", k.Algorithm, k.Window)
+		return fmt.Sprintf("%s of %s", k.Algorithm, k.Length())
 	}
 	if k.Algorithm == engine.AlgorithmTokenBucket {
 		return fmt.Sprintf("%s of %d per %s, burst %d", k.Algorithm, k.Requests, k.Window, k.Burst)

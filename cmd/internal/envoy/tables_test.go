@@ -48,6 +48,8 @@ func TestARuleKeepsItsCounts(t *testing.T) {
 		"longer window":  "unit: day, requests_per_unit: 10",
 		"sliding window": "unit: hour, requests_per_unit: 10, algorithm: sliding-window",
 		"log":            "unit: hour, requests_per_unit: 10, algorithm: sliding-log",
+		"month":          "unit: month, requests_per_unit: 10, zone: Europe/Berlin",
+		"day":            "unit: day, requests_per_unit: 10, zone: UTC",
 		"batch":          "unit: hour, requests_per_unit: 10, algorithm: batch-refill",
 	}
 	for from, before := range limits {
@@ -197,4 +199,30 @@ func TestRefusedHitsAreNoDebt(t *testing.T) {
 			assert.Equal(t, 5, admitted(t, s, 9, "a=x"), "after the time of all")
 		})
 	}
+}
+
+// TestAMonthOfTheCalendar: it begins on the 1st in its zone, for counters that are charged what is refused, too, and a
+// month without a zone beside it counts 30 days.
+func TestAMonthOfTheCalendar(t *testing.T) {
+	s, clock := newService(t, file("a: unit: month, requests_per_unit: 2, zone: Europe/Berlin", "b: unit: month, requests_per_unit: 2"), Options{})
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	for range 3 {
+		now := clock.read()
+		first := time.Date(now.In(berlin).Year(), now.In(berlin).Month()+1, 1, 0, 0, 0, 0, berlin)
+		response, err := s.ShouldRateLimit(context.Background(), asking(t, "d: a=x"))
+		require.NoError(t, err)
+		assert.Equal(t, first.Sub(now), response.Statuses[0].DurationUntilReset.AsDuration())
+		assert.Equal(t, 1, admitted(t, s, 5, "a=x"))
+		clock.set(first.Add(-time.Nanosecond))
+		assert.Equal(t, 0, admitted(t, s, 1, "a=x"))
+		clock.set(first)
+	}
+	assert.Equal(t, 2, admitted(t, s, 3, "b=x"))
+	assert.Equal(t, 2, admitted(t, s, 3, "a=x"))
+	names := map[string]bool{}
+	for _, table := range s.Tables() {
+		names[table.Name] = true
+	}
+	assert.True(t, names["fixed window of month of Europe/Berlin"] && names["fixed window of 720h0m0s"], names)
 }

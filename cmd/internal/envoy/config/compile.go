@@ -231,7 +231,7 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 			if r.Limit.Unlimited {
 				c.fail(l.at, "unlimited next to other limits of the descriptor: leave one of them out")
 			}
-			kind := Limit{Algorithm: r.Limit.Algorithm, Window: r.Limit.Window}
+			kind := Limit{Algorithm: r.Limit.Algorithm, Window: r.Limit.Window, Calendar: r.Limit.Calendar}
 			if kinds[kind] {
 				c.fail(l.at, "two limits of the descriptor are of the same algorithm and time: leave one of them out")
 			}
@@ -339,10 +339,28 @@ func (c *compiler) limit(l *RateLimit) Limit {
 	if limit.Burst = l.Burst; limit.Burst == 0 && spec.HasBurst(limit.Algorithm) {
 		limit.Burst = uint64(l.RequestsPerUnit)
 	}
-	if limit.Window > 0 && limit.Window <= spec.MaxWindow {
+	if l.zoneAt != (place{}) {
+		c.calendar(l, &limit)
+	} else if limit.Window > 0 && limit.Window <= spec.MaxWindow {
 		c.numbers(l.at, limit)
 	}
 	return limit
+}
+
+// calendar has windows begin by the calendar of a zone.
+func (c *compiler) calendar(l *RateLimit, limit *Limit) {
+	calendar, err := calendarOf(limit.Unit, l.Zone)
+	switch {
+	case err != nil:
+		c.fail(l.zoneAt, "%s", err)
+	case limit.Multiplier != 1 || l.Period > 0:
+		c.fail(l.zoneAt, "zone '%s': a %s of the calendar has no multiplier and no period: leave them out", l.Zone, strings.ToLower(l.Unit))
+	case limit.Algorithm != engine.AlgorithmFixedWindow || l.Burst > 0:
+		c.fail(l.zoneAt, "zone '%s': a %s of the calendar is of a %s, without a burst", l.Zone, strings.ToLower(l.Unit),
+			spec.Name(engine.AlgorithmFixedWindow))
+	default:
+		limit.Calendar, limit.Window = calendar, calendar.per.Longest()
+	}
 }
 
 // numbers reports what does not fit together.

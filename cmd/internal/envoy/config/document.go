@@ -52,10 +52,11 @@ type RateLimit struct {
 	Algorithm engine.Algorithm // zero: fixed windows, as in the reference
 	Burst     uint64           // of a token bucket; 0: RequestsPerUnit
 	Period    time.Duration    // instead of a unit; 0: the unit says
+	Zone      string           // of a day, week or month of the calendar; "" for multiples of their length
 	Overdraw  bool             // hits count even if they exceed what is left
 
-	overdrawAt                           place
-	at, unitAt, multiplierAt, replacesAt place
+	overdrawAt                                   place
+	at, unitAt, multiplierAt, zoneAt, replacesAt place
 }
 
 // A place is where something stands in its file. The zero place is that of an xDS resource.

@@ -45,6 +45,7 @@ type Limit struct {
 	Unit       Unit             // for answers; unknown where the rule has a period
 	Multiplier uint32           // of the unit; 1 unless the rule or the request says another
 	Unlimited  bool             // admits all; the other fields are zero
+	Calendar   *Calendar        // by which windows begin; nil: at multiples of their length
 }
 
 // unitOf finds a unit by its name in any case of letters.
@@ -65,8 +66,11 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 }
 
 // Policy returns the policy of the limit. Fixed windows begin with the clock, as in the reference. It does not
-// allocate.
+// allocate, but for the first of a [Calendar].
 func (l Limit) Policy() engine.Policy {
+	if l.Calendar != nil && l.Requests > 0 {
+		return l.Calendar.Policy(uint64(l.Requests))
+	}
 	n := spec.Numbers{Rate: l.rate()}
 	if l.Burst != 0 {
 		n.Burst = &l.Burst
@@ -84,8 +88,10 @@ func (l Limit) rate() spec.Rate {
 	return spec.Of(engine.Per(float64(l.Requests), l.Window))
 }
 
-// IsUnit reports whether a window is as long as a unit: a request's own limit may have it.
-func IsUnit(length time.Duration) bool { return length > 0 && slices.Contains(lengths[:], length) }
+// IsUnit reports whether windows are those of a unit: a request's own limit may have them.
+func (l Limit) IsUnit() bool {
+	return l.Calendar == nil && l.Window > 0 && slices.Contains(lengths[:], l.Window)
+}
 
 // Per is the time of a limit in names: second, 2_minutes or, without a unit, 1m30s.
 func (l Limit) Per() string {
@@ -93,6 +99,8 @@ func (l Limit) Per() string {
 	switch {
 	case l.Unlimited:
 		return "unlimited"
+	case l.Calendar != nil:
+		return strings.NewReplacer(" ", "_", "/", "_").Replace(l.Calendar.String())
 	case l.Unit == unknown:
 		return strings.ReplaceAll(l.Window.String(), ".", "_")
 	case l.Multiplier > 1:

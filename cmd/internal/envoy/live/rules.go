@@ -108,6 +108,9 @@ func policy(r *config.Rule) string {
 			per = fmt.Sprintf("%d %ss", l.Multiplier, per)
 		}
 	}
+	if l.Calendar != nil {
+		per = l.Calendar.String()
+	}
 	text := fmt.Sprintf("%d per %s", l.Requests, per)
 	if l.Algorithm == engine.AlgorithmTokenBucket {
 		text += fmt.Sprintf(", burst %d", l.Burst)
