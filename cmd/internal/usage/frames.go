@@ -107,22 +107,23 @@ func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 
 // line reads at most one line.
 func (f *frames) line(s *Scanner, p []byte) int {
-	for i, c := range p {
-		if c == '\n' {
-			s.doc.write(p[:i+1])
-			s.reset() // whatever the line was
-			return i + 1
-		}
+	end := bytes.IndexByte(p, '\n')
+	if end < 0 {
+		s.doc.write(p)
+		return len(p)
 	}
-	s.doc.write(p)
-	return len(p)
+	if !s.doc.isBetween() || !s.passes(p[:end]) {
+		s.doc.write(p[:end+1])
+	}
+	s.reset() // whatever the line was
+	return end + 1
 }
 
 // events reads at most to the end of an event.
 func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	for i := 0; i < len(p); i++ {
-		if s.skips && f.empty && !f.cr && s.doc.depth == 0 && s.doc.step == wantValue {
-			if i += skippable(p[i:]); i == len(p) {
+		if f.empty && !f.cr && s.doc.isBetween() {
+			if i += f.passed(s, p[i:]); i == len(p) {
 				break
 			}
 		}
@@ -151,13 +152,29 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// skippable returns the length of a line with the whole of an event that has no usage; 0 for another.
-func skippable(p []byte) int {
+// passed returns the length of a line with the whole of an event that needs not be read; 0 for another.
+func (f *frames) passed(s *Scanner, p []byte) (n int) {
 	end := bytes.IndexByte(p, '\n')
-	if end < 0 {
+	switch {
+	case end < 0:
 		return 0
+	case s.skips:
+		if n = skippable(p[:end]); n > 0 {
+			f.usageOnly = false
+		}
+		return n
 	}
-	line, is := bytes.CutPrefix(p[:end], []byte("data: {"))
+	data, is := bytes.CutPrefix(p[:end], []byte("data:"))
+	data = bytes.TrimSuffix(data, []byte{'\r'})
+	if is && bytes.IndexByte(data, '\r') < 0 && s.passes(data) {
+		return end + 1
+	}
+	return 0
+}
+
+// skippable returns the length of a line, with its end, that has the whole of an event without a usage; 0 for another.
+func skippable(p []byte) int {
+	line, is := bytes.CutPrefix(p, []byte("data: {"))
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	if !is || len(line) == 0 || line[len(line)-1] != '}' || bytes.IndexByte(line, '\r') >= 0 { // which ends a line, too
 		return 0
@@ -171,7 +188,7 @@ func skippable(p []byte) int {
 	if at >= 0 {
 		return 0
 	}
-	return end + 1
+	return len(p) + 1
 }
 
 func (f *frames) inName(c byte) {
@@ -214,6 +231,7 @@ func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "d
 
 // endLine ends a line, and reports whether it is an empty one, which ends an event.
 func (f *frames) endLine(s *Scanner) (event bool) {
+	s.shape.learning = false
 	switch {
 	case f.empty:
 		s.doc.write([]byte{'\n'})

@@ -91,7 +91,16 @@ type document struct {
 	code  rune
 	digit int  // of the code
 	over  bool // the text did not fit
+
+	// Of the piece that is read: where the present value begins, without its quotes, and where it ends.
+	from, to int
 }
+
+// isBetween reports whether a document may begin here.
+func (d *document) isBetween() bool { return d.depth == 0 && d.step == wantValue }
+
+// isKeyAt reports whether the value of a kind that ends here is a key.
+func (d *document) isKeyAt(k kind) bool { return k == isString && d.isKey }
 
 func (d *document) reset() {
 	d.step, d.depth, d.at = wantValue, 0, d.root
@@ -114,10 +123,14 @@ func (d *document) write(p []byte) {
 				d.keep(c)
 				continue
 			}
+			d.to = i
 			d.scalar()
 			i-- // what ends it is looked at again
 		case wantValue, wantItem, wantKey, wantNextKey, wantColon, wantMore:
 			if c := p[i]; !isBlank(c) {
+				if d.from = i; c == '"' {
+					d.from = i + 1
+				}
 				d.token(c)
 			}
 		}
@@ -210,6 +223,7 @@ func (d *document) inside(p []byte, i int) int {
 	switch {
 	case end == len(p):
 	case p[end] == '"':
+		d.to = end
 		d.endString()
 	default:
 		d.step = inEscape

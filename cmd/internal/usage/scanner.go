@@ -7,6 +7,7 @@ const Memory = 64 << 10
 // A Scanner reads the usage in an answer that is written to it. It is not safe for concurrent use.
 type Scanner struct {
 	frames frames
+	shape  shape
 	doc    document
 	raw    raw
 	event  event
@@ -94,7 +95,10 @@ func (s *Scanner) Bad() uint64 { return s.bad }
 func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
 
 // value implements sink.
-func (s *Scanner) value(_ *document, at *node, k kind, text []byte, size int) {
+func (s *Scanner) value(d *document, at *node, k kind, text []byte, size int) {
+	if s.shape.learning && !d.isKeyAt(k) {
+		s.shape.value(at, k, d.from, d.to)
+	}
 	if at == nil {
 		return
 	}
@@ -129,6 +133,7 @@ func (s *Scanner) count(f field, k kind, text []byte) {
 	case k == isLiteral && string(text) == "null" || k == isObject || k == isArray:
 	case k != isNumber || !ok:
 		s.bad++
+		s.shape.learning = false
 	case s.final && n < s.raw.n[f]: // a second usage, and what was settled is not given back
 		s.event.usage = true
 	default:
@@ -138,8 +143,11 @@ func (s *Scanner) count(f field, k kind, text []byte) {
 }
 
 // ended implements sink.
-func (s *Scanner) ended(*document) {
+func (s *Scanner) ended(d *document) {
 	e := s.event
+	if s.shape.learning {
+		s.shape.end(e.usage || e.object || e.finish || e.done || e.kind > other, d.from)
+	}
 	// OpenAI's last chunk.
 	chunk := s.frames.of == events && e.object && e.usage && e.kind == untyped && !e.choices
 	if chunk || e.kind == terminus || e.done || e.usage && (e.kind == withUse || e.finish || e.binary) {
@@ -151,6 +159,7 @@ func (s *Scanner) ended(*document) {
 
 // reset begins a document, whatever the one before was.
 func (s *Scanner) reset() {
+	s.shape.learning = false
 	s.doc.reset()
 	s.event = event{}
 }
