@@ -28,6 +28,7 @@ type State struct {
 	bad     atomic.Uint64          // fields of usages that are no counts
 	unread  atomic.Uint64          // answers whose encoding could not be read
 	lost    atomic.Uint64          // tokens that were not charged, by MaxDebt
+	clamped atomic.Uint64          // requests whose bound was lowered
 	ratio   histogram
 	warned  [len(warnings)]atomic.Uint64 // requests
 	watch   watch
@@ -84,16 +85,42 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	case rulefile.EstimateNone:
 		return 1
 	case rulefile.EstimateFixed:
-		return m.tokens.Estimate.N
+		return m.scaled(m.tokens.Estimate.N)
 	case rulefile.EstimateWorst, rulefile.EstimateLearned:
 	}
-	worst := m.tokens.Count.Weights.Estimate(q.body.Input(), q.output(m.tokens.DefaultOutput))
+	worst := m.units(q, q.body.Input(), q.output(m.tokens.DefaultOutput))
 	if m.tokens.Estimate.Kind == rulefile.EstimateLearned {
 		if usual, known := m.state.learned.Usual(q.body.Model); known {
 			worst = min(worst, usual)
 		}
 	}
 	return max(worst, 1)
+}
+
+// weights returns what tokens of the request count. A client that says what its model is may choose any: the model of a
+// request that was not read whole is not known.
+func (m *Meter) weights(q *Request) usage.Weights {
+	if len(m.tokens.Count.Models) == 0 {
+		return m.tokens.Count.Weights
+	}
+	return m.tokens.Count.Of(q.model())
+}
+
+// units returns how many tokens of the limit a request takes whose input and output are guessed.
+func (m *Meter) units(q *Request, input, output uint64) uint64 {
+	return m.scaled(m.weights(q).Estimate(input, output))
+}
+
+// scaled returns how many tokens of the limit so many units are, rounded up: what costs anything is not free.
+func (m *Meter) scaled(units uint64) uint64 {
+	if m.tokens.Scale <= 1 {
+		return units
+	}
+	n := units / m.tokens.Scale
+	if units%m.tokens.Scale > 0 {
+		n++
+	}
+	return n
 }
 
 // cost returns what a usage costs by the rule. An input that the answer does not tell is estimated.
@@ -105,7 +132,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 		u.Input = q.body.Input()
 		u.Total += u.Input
 	}
-	return m.tokens.Count.Weights.Of(u)
+	return m.scaled(m.weights(q).Of(u))
 }
 
 // delivered returns what a request costs of which so many bytes of text have come.
@@ -113,5 +140,5 @@ func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0
 	}
-	return m.tokens.Count.Weights.Estimate(q.body.Input(), (text+3)/4)
+	return m.units(q, q.body.Input(), (text+3)/4)
 }

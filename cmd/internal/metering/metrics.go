@@ -71,13 +71,15 @@ var (
 		"Answers whose usage could not be read because of their encoding.", []string{"rule"}, nil)
 	warnedDesc = prometheus.NewDesc("weir_tokens_warnings_total",
 		"Requests that took a key past 50, 80 or 95 percent of its limit.", []string{"rule", "percent"}, nil)
+	clampedDesc = prometheus.NewDesc("weir_tokens_clamped_total",
+		"Requests whose bound of the answer was lowered to what was left.", []string{"rule"}, nil)
 	lostDesc = prometheus.NewDesc("weir_tokens_lost_total",
 		"Tokens that were not charged because the debt of their key was at its bound.", []string{"rule"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (s *States) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc, warnedDesc} {
+	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc, clampedDesc, warnedDesc} {
 		out <- d
 	}
 }
@@ -101,6 +103,7 @@ func (s *States) Collect(out chan<- prometheus.Metric) {
 		counter(badDesc, st.bad.Load())
 		counter(unreadDesc, st.unread.Load())
 		counter(lostDesc, st.lost.Load())
+		counter(clampedDesc, st.clamped.Load())
 		for i, percent := range warnings {
 			counter(warnedDesc, st.warned[i].Load(), strconv.FormatUint(percent, 10))
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -41,9 +42,12 @@ type Request struct {
 	API      rulefile.API
 	meters   []*Meter // of the rules that are for it
 	body     usage.Request
-	embeds   bool  // it has no output
-	asked    bool  // weir has asked for a usage that the client does not want
-	inMemory int64 // bytes of its body
+	whole    bool   // all of its body was read
+	embeds   bool   // it has no output
+	asked    bool   // weir has asked for a usage that the client does not want
+	inPath   string // the model that the path names
+	cut      *cut   // what can lower the bounds of its answer; nil for nothing
+	inMemory int64  // bytes of its body
 }
 
 type requestKey struct{}
@@ -89,6 +93,29 @@ func IsFree(r *http.Request) bool {
 	return is && is2 && r.URL.RawPath == "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	}) && !strings.Contains(name, "..")
+}
+
+// modelIn returns the model that a path names, where that is in the path; "" for none.
+func modelIn(api rulefile.API, path string) string {
+	after := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
+	if after == "" {
+		return ""
+	}
+	_, model, _ := strings.Cut(path, after)
+	end := strings.IndexAny(model, map[rulefile.API]string{rulefile.APIGemini: ":", rulefile.APIBedrock: "/"}[api])
+	return model[:max(end, 0)]
+}
+
+// model returns the model that the request names; "" if that is not known, as of one that was not read whole, or if it
+// names several.
+func (q *Request) model() string {
+	switch {
+	case q.inPath != "":
+		return q.inPath
+	case q.whole:
+		return q.body.Model
+	}
+	return ""
 }
 
 // apiOf returns the API that a path is of.
@@ -158,6 +185,7 @@ func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error
 	if q.API == rulefile.APIAuto || q.API == "" {
 		q.API = apiOf(r.URL.Path)
 	}
+	q.inPath = modelIn(q.API, r.URL.Path)
 	r = r.WithContext(q)
 	if reads {
 		r.Header["Accept-Encoding"] = []string{"identity"}
@@ -203,11 +231,23 @@ func (q *Request) read(r *http.Request, most int, in *room) error {
 	} else if !whole || !complete {
 		size = max(size, r.ContentLength)
 	}
-	q.body = usage.ReadRequest(plain, size)
+	q.body, q.whole = usage.ReadRequest(plain, size), complete && whole && err == nil
 	text := body.Bytes()
+	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
+		compressed := len(text) > 0 && len(plain) > 0 && &text[0] != &plain[0]
+		if compressed && !in.take(int64(len(plain))) { // it stays in memory as long as the request
+			return ErrNoRoom
+		} else if compressed {
+			q.inMemory += int64(len(plain))
+		}
+		q.cut = newCut(plain, q.API, r.URL.Path)
+	}
 	if complete && r.Header.Get("Content-Encoding") == "" && q.wantsUsage(r.URL.Path) {
 		if asking, ok := askForUsage(text); ok {
 			text, q.asked = asking, true
+			if q.cut != nil {
+				q.cut = newCut(text, q.API, r.URL.Path)
+			}
 			if r.ContentLength >= 0 {
 				r.ContentLength = int64(len(text))
 				delete(r.Header, "Content-Length")

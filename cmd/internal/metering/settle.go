@@ -58,6 +58,7 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 		next(w, r)
 		return
 	}
+	a.clamp(r, res)
 	if longest := drainOf(q.meters); longest > 0 {
 		var end func()
 		a.drain = &drain{longest: longest}

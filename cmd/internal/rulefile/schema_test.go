@@ -110,6 +110,8 @@ var allKeys = []string{
 		"abort: drain 30s, unknown: free, ask_usage: true, max_body: 1MiB, fields: openai}}]",
 	"rules: [{name: a, rate: 1/s, tokens: {count: output, estimate: 500, abort: delivered}}, " +
 		"{name: b, rate: 1/s, cost: {estimate: 500, from: \"json:usage.total\"}}, {name: c, rate: 1/s, tokens: {}}]",
+	"rules: [{name: a, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin}, {name: b, rate: 5/day, algorithm: fixed-window}, " +
+		"{name: c, rate: 1/s, tokens: {clamp: true, scale: 1000, count: {input: 3, models: {\"gpt-4*\": {output: 2}}, output: 1}}}]",
 	"server: {max_connections: \"5\", max_header_bytes: \"2048\"}\nrules: [{name: a, rate: 1/s, burst: \"5\", match: {method: 5}}]",
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
@@ -128,7 +130,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
-	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0",
+	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
 // A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,10 +22,12 @@ import (
 type Tokens struct {
 	API           API
 	Count         Count
+	Scale         uint64 // how many units of Count one token of the limit stands for; 0 for 1
 	Estimate      Estimate
 	DefaultOutput uint64 // tokens of an answer without a bound in the request
 	Abort         Abort
 	Unknown       Unknown
+	Clamp         bool // the bounds of requests are lowered to what is left
 	AskUsage      bool
 	MaxBody       int
 	Fields        TokenFields
@@ -48,6 +51,24 @@ const (
 type Count struct {
 	Word    string // total, input or output; "" for weights
 	Weights usage.Weights
+	Models  []ModelWeights // of some models instead, the longest names first
+}
+
+// ModelWeights are those of a model, or of all whose names begin with Name.
+type ModelWeights struct {
+	Name    string
+	Prefix  bool
+	Weights usage.Weights
+}
+
+// Of returns the weights of a model; those of a model that is not known are the rule's own.
+func (c *Count) Of(model string) usage.Weights {
+	for _, m := range c.Models {
+		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
+			return m.Weights
+		}
+	}
+	return c.Weights
 }
 
 // Estimate is what is held for a request.
@@ -108,11 +129,12 @@ const (
 	minDrain      = time.Second
 	maxDrain      = 5 * time.Minute
 	maxWeight     = 1_000_000
+	maxScale      = 1_000_000
 )
 
 // Unit is what a token of the rule's limit stands for, in answers; "" where it is not a token of a model.
 func (t *Tokens) Unit() string {
-	if t.From == (CostPlace{}) && t.Count.Word != "" {
+	if t.From == (CostPlace{}) && t.Count.Word != "" && t.Scale <= 1 {
 		return "tokens"
 	}
 	return ""
@@ -125,7 +147,10 @@ func (t *Tokens) section() section {
 				"the form of refusals, and which requests cost nothing; `auto` tells it by the path"),
 			at("count", count, &t.Count, "total",
 				"`total`, `input`, `output`, or a mapping of `input`, `cached`, `cache_write` and `output` to what each counts, such "+
-					"as `{input: 3, output: 15}` in millionths of a dollar").within("weights 0 to 1000000, three decimals"),
+					"as `{input: 3, output: 15}` in millionths of a dollar, and `models` with such a mapping for each of some models").
+				within("weights 0 to 1000000, three decimals"),
+			at("scale", whole[uint64](1, maxScale), &t.Scale, "1",
+				"how many of what `count` counts one token of the limit stands for; what a request costs is rounded up"),
 			at("estimate", estimate, &t.Estimate, "worst",
 				"what is held until the answer says what it has cost: `worst`, `learned`, a number, or `none`: one token").
 				within("a number 1 to 4294967296"),
@@ -137,6 +162,9 @@ func (t *Tokens) section() section {
 				within("drain 1s to 5m"),
 			at("unknown", words(UnknownKeep, UnknownDelivered, UnknownFree), &t.Unknown, "keep",
 				"what a request costs whose answer has no usage"),
+			at("clamp", yes, &t.Clamp, "",
+				"lower the bound of the answer in a request, such as max_tokens, to what is left, and refuse only what does not have its "+
+					"prompt left; a request without one gets one if less than `default_output` is left").within("estimates `worst` and `learned`, not in a `store`"),
 			at("ask_usage", yes, &t.AskUsage, "",
 				"add stream_options.include_usage to OpenAI's requests for a stream that do not have it, and hide the event that it brings"),
 			at("max_body", size(1<<10, 64<<20), &t.MaxBody, "8MiB",
@@ -155,7 +183,7 @@ var count = kind[Count]{
 			words := map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 			text, ok := d.text(n, what)
 			weights, known := words[text]
-			if *into = (Count{text, weights}); ok && !known {
+			if *into = (Count{Word: text, Weights: weights}); ok && !known {
 				d.Fail(n, "unknown count %s%s", yamlfile.Quote(text), didYouMean(text, []string{"total", "input", "output"}))
 			}
 			return
@@ -175,13 +203,44 @@ var count = kind[Count]{
 
 // section is the mapping of weights.
 func (c *Count) section() section {
-	w := &c.Weights
-	return section{name: "count", least: 1, entries: []entry{
+	return section{name: "count", least: 1, entries: append(weightEntries(&c.Weights),
+		at("models", mapped(mapping((*ModelWeights).section), readModels), &c.Models, "",
+			"the same for some models by their names, or the beginning of their names and a `*`; of several the longest. A request "+
+				"that names another model, or several, counts by the weights of the rule"),
+	)}
+}
+
+func weightEntries(w *usage.Weights) []entry {
+	return []entry{
 		at("input", weight, &w.Input, "0", "a token of the prompt that is in no cache"),
 		at("cached", weight, &w.Cached, "0", "one that was read from a cache"),
 		at("cache_write", weight, &w.CacheWrite, "0", "one that was written to a cache"),
 		at("output", weight, &w.Output, "0", "one of the answer"),
-	}}
+	}
+}
+
+// readModels reads weights by the names of models.
+func readModels(d *decoder, n *yaml.Node, what string, into *[]ModelWeights) {
+	d.filled(n, what, func(key, value *yaml.Node) {
+		name, prefix := strings.CutSuffix(yamlfile.Target(key).Value, "*")
+		m := ModelWeights{Name: name, Prefix: prefix}
+		if name == "" || strings.Contains(name, "*") || len(name) > usage.MaxModel {
+			d.Fail(key, "%s: %s: want the name of a model of 1 to %d bytes, or its beginning and a *", what,
+				yamlfile.Quote(yamlfile.Target(key).Value), usage.MaxModel)
+		}
+		s, before := m.section(), len(d.Errors)
+		if s.read(d, value); m.Weights == (usage.Weights{}) && len(d.Errors) == before {
+			d.Fail(value, "model %s: every weight is 0: want one above 0", yamlfile.Quote(m.Name))
+		}
+		*into = append(*into, m)
+	})
+	slices.SortStableFunc(*into, func(a, b ModelWeights) int { // an exact name before the same one as a beginning
+		return cmp.Or(cmp.Compare(len(b.Name), len(a.Name)), map[bool]int{false: 0, true: 1}[a.Prefix]-map[bool]int{false: 0, true: 1}[b.Prefix])
+	})
+}
+
+func (m *ModelWeights) section() section {
+	return section{name: fmt.Sprintf("model %q", m.Name), least: 1, entries: weightEntries(&m.Weights)}
 }
 
 // weight is a number with at most three decimals, in thousandths.
@@ -281,6 +340,9 @@ func (t *Tokens) describe() string {
 	if count == "" {
 		count = "weighted"
 	}
+	if t.Scale > 1 {
+		count = fmt.Sprintf("%d %s", t.Scale, count)
+	}
 	held := string(t.Estimate.Kind)
 	if t.Estimate.Kind == EstimateFixed {
 		held = strconv.FormatUint(t.Estimate.N, 10)
@@ -289,7 +351,11 @@ func (t *Tokens) describe() string {
 	if t.Abort.Kind == AbortDrain {
 		parts[2] += " " + short(t.Abort.Drain)
 	}
-	return strings.Join(append(parts, "unknown "+string(t.Unknown)), ", ")
+	parts = append(parts, "unknown "+string(t.Unknown))
+	if t.Clamp {
+		parts = append(parts, "answers bounded by what is left")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // checkTokens refuses what does not go with a cost that is known only afterwards.
@@ -311,6 +377,18 @@ func (t *ruleText) checkTokens(d *decoder) {
 		}
 	}
 	d.settled = cmp.Or(d.settled, t.seen[key])
+	t.checkClamp(d)
+}
+
+// checkClamp refuses a clamp that could not bound anything.
+func (t *ruleText) checkClamp(d *decoder) {
+	switch {
+	case !t.Tokens.Clamp:
+	case t.Tokens.Estimate.Kind != EstimateWorst && t.Tokens.Estimate.Kind != EstimateLearned:
+		d.Fail(t.seen["tokens"], "clamp: it needs the estimate worst or learned, which look at the prompt: leave clamp out, or the estimate")
+	case t.Tokens.Count.Weights != usage.Total && t.Tokens.Count.Weights.Output == 0:
+		d.Fail(t.seen["tokens"], "clamp: answers count nothing here, so that no shorter one would cost less: leave clamp out")
+	}
 }
 
 // checkSettled refuses costs that only answers tell where weir does not see them.

@@ -14,7 +14,9 @@ import (
 func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	l := rule.Limit()
 	if m := g.meters.Of(rule.Name); m != nil {
-		l.Cost = m.Estimate
+		if l.Cost = m.Estimate; m.Clamps() {
+			l.Least = m.Least
+		}
 	}
 	if refund := l.Refund; refund != nil {
 		l.Refund = func(r *http.Request, status int) bool { return exchangeOf(r).refundable() && refund(r, status) }

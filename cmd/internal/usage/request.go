@@ -2,9 +2,13 @@ package usage
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
+
+// MaxModel is how long the name of a model may be: longer ones are cut.
+const MaxModel = maxText - 1
 
 const (
 	perToken  = 4     // bytes of text
@@ -15,9 +19,9 @@ const (
 
 // A Request is what the body of a request says of its cost.
 type Request struct {
-	Model  string
-	Stream bool // the answer is one
-	Asked  bool // stream_options.include_usage: the stream has a usage
+	Model  string // "" if it names none, or several
+	Stream bool   // the answer is one
+	Asked  bool   // stream_options.include_usage: the stream has a usage
 
 	text    uint64 // bytes
 	numbers uint64 // in lists: a prompt may be a list of tokens
@@ -91,16 +95,17 @@ func ReadRequest(body []byte, size int64) Request {
 		q.text += uint64(a.doc.size) // the body has been cut here
 	case a.doc.step == broken:
 		q.text = max(q.text, uint64(len(body))) // and nothing in it is taken for media
-		q.media = 0
+		q.media, q.Model = 0, ""
 	}
 	return q
 }
 
 // An asker reads a request.
 type asker struct {
-	doc document
-	q   *Request
-	key string // the last one
+	doc   document
+	q     *Request
+	key   string // the last one
+	named bool   // a model
 }
 
 // value implements sink.
@@ -123,21 +128,19 @@ func (a *asker) value(d *document, at *node, k kind, text []byte, size int) {
 	}
 	switch at.field {
 	case qModel:
-		if k == isString {
-			q.Model = string(text)
-		}
+		a.name(k == isString, string(text))
 	case qStream:
 		q.Stream = q.Stream || string(text) == "true"
 	case qAsked:
 		q.Asked = string(text) == "true"
 	case qCap:
-		q.cap = max(q.cap, bound(text, MaxField))
+		q.cap = max(q.cap, Bound(text))
 	case qTimes:
 		q.times = max(q.times, bound(text, maxTimes))
 	case qItem:
 		q.batch[batchItems]++
 	case qBatchCap:
-		if n := bound(text, MaxField); n > 0 {
+		if n := Bound(text); n > 0 {
 			q.batch[batchCapped]++
 			q.batch[batchCaps] += n
 		}
@@ -145,6 +148,23 @@ func (a *asker) value(d *document, at *node, k kind, text []byte, size int) {
 }
 
 func (a *asker) ended(*document) {}
+
+// name notes a model. Of two that differ a server may take either, so the request has none then.
+func (a *asker) name(ok bool, model string) {
+	switch {
+	case !ok || a.named && a.q.Model != model:
+		a.q.Model = ""
+	case !a.named:
+		a.q.Model = model
+	}
+	a.named = true
+}
+
+// IsBound reports whether a path, in lower case, is one of a bound of the answer.
+func IsBound(path string) bool { return slices.Contains(caps, path) }
+
+// Bound returns the bound that the text of a number is, at most [MaxField]; 0 for what bounds nothing.
+func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
 // bound returns a number above 0, or most if it is above that; 0 for any other text. Servers take 100.0 and "100" for
 // 100.
@@ -175,6 +195,15 @@ func (q *Request) Input() uint64 {
 	return (q.text+q.unread+perToken-1)/perToken + q.numbers + q.media*perMedia
 }
 
+// Cap returns the largest bound of the answer; 0 for none.
+func (q *Request) Cap() uint64 { return q.cap }
+
+// Times returns how many answers are asked for, 1 at least.
+func (q *Request) Times() uint64 { return max(q.times, 1) }
+
+// IsBatch reports whether the request has several inside.
+func (q *Request) IsBatch() bool { return q.batch[batchItems] > 0 }
+
 // Output returns how many tokens the answer may have at most. Without a bound in the request it is defaultOutput. That
 // of a batch is the sum of its requests.
 func (q *Request) Output(defaultOutput uint64) uint64 {
@@ -186,5 +215,5 @@ func (q *Request) Output(defaultOutput uint64) uint64 {
 	if one == 0 {
 		one = defaultOutput
 	}
-	return one * max(q.times, 1)
+	return one * q.Times()
 }
