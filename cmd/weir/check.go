@@ -151,6 +151,8 @@ type describedRule struct {
 	Stored bool   `json:"stored"`
 	State  string `json:"state"` // its file, or ""
 	Bytes  uint64 `json:"bytes"`
+	// Bound says what requests are settled with at most, a line for each term; [] for a rule without tokens.
+	Bound []string `json:"bound"`
 }
 
 // writeJSON writes what is known of the file. A file with mistakes is an error, after that.
@@ -175,7 +177,7 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 				return fmt.Errorf("rule %s: %w", r.Name, err)
 			}
 			out.Rules = append(out.Rules, describedRule{
-				r.Name, r.Match.String(), r.Key.String(), r.OwnLimit(), r.Shadow, r.Store != nil, r.State, bytes,
+				r.Name, r.Match.String(), r.Key.String(), r.OwnLimit(), r.Shadow, r.Store != nil, r.State, bytes, append([]string{}, r.Bound()...),
 			})
 		}
 	}

@@ -39,6 +39,9 @@ func (r *Rule) describe(b *strings.Builder) {
 	line := func(label, text string) { fmt.Fprintf(b, "  %-8s%s\n", label, text) }
 	s := (&ruleText{Rule: *r}).section()
 	s.summary(line)
+	for i, text := range r.Bound() {
+		line(when(i == 0, "bound"), text)
+	}
 	if r.State != "" {
 		line("state", r.State)
 	}

@@ -137,6 +137,18 @@ func TestWeights(t *testing.T) {
 	assert.Equal(t, uint64(100), InputOnly.Of(u))
 	assert.Equal(t, uint64(7), OutputOnly.Of(u))
 	assert.Equal(t, uint64(50*3+4+13+7*15), Weights{3000, 100, 1250, 15000}.Of(u), "12.5 is rounded up")
+	for _, w := range []Weights{Total, InputOnly, OutputOnly, {3000, 100, 1250, 15000}, {100, 3000, 0, 0}} {
+		for set := range uint16(1 << counts) {
+			r := raw{}
+			for f := range counts {
+				if set>>f&1 != 0 {
+					r.set(f, MaxField)
+				}
+			}
+			require.LessOrEqual(t, w.Of(r.usage()), w.Most(), "%v %b", w, set)
+		}
+	}
+	assert.Equal(t, uint64(6*MaxField), Total.Most())
 	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Of(Usage{Input: MaxField * 1000}))
 }
 

@@ -12,6 +12,16 @@ var (
 	OutputOnly = Weights{Output: 1000}
 )
 
+// Most is the most that an answer can say that a request counts: all fields that are input, or output, at [MaxField].
+func (w Weights) Most() uint64 {
+	const inputs, outputs = 4 * MaxField, 2 * MaxField // two caches and the input of tools, and thoughts, are fields too
+	if w == Total {
+		return inputs + outputs
+	}
+	w.Input = max(w.Input, w.Cached, w.CacheWrite)
+	return w.sum(inputs, 0, 0, outputs)
+}
+
 // Of returns what a usage counts, rounded up. The zero Weights are those of the total.
 func (w Weights) Of(u Usage) uint64 {
 	if w == Total {

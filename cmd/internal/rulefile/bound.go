@@ -1,0 +1,88 @@
+package rulefile
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/cmd/internal/usage"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// debtOfBuckets is how many limits a key of a bucket may owe, and of any other algorithm one ([engine.MaxDebt]).
+const debtOfBuckets = 10
+
+// Bound says how many tokens the requests of a key are settled with at most, by the terms of docs/budgets.md: a line
+// for each. It is nil for a rule without tokens.
+func (r *Rule) Bound() []string {
+	t := r.Tokens
+	if t == nil || r.Constant != Counted {
+		return nil
+	}
+	debt := r.Policy.Limit()
+	if spec.HasBurst(r.Policy.Algorithm()) {
+		debt *= debtOfBuckets
+	}
+	lines := []string{
+		fmt.Sprintf("in any time T a key is settled with at most %s", r.ofHolds()),
+		"+ what requests cost beyond what is held for them: " + t.overdraft(),
+		fmt.Sprintf("+ what is not charged to a key that owes %d tokens", debt),
+	}
+	if t.Scale > 1 {
+		lines[0] += fmt.Sprintf(", in tokens of %d units", t.Scale)
+	}
+	if r.Tiers != nil {
+		lines = append(lines, "with the numbers of its tier, where it has one")
+	}
+	if r.Store != nil {
+		lines = append(lines, fmt.Sprintf("+ what %d machines may have in hand or owe: docs/distributed.md", r.Store.Nodes))
+	}
+	return lines
+}
+
+// ofHolds is how many tokens are held at most in a time T.
+func (r *Rule) ofHolds() string {
+	limit, rate := r.Policy.Limit(), r.Policy.Rate()
+	per, zone, calendar := r.Policy.Calendar()
+	switch a := r.Policy.Algorithm(); {
+	case calendar:
+		return fmt.Sprintf("%d for each %v of %s that T touches", limit, per, zone)
+	case a == engine.AlgorithmTokenBucket, a == engine.AlgorithmBatchRefill:
+		return fmt.Sprintf("%d + %v * T", limit, rate)
+	case a == engine.AlgorithmSlidingLog:
+		return fmt.Sprintf("%d in each %v", limit, r.Policy.Window())
+	}
+	return fmt.Sprintf("%d for each %v that T touches", limit, r.Policy.Window())
+}
+
+// overdraft says how much one request may cost beyond its hold.
+func (t *Tokens) overdraft() string {
+	most := fmt.Sprintf("at most %d each", t.scaledMost())
+	switch {
+	case t.From != CostPlace{}:
+		return fmt.Sprintf("%s, of which %d are held", most, t.Estimate.N)
+	case t.Clamp && t.Estimate.Kind == EstimateWorst:
+		return "what a prompt is above its estimate, or above the limit"
+	case t.Estimate.Kind == EstimateWorst:
+		return fmt.Sprintf("what a prompt is above its estimate, an estimate above the limit, and an answer above %d tokens if the request does not bound it, %s",
+			t.DefaultOutput, most)
+	case t.Estimate.Kind == EstimateLearned:
+		return "of one in 20 requests what is more than usual, " + most
+	case t.Estimate.Kind == EstimateNone:
+		return "all but one token, " + most
+	}
+	held := t.Estimate.N/max(t.Scale, 1) + min(t.Estimate.N%max(t.Scale, 1), 1)
+	return fmt.Sprintf("what is above %d, %s", held, most)
+}
+
+// scaledMost is the most that an answer may say a request has cost, in tokens of the limit.
+func (t *Tokens) scaledMost() uint64 {
+	if t.From != (CostPlace{}) {
+		return usage.MaxField
+	}
+	most := t.Count.Weights.Most()
+	for _, m := range t.Count.Models {
+		most = max(most, m.Weights.Most())
+	}
+	scale := max(t.Scale, 1)
+	return most/scale + min(most%scale, 1)
+}
