@@ -14,7 +14,8 @@ var (
 
 // Most is the most that an answer can say that a request counts: all fields that are input, or output, at [MaxField].
 func (w Weights) Most() uint64 {
-	const inputs, outputs = 4 * MaxField, 2 * MaxField // two caches and the input of tools, and thoughts, are fields too
+	// Two caches and the input of tools are fields of the input, and thoughts of the output.
+	const inputs, outputs = 4 * MaxField, 2 * MaxField
 	if w == Total {
 		return inputs + outputs
 	}
