@@ -254,7 +254,7 @@ EXCERPT := $(CURDIR)/cmd/internal/replay/testdata/apache_access_excerpt.log
 bench_to = mkdir -p $(BIN) && WEIR_ACCESS_LOG=$${WEIR_ACCESS_LOG:-$(EXCERPT)} $(BIN)/weir bench $(1) --json $(RESULTS).json --html $(RESULTS).html
 
 # A page and JSON in bin/.
-bench: build ## weir beside its floor and other libraries, some twenty minutes
+bench: build ## weir beside its floor and other libraries, some forty minutes
 	$(call bench_to)
 
 bench-quick: build ## the same in two minutes: the targets, and a few libraries

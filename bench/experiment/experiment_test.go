@@ -39,14 +39,14 @@ func TestWrong(t *testing.T) {
 func TestRateOfEverything(t *testing.T) {
 	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for _, name := range []string{"allowed-1k", "denied-1k"} {
+	for _, name := range []string{"allowed-1k", "denied-1k", "mixed"} {
 		row, err := workload.Find(name)
 		require.NoError(t, err)
 		names := measure.Of(&row)
 		for _, p := range peers.All() {
 			names = append(names, p.Name)
 		}
-		if !row.Refused {
+		if row.Want() == 1 {
 			names = append(names, measure.Parts()...)
 		}
 		able := slices.DeleteFunc(names, func(n string) bool { return measure.Cannot(&row, n) != "" })

@@ -51,7 +51,7 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 		deciders[i] = d
 	}
 	samples := make([]measure.Sample, len(deciders))
-	if row.Draw == workload.Fresh {
+	if row.Ends() {
 		for i, d := range deciders {
 			samples[i] = measure.Once(d, requests)
 		}
@@ -83,10 +83,7 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.
 // Wrong returns what is wrong with the decisions of a row, or "". One in a thousand may differ,
 // because limiters that bound their memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
-	want := 1.0
-	if row.Refused {
-		want = 0
-	}
+	want := row.Want()
 	if s.Ops == 0 {
 		return "no decision was made"
 	}

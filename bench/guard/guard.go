@@ -135,9 +135,9 @@ func (c *contest) ratios(n int) []float64 {
 
 // turn measures a decider once.
 func (c *contest) turn(d measure.Decider) measure.Sample {
-	if c.row.Draw == workload.Fresh {
+	if c.row.Ends() {
 		c.pass++
-		return measure.Once(d, c.row.Fresh(c.pass))
+		return measure.Once(d, c.row.Next(c.pass))
 	}
 	return measure.For(slice, d, c.requests)
 }

@@ -56,6 +56,9 @@ func Of(r *workload.Row) []string {
 	if !floor.TSC() {
 		names = []string{FloorPrecise, WeirPrecise}
 	}
+	if r.Draw == workload.Mixed { // a floor decides nothing
+		return []string{names[1], WeirTake}
+	}
 	if !r.Everyday() && !r.Returning {
 		names = append(names, WeirTake)
 	}
@@ -86,6 +89,10 @@ func FloorOf(r *workload.Row, name string) string {
 	switch {
 	case r.Batch:
 		return WeirSingle
+	case r.Draw == workload.Mixed && floor.TSC():
+		return WeirTSC
+	case r.Draw == workload.Mixed:
+		return WeirPrecise
 	case r.Hot:
 		return FloorHot
 	case name == WeirCoarse:
@@ -106,7 +113,7 @@ func Cannot(r *workload.Row, name string) string {
 	}
 	for _, p := range peers.All() {
 		if p.Name == name {
-			if r.Refused && p.Cannot[peers.Refuse] != "" {
+			if r.Want() < 1 && p.Cannot[peers.Refuse] != "" {
 				return p.Cannot[peers.Refuse]
 			}
 			if r.Keys > 1 {

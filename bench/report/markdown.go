@@ -19,7 +19,7 @@ const docsCommand = "weir bench"
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
-	for _, t := range tables(r) {
+	for _, t := range append(tables(r), weirOnRows(r)) {
 		if len(t.Rows) == 0 {
 			continue
 		}
@@ -32,19 +32,19 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short puts what a stranger looks for into a Markdown document, between the same lines: the table at a glance, weir on
-// every row by its default clock, and the pictures that WriteCharts writes into the folder images.
+// Short puts what a stranger looks for into a Markdown document, between the same lines: the tables at a glance, and
+// the pictures that WriteCharts writes into the folder images.
 func Short(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s.\n\n", headline(r))
-	t := glance(r)
-	t.markdown(&b)
-	fmt.Fprintf(&b, "%s\n\n", t.Note)
-	t = weirOnRows(r)
-	t.markdown(&b)
-	fmt.Fprintf(&b, "%s\n\n", t.Note)
+	note := ""
+	for _, t := range glance(r) {
+		t.markdown(&b)
+		note = t.Note
+	}
+	fmt.Fprintf(&b, "%s\n\n", note)
 	for i := range r.Rows {
-		if row := &r.Rows[i]; slices.Contains(pictured, row.Name) {
+		if row := &r.Rows[i]; shown(row) {
 			fmt.Fprintf(&b, "![%s, %s](images/%s)\n\n", row.Title, plural(row.Cores, "core"), chartOf(row))
 		}
 	}
@@ -53,7 +53,7 @@ func Short(path string, r *result.Run) error {
 
 // weirOnRows is weir by its default clock, a line for each row.
 func weirOnRows(r *result.Run) table {
-	t := table{Head: []string{"row", "", "1 core", "x floor", "all cores", "x floor"},
+	t := table{Title: "weir on every row", Head: []string{"row", "", "1 core", "x floor", "all cores", "x floor"},
 		Note: "The floor is the least that an exact limiter was found to do for the same keys in a table of the same size."}
 	for i := range r.Rows {
 		row := &r.Rows[i]

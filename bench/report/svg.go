@@ -3,9 +3,9 @@ package report
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/internal/atomicfile"
 	"github.com/weir-go/weir/internal/chart"
 )
@@ -16,11 +16,19 @@ const (
 	MemoryChart = "bench-memory.svg"
 )
 
-// pictured are the rows that people have, besides the one of SpeedChart.
-var pictured = []string{"zipf-1m", "everyday", "flood"}
+// shown reports whether a row is one that people have.
+func shown(row *result.Row) bool {
+	found, err := workload.Find(row.Name)
+	return err == nil && found.Shown
+}
 
 // chartOf returns the file of a row's chart.
-func chartOf(row *result.Row) string { return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores) }
+func chartOf(row *result.Row) string {
+	if row.Name == "full-1k" && row.Cores == 1 {
+		return SpeedChart
+	}
+	return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores)
+}
 
 // WriteCharts writes the charts of the documentation into a folder, which must exist: the time of a decision among
 // 1,000 keys in a table for so many, by library, and the memory for a key. A run without these is an error. The rows
@@ -41,7 +49,7 @@ func WriteCharts(folder string, r *result.Run) error {
 	all := []file{{SpeedChart, times, rowBars(speed)},
 		{MemoryChart, "Bytes a key, without its text; shorter is better", memoryBars(r)}}
 	for i := range r.Rows {
-		if row := &r.Rows[i]; slices.Contains(pictured, row.Name) {
+		if row := &r.Rows[i]; shown(row) && row != speed {
 			all = append(all, file{chartOf(row), times, rowBars(row)})
 		}
 	}

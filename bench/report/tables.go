@@ -32,7 +32,7 @@ func headline(r *result.Run) string {
 
 // tables returns everything that was measured.
 func tables(r *result.Run) []table {
-	all := []table{glance(r), targets(r)}
+	all := append(glance(r), targets(r))
 	for i := range r.Rows {
 		if !isVariant(&r.Rows[i]) {
 			all = append(all, row(&r.Rows[i], r.Peers))
@@ -42,13 +42,27 @@ func tables(r *result.Run) []table {
 		absent(r))
 }
 
-// glance is what a stranger looks for first: weir beside what he uses, on the rows that people have.
-func glance(r *result.Run) table {
+// glance is what a stranger looks for first: weir beside what he uses, on the rows that people have, a table for each
+// number of processors.
+func glance(r *result.Run) (all []table) {
+	for i := range r.Rows {
+		cores := r.Rows[i].Cores
+		title := "At a glance, " + plural(cores, "core")
+		if shown(&r.Rows[i]) && !slices.ContainsFunc(all, func(t table) bool { return t.Title == title }) {
+			all = append(all, glanceOn(r, cores, title))
+		}
+	}
+	slices.SortFunc(all, func(a, b table) int { return cmp.Compare(a.Title, b.Title) })
+	return all
+}
+
+func glanceOn(r *result.Run, cores int, title string) table {
 	t := table{
-		Title: "At a glance",
-		Note: "Nanoseconds of a decision, and in brackets times weir's Allow, of middleware times httplimit: the median of the " +
-			"rounds' ratios, and its interval of 95 %. On several cores a time is that of the clock on the wall, for all together.",
-		Head: []string{""},
+		Title: title,
+		Note: fmt.Sprintf("Nanoseconds of a decision, and in brackets times weir's Allow, of middleware times httplimit: the "+
+			"median of the ratios of %d rounds, and its interval of 95 %%. On several cores a time is that of the clock on the "+
+			"wall, for all together.", r.Rounds),
+		Head: []string{plural(cores, "core")},
 	}
 	subjects := append([]string{measure.WeirTSC, measure.WeirTake}, atGlance...)
 	lines := make([]line, len(subjects))
@@ -57,23 +71,12 @@ func glance(r *result.Run) table {
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if !slices.Contains([]string{"full-1k", "zipf-1m", "everyday", "flood"}, row.Name) {
+		if !shown(row) || row.Cores != cores {
 			continue
 		}
-		t.Head = append(t.Head, row.Name+", "+plural(row.Cores, "core"))
+		t.Head = append(t.Head, row.Name)
 		for j, name := range subjects {
-			cell := ""
-			base := measure.WeirTSC
-			if strings.HasSuffix(name, "middleware") {
-				base = measure.WeirHandler
-			}
-			if s, ok := row.Ratio(name, base); ok {
-				e, _ := row.Entry(name)
-				if cell = fmt.Sprintf("%.1f", e.Median()); name != base {
-					cell += fmt.Sprintf(" (%.2f: %s)", s.Median, target.Interval(s))
-				}
-			}
-			lines[j].Cells = append(lines[j].Cells, cell)
+			lines[j].Cells = append(lines[j].Cells, besideWeir(row, name, r.Rounds))
 		}
 	}
 	for _, l := range lines {
@@ -82,6 +85,24 @@ func glance(r *result.Run) table {
 		}
 	}
 	return t
+}
+
+// besideWeir writes the time of a subject, and its ratio to weir's, with its rounds if the run had others.
+func besideWeir(row *result.Row, name string, rounds int) string {
+	base := measure.WeirTSC
+	if strings.HasSuffix(name, "middleware") {
+		base = measure.WeirHandler
+	}
+	s, ok := row.Ratio(name, base)
+	if !ok {
+		return ""
+	}
+	e, _ := row.Entry(name)
+	if name == base {
+		return fmt.Sprintf("%.1f", e.Median())
+	}
+	return fmt.Sprintf("%.1f (%.2f: %s)", e.Median(), s.Median,
+		strings.TrimSuffix(target.Interval(s), fmt.Sprintf(", %d rounds", rounds)))
 }
 
 // atGlance are the libraries of that table.

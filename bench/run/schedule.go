@@ -158,7 +158,7 @@ func (p *Schedule) addRow(row workload.Row, cores int) {
 
 // roundsOf returns the rounds of a row. Six are the fewest that have an interval.
 func (p *Schedule) roundsOf(row *workload.Row) int {
-	if row.Keys > 10_000 || row.Returning {
+	if row.Keys > 10_000 && !row.Shown || row.Returning {
 		return p.slow
 	}
 	return p.Rounds
@@ -184,7 +184,7 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
 		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not beside all others
-		case row.Keys > 10_000 && p.effort == Default && !slices.Contains(fewer, peer.Name):
+		case row.Keys > 100_000 && p.effort == Default && !slices.Contains(fewer, peer.Name):
 		case p.effort == Full,
 			p.effort == Default && (cores == 1 && (quick || unkeyed) || chosen && !row.Large()),
 			p.effort == Quick && quick && chosen && cores == 1:
@@ -223,6 +223,8 @@ func (p *Schedule) Estimate() time.Duration {
 			setup = 0.35
 		case c.row.Draw == workload.Zipf:
 			setup = 0.7
+		case c.row.Draw == workload.Mixed:
+			setup = 0.4
 		case c.row.Draw == workload.Fresh:
 			setup = 1.1
 		}

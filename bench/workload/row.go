@@ -16,6 +16,7 @@ const (
 	Fresh               // every request has a key that was never seen before
 	Poisson             // clients that come at random, each at its own rate: see everyday.go
 	Logged              // the clients of an access log, in its order: see accesslog.go
+	Mixed               // clients that ask for twice what they get: see mixed.go
 )
 
 // A Row is one workload.
@@ -24,14 +25,13 @@ type Row struct {
 	Title string
 	Keys  int // that are there before the clock starts; each was asked once by then
 	Draw  Draw
-	// Requests is how many there are in the stream. Rows with fresh keys end with it, the
-	// others begin again.
+	// Requests is how many there are in the stream. Rows that end say so (Ends), the others begin again.
 	Requests int
 	// Capacity is how many keys the limiters are made for.
 	Capacity int
 	// Busy rows have the limit of an attack's victim, 10 an hour, so that no key is idle while it is measured.
 	Busy bool
-	// Refused rows refuse every request, the others admit every one.
+	// Refused rows refuse every request. Of a Mixed draw half are refused. The others admit every one.
 	Refused bool
 	// Hot is the row of one key for which the floor is a bare contended compare-and-swap.
 	Hot bool
@@ -40,6 +40,9 @@ type Row struct {
 	Aged bool
 	// Batch is the row that compares single calls with a batch.
 	Batch bool
+	// Shown rows are what people have. They are in the tables and pictures that are looked at first, and have the most
+	// rounds.
+	Shown bool
 	// Returning is a row of keys whose bucket is full whenever they come back: see returning.go.
 	Returning bool
 }
@@ -53,22 +56,23 @@ func Rows() []Row {
 	rows := []Row{
 		{Name: "allowed-1", Title: "allowed, 1 key", Keys: 1, Requests: few, Capacity: million},
 		{Name: "allowed-1k", Title: "allowed, 1,000 keys", Keys: 1000, Requests: few, Capacity: million},
-		{Name: "full-1k", Title: "allowed, 1,000 keys in a table for 1,000", Keys: 1000, Requests: few, Capacity: 1000},
+		{Name: "full-1k", Title: "allowed, 1,000 keys in a table for 1,000", Keys: 1000, Requests: few, Capacity: 1000,
+			Shown: true},
 		{Name: "denied-1k", Title: "denied, 1,000 keys", Keys: 1000, Requests: few, Capacity: million, Refused: true},
 		{Name: "hot", Title: "allowed, one hot key on all cores", Keys: 1, Requests: few, Capacity: million, Hot: true},
 		{Name: "zipf-1m", Title: "allowed, 1,000,000 keys, Zipf 1.1", Keys: million, Draw: Zipf, Requests: 2 * million,
-			Capacity: million},
+			Capacity: million, Shown: true},
 		{Name: "churn", Title: "churn: every request a new key", Keys: 2 * million, Draw: Fresh, Requests: million,
 			Capacity: million},
 		{Name: "churn-aged", Title: "churn in a table whose every slot was used", Keys: 2 * million, Draw: Fresh,
 			Requests: million, Capacity: million, Aged: true},
 		{Name: "flood", Title: "flood: new keys beyond a full table, 10 an hour, burst 3", Keys: 2 * million, Draw: Fresh,
-			Requests: million, Capacity: million, Busy: true},
+			Requests: million, Capacity: million, Busy: true, Shown: true},
 		{Name: "uniform-10m", Title: "allowed, 10,000,000 keys, uniform", Keys: 10 * million, Draw: Uniform,
 			Requests: 2 * million, Capacity: 10 * million},
 		{Name: "batch-10m", Title: "batch and single, 10,000,000 keys", Keys: 10 * million, Draw: Uniform,
 			Requests: 2 * million, Capacity: 10 * million, Batch: true},
-		everyday, accessLog,
+		everyday, mixed, accessLog,
 	}
 	return append(rows, returning()...)
 }
@@ -76,8 +80,19 @@ func Rows() []Row {
 // Large reports whether setting up the row takes seconds.
 func (r *Row) Large() bool { return r.Keys > 2*million }
 
-// Want returns what every decision of the row must be.
-func (r *Row) Want() bool { return !r.Refused }
+// Want returns the fraction of the requests that must be admitted.
+func (r *Row) Want() float64 {
+	switch {
+	case r.Refused:
+		return 0
+	case r.Draw == Mixed:
+		return 0.5
+	}
+	return 1
+}
+
+// Ends reports whether the requests end with their stream, since asking them again is another workload. Next has more.
+func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 
 // Everyday reports whether the row's requests come as those of real clients do.
 func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
@@ -87,7 +102,8 @@ func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
 // Limit is what all limiters enforce on the row: a token a nanosecond, which no caller can
-// use up and after which a key is idle again at once, or one in ten days, ten an hour, or that of the everyday rows.
+// use up and after which a key is idle again at once, or one in ten days, ten an hour, or that of the everyday and of
+// the mixed rows.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
@@ -97,6 +113,9 @@ func (r *Row) Limit() peers.Limit {
 	}
 	if r.Busy {
 		return peers.Limit{Tokens: 10, Per: hour, Burst: 3}
+	}
+	if r.Draw == Mixed {
+		return peers.Limit{Tokens: asked / 2, Per: hour, Burst: asked / 2}
 	}
 	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
 }
@@ -118,8 +137,8 @@ func (r *Row) Load() (before, requests *Stream) {
 		before.repeat(r.Requests, dice)
 		return before, before
 	}
-	if r.Draw == Fresh {
-		return before, r.Fresh(0)
+	if r.Ends() {
+		return before, r.Next(0)
 	}
 	requests = newStream(r.Requests)
 	draw := r.drawer(dice)
@@ -129,8 +148,11 @@ func (r *Row) Load() (before, requests *Stream) {
 	return before, requests
 }
 
-// Fresh returns requests with keys that are neither there before nor in another pass.
-func (r *Row) Fresh(pass int) *Stream {
+// Next returns the requests of a pass of a row that ends. Their keys are neither there before nor in another pass.
+func (r *Row) Next(pass int) *Stream {
+	if r.Draw == Mixed {
+		return r.mixed(pass)
+	}
 	requests := newStream(r.Requests)
 	for i := range r.Requests {
 		requests.add(uint64(r.Keys + pass*r.Requests + i))

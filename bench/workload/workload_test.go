@@ -87,8 +87,34 @@ func TestUniform(t *testing.T) {
 func TestFresh(t *testing.T) {
 	row := small(t, "churn", 1000, 500)
 	before, requests := row.Load()
-	keys := append(append(all(before), all(requests)...), all(row.Fresh(1))...)
+	keys := append(append(all(before), all(requests)...), all(row.Next(1))...)
 	assert.Len(t, distinct(keys), 2000, "no key comes twice, in no pass")
+}
+
+// Every visitor asks as often as the others. In every tenth of the middle of the stream about half of the requests are
+// beyond what a visitor gets.
+func TestMixed(t *testing.T) {
+	row := small(t, "mixed", 1000, 1000*asked)
+	before, requests := row.Load()
+	keys, known := all(requests), distinct(all(before))
+	require.Len(t, keys, 1000*asked)
+	counts, refused := map[string]int{}, make([]int, 10)
+	for i, key := range keys {
+		assert.NotContains(t, known, key)
+		if counts[key]++; counts[key] > asked/2 {
+			refused[10*i/len(keys)]++
+		}
+	}
+	assert.Len(t, counts, 1000)
+	for key, n := range counts {
+		assert.Equal(t, asked, n, key)
+	}
+	for i := 2; i < 8; i++ {
+		assert.InDelta(t, 0.5, float64(refused[i])/float64(len(keys)/10), 0.15, "tenth %d", i)
+	}
+	for key := range distinct(all(row.Next(1))) {
+		assert.NotContains(t, counts, key, "in another pass")
+	}
 }
 
 // The same in every process, or ratios would compare different work.

@@ -1,0 +1,42 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The mixed row: clients that ask for more than their limit. Each of 50,000 clients comes, asks 16 times within a
+// quarter of the stream, and goes. The limit is 8 an hour, burst 8, so 8 of its requests are admitted and 8 refused,
+// however fast the subject is. The clients come at different times, so admissions and refusals alternate at random in
+// the whole stream. As many other clients are there before.
+
+const (
+	visitors = 50_000
+	asked    = 16 // times, each visitor
+	stay     = 0.25
+)
+
+var mixed = Row{Name: "mixed", Title: "mixed: 50,000 clients, half of their requests refused", Keys: visitors,
+	Draw: Mixed, Requests: visitors * asked, Capacity: 2 * visitors, Shown: true}
+
+// mixed returns the requests of visitors of whom no other pass has any.
+func (r *Row) mixed(pass int) *Stream {
+	type request struct {
+		at  float64
+		who uint32
+	}
+	dice := random(uint64(pass))
+	all := make([]request, 0, r.Requests)
+	for who := range r.Requests / asked {
+		comes := dice.Float64()
+		for range asked {
+			all = append(all, request{comes + stay*dice.Float64(), uint32(who)})
+		}
+	}
+	slices.SortFunc(all, func(a, b request) int { return cmp.Compare(a.at, b.at) })
+	requests, first := newStream(r.Requests), r.Keys+pass*r.Requests/asked
+	for _, q := range all {
+		requests.add(uint64(first) + uint64(q.who))
+	}
+	return requests
+}
