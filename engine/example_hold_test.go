@@ -73,3 +73,22 @@ func ExampleReceipt_Settle() {
 	// 59 requests left
 	// 8500 tokens left, of the model 8500
 }
+
+// A request begins on one connection and ends on another. Between them the receipt is bytes, sealed so that nobody can
+// write one.
+func ExampleLimiter_ParseReceipt() {
+	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
+	defer tokens.Close()
+
+	key := tokens.Key("tenant 7")
+	_, hold := tokens.Hold(key, 4000)
+	id := hold.Append(nil)
+
+	receipt, err := tokens.ParseReceipt(key, id)
+	fmt.Println(receipt.Taken(), err)
+	receipt.Settle(1500)
+	fmt.Println(tokens.Peek(key, 0).Remaining, "left")
+	// Output:
+	// 4000 <nil>
+	// 8500 left
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 
@@ -27,6 +28,8 @@ type Limiter struct {
 	terms      terms
 	background *background
 	lines      lines // of callers that wait
+
+	number uint64 // random, of this limiter in this process: see Receipt.Append
 }
 
 // policies are those of a limiter, and the source of its plan.
@@ -101,6 +104,7 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		observer:   c.observer,
 		terms:      c.terms,
 		background: &background{table: table, clock: clock, interval: c.interval, file: c.file},
+		number:     max(rand.Uint64(), 1),
 	}
 	l.background.start()
 	runtime.AddCleanup(l, (*background).halt, l.background)

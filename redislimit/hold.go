@@ -150,6 +150,8 @@ func (h *Hold) Release() bool {
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
 	switch h.from {
+	case fromNowhere: // of another process, or of another limit
+		return
 	case fromShare:
 		l.share.refund(h.key, &h.quota, n)
 		return

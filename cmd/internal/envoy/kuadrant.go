@@ -1,0 +1,186 @@
+package envoy
+
+import (
+	"context"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
+	"github.com/weir-go/weir/cmd/internal/sealed"
+)
+
+// A Kuadrant answers Kuadrant's rate limit service by the rules and the counters of a [Service].
+//
+// CheckRateLimit looks whether a request would pass, and counts nothing. Report counts what a request has cost, whether
+// it is there or not. Reserve takes an estimate from all limits of a request, or from none, and Commit settles it.
+type Kuadrant struct{ service *Service }
+
+var _ kuadrant.Server = Kuadrant{}
+
+// Kuadrant returns what answers Kuadrant's rate limit service.
+func (s *Service) Kuadrant() Kuadrant { return Kuadrant{s} }
+
+// CheckRateLimit implements [kuadrant.Server]. It asks for one hit where the request does not say how many.
+func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
+	s := k.service
+	err = s.asked(r, marker{}, func(_ *active, asks []ask) error {
+		if err := s.lookAll(ctx, asks); err != nil {
+			return err
+		}
+		response = s.answer(r, asks)
+		return nil
+	})
+	return response, err
+}
+
+// lookAll looks whether the hits of all asks would pass.
+func (s *Service) lookAll(ctx context.Context, asks []ask) error {
+	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
+}
+
+// reached is the error of a store as Kuadrant's service has it.
+func (s *Service) reached(asks []ask, err error) error {
+	if s.noteStores(asks, err); err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return nil
+}
+
+// Report implements [kuadrant.Server].
+func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	s := k.service
+	err := s.asked(r, marker{}, func(_ *active, asks []ask) error {
+		for i := range asks {
+			asks[i].reports = true
+		}
+		return s.reached(asks, s.count(ctx, asks))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
+}
+
+// Reserve implements [kuadrant.Server]. An amount above a limit is taken as the limit, and of an amount of 0 nothing is
+// taken: it passes if one hit would.
+func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kuadrant.ReserveResponse, error) {
+	s := k.service
+	request, err := s.about(r.GetDomain(), r.GetDescriptors())
+	if err != nil {
+		return nil, err
+	}
+	if ttl := r.GetTtl(); ttl != nil && (ttl.CheckValid() != nil || ttl.AsDuration() < 0) {
+		return nil, s.refuse(status.Errorf(codes.InvalidArgument, "ttl: %v: want 0s or more", ttl.AsDuration()))
+	}
+	response := new(kuadrant.ReserveResponse)
+	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
+		if n := len(asks); n > maxReserved {
+			return s.refuse(status.Errorf(codes.InvalidArgument, "a reservation of %d limits: want at most %d", n, maxReserved))
+		}
+		if err := s.hold(ctx, request, asks, r.GetAmount()); err != nil {
+			return err
+		}
+		if response.Code = s.overall(asks, s.quotaGroups(request, asks)); response.Code != rlsv3.RateLimitResponse_OK {
+			return nil
+		}
+		response.ReservationId = s.reservations.sealer.Seal(parts(asks), s.reservations.uses.Expires(r.GetTtl().AsDuration()))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// hold takes an estimate from all asks, or from none.
+func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, asks []ask, amount uint64) error {
+	if amount == 0 {
+		return s.lookAll(ctx, asks)
+	}
+	for i := range asks {
+		asks[i].hits, asks[i].holds = min(amount, mostHits), true
+	}
+	err := s.reached(asks, s.countAllOrNothing(ctx, asks))
+	s.observe(request, asks, err != nil)
+	for i := range asks {
+		if asks[i].refused() { // and what others had taken was given back
+			for j := range asks {
+				asks[j].charged = 0
+			}
+		}
+	}
+	return err
+}
+
+// Commit implements [kuadrant.Server]. Without an id it is Report.
+func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadrant.CommitResponse, error) {
+	s := k.service
+	request, err := s.about(r.GetDomain(), r.GetDescriptors())
+	if err != nil {
+		return nil, err
+	}
+	var reserved []part
+	var opened sealed.Opened
+	if r.GetReservationId() != "" {
+		if opened, err = s.reservations.sealer.Open(r.GetReservationId()); err == nil {
+			reserved, err = read(opened.Receipt)
+		} else {
+			err = status.Errorf(codes.InvalidArgument, "reservation_id: %v", err)
+		}
+	}
+	if err != nil {
+		return nil, s.refuse(err)
+	}
+	released := false
+	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
+		use := sealed.Late
+		if opened.Salt != nil {
+			var err error
+			if use, err = s.reservations.uses.Use(ctx, opened); err != nil {
+				return s.reached(nil, err)
+			}
+		}
+		if use == sealed.Repeated {
+			return nil
+		}
+		held := s.commit(asks, reserved, r.GetActualAmount(), use == sealed.First)
+		released = use == sealed.First && (held || len(reserved) == 0)
+		return s.reached(asks, s.count(ctx, asks))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
+}
+
+// commit settles what a request holds with its cost, and has the asks count what it cost beyond. In time, what it did
+// not use comes back. Of a counter of which nothing is held all of the cost is counted. It reports whether anything is
+// held.
+func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
+	for i := range asks {
+		a := &asks[i]
+		p, rest, ok := take(reserved, a.mark)
+		if held = held || ok; ok && a.counts() && a.table != nil && inTime {
+			a.settle(p, actual)
+			s.memo.forget(a)
+		}
+		reserved = rest
+		a.reports, a.hits = true, min(actual-min(actual, p.taken), mostHits+1)
+		a.applies = a.applies && a.hits > 0
+	}
+	return held
+}
+
+// about returns a request for hits of which the amount is said elsewhere.
+func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
+	for i, d := range descriptors {
+		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {
+			return nil, s.refuse(status.Errorf(codes.InvalidArgument, "descriptor %d has hits of its own: want the amount of the "+
+				"request alone", i+1))
+		}
+	}
+	return &rlsv3.RateLimitRequest{Domain: domain, Descriptors: descriptors}, nil
+}

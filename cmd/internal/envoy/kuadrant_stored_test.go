@@ -1,0 +1,67 @@
+package envoy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestReservationsInAStore: another replica commits what one has reserved, once over all of them.
+func TestReservationsInAStore(t *testing.T) {
+	server := startRedis(t)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))
+	var nodes []*Service
+	for range 2 {
+		nodes = append(nodes, storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ReservationKey: key}))
+	}
+	a, b := newGateway(t, nodes[0]), newGateway(t, nodes[1])
+	for _, name := range []string{"window", "bucket", "sliding", "log"} {
+		of := "d: " + name + "=a | small=" + name
+		one := "d: " + name + "=a"
+		id := a.reserve(of, 30)
+		require.NotEmpty(t, id)
+		require.Empty(t, b.reserve(of, 30))
+		require.EqualValues(t, 970, remains(t, nodes[1], one))
+		require.True(t, b.commit(of, id, 10))
+		soon(t, func() bool { return remains(t, nodes[0], one) == 990 && remains(t, nodes[0], "d: small="+name) == 40 })
+		for _, g := range []*gateway{a, b} {
+			require.False(t, g.commit(of, id, 0))
+			require.False(t, g.commit(of, id, 500))
+		}
+		more := b.reserve(of, 10)
+		require.True(t, a.commit(of, more, 25))
+		soon(t, func() bool { return remains(t, nodes[1], one) == 965 })
+		require.EqualValues(t, 965, remains(t, nodes[0], one))
+	}
+	stranger := newGateway(t, storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second)}))
+	id := a.reserve("d: window=b", 100)
+	_, err := stranger.tryCommit("d: window=b", id, 0)
+	require.Equal(t, codes.InvalidArgument, status.Code(err), "a replica without the key")
+	require.NoError(t, server.process.Kill())
+	_, err = a.tryCommit("d: window=b", id, 0)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+}
+
+// TestARefusedReservationThatPasses, because the service is in shadow mode: nothing is held, and all of the cost is
+// counted.
+func TestARefusedReservationThatPasses(t *testing.T) {
+	server := startRedis(t)
+	stored := storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ShadowMode: true})
+	inMemory, _ := newService(t, reservable, Options{ShadowMode: true})
+	for _, s := range []*Service{stored, inMemory} {
+		g := newGateway(t, s)
+		for range 2 {
+			id := g.reserve("d: window=a | small=a", 40)
+			require.NotEmpty(t, id)
+			require.True(t, g.commit("d: window=a | small=a", id, 40))
+		}
+		require.EqualValues(t, 920, remains(t, s, "d: window=a"))
+	}
+}

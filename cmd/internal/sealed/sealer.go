@@ -1,0 +1,109 @@
+package sealed
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	saltBytes = 16
+	tagBytes  = 16
+	timeBytes = 8
+	// Overhead is how many bytes an id has beyond what is sealed, before it is written as text.
+	Overhead = saltBytes + timeBytes + tagBytes
+	// MinKey and MaxKey bound the file of a key, in bytes.
+	MinKey, MaxKey = 32, 4096
+)
+
+// ErrForged is the error of an id that the key did not seal, or that was changed since.
+var ErrForged = errors.New("no such id: it was not sealed with the key of this server")
+
+// A Sealer seals receipts into ids. Its methods may be called from any goroutine.
+type Sealer struct {
+	key [sha256.Size]byte
+	use string
+}
+
+// New returns a sealer whose key is random, so that its ids are good for this process only. use names what ids are for:
+// an id of another use is forged.
+func New(use string) *Sealer {
+	s := &Sealer{use: use}
+	_, _ = rand.Read(s.key[:]) // never fails
+	return s
+}
+
+// FromFile returns a sealer whose key is in a file of 32 to 4,096 bytes, of any content: processes that read the same
+// file accept each other's ids. An error names the file, and nothing of what is in it.
+func FromFile(use, name string) (*Sealer, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, MaxKey+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) < MinKey || len(text) > MaxKey {
+		return nil, fmt.Errorf("%s: a key of %d bytes or more: want %d to %d random bytes", name, len(text), MinKey, MaxKey)
+	}
+	return &Sealer{sha256.Sum256(text), use}, nil
+}
+
+// cipher returns what seals the one id that has a salt: no two have one, so the nonce is always the same.
+func (s *Sealer) cipher(salt []byte) cipher.AEAD {
+	of := hmac.New(sha256.New, s.key[:])
+	of.Write(salt)
+	of.Write([]byte(s.use))
+	block, err := aes.NewCipher(of.Sum(nil))
+	if err != nil {
+		panic(err) // of a key that has another length than 16, 24 or 32 bytes
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // of a block that has another length than 16 bytes
+	}
+	return aead
+}
+
+var nonce [12]byte
+
+// Seal returns the id of a receipt, which gives nothing back after a time. It is text of the letters of base64url.
+func (s *Sealer) Seal(receipt []byte, expires time.Time) string {
+	id := make([]byte, saltBytes, Overhead+len(receipt))
+	_, _ = rand.Read(id) // never fails
+	plain := binary.LittleEndian.AppendUint64(make([]byte, 0, timeBytes+len(receipt)), uint64(expires.UnixNano()))
+	id = s.cipher(id).Seal(id, nonce[:], append(plain, receipt...), nil)
+	return base64.RawURLEncoding.EncodeToString(id)
+}
+
+// An Opened is what an id says.
+type Opened struct {
+	Salt    []byte // of this id only
+	Receipt []byte
+	Expires time.Time
+}
+
+// Open returns what an id says, or ErrForged.
+func (s *Sealer) Open(id string) (o Opened, err error) {
+	text, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil || len(text) < Overhead {
+		return o, ErrForged
+	}
+	salt := text[:saltBytes]
+	plain, err := s.cipher(salt).Open(nil, nonce[:], text[saltBytes:], nil)
+	if err != nil {
+		return o, ErrForged
+	}
+	return Opened{salt, plain[timeBytes:], time.Unix(0, int64(binary.LittleEndian.Uint64(plain)))}, nil
+}

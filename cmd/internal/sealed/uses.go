@@ -1,0 +1,134 @@
+package sealed
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit"
+)
+
+const (
+	// MinLifetime, MaxLifetime and DefaultLifetime are of ids.
+	MinLifetime, MaxLifetime, DefaultLifetime = time.Second, 24 * time.Hour, 10 * time.Minute
+	// skew is how far the clocks of processes with one key may differ, and a clock may be set back.
+	skew = time.Minute
+)
+
+// A Use says what an id is still good for.
+type Use uint8
+
+const (
+	// Repeated: the id has been used, and nothing changes.
+	Repeated Use = iota
+	// First: what was not used comes back, and what was used beyond the estimate is charged.
+	First
+	// Late: nothing comes back, and what was used beyond the estimate is charged. So it is after the lifetime of the
+	// id, and where there is no room to remember that it has been used.
+	Late
+)
+
+// Uses know for a lifetime which ids have been used. Make them with [NewUses]. Their methods may be called from any
+// goroutine. They take no memory before the first id is used.
+type Uses struct {
+	// Lifetime is that of ids.
+	Lifetime time.Duration
+
+	now    func() time.Time
+	make   func() (*engine.Limiter, error)
+	once   sync.Once
+	memory *engine.Limiter
+	err    error
+	store  *redislimit.Limiter // instead
+}
+
+// NewUses returns the memory of a process for up to so many ids that are used within a lifetime. Those beyond are
+// [Late] for want of room. Numbers out of range are an error.
+func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, error) {
+	if err := checkLifetime(lifetime); err != nil {
+		return nil, err
+	}
+	policy := engine.FixedWindow(1, lifetime+skew)
+	options = append([]engine.Option{engine.MaxKeys(ids), engine.Overflow(engine.Refuse)}, options...)
+	if _, err := engine.Bytes(policy, options...); err != nil {
+		return nil, err
+	}
+	return &Uses{Lifetime: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
+}
+
+// NewStoredUses returns the memory of all processes that have a store. An error is one of the store's limiter.
+func NewStoredUses(lifetime time.Duration, client *redislimit.Client) (*Uses, error) {
+	if err := checkLifetime(lifetime); err != nil {
+		return nil, err
+	}
+	store, err := redislimit.New(client, "used ids", engine.FixedWindow(1, lifetime+skew), redislimit.SharedName(),
+		redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed))
+	if err != nil {
+		return nil, err
+	}
+	return &Uses{Lifetime: lifetime, now: time.Now, store: store}, nil
+}
+
+func checkLifetime(lifetime time.Duration) error {
+	if lifetime < MinLifetime || lifetime > MaxLifetime {
+		return fmt.Errorf("a lifetime of %v: want %v to %v", lifetime, MinLifetime, MaxLifetime)
+	}
+	return nil
+}
+
+// WithClock sets the clock by which ids are late, for tests, and returns u.
+func (u *Uses) WithClock(now func() time.Time) *Uses {
+	u.now = now
+	return u
+}
+
+// Expires returns until when an id that is sealed now gives something back, of which a client asks that it does for so
+// long: a lifetime at most, and where it does not ask.
+func (u *Uses) Expires(asked time.Duration) time.Time {
+	if asked <= 0 || asked > u.Lifetime {
+		asked = u.Lifetime
+	}
+	return u.now().Add(asked)
+}
+
+// Use uses an id, and says what for. The error is one of the store, and then the id is as good as before, unless the
+// answer was lost.
+func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
+	late := First
+	if !u.now().Before(o.Expires) {
+		late = Late
+	}
+	if u.store != nil {
+		d, err := u.store.Take(ctx, hex.EncodeToString(o.Salt), 1)
+		if err != nil || !d.Allowed {
+			return Repeated, err
+		}
+		return late, nil
+	}
+	if u.once.Do(func() { u.memory, u.err = u.make() }); u.err != nil {
+		return Repeated, u.err
+	}
+	key := u.memory.KeyBytes(o.Salt)
+	switch {
+	case u.memory.TakeKey(key, 1).Allowed:
+		return late, nil
+	case u.memory.Peek(key, 1).Allowed: // it is not known, and there is no room
+		return Late, nil
+	}
+	return Repeated, nil
+}
+
+// Close ends the memory. No id is used any more.
+func (u *Uses) Close() error {
+	u.once.Do(func() {})
+	switch {
+	case u.store != nil:
+		return u.store.Close()
+	case u.memory != nil:
+		return u.memory.Close()
+	}
+	return nil
+}

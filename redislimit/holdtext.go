@@ -1,0 +1,63 @@
+package redislimit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// holdBytes is how long the text of a hold is.
+const holdBytes = 41
+
+// process tells the holds of this process from those of others.
+var process = rand.Uint64()
+
+// Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes a hold again, in any process that has the
+// store: for a request whose end another node reports, so that nobody keeps the hold meanwhile. It does not settle the
+// hold.
+//
+// Whoever can write the bytes can give tokens back, and each hold made of them gives back the same tokens again. So
+// seal them, and settle only one of them.
+func (h *Hold) Append(to []byte) []byte {
+	to = append(to, byte(h.from))
+	to = binary.LittleEndian.AppendUint64(to, process)
+	to = binary.LittleEndian.AppendUint64(to, h.quota.fingerprint(h.key))
+	to = binary.LittleEndian.AppendUint64(to, h.taken)
+	to = binary.LittleEndian.AppendUint64(to, uint64(h.window))
+	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
+}
+
+// ParseHold returns the hold of which text is what [Hold.Append] appended. key is that of the hold. It is an error if
+// the text is of another length.
+//
+// A hold of another key or limit, and one of tokens that another process had in hand by its lease or admitted by its
+// share, gives nothing back. [Hold.Taken] is what was taken, and what the request costs beyond that is charged to key.
+func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
+	return l.own.ParseHold(key, text)
+}
+
+// ParseHold is [Limiter.ParseHold] under the quota, which should be that of the hold.
+func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
+	if len(text) != holdBytes {
+		return new(Hold), fmt.Errorf("redislimit: ParseHold: a text of %d bytes: want %d", len(text), holdBytes)
+	}
+	if _, fixed, err := q.fixed(); fixed {
+		return new(Hold), err
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[1+8*i:]) }
+	h := &Hold{quota: q, key: key, taken: word(2), from: origin(text[0]), window: int64(word(3)), end: int64(word(4))}
+	if h.from != fromStore && word(0) != process || word(1) != q.fingerprint(key) {
+		h.from = fromNowhere
+	}
+	return h, nil
+}
+
+// fingerprint tells keys and limits apart.
+func (q *Quota) fingerprint(key string) uint64 {
+	hash := fnv.New64a()
+	if q.limiter != nil {
+		_, _ = fmt.Fprintf(hash, "%s\x00%v\x00%s", q.limiter.namer.after, q.policy, key)
+	}
+	return hash.Sum64()
+}
