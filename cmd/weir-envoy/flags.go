@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 
 	"github.com/weir-go/weir/cmd/internal/envoy"
+	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
 // serveCommand has a flag for each variable that is read. Names and defaults of the variables are the reference's,
@@ -96,6 +97,8 @@ type serveCommand struct {
 	MaxKeys        int           `env:"MAX_KEYS" default:"1000000" help:"Counters for each length of window. (Weir's own, as what follows.)"`
 	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases, and a share is that part of a limit. 0: every decision asks it."`
 	Overflow       string        `name:"max-keys-overflow" env:"MAX_KEYS_OVERFLOW" default:"evict" enum:"evict,refuse" help:"What a new counter does in a full table: evict the one with the fewest hits, or be refused."`
+	ReservationKey string        `name:"reservation-key-file" env:"RESERVATION_KEY_FILE" help:"File of 32 or more random bytes that seals the ids of Kuadrant's reservations: replicas and restarts with the same file accept them. Without it they are good for this process only."`
+	ReservationFor time.Duration `name:"reservation-lifetime" env:"RESERVATION_LIFETIME" default:"10m" help:"How long a reservation may give something back, 1s to 24h."`
 	MaxStats       int           `env:"MAX_STATS" default:"10000" help:"Names of statistics that stem from requests."`
 	GRPCMaxStreams uint32        `name:"grpc-max-streams" env:"GRPC_MAX_STREAMS" default:"1000" help:"Calls at once on a connection."`
 	GRPCMaxMessage int           `name:"grpc-max-message" env:"GRPC_MAX_MESSAGE" default:"1048576" help:"Bytes of a request."`
@@ -157,6 +160,9 @@ func (c *serveCommand) Validate() error {
 	if math.IsNaN(c.XDSBackoffFactor) || c.XDSBackoffFactor < 0 {
 		return fmt.Errorf("XDS_CLIENT_BACKOFF_RANDOM_FACTOR=%g: want 0 or more", c.XDSBackoffFactor)
 	}
+	if d := c.ReservationFor; d < sealed.MinLifetime || d > sealed.MaxLifetime {
+		return fmt.Errorf("RESERVATION_LIFETIME=%s: want %s to %s", d, sealed.MinLifetime, sealed.MaxLifetime)
+	}
 	if c.OnLoss == "share" && c.Replicas < 1 {
 		return fmt.Errorf("REDIS_ON_LOSS=share with REPLICAS=%d: want how many replicas share the limits", c.Replicas)
 	}
@@ -176,6 +182,7 @@ func (c *serveCommand) options() envoy.Options {
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
 		Replicas: c.Replicas, Overflow: overflows[c.Overflow], StopWhenOver: c.StopWhenOver, DynamicMetadata: c.Metadata, MaxStats: c.MaxStats,
 		MemoBytes: c.LocalCache, AllHeaders: c.AllHeaders, OnLoss: losses[c.OnLoss],
+		ReservationKey: c.ReservationKey, ReservationLifetime: c.ReservationFor,
 	}
 	if c.Headers {
 		o.ResponseHeaders = envoy.Headers{Limit: c.HeaderLimit, Remaining: c.HeaderRemaining, Reset: c.HeaderReset}

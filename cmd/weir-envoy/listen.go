@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/front"
+	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 	"github.com/weir-go/weir/cmd/internal/envoy/metrics"
 	"github.com/weir-go/weir/internal/unixsocket"
 )
@@ -115,6 +116,7 @@ func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), er
 	}
 	server := grpc.NewServer(options...)
 	rlsv3.RegisterRateLimitServiceServer(server, p.service)
+	kuadrant.Register(server, p.service.Kuadrant())
 	healthv1.RegisterHealthServer(server, p.health)
 	return server, closeFiles, nil
 }

@@ -35,13 +35,7 @@ func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.Rat
 		response.Statuses[a.of] = a.status(&statuses[a.of])
 	}
 	groups := s.quotaGroups(request, asks)
-	response.OverallCode = rlsv3.RateLimitResponse_OK
-	if groups.allOver() || s.anyOver(asks) {
-		if response.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT; s.options.ShadowMode {
-			response.OverallCode = rlsv3.RateLimitResponse_OK
-			s.stats.GlobalShadowMode.Add(1)
-		}
-	}
+	response.OverallCode = s.overall(asks, groups)
 	if nearest := s.nearest(asks); nearest >= 0 {
 		near := asks[nearest].status(new(wholeStatus))
 		response.ResponseHeadersToAdd = s.options.ResponseHeaders.of(near)
@@ -54,6 +48,18 @@ func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.Rat
 		response.DynamicMetadata = metadata(request, asks, groups)
 	}
 	return response
+}
+
+// overall is the code of the whole request.
+func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitResponse_Code {
+	switch {
+	case !groups.allOver() && !s.anyOver(asks):
+		return rlsv3.RateLimitResponse_OK
+	case s.options.ShadowMode:
+		s.stats.GlobalShadowMode.Add(1)
+		return rlsv3.RateLimitResponse_OK
+	}
+	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
 // isTighter reports whether the status of a descriptor is that of a instead of that of b, another one of its limits:

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
+	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 	"github.com/weir-go/weir/cmd/internal/promisetest"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
@@ -37,6 +38,7 @@ func TestConformance(t *testing.T) {
 type filter struct {
 	env     *conformance.Env
 	service *Service
+	conn    *grpc.ClientConn
 	client  rlsv3.RateLimitServiceClient
 	stop    func()
 
@@ -85,6 +87,7 @@ func (f *filter) serve(stop func()) {
 	}
 	server := grpc.NewServer()
 	rlsv3.RegisterRateLimitServiceServer(server, f.service)
+	kuadrant.Register(server, f.service.Kuadrant())
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -94,7 +97,7 @@ func (f *filter) serve(stop func()) {
 	if err != nil {
 		f.env.T.Fatal(err)
 	}
-	f.client = rlsv3.NewRateLimitServiceClient(conn)
+	f.conn, f.client = conn, rlsv3.NewRateLimitServiceClient(conn)
 	f.stop = func() {
 		_ = conn.Close()
 		server.Stop()
@@ -129,7 +132,7 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
 	for _, l := range c.Limits {
-		if l.Hold || l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
+		if l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		fmt.Fprintf(&b, "  - key: %s\n    shadow_mode: %v\n    rate_limit: %s\n", l.Name, l.Shadow, rateLimit(l.Algorithm, l.Numbers))
@@ -168,8 +171,8 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	return text + "}"
 }
 
-// ask makes the descriptors of a request, and returns the names of their limits.
-func (f *filter) ask(q conformance.Request) (request *rlsv3.RateLimitRequest, names []string, err error) {
+// ask makes the descriptors of a request for limits with holds, or for others, and returns the names of their limits.
+func (f *filter) ask(q conformance.Request, holds bool) (request *rlsv3.RateLimitRequest, names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	request = &rlsv3.RateLimitRequest{Domain: "d"}
@@ -178,14 +181,14 @@ func (f *filter) ask(q conformance.Request) (request *rlsv3.RateLimitRequest, na
 		if l.Key == conformance.User {
 			value = q.User
 		}
-		if l.Path != "" && l.Path != q.Path || value == "" {
+		if l.Path != "" && l.Path != q.Path || value == "" || l.Hold != holds {
 			continue
 		}
 		one := &commonv3.RateLimitDescriptor{Entries: []*commonv3.RateLimitDescriptor_Entry{{Key: l.Name, Value: value}}}
 		if len(l.Tiers) > 0 && q.Tier != "" {
 			one.Entries = append(one.Entries, &commonv3.RateLimitDescriptor_Entry{Key: "tier", Value: q.Tier})
 		}
-		if l.Cost {
+		if l.Cost && !holds {
 			one.HitsAddend = wrapperspb.UInt64(q.Takes())
 		}
 		if l.Quota && q.Quota != nil {
@@ -215,8 +218,33 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
+// Send does what a gateway of Kuadrant does with a request whose cost its answer tells: it reserves an estimate, asks
+// other limits, and commits what the request has cost, which is nothing if another limit refuses.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
-	request, names, err := f.ask(q)
+	request, names, err := f.ask(q, true)
+	if err != nil || len(names) == 0 {
+		return f.send(ctx, q)
+	}
+	reserve := &kuadrant.ReserveRequest{Domain: request.Domain, Descriptors: request.Descriptors, Amount: q.Takes()}
+	held, committed := new(kuadrant.ReserveResponse), new(kuadrant.CommitResponse)
+	switch err := f.conn.Invoke(ctx, "/"+kuadrant.Name+"/Reserve", reserve, held); {
+	case err != nil:
+		return conformance.Answer{Failed: true}
+	case held.GetCode() == rlsv3.RateLimitResponse_OVER_LIMIT:
+		return conformance.Answer{Refused: names}
+	}
+	commit := &kuadrant.CommitRequest{Domain: request.Domain, Descriptors: request.Descriptors, ReservationId: held.GetReservationId()}
+	if a = f.send(ctx, q); a.Admitted {
+		commit.ActualAmount = q.Actual
+	}
+	err = f.conn.Invoke(context.WithoutCancel(ctx), "/"+kuadrant.Name+"/Commit", commit, committed)
+	a.Err = errors.Join(a.Err, err)
+	return a
+}
+
+// send does what Envoy's filter does.
+func (f *filter) send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
+	request, names, err := f.ask(q, false)
 	if err != nil {
 		return conformance.Answer{Err: err}
 	}

@@ -231,7 +231,7 @@ func (a *ask) overdraw(ctx context.Context) error {
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
-	if !ok || a.back || a.hits == 0 || window && a.shadow() {
+	if !ok || a.back || a.hits == 0 || window && a.shadow() && !a.holds {
 		return a.take(ctx, now)
 	}
 	key := a.counter.hash
@@ -243,7 +243,11 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 		key = key.With(quota)
 	}
 	var d engine.Decision
-	d, a.receipt = local.limiter.TakeReceipt(key, a.hits)
+	if a.holds {
+		d, a.receipt = local.limiter.Hold(key, a.hits)
+	} else {
+		d, a.receipt = local.limiter.TakeReceipt(key, a.hits)
+	}
 	a.decided(d)
 	if window {
 		a.reset = a.limit.UntilNext(now)
@@ -254,6 +258,9 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 // decided notes what a table says that holds a counter against the limit itself.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
+	if a.holds {
+		a.hits = min(a.hits, d.Limit)
+	}
 	a.after = d.Limit - d.Remaining
 	a.before = a.after
 	if d.Allowed {

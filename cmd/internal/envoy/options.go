@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/sealed"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit"
 )
@@ -46,6 +47,11 @@ type Options struct {
 	// ask the store all the same: their counts are compared with the limits of rules and requests, which a store that
 	// lends tokens of one limit cannot do. 0 to 100,000.
 	Replicas int
+	// ReservationKey names a file of 32 to 4,096 random bytes, by which the ids of reservations are sealed: processes
+	// with the same file accept each other's. Without it the key is random, and the ids are good for this process only.
+	ReservationKey string
+	// ReservationLifetime is how long a reservation may give something back: 1s to 24h, 10m if it is 0.
+	ReservationLifetime time.Duration
 	// Observer is told what is decided. nil for none.
 	Observer Observer
 	// Clock tells the time, for tests. It is nil for the engine's clock.
@@ -77,6 +83,9 @@ func (o Options) check() (Options, error) {
 	}
 	if o.MaxStats == 0 {
 		o.MaxStats = defaultMaxStats
+	}
+	if o.ReservationLifetime == 0 {
+		o.ReservationLifetime = sealed.DefaultLifetime
 	}
 	if o.Overflow != engine.Evict && o.Overflow != engine.Refuse {
 		return o, fmt.Errorf("envoy: Overflow of %d: want engine.Evict or engine.Refuse", o.Overflow)

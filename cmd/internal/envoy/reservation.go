@@ -63,6 +63,9 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	hash.Write(m.salt)
 	hash.Write([]byte{byte(a.limit.Algorithm)})
 	hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(a.limit.Window)))
+	if c := a.limit.Calendar; c != nil {
+		hash.Write([]byte(c.String()))
+	}
 	hash.Write(key)
 	copy(of[:], hash.Sum(nil))
 	return of

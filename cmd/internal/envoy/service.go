@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
@@ -26,6 +27,9 @@ type Service struct {
 	options Options
 	tables  *tables
 	memo    *memo // nil where counters are in memory
+
+	reservations *reservations
+
 	stats   statistics
 	loading sync.Mutex // held by SetConfig
 	active  atomic.Pointer[active]
@@ -54,6 +58,9 @@ func New(options Options) (*Service, error) {
 	// Whether MaxKeys is one that a table can have is told at once, not at the first rule.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
+	}
+	if s.reservations, err = newReservations(options); err != nil {
+		return nil, errors.Join(err, s.tables.close())
 	}
 	return s, nil
 }
@@ -99,7 +106,7 @@ func (s *Service) Close() error {
 	if now := s.active.Load(); now != nil {
 		now.release()
 	}
-	return s.tables.close()
+	return errors.Join(s.reservations.uses.Close(), s.tables.close())
 }
 
 // maxDescriptors bounds what a request is answered with: a descriptor that is empty takes two bytes of it, and hundreds
@@ -122,12 +129,16 @@ type ask struct {
 	table   table
 	counter counter
 	stats   *ruleStats
+	mark    mark // of the counter, if the request wants one
 	hits    uint64
 	back    bool // hits are given back
+	holds   bool // hits are an estimate, of which the limit at most is taken
+	reports bool // hits are counted whatever the limit says
 
 	applies       bool           // there is a limit to be looked at
 	charged       uint64         // hits that have been taken from the table
 	receipt       engine.Receipt // for them; zero where there is none
+	held          limits.Held    // for those of an estimate in a store
 	over          bool
 	remembered    bool   // the memo has decided
 	stayed        bool   // not charged, because another ask is over
@@ -148,52 +159,66 @@ func (s *Service) ShouldRateLimit(
 	return response, err
 }
 
-func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
+	err = s.asked(request, marker{}, func(now *active, asks []ask) (err error) {
+		switch {
+		case now.config.AllOrNothing(request.GetDomain()):
+			err = s.countAllOrNothing(ctx, asks)
+		case s.options.StopWhenOver:
+			err = s.countUnlessOver(ctx, asks)
+		default:
+			err = s.count(ctx, asks)
+		}
+		s.observe(request, asks, err != nil)
+		if s.noteStores(asks, err); err != nil {
+			return status.Error(codes.Unknown, err.Error())
+		}
+		response = s.answer(request, asks)
+		return nil
+	})
+	return response, err
+}
+
+// asked has do decide the asks of a request under the rules that answer now. The error is that of do, or of a request
+// that cannot be decided.
+func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
 	switch {
 	case request.GetDomain() == "":
-		return nil, s.refuse(errNoDomain)
+		return s.refuse(errNoDomain)
 	case len(request.GetDescriptors()) == 0:
-		return nil, s.refuse(errNoDescriptors)
+		return s.refuse(errNoDescriptors)
 	}
 	if n := len(request.GetDescriptors()); n > maxDescriptors {
-		return nil, s.refuse(status.Errorf(codes.InvalidArgument, "%d descriptors: want at most %d", n, maxDescriptors))
+		return s.refuse(status.Errorf(codes.InvalidArgument, "%d descriptors: want at most %d", n, maxDescriptors))
 	}
 	now := s.acquire()
 	if now == nil {
-		return nil, s.refuse(errNoConfig)
+		return s.refuse(errNoConfig)
 	}
 	defer s.release(now)
 	work := scratches.Get().(*scratch)
+	work.marker = m
 	defer work.free()
 	for i := range request.GetDescriptors() {
 		if err := s.ask(now, request, i, work); err != nil {
-			return nil, s.refuse(err)
+			return s.refuse(err)
 		}
 	}
-	asks := work.asks
 	if !now.config.Has(request.GetDomain()) {
 		s.stats.unknownDomain(request.GetDomain()).totalHits.Add(1)
 	}
-	replace(asks)
-	var err error
-	switch {
-	case now.config.AllOrNothing(request.GetDomain()):
-		err = s.countAllOrNothing(ctx, asks)
-	case s.options.StopWhenOver:
-		err = s.countUnlessOver(ctx, asks)
-	default:
-		err = s.count(ctx, asks)
-	}
-	s.observe(request, asks, err != nil)
-	if err == nil && slices.ContainsFunc(asks, func(a ask) bool { return a.alone }) {
+	replace(work.asks)
+	return do(now, work.asks)
+}
+
+// noteStores counts stores that did not answer.
+func (s *Service) noteStores(asks []ask, err error) {
+	if err != nil {
+		s.stats.StoreErrors.Add(1)
+	} else if slices.ContainsFunc(asks, func(a ask) bool { return a.alone }) {
 		s.stats.StoreErrors.Add(1)
 		s.stats.Alone.Add(1)
 	}
-	if err != nil {
-		s.stats.StoreErrors.Add(1)
-		return nil, status.Error(codes.Unknown, err.Error())
-	}
-	return s.answer(request, asks), nil
 }
 
 func (s *Service) refuse(err error) error {
@@ -266,6 +291,7 @@ func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.R
 			work.key = matched.AppendStored(work.key)
 		}
 		a.counter = a.table.key(work.key)
+		a.mark = work.of(a, work.key)
 	}
 }
 
@@ -273,6 +299,7 @@ func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.R
 type scratch struct {
 	asks []ask
 	key  []byte
+	marker
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

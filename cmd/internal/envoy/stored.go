@@ -171,4 +171,4 @@ func (a *ask) byShare(ctx context.Context, t storeTable, n uint64, cause error) 
 	return d, err
 }
 
-func (a *ask) overdraws() bool { return a.rule != nil && a.rule.Overdraw }
+func (a *ask) overdraws() bool { return a.reports || a.rule != nil && a.rule.Overdraw }

@@ -162,12 +162,13 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	if err == nil && !refused {
 		refused, err = s.takeTogether(ctx, asks, together, now)
 	}
-	rest := func(a *ask) error { return s.take(ctx, a) }
-	if refused {
-		rest = func(a *ask) error { return a.wouldPass(ctx, s.now()) }
-	}
 	if err == nil {
-		err = s.each(asks, shadows, rest)
+		err = s.each(asks, shadows, func(a *ask) error {
+			if refused || a.holds { // of a rule in shadow mode nothing is held: all of the cost is counted later
+				return a.wouldPass(ctx, s.now())
+			}
+			return s.take(ctx, a)
+		})
 	}
 	if err == nil && refused {
 		left := func(a *ask) bool { return together(a) && !a.over }
@@ -201,6 +202,7 @@ func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask)
 				err = a.lost(ctx, now, a.hits, p.Err)
 			case p.Decision.Limit > 0 || p.Decision.RetryAfter > 0: // it was decided
 				a.underLimit(p.Decision, now)
+				a.held = p.Held
 				kept = append(kept, p)
 			}
 			refused = refused || a.refused()
@@ -244,7 +246,7 @@ func partsOf(group []*ask) ([]limits.Ask, error) {
 		if err != nil {
 			return parts, err
 		}
-		parts[i] = limits.Ask{Source: source, Key: a.counter.text, N: a.hits}
+		parts[i] = limits.Ask{Source: source, Key: a.counter.text, N: a.hits, Hold: a.holds}
 	}
 	return parts, nil
 }
