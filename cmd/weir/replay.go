@@ -16,6 +16,7 @@ import (
 type replayCommand struct {
 	limit.Flags
 	rulesFlags
+	usageFlags
 	Compare bool     `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
 	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
 	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
@@ -67,7 +68,13 @@ no others. Some five bytes for each request and rule are kept in a temporary fil
 
     weir replay --rules weir.yaml --html report.html /var/log/nginx/access.log
     weir replay --rules weir.yaml --refuse-clients 0.1% /var/log/nginx/access.log
-    weir replay --suggest /var/log/nginx/access.log`
+    weir replay --suggest /var/log/nginx/access.log
+
+With --usage the files say what requests to language models cost, and --limit is of tokens. For each estimate by which
+tokens are held before the cost is known, the answer says what would have been refused. The worst case is not among
+them: it is made of a request's body, which no usage log has.
+
+    weir replay --usage --limit 100000/m --suggest usage.jsonl`
 }
 
 // defaultTop is how many refused keys are shown where nothing is said.
@@ -84,6 +91,12 @@ type replayed struct {
 
 // Run implements the command.
 func (c *replayCommand) Run() error {
+	if err := c.checkUsage(); err != nil {
+		return err
+	}
+	if c.Usage {
+		return c.replayUsage(os.Stdout, os.Stderr)
+	}
 	work := c.one
 	switch {
 	case c.rulesFlags.asked():

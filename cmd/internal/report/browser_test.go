@@ -1,6 +1,7 @@
 package report
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,10 +44,18 @@ func TestThePageFitsAPhone(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+	fitsAPhone(t, page.Write)
+}
+
+// So does that of a usage log.
+func TestTheUsagePageFitsAPhone(t *testing.T) { fitsAPhone(t, usagePage(t).Write) }
+
+func fitsAPhone(t *testing.T, write func(io.Writer) error) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	require.NoError(t, page.Write(file))
+	require.NoError(t, write(file))
 	require.NoError(t, file.Close())
 
 	b := browsertest.New(t)

@@ -49,6 +49,14 @@ func WriteJSON(w io.Writer, r *replay.RulesReport, suggestions []*suggest.Sugges
 	return r.WriteJSON(w, all)
 }
 
+// WriteUsageJSON writes the report of a usage log, with the suggestion if there is one, as one line of JSON.
+func WriteUsageJSON(w io.Writer, r *replay.UsageReport, s *suggest.Suggestion) error {
+	if s == nil {
+		return r.WriteJSON(w, nil)
+	}
+	return r.WriteJSON(w, suggestionJSON(s))
+}
+
 func suggestionJSON(s *suggest.Suggestion) jsonSuggestion {
 	out := jsonSuggestion{Abusive: s.Abusive, Percent: s.Percent, Requests: s.Requests, Keys: s.Keys, KeyDays: s.KeyDays,
 		Reason:  s.Reason,

@@ -63,6 +63,34 @@ func (p *Page) Sections() []section {
 	return all
 }
 
+// A UsagePage is what there is to show of a usage log.
+type UsagePage struct {
+	Source     string
+	Top        int // most refused keys to show for each estimate
+	Report     *replay.UsageReport
+	Suggestion *suggest.Suggestion // nil for none
+}
+
+// An estimateSection is an estimate on the page.
+type estimateSection struct {
+	*replay.Estimated
+	Requests uint64
+	Top      []replay.Key
+}
+
+// Sections returns the estimates.
+func (p *UsagePage) Sections() []estimateSection {
+	all := make([]estimateSection, len(p.Report.Estimates))
+	for i := range all {
+		e := &p.Report.Estimates[i]
+		all[i] = estimateSection{e, p.Report.Requests, e.RefusedKeys[:min(p.Top, len(e.RefusedKeys))]}
+	}
+	return all
+}
+
+// Write writes the page.
+func (p *UsagePage) Write(w io.Writer) error { return tmpl.ExecuteTemplate(w, "usage", p) }
+
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error { return tmpl.Execute(w, p) }
 
@@ -165,7 +193,7 @@ func tradeOff(s *suggest.Suggestion) template.HTML {
 		marks = append(marks, ten, 2*ten, 5*ten)
 	}
 	x := chart.LogAround(xs, marks, chart.Short)
-	x.Label = "limit, in requests in " + plain(c.Period)
+	x.Label = "limit for " + plain(c.Period)
 	p := chart.Plot{X: x, Y: chart.FromZero(slices.Max(ys), 0, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }),
 		Height: chartHeight}
 	p.Line(chart.Line{Colour: chart.Blue, Points: points})

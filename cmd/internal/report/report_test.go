@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/replay"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/suggest"
+	"github.com/weir-go/weir/cmd/internal/usagelog"
+	"github.com/weir-go/weir/engine"
 )
 
 const rules = `rules:
@@ -128,4 +131,54 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, p.Suggestions[0].Affected[0].First, got.Rules[0].Suggestion.Affected[0].First)
 	assert.Nil(t, got.Rules[2].Suggestion.Best)
 	assert.Nil(t, got.Rules[3].Suggestion)
+}
+
+// usagePage is a page of a usage log, with a suggestion.
+func usagePage(t *testing.T) *UsagePage {
+	t.Helper()
+	log, err := usagelog.Read([]string{"../usagelog/testdata/usage.jsonl"}, usagelog.Options{})
+	require.NoError(t, err)
+	log.Requests[0].Key = "<script>x</script>"
+	r, err := replay.NewUsage(log, true)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	require.NoError(t, r.Try(engine.TokenBucket(engine.Per(30_000, time.Minute), 30_000), nil))
+	rule := rulefile.NewRule("tokens")
+	rule.Policy = r.Policy
+	s, err := suggest.Find(&rule, r.Trace, r.Names, suggest.Goal{}, nil)
+	require.NoError(t, err)
+	return &UsagePage{Source: "usage.jsonl", Top: 10, Report: r, Suggestion: s}
+}
+
+// The page of a usage log has the numbers of each estimate, what is not known, and the suggestion.
+func TestTheUsagePage(t *testing.T) {
+	p := usagePage(t)
+	var out strings.Builder
+	require.NoError(t, p.Write(&out))
+	page := out.String()
+	assert.NotContains(t, page, "<script")
+	assert.NotRegexp(t, `(?:src|href)=|url\(|@import|https?:`, page)
+	for _, want := range []string{
+		"What token bucket 30000/m burst 30000 would have done to the tokens of usage.jsonl", `<meta name="viewport"`, "prefers-color-scheme: dark",
+		"estimate: learned", "estimate: none", "<dd>715,409</dd>", "keys, by team", "learned: the first 20 requests for a model hold what they cost",
+		"<code>" + p.Suggestion.Point().Settings() + "</code>", "As if the cost of each request were known before it.",
+	} {
+		assert.Contains(t, page, want)
+	}
+	assert.Len(t, regexp.MustCompile(`(?m)^<svg class="chart".*</svg>$`).FindAllString(page, -1), 3+1, "an estimate each, and the suggestion")
+	for i := range p.Report.Estimates {
+		e := &p.Report.Estimates[i]
+		assert.Equal(t, p.Report.Requests, e.Allowed+e.Refused)
+		assert.Equal(t, p.Report.Tokens, e.Admitted+e.Rejected)
+	}
+	out.Reset()
+	require.NoError(t, WriteUsageJSON(&out, p.Report, p.Suggestion))
+	var got struct {
+		Suggestion struct{ Best jsonPoint }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
+	assert.Equal(t, p.Suggestion.Point().Rate.String(), got.Suggestion.Best.Rate)
+	out.Reset()
+	require.NoError(t, WriteUsageJSON(&out, p.Report, nil))
+	assert.NotContains(t, out.String(), "suggestion")
 }

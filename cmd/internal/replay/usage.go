@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/trace"
+	"github.com/weir-go/weir/cmd/internal/usage"
+	"github.com/weir-go/weir/cmd/internal/usagelog"
+	"github.com/weir-go/weir/engine"
+)
+
+// An Estimate says how much a request holds before it is known what it costs.
+type Estimate struct {
+	Learned bool   // what requests for its model usually cost, as a rule with "estimate: learned"
+	Tokens  uint64 // otherwise so many; 0 for one, and everything else is charged afterwards
+}
+
+// mostTokens is the largest estimate.
+const mostTokens = 1_000_000_000
+
+// ParseEstimate returns the estimate that a text is: "learned", "none" or a number.
+func ParseEstimate(text string) (e Estimate, err error) {
+	switch text {
+	case "learned":
+		return Estimate{Learned: true}, nil
+	case "none":
+		return Estimate{}, nil
+	case "worst":
+		return e, errors.New("worst: it is made of a request's body, which no usage log has: want learned, none or a number of tokens")
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n < 1 || n > mostTokens {
+		return e, fmt.Errorf("%q: want learned, none or a number of tokens from 1 to %d", text, mostTokens)
+	}
+	return Estimate{Tokens: n}, nil
+}
+
+// String returns the text of the estimate.
+func (e Estimate) String() string {
+	switch {
+	case e.Learned:
+		return "learned"
+	case e.Tokens == 0:
+		return "none"
+	}
+	return strconv.FormatUint(e.Tokens, 10)
+}
+
+// UsageReport is what a limit of tokens would have done to the requests of a usage log, by several estimates.
+type UsageReport struct {
+	Log
+	Policy    engine.Policy
+	Field     string // by which keys are told apart; "" if there is none
+	Tokens    uint64 // that all requests cost
+	Summed    uint64 // requests that are known by sums alone
+	Untimed   uint64 // requests of which it is not known how long they took
+	Estimates []Estimated
+	Trace     *trace.Trace // of the requests and their costs; nil if it was not asked for
+	Names     []string     // of its keys
+
+	requests []usagelog.Request
+	numbers  map[string]uint32 // of the keys
+}
+
+// Estimated is what became of the requests by one estimate.
+type Estimated struct {
+	Estimate Estimate
+	Outcome
+	Admitted, Rejected uint64 // tokens that the requests cost which were allowed and refused
+	Beyond             uint64 // that allowed ones cost beyond what they held
+	Unused             uint64 // that they held beyond what they cost
+	Lost               uint64 // beyond, and not charged, because a key owes as much as it may
+	Series             Series
+}
+
+// Close lets go of what is kept of the requests.
+func (r *UsageReport) Close() error {
+	if r.Trace == nil {
+		return nil
+	}
+	return r.Trace.Close()
+}
+
+// NewUsage returns the report of a log, without what a limit would have done. keep has the requests kept for a
+// suggestion.
+func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
+	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
+		Log: Log{
+			Format: log.Format, Requests: uint64(len(log.Requests)), Skipped: log.Skipped, Reasons: log.Reasons,
+			Late: log.Late, MostLate: log.MostLate, First: log.Requests[0].At, Last: log.Requests[len(log.Requests)-1].At,
+		}}
+	if keep {
+		r.Trace = &trace.Trace{}
+	}
+	for i := range log.Requests {
+		q := &log.Requests[i]
+		r.Tokens += q.Cost
+		number, known := r.numbers[q.Key]
+		if !known {
+			number = uint32(len(r.numbers))
+			r.numbers[q.Key] = number
+			r.Names = append(r.Names, printable(q.Key))
+		}
+		if keep {
+			if err := r.Trace.Add(trace.Request{UnixNano: q.At.UnixNano(), Cost: q.Cost, Key: number}); err != nil {
+				return nil, errors.Join(err, r.Close())
+			}
+		}
+	}
+	r.Keys = uint64(len(r.numbers))
+	return r, nil
+}
+
+// Try holds the requests against a policy by each of the estimates. Without any these are learned, the mean cost and
+// none. A request is settled when it is over, and at once where the log does not say when that was.
+func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
+	if len(estimates) == 0 {
+		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)
+		estimates = []Estimate{{Learned: true}, {Tokens: mean}, {}}
+	}
+	r.Policy, r.Estimates = policy, nil
+	for _, e := range estimates {
+		one, err := r.estimated(policy, e)
+		if err != nil {
+			return err
+		}
+		r.Estimates = append(r.Estimates, *one)
+	}
+	return nil
+}
+
+// An estimating is a log on its way through one limit.
+type estimating struct {
+	Estimated
+	now     time.Time
+	limiter *engine.Limiter
+	learned usage.Learned
+	open    openHolds
+}
+
+// estimated returns what becomes of the requests by one estimate.
+func (r *UsageReport) estimated(policy engine.Policy, by Estimate) (*Estimated, error) {
+	e := &estimating{Estimated: Estimated{Estimate: by, Outcome: Outcome{Policy: policy}}, now: r.First}
+	var err error
+	e.limiter, err = engine.New(policy, engine.MaxKeys(2*len(r.Names)+64), // so that none is forgotten
+		engine.ClockFunc(func() time.Time { return e.now }))
+	if err != nil {
+		return nil, err
+	}
+	defer e.limiter.Close()
+	keys := make([]Key, len(r.Names))
+	for i, name := range r.Names {
+		keys[i].Name = name
+	}
+	for i := range r.requests {
+		q := &r.requests[i]
+		e.settle(q.At)
+		e.now = q.At
+		number := r.numbers[q.Key]
+		keys[number].Requests++
+		if !e.request(q, e.limiter.KeyUint64(uint64(number))) {
+			keys[number].Refused++
+		}
+	}
+	e.settle(time.Unix(0, math.MaxInt64))
+	for _, k := range keys {
+		if k.Refused > 0 {
+			e.RefusedKeys = append(e.RefusedKeys, k)
+		}
+	}
+	sortKeys(e.RefusedKeys)
+	e.AsLogged = e.Refused
+	return &e.Estimated, nil
+}
+
+// request decides on a request, and reports whether it is allowed.
+func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
+	tokens := max(r.Estimate.Tokens, 1)
+	if r.Estimate.Learned {
+		var known bool
+		if tokens, known = r.learned.Usual(q.Model); !known {
+			tokens = q.Cost // instead of the worst, which is not known
+		}
+	}
+	hold := &openHold{at: q.At.Add(q.Took), cost: q.Cost, model: q.Model}
+	var d engine.Decision
+	d, hold.receipt = r.limiter.Hold(key, tokens)
+	r.Series.add(q.At, !d.Allowed)
+	if !d.Allowed {
+		r.Refused++
+		r.Rejected += q.Cost
+		return false
+	}
+	r.Allowed++
+	r.Admitted += q.Cost
+	taken := hold.receipt.Taken()
+	r.Beyond += q.Cost - min(q.Cost, taken)
+	r.Unused += taken - min(q.Cost, taken)
+	heap.Push(&r.open, hold)
+	return true
+}
+
+// settle settles the holds of requests that are over by a time.
+func (r *estimating) settle(until time.Time) {
+	for len(r.open) > 0 && !r.open[0].at.After(until) {
+		hold := heap.Pop(&r.open).(*openHold)
+		r.now = hold.at
+		r.Lost += hold.receipt.Settle(hold.cost)
+		r.learned.Note(hold.model, hold.cost)
+	}
+}
+
+// An openHold is a request that is not over.
+type openHold struct {
+	receipt engine.Receipt
+	at      time.Time // when it is
+	cost    uint64
+	model   string
+}
+
+// openHolds are a heap, of which the first is over first.
+type openHolds []*openHold
+
+func (o openHolds) Len() int           { return len(o) }
+func (o openHolds) Less(i, j int) bool { return o[i].at.Before(o[j].at) }
+func (o openHolds) Swap(i, j int)      { o[i], o[j] = o[j], o[i] }
+func (o *openHolds) Push(x any)        { *o = append(*o, x.(*openHold)) }
+
+func (o *openHolds) Pop() any {
+	last := (*o)[len(*o)-1]
+	*o = (*o)[:len(*o)-1]
+	return last
+}

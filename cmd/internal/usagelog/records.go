@@ -1,0 +1,291 @@
+package usagelog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/usage"
+)
+
+// Formats as a report names them.
+const (
+	formatLines  = "usage as lines of JSON"
+	formatOpenAI = "OpenAI's usage"
+	formatTable  = "usage as a table"
+)
+
+// values reads JSON: a value in each line, or values that take several lines.
+func (r *reader) values(in *bufio.Reader) error {
+	line, rest, err := nextLine(in)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(line) {
+		return r.stream(io.MultiReader(bytes.NewReader(append(line, '\n')), in))
+	}
+	for number := 1; ; number++ {
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := r.line(number, line); err != nil {
+				return err
+			}
+		}
+		if !rest {
+			return nil
+		}
+		if line, rest, err = nextLine(in); err != nil {
+			return err
+		}
+	}
+}
+
+// nextLine returns a line without its end, and whether more follows it.
+func nextLine(in *bufio.Reader) (line []byte, more bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, false, fmt.Errorf("a line of more than %d MiB", maxLine>>20)
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return line, false, nil
+		case err != nil:
+			return nil, false, err
+		default:
+			return line, true, nil
+		}
+	}
+}
+
+// line reads a value that is a line.
+func (r *reader) line(number int, line []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		r.skip(number, fmt.Errorf("no JSON: %w", err))
+		return nil
+	}
+	return r.value(number, value, line)
+}
+
+// stream reads values one after the other. There is no way past one that is wrong.
+func (r *reader) stream(in io.Reader) error {
+	decoder := json.NewDecoder(in)
+	decoder.UseNumber()
+	for number := 1; ; number++ {
+		var value any
+		switch err := decoder.Decode(&value); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("no JSON at byte %d: %w", decoder.InputOffset(), err)
+		}
+		if err := r.value(number, value, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// value reads a record, a list of them, or a page or a bucket of OpenAI's. text is that of the value, nil where it is
+// to be made.
+func (r *reader) value(number int, value any, text []byte) error {
+	switch v := value.(type) {
+	case []any:
+		for _, one := range v {
+			if err := r.value(number, one, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	case map[string]any:
+		f := fields(v)
+		if data, ok := v["data"].([]any); ok && f.text("object") == "page" {
+			return r.value(number, data, nil)
+		}
+		if results, ok := v["results"].([]any); ok {
+			return r.bucket(number, f, results)
+		}
+		if _, ok := v["num_model_requests"]; ok {
+			return r.result(number, f, f)
+		}
+		return r.record(number, f, text)
+	}
+	r.skip(number, errors.New("not a JSON object"))
+	return nil
+}
+
+// record reads what a line says of one request.
+func (r *reader) record(number int, f fields, text []byte) error {
+	r.format(formatLines)
+	at, took, err := f.times()
+	if err != nil {
+		r.skip(number, err)
+		return nil
+	}
+	if text == nil {
+		if text, err = json.Marshal(f); err != nil {
+			return err
+		}
+	}
+	u, known := scan(text)
+	if !known { // beside the other members
+		u, known = scan(slices.Concat([]byte(`{"usage":`), text, []byte("}")))
+	}
+	if !known {
+		r.skip(number, errors.New("no usage in the form of a known API"))
+		return nil
+	}
+	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)})
+}
+
+// scan returns the usage that a document says.
+func scan(text []byte) (usage.Usage, bool) {
+	s := usage.NewScanner("application/json", usage.Models)
+	s.Write(text)
+	s.End()
+	u, known, _ := s.Usage()
+	return u, known
+}
+
+// bucket reads the sums of a time.
+func (r *reader) bucket(number int, of fields, results []any) error {
+	for _, one := range results {
+		f, ok := one.(map[string]any)
+		if !ok {
+			r.skip(number, errors.New("a result that is no JSON object"))
+			continue
+		}
+		if err := r.result(number, of, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result reads a sum. The time is that of the bucket.
+func (r *reader) result(number int, bucket, f fields) error {
+	r.format(formatOpenAI)
+	at, over, err := bucket.times()
+	var n, input, cached, output uint64
+	for name, to := range map[string]*uint64{
+		"num_model_requests": &n, "input_tokens": &input, "input_cached_tokens": &cached, "output_tokens": &output,
+	} {
+		count, bad := f.count(name)
+		*to, err = count, errors.Join(err, bad)
+	}
+	if err == nil && (over < 0 || n > 1 && over < time.Second) {
+		err = fmt.Errorf("a sum of %d requests over %v: want a start_time and a later end_time", n, over)
+	}
+	if err != nil {
+		r.skip(number, err)
+		return nil
+	}
+	if n == 0 && input+output == 0 {
+		return nil // a time in which there was none
+	}
+	u := usage.Usage{Input: input, Cached: min(cached, input), Output: output, Total: input + output}
+	return r.sum(Request{At: at, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)}, n, over)
+}
+
+// table reads a table with the names of its columns in the first line, separated by commas, semicolons or tabs.
+func (r *reader) table(in *bufio.Reader) error {
+	start, err := in.Peek(in.Size())
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	first, _, _ := bytes.Cut(start, []byte("\n"))
+	rows := csv.NewReader(in)
+	rows.FieldsPerRecord, rows.LazyQuotes = -1, true
+	for _, separator := range []rune{';', '\t'} {
+		if bytes.ContainsRune(first, separator) && !bytes.ContainsRune(first, ',') {
+			rows.Comma = separator
+		}
+	}
+	names, err := rows.Read()
+	if err != nil {
+		return fmt.Errorf("neither JSON nor a table: %w", err)
+	}
+	names = slices.Clone(names)
+	names[0] = string(bytes.TrimPrefix([]byte(names[0]), []byte("\xef\xbb\xbf")))
+	if len(names) < 2 {
+		return fmt.Errorf("neither JSON nor a table: its first line is %.60q", names[0])
+	}
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		number, _ := rows.FieldPos(0)
+		if err := r.row(number, names, row); err != nil {
+			return err
+		}
+	}
+}
+
+// row reads a row of a table.
+func (r *reader) row(number int, names, row []string) error {
+	if len(row) != len(names) {
+		r.skip(number, fmt.Errorf("%d columns, and the first line names %d", len(row), len(names)))
+		return nil
+	}
+	f, isSum := fields{}, false
+	for i, name := range names {
+		if isSum = isSum || name == "num_model_requests"; row[i] != "" {
+			f[name] = row[i]
+		}
+	}
+	if isSum {
+		return r.result(number, f, f)
+	}
+	at, took, err := f.times()
+	var cost uint64
+	if err == nil {
+		cost, err = f.cost(r.options.Counts)
+	}
+	if err != nil {
+		r.skip(number, err)
+		return nil
+	}
+	r.format(formatTable)
+	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: cost})
+}
+
+// cost returns what a row of a table costs.
+func (f fields) cost(counts usage.Weights) (uint64, error) {
+	numbers := map[string]json.Number{}
+	for name := range f {
+		if text := f.text(name); isCount(text) {
+			numbers[name] = json.Number(text)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"usage": numbers})
+	if err != nil {
+		return 0, err
+	}
+	u, known := scan(text)
+	if !known {
+		return 0, errors.New("no column of tokens that is known, such as input_tokens and output_tokens")
+	}
+	return counts.Of(u), nil
+}
+
+// isCount reports whether a text is a whole number.
+func isCount(text string) bool {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return text != "" && (text == "0" || text[0] != '0')
+}

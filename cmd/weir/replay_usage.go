@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/cmd/internal/replay"
+	"github.com/weir-go/weir/cmd/internal/report"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/suggest"
+	"github.com/weir-go/weir/cmd/internal/usage"
+	"github.com/weir-go/weir/cmd/internal/usagelog"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/atomicfile"
+)
+
+// usageFlags are those of a replay of what requests to language models cost.
+type usageFlags struct {
+	Usage    bool     `help:"The files say what requests to language models cost: lines of JSON with the usage of an answer, or the usage of an OpenAI organization. --limit is of tokens."`
+	By       string   `placeholder:"FIELD" help:"With --usage, the field that has the key, such as metadata.team (default: the first of the usual ones)."`
+	Estimate []string `placeholder:"LIST" help:"With --usage, what a request holds before its cost is known: learned, none, numbers of tokens, separated by commas (default: learned, the mean cost, none)."`
+	Count    string   `enum:"total,input,output" default:"total" placeholder:"WHAT" help:"With --usage, which tokens count: total, input or output (default: ${default})."`
+}
+
+// counts are what the words of --count count.
+var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
+
+// flags are those that go with --usage alone, and whether they were given.
+func (f *usageFlags) flags() []flag {
+	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
+}
+
+// checkUsage returns what is wrong with the flags beside --usage, or with its own ones without it.
+func (c *replayCommand) checkUsage() error {
+	if !c.Usage {
+		for _, f := range c.usageFlags.flags() {
+			if f.given {
+				return limit.Misuse("%s: it goes with --usage: say that, too, or leave it out", f.name)
+			}
+		}
+		return nil
+	}
+	for _, f := range []flag{{"--rules", c.Rules != ""}, {"--compare", c.Compare}, {"--host", c.Host != ""}, {"--client", c.Client != ""},
+		{"--format", c.Format != ""}} {
+		if f.given {
+			return limit.Misuse("%s: it is for access logs, and --usage is for others: leave one of the two out", f.name)
+		}
+	}
+	if !c.limitGiven() && !c.suggests() {
+		return limit.Misuse("--usage: say by --limit how many tokens each key may have, such as 100000/m, or --suggest")
+	}
+	return nil
+}
+
+// replayUsage replays usage logs.
+func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
+	policy, err := c.Policy()
+	if err != nil {
+		return err
+	}
+	goal, err := c.goal()
+	if err != nil {
+		return err
+	}
+	var estimates []replay.Estimate
+	for _, text := range c.Estimate {
+		e, err := replay.ParseEstimate(text)
+		if err != nil {
+			return limit.Misuse("--estimate %w", err)
+		}
+		estimates = append(estimates, e)
+	}
+	log, err := usagelog.Read(c.Files, usagelog.Options{Key: c.By, Counts: counts[c.Count]})
+	if err != nil {
+		return err
+	}
+	r, err := replay.NewUsage(log, c.suggests())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	var found *suggest.Suggestion
+	if c.suggests() {
+		if found, err = suggestTokens(r, policy, goal); err != nil {
+			return err
+		}
+		switch p := found.Point(); {
+		case c.limitGiven():
+		case p == nil:
+			return fmt.Errorf("no limit is suggested, because %s: say one by --limit", found.Reason)
+		default:
+			policy = p.Policy
+		}
+	}
+	if err := r.Try(policy, estimates); err != nil {
+		return err
+	}
+	return c.writeUsage(r, found, out, notes)
+}
+
+// suggestTokens finds a limit of the kind of a policy. Teams are few where clients are many: of fewer than a hundred
+// keys a day none is known to be abusive, and the limit is one that refuses nothing.
+func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {
+	rule := rulefile.NewRule("tokens")
+	rule.Policy = policy
+	bar := newBar(os.Stderr, 1, "searching")
+	defer bar.finish()
+	found, err := suggest.Find(&rule, r.Trace, r.Names, goal, bar.step)
+	if err == nil && goal.Abusive && found.KeyDays < 100 {
+		return suggest.Find(&rule, r.Trace, r.Names, suggest.Goal{}, bar.step)
+	}
+	return found, err
+}
+
+// limitGiven reports whether the command line has a limit.
+func (c *replayCommand) limitGiven() bool { return limitFlags(&c.Flags)[0].given }
+
+// writeUsage prints what became of the requests, and writes the page.
+func (c *replayCommand) writeUsage(r *replay.UsageReport, found *suggest.Suggestion, out, notes io.Writer) error {
+	source := c.Files[0]
+	if n := len(c.Files); n > 1 {
+		source = fmt.Sprintf("%d files", n)
+	} else if source == "-" {
+		source = "standard input"
+	}
+	source = fmt.Sprintf("%s (%s)", source, r.Format)
+	top := defaultTop
+	if c.Top != nil {
+		top = int(min(*c.Top, 1<<31-1))
+	}
+	if c.HTML != "" {
+		page := &report.UsagePage{Source: source, Top: top, Report: r, Suggestion: found}
+		if err := atomicfile.Write(c.HTML, page.Write); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		writeNotes(&r.Log, notes)
+		return report.WriteUsageJSON(out, r, found)
+	}
+	if _, err := fmt.Fprintf(out, "%s at %v of tokens\n\n", source, r.Policy); err != nil {
+		return err
+	}
+	if err := r.WriteTable(out, top); err != nil || found == nil {
+		return err
+	}
+	return found.WriteTable(out, "tokens")
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// usageLog is one of four teams, of which nothing is real.
+const usageLog = "../internal/usagelog/testdata/usage.jsonl"
+
+// The program replays usage logs as text, JSON and a page, and suggests a limit, which it tries if none is given.
+func TestProgramReplaysUsage(t *testing.T) {
+	program := build(t)
+	got := run(t, program, "", "replay", "--usage", "--limit", "30000/m", "--estimate", "none,500", "--count", "output", usageLog)
+	assert.Equal(t, 0, got.status, got.stderr)
+	assert.Regexp(t, `^\S+usage.jsonl \(usage as lines of JSON\) at token bucket 30000/m burst 30000 of tokens\n\nrequests +400\n`, got.stdout)
+	assert.Regexp(t, `\nnone +400 +0 [^\n]*\n500 +`, got.stdout)
+
+	page := filepath.Join(t.TempDir(), "page.html")
+	got = run(t, program, "", "replay", "--usage", "--suggest", "--json", "--html", page, usageLog)
+	require.Equal(t, 0, got.status, got.stderr)
+	var report struct {
+		Policy     string
+		Suggestion struct{ Best struct{ Policy string } }
+		Estimates  []struct{ Estimate string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	assert.Equal(t, "token bucket 25000/m burst 25000", report.Policy, "that is suggested")
+	assert.Equal(t, report.Policy, report.Suggestion.Best.Policy)
+	assert.Len(t, report.Estimates, 3)
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "estimate: learned")
+
+	line := `{"time":1795165200,"who":{"team":"a"},"usage":{"input_tokens":1,"output_tokens":1}}` + "\n"
+	got = run(t, program, line, "replay", "--usage", "--limit", "10/m", "--by", "who.team", "-")
+	assert.Equal(t, 0, got.status, got.stderr)
+	assert.Regexp(t, `^standard input .*\n(.*\n)*keys +1  by who.team\n`, got.stdout)
+}
+
+// Flags that mean nothing together are mistakes, and so are logs of which nothing can be suggested.
+func TestProgramRefusesUsageFlags(t *testing.T) {
+	program := build(t)
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"--usage", usageLog}, 80, "say by --limit how many tokens each key may have"},
+		{[]string{"--by", "team", usageLog}, 80, "--by: it goes with --usage"},
+		{[]string{"--estimate", "none", usageLog}, 80, "--estimate: it goes with --usage"},
+		{[]string{"--usage", "--limit", "9/s", "--estimate", "worst", usageLog}, 80, "which no usage log has"},
+		{[]string{"--usage", "--limit", "10/s", "--compare", usageLog}, 80, "--compare: it is for access logs"},
+		{[]string{"--usage", "--limit", "10/s", "--format", "caddy", usageLog}, 80, "--format: it is for access logs"},
+		{[]string{"--usage", "--limit", "10/s", excerpt}, 1, "none of its records is of a usage (line 2: no time"},
+	} {
+		got := run(t, program, "", append([]string{"replay"}, c.args...)...)
+		assert.Equal(t, c.status, got.status, c.args)
+		assert.Contains(t, got.stderr, c.want, c.args)
+	}
+	got := run(t, program, `{"time":1795165200,"usage":{"input_tokens":1}}`, "replay", "--usage", "--suggest", "-")
+	assert.Equal(t, 1, got.status)
+	assert.Contains(t, got.stderr, "no limit is suggested, because")
+}
