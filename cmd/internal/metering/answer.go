@@ -50,9 +50,6 @@ func (a *answer) begin(status int) {
 	for _, held := range a.held {
 		if held.meter.fields != nil && a.reader(held.meter.fields) == nil {
 			of := usage.NewAnswer(contentType, encoding, held.meter.fields)
-			if held.meter.fields == usage.Models && !countsText(a.held) {
-				of.Scanner((*usage.Scanner).SkipText)
-			}
 			a.readings = append(a.readings, reading{held.meter.fields, of})
 		}
 	}
@@ -61,16 +58,6 @@ func (a *answer) begin(status int) {
 		a.hiding = true
 		delete(h, "Content-Length")
 	}
-}
-
-// countsText reports whether what was delivered may be what a request costs.
-func countsText(all []*held) bool {
-	for _, h := range all {
-		if t := h.meter.tokens; t.Abort.Kind == rulefile.AbortDelivered || t.Unknown == rulefile.UnknownDelivered {
-			return true
-		}
-	}
-	return false
 }
 
 // reader returns what reads the body for the rules that look for the fields.

@@ -88,24 +88,6 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestSkipText: events that are passed over change nothing of the usage, wherever the answer is cut.
-func TestSkipText(t *testing.T) {
-	for _, f := range corpus(t) {
-		for cut := range len(f.body) + 1 {
-			s := NewScanner(f.ContentType, Models)
-			s.SkipText()
-			s.Write(f.body[:cut])
-			s.Write(f.body[cut:])
-			f.end(s)
-			f.check(t, s, fmt.Sprintf("cut at %d", cut))
-		}
-	}
-	s := NewScanner("text/event-stream", Models)
-	s.SkipText()
-	s.Write([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"abc\"}}]}\n\n"))
-	assert.Zero(t, s.Text(), "it is passed over")
-}
-
 // TestBrokenOff (pitfall 18): what an answer has said when it breaks off is final only after its last event, and then
 // it is all of it.
 func TestBrokenOff(t *testing.T) {

@@ -153,42 +153,17 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 }
 
 // passed returns the length of a line with the whole of an event that needs not be read; 0 for another.
-func (f *frames) passed(s *Scanner, p []byte) (n int) {
+func (f *frames) passed(s *Scanner, p []byte) int {
 	end := bytes.IndexByte(p, '\n')
-	switch {
-	case end < 0:
+	if end < 0 {
 		return 0
-	case s.skips:
-		if n = skippable(p[:end]); n > 0 {
-			f.usageOnly = false
-		}
-		return n
 	}
 	data, is := bytes.CutPrefix(p[:end], []byte("data:"))
 	data = bytes.TrimSuffix(data, []byte{'\r'})
-	if is && bytes.IndexByte(data, '\r') < 0 && s.passes(data) {
-		return end + 1
-	}
-	return 0
-}
-
-// skippable returns the length of a line, with its end, that has the whole of an event without a usage; 0 for another.
-func skippable(p []byte) int {
-	line, is := bytes.CutPrefix(p, []byte("data: {"))
-	line = bytes.TrimSuffix(line, []byte{'\r'})
-	if !is || len(line) == 0 || line[len(line)-1] != '}' || bytes.IndexByte(line, '\r') >= 0 { // which ends a line, too
+	if !is || bytes.IndexByte(data, '\r') >= 0 || !s.passes(data) {
 		return 0
 	}
-	const null = `"usage":null` // as OpenAI has it in every event but the last
-	at := bytes.Index(line, []byte("sage"))
-	if at >= 2 && bytes.HasPrefix(line[at-2:], []byte(null)) && !bytes.Contains(line, []byte(`"response"`)) {
-		line = line[at-2+len(null):]
-		at = bytes.Index(line, []byte("sage"))
-	}
-	if at >= 0 {
-		return 0
-	}
-	return len(p) + 1
+	return end + 1
 }
 
 func (f *frames) inName(c byte) {

@@ -13,7 +13,6 @@ type Scanner struct {
 	event  event
 	text   uint64 // bytes that the model has written
 	bad    uint64 // fields that are no counts
-	skips  bool   // events without a usage are passed over
 	final  bool
 	done   bool // the answer says that it has ended
 }
@@ -52,10 +51,6 @@ func NewScanner(contentType string, f *Fields) *Scanner {
 	s.frames.begin(contentType)
 	return s
 }
-
-// SkipText has the scanner pass over server-sent events without a usage, where nobody asks for [Scanner.Text]: most of
-// the time is for them.
-func (s *Scanner) SkipText() { s.skips = true }
 
 // Write reads a piece of the answer.
 func (s *Scanner) Write(p []byte) {

@@ -1,8 +1,10 @@
 package usage
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -176,17 +178,29 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// BenchmarkScan is a stream of 200 events.
+// BenchmarkScan is a stream of 200 events, one of ten with an escape in its text: each at once, and cut into pieces.
 func BenchmarkScan(b *testing.B) {
-	event := []byte("data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"tiny-model\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" token\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n")
-	for _, skip := range []bool{false, true} {
-		b.Run(fmt.Sprintf("skip=%t", skip), func(b *testing.B) {
+	var events [][]byte
+	for i := range 200 {
+		text := fmt.Sprintf(" token%d", i*i%1000)
+		if i%10 == 0 {
+			text = `.\n\n`
+		}
+		events = append(events, fmt.Appendf(nil, "data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"tiny-model\","+
+			"\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%s\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n", text))
+	}
+	whole := bytes.Join(events, nil)
+	var pieces [][]byte
+	for p := range slices.Chunk(whole, 1000) {
+		pieces = append(pieces, p)
+	}
+	for name, writes := range map[string][][]byte{"events": events, "pieces": pieces} {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s := NewScanner("text/event-stream", Models)
-				s.skips = skip
-				for range 200 {
-					s.Write(event)
+				for _, p := range writes {
+					s.Write(p)
 				}
 			}
 		})

@@ -1,6 +1,9 @@
 package usage
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 const (
 	maxShape = 2 << 10 // bytes of a line whose shape is known
@@ -65,27 +68,51 @@ func (s *shape) matches(line []byte) (text int, ok bool) {
 		}
 		line = line[len(same):]
 		from = h.to
-		n := 0
+		n, size := 0, 0
 		if h.number {
-			for n < len(line) && isNumeric(line[n]) {
-				n++
-			}
-			if n == 0 {
-				return 0, false
-			}
-		} else if n = bytes.IndexByte(line, '"'); n < 0 || bytes.IndexByte(line[:n], '\\') >= 0 {
+			n = numeric(line)
+		} else {
+			n, size = quoted(line)
+		}
+		if n < 0 {
 			return 0, false
 		}
 		if h.text {
-			text += n
+			text += size
 		}
 		line = line[n:]
 	}
 	return text, bytes.Equal(line, s.line[from:])
 }
 
-func isNumeric(c byte) bool {
-	return c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
+// numeric returns the length of the number that a line begins with; -1 for none.
+func numeric(line []byte) (n int) {
+	for n < len(line) && strings.IndexByte("0123456789.-+eE", line[n]) >= 0 {
+		n++
+	}
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// quoted returns the length of the text that a line begins with, up to its quote, and the size of that without escapes.
+// It is -1 for none, and for escapes of code points.
+func quoted(line []byte) (n, size int) {
+	for {
+		end := bytes.IndexByte(line[n:], '"')
+		if end < 0 {
+			return -1, 0
+		}
+		escape := bytes.IndexByte(line[n:n+end], '\\')
+		if escape < 0 {
+			return n + end, size + end
+		}
+		if n += escape + 2; n > len(line) || line[n-1] == 'u' {
+			return -1, 0
+		}
+		size += escape + 1
+	}
 }
 
 // passes reports whether a whole line with a document, which begins and ends in it, needs not be read: its shape is
