@@ -62,18 +62,32 @@ func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, ""
 // An Example is a fenced block of code, and what it prints: the indented block behind it, "" if there is none.
 type Example struct{ Code, Output string }
 
+// A Block is an Example with its language, as it stands behind the fence.
+type Block struct {
+	Language string
+	Example
+}
+
+// Blocks returns the fenced blocks of a document.
+func Blocks(text string) []Block {
+	var all []Block
+	for _, at := range fenced.FindAllStringSubmatchIndex(text, -1) {
+		b := Block{text[at[2]:at[3]], Example{Code: text[at[4]:at[5]]}}
+		if m := printed.FindStringSubmatch(text[at[1]:]); m != nil {
+			b.Output = strings.TrimRight(indented.ReplaceAllString(m[1], "$1"), "\n ")
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
 // Examples returns the blocks of a document that are in a language, such as go.
 func Examples(text, language string) []Example {
 	var all []Example
-	for _, at := range fenced.FindAllStringSubmatchIndex(text, -1) {
-		if text[at[2]:at[3]] != language {
-			continue
+	for _, b := range Blocks(text) {
+		if b.Language == language {
+			all = append(all, b.Example)
 		}
-		e := Example{Code: text[at[4]:at[5]]}
-		if m := printed.FindStringSubmatch(text[at[1]:]); m != nil {
-			e.Output = strings.TrimRight(indented.ReplaceAllString(m[1], "$1"), "\n ")
-		}
-		all = append(all, e)
 	}
 	return all
 }

@@ -1,0 +1,134 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/document"
+)
+
+// TestRecipes does what each page of docs/recipes says, in a folder of its own and on other ports: it saves the files,
+// starts the servers, and runs the commands in their order. What a page shows is what the commands print.
+func TestRecipes(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/recipes/*.md")
+	require.NoError(t, err)
+	for _, page := range pages {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			steps := document.Blocks(string(text))
+			if filepath.Base(page) == "README.md" {
+				require.Empty(t, steps)
+				return
+			}
+			require.NotEmpty(t, steps)
+			k := kitchen{t: t, dir: t.TempDir(), ports: map[string]string{}, servers: map[string]*started{}}
+			k.prepare()
+			shown := 0
+			for _, step := range steps {
+				shown += k.do(step)
+			}
+			assert.Positive(t, shown, "the page shows nothing that a command prints")
+		})
+	}
+}
+
+// A kitchen is where a recipe is made.
+type kitchen struct {
+	t       *testing.T
+	dir     string
+	ports   map[string]string // of this machine, by those of the page
+	servers map[string]*started
+}
+
+// prepare makes weir and the sample log available under the names by which the pages call them.
+func (k *kitchen) prepare() {
+	require.NoError(k.t, os.Symlink(build(k.t), filepath.Join(k.dir, "weir")))
+	root, err := filepath.Abs("../..")
+	require.NoError(k.t, err)
+	require.NoError(k.t, os.Symlink(filepath.Join(root, "cmd"), filepath.Join(k.dir, "cmd")))
+}
+
+var (
+	named     = regexp.MustCompile(`^# ([a-z.]+)\n`)
+	port      = regexp.MustCompile(`\b(8000|808[0-9]|6379)\b`)
+	listens   = regexp.MustCompile(`(?m)(?:listen:? 127\.0\.0\.1:|--port )(\d+)`)
+	blanks    = regexp.MustCompile(`(?m)[ \r]+$`)
+	longLived = regexp.MustCompile(`^(weir serve|nginx|redis-server) .*\n$`)
+)
+
+// do does a step, and returns how many outputs it has compared.
+func (k *kitchen) do(b document.Block) int {
+	code := strings.ReplaceAll(port.ReplaceAllStringFunc(b.Code, k.free), "/tmp/weir", filepath.Join(k.dir, "state"))
+	switch {
+	case b.Language == "sh" && longLived.MatchString(code):
+		k.serve(strings.TrimSpace(code))
+	case b.Language == "sh":
+		out, err := k.shell(code).Output()
+		require.NoError(k.t, err, code)
+		if b.Output != "" {
+			printed := strings.TrimRight(blanks.ReplaceAllString(string(out), ""), "\n")
+			assert.Equal(k.t, port.ReplaceAllStringFunc(b.Output, k.free), printed, code)
+			return 1
+		}
+	default:
+		name := named.FindStringSubmatch(code)
+		require.NotNil(k.t, name, "the first line is to be the name of the file:\n%s", code)
+		require.NoError(k.t, os.WriteFile(filepath.Join(k.dir, name[1]), []byte(code), 0o600))
+	}
+	return 0
+}
+
+// shell returns a command that is run in the folder.
+func (k *kitchen) shell(code string) *exec.Cmd {
+	cmd := exec.Command("bash", "-ec", code)
+	cmd.Dir, cmd.Env = k.dir, append(os.Environ(), "PATH="+k.dir+":"+os.Getenv("PATH")+":/usr/sbin")
+	return cmd
+}
+
+// serve starts a server, after one that the same command has started was killed, and waits until it listens.
+func (k *kitchen) serve(command string) {
+	words := strings.Fields(command)
+	if _, err := k.shell("command -v " + words[0]).Output(); err != nil {
+		k.t.Skipf("no %s on this machine: the recipe was not run", words[0])
+	}
+	if s := k.servers[command]; s != nil {
+		require.NoError(k.t, s.Process.Kill())
+		_ = s.Wait() // killed
+	}
+	k.servers[command] = startCommand(k.t, k.shell("exec "+command))
+	// A server without a file has its port in the command.
+	file, _ := os.ReadFile(filepath.Join(k.dir, words[len(words)-1]))
+	at := listens.FindStringSubmatch(command + "\n" + string(file))
+	require.NotNil(k.t, at, command)
+	require.Eventually(k.t, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+at[1])
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	}, time.Minute, 20*time.Millisecond, "%s does not listen on %s", command, at[1])
+}
+
+// free returns a free port of this machine instead of one of the page, always the same.
+func (k *kitchen) free(of string) string {
+	if k.ports[of] == "" {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(k.t, err)
+		k.ports[of] = fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+		require.NoError(k.t, l.Close())
+	}
+	return k.ports[of]
+}
