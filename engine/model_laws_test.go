@@ -114,7 +114,7 @@ func (m *model) setsPolicy() {
 	to, was := q.policy, *q
 	if to.limit = pick(m, modelBursts); to.algorithm == AlgorithmTokenBucket {
 		to.rate = Per(1, pick(m, modelPeriods))
-		q.token = int64(to.rate.period) * m.kind.perNano
+		q.token = int64(to.rate.Period) * m.kind.perNano
 	} else {
 		to.limit = 1 + to.limit%9
 	}

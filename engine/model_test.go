@@ -311,7 +311,7 @@ func (m *model) draw(kind modelKind) {
 	add := func(name string, p Policy, key func(Key) Key) {
 		q := &grants{name: name, key: key, policy: p, token: 1, tokens: p.limit, all: p.grant == grantsAll}
 		if p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit {
-			q.token = int64(p.rate.period) * max(kind.perNano, 1) / int64(p.rate.tokens)
+			q.token = int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
 		}
 		if p.grant != grantsLimit {
 			q.tokens = 0

@@ -199,7 +199,7 @@ func (p Policy) Window() time.Duration {
 	case NoAlgorithm:
 		return 0
 	case AlgorithmTokenBucket:
-		return duration(float64(p.limit) / p.rate.tokens * float64(p.rate.period))
+		return duration(float64(p.limit) / p.rate.Tokens * float64(p.rate.Period))
 	case AlgorithmBatchRefill:
 		if p.refill == 0 {
 			return 0
@@ -259,7 +259,7 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 		return nil, errors.New("engine: the zero Policy limits nothing: " +
 			"want engine.TokenBucket(rate, burst) or one of its siblings")
 	case AlgorithmTokenBucket:
-		algorithm, err = boxed(atomicbucket.NewRoomyBucket(p.rate.tokens, p.rate.period, p.limit, most))
+		algorithm, err = boxed(atomicbucket.NewRoomyBucket(p.rate.Tokens, p.rate.Period, p.limit, most))
 	case AlgorithmBatchRefill:
 		algorithm, err = boxed(atomicbucket.NewBatchBucket(p.refill, p.window, p.limit))
 	case AlgorithmFixedWindow:
@@ -408,7 +408,7 @@ func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucke
 		return atomicbucket.Quota{Token: 1}, nil
 	}
 	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.isTokenBucket() && tier.algorithm == AlgorithmTokenBucket && tier.grant == grantsLimit && !tier.aligned {
-		return bucket.Share(tier.rate.tokens, tier.rate.period, tier.limit)
+		return bucket.Share(tier.rate.Tokens, tier.rate.Period, tier.limit)
 	}
 	same := p
 	same.limit = tier.limit

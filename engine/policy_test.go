@@ -102,8 +102,8 @@ func TestPolicyTellsItsTerms(t *testing.T) {
 	} {
 		assert.Equal(t, c.algorithm, c.policy.Algorithm().String())
 		assert.Equal(t, c.rate, c.policy.Rate())
-		assert.Equal(t, c.rate.Tokens(), c.policy.Rate().Tokens())
-		assert.Equal(t, c.rate.Period(), c.policy.Rate().Period())
+		assert.Equal(t, c.rate.Tokens, c.policy.Rate().Tokens)
+		assert.Equal(t, c.rate.Period, c.policy.Rate().Period)
 		assert.Equal(t, c.algorithm == "fixed window", c.policy.IsAligned())
 	}
 }

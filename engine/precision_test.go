@@ -81,7 +81,7 @@ func TestHowLateABucketIsThatRounds(t *testing.T) {
 		require.NoError(t, err)
 		l, h := newLimiter(t, p)
 		rate := p.Rate()
-		token := new(big.Rat).Quo(big.NewRat(int64(rate.Period()), 1), new(big.Rat).SetFloat64(rate.Tokens()))
+		token := new(big.Rat).Quo(big.NewRat(int64(rate.Period), 1), new(big.Rat).SetFloat64(rate.Tokens))
 		for i := range uint64(200) {
 			k := l.KeyUint64(i)
 			l.TakeKey(k, p.Limit())

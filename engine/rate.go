@@ -15,8 +15,8 @@ import (
 // Rates lie between one token in 292 years (2^63-1 ns) and 1e9 a second. [New]
 // checks that, so that a Rate can be written down without an error to handle.
 type Rate struct {
-	tokens float64
-	period time.Duration
+	Tokens float64       // come back in a period
+	Period time.Duration // 1ns or more
 }
 
 // Per returns the rate of that many tokens every period.
@@ -79,30 +79,24 @@ func parsePeriod(s string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// Tokens returns how many tokens come back in a [Rate.Period].
-func (r Rate) Tokens() float64 { return r.tokens }
-
-// Period returns the time in which the rate gives its [Rate.Tokens].
-func (r Rate) Period() time.Duration { return r.period }
-
 // PerSecond returns how many tokens come back in a second.
-func (r Rate) PerSecond() float64 { return r.tokens / r.period.Seconds() }
+func (r Rate) PerSecond() float64 { return r.Tokens / r.Period.Seconds() }
 
 // String writes the rate in the form that [ParseRate] reads.
 func (r Rate) String() string {
-	tokens := strconv.FormatFloat(r.tokens, 'g', -1, 64)
+	tokens := strconv.FormatFloat(r.Tokens, 'g', -1, 64)
 	for _, u := range units {
-		if r.period == u.period {
+		if r.Period == u.period {
 			return tokens + "/" + u.name
 		}
 	}
-	return tokens + "/" + r.period.String()
+	return tokens + "/" + r.Period.String()
 }
 
 // MarshalText writes what [Rate.String] does. A rate that [ParseRate] does not read, such as the zero Rate, is an
 // error.
 func (r Rate) MarshalText() ([]byte, error) {
-	if err := atomicbucket.CheckRate(r.tokens, r.period); err != nil {
+	if err := atomicbucket.CheckRate(r.Tokens, r.Period); err != nil {
 		return nil, fmt.Errorf("engine: rate %v: %w", r, err)
 	}
 	return []byte(r.String()), nil

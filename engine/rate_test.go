@@ -87,7 +87,7 @@ func FuzzParseRate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.True(t, r.tokens > 0 && !math.IsInf(r.tokens, 0) && r.period > 0)
+		require.True(t, r.Tokens > 0 && !math.IsInf(r.Tokens, 0) && r.Period > 0)
 		again, err := ParseRate(r.String())
 		require.NoError(t, err)
 		require.Equal(t, r, again)

@@ -40,7 +40,7 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 		what |= 1 << alignedShift
 	}
 	return []uint64{
-		what, math.Float64bits(p.rate.tokens), uint64(p.rate.period), p.limit, p.refill, uint64(p.window), room,
+		what, math.Float64bits(p.rate.Tokens), uint64(p.rate.Period), p.limit, p.refill, uint64(p.window), room,
 	}
 }
 

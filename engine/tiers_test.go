@@ -40,7 +40,7 @@ func (k *tieredKey) key(tier int) Key { return k.Key("k").Tier(tier) }
 
 func (k *tieredKey) notes(tier int, at time.Duration, n uint64) {
 	p := k.tiers[tier]
-	k.story = append(k.story, tierEvent{at, n, p.Rate().Tokens(), p.Limit()})
+	k.story = append(k.story, tierEvent{at, n, p.Rate().Tokens, p.Limit()})
 }
 
 // asks makes a call of the key: a take, at its time or ahead of it, or one that waits.

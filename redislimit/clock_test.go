@@ -174,7 +174,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 			at, allowed, ended := noon, 0, 0
 			server.SetClock(at)
 			rate := policy.Rate()
-			period := time.Duration(float64(rate.Period()) * float64(policy.Limit()) / rate.Tokens()) // all is back
+			period := time.Duration(float64(rate.Period) * float64(policy.Limit()) / rate.Tokens) // all is back
 			for i := range steps {
 				switch random.IntN(4) {
 				case 0: // the same microsecond

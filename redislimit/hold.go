@@ -203,7 +203,7 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	if nanos <= 0 {
 		return 0
 	}
-	return uint64(min(r.Tokens()*float64(nanos)/float64(r.Period()), math.MaxInt64))
+	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
 // owe has the store charged with n tokens, once at least, and returns how many are not.

@@ -39,7 +39,7 @@ func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint
 		d.RetryAfter = 0
 	case d.RetryAfter == 0: // the store has the tokens, and they are owed
 		rate := l.policy.Rate()
-		d.RetryAfter = time.Duration(float64(n-d.Remaining) / rate.Tokens() * float64(rate.Period()))
+		d.RetryAfter = time.Duration(float64(n-d.Remaining) / rate.Tokens * float64(rate.Period))
 	}
 	return d, nil
 }

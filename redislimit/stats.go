@@ -65,7 +65,7 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	switch l.policy.Algorithm() {
 	case engine.AlgorithmConcurrency: // at a time
 	case engine.AlgorithmTokenBucket:
-		bound += l.policy.Rate().Tokens() * periods
+		bound += l.policy.Rate().Tokens * periods
 	case engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
 		bound += bound * math.Ceil(periods)
 	default:
@@ -86,5 +86,5 @@ func shortest(p engine.Policy) time.Duration {
 	case engine.Month:
 		return per.Longest() - 3*24*time.Hour - 3*time.Hour
 	}
-	return p.Rate().Period()
+	return p.Rate().Period
 }

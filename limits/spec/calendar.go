@@ -31,7 +31,7 @@ func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	if len(*es) > before || err != nil {
 		return engine.Policy{}
 	}
-	return engine.CalendarWindow(uint64(n.Rate.Tokens()), n.Rate.per, zone)
+	return engine.CalendarWindow(uint64(n.Rate.Tokens), n.Rate.per, zone)
 }
 
 // ParseZone returns the time zone of a name of the tz database, such as Europe/Berlin; "" is UTC. The zone of a

@@ -84,14 +84,14 @@ func (r Rate) policy() engine.Policy {
 
 // whole returns what to write for a rate that is no whole number of tokens in its period, "" if it is one.
 func whole(r engine.Rate) (remedy string) {
-	if r.Tokens() == math.Trunc(r.Tokens()) && r.Tokens() < 1<<64 {
+	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""
 	}
 	remedy = "write one, in a longer period"
 	// The decimal number that was written, not the nearest binary one: 0.7 is seven tenths.
-	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(r.Tokens(), 'g', -1, 64))
+	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(r.Tokens, 'g', -1, 64))
 	if ok {
-		if longer := new(big.Int).Mul(tokens.Denom(), big.NewInt(int64(r.Period()))); longer.IsInt64() {
+		if longer := new(big.Int).Mul(tokens.Denom(), big.NewInt(int64(r.Period))); longer.IsInt64() {
 			n, _ := new(big.Float).SetInt(tokens.Num()).Float64()
 			remedy += fmt.Sprintf(", such as %v", engine.Per(n, time.Duration(longer.Int64())))
 		}

@@ -199,8 +199,8 @@ func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	if n.Rate.IsFixed() {
 		return n.Rate.policy()
 	}
-	tokens, period := uint64(n.Rate.Tokens()), n.Rate.Period()
-	burst := uint64(max(1, math.Ceil(n.Rate.Tokens())))
+	tokens, period := uint64(n.Rate.Tokens), n.Rate.Period
+	burst := uint64(max(1, math.Ceil(n.Rate.Tokens)))
 	if n.Burst != nil {
 		burst = *n.Burst
 	}
@@ -250,7 +250,7 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	case inFlight || t.Rate.IsFixed() || own.IsFixed() || own == Rate{}:
 	case form.rate && t.Rate != own:
 		es.add(t.Name, "rate", "a tier of a %s has the limit's rate, %v, and a burst of its own", Name(l.Algorithm), own)
-	case form.period && (t.Rate.Period() != own.Period() || t.Rate.per != own.per):
+	case form.period && (t.Rate.Period != own.Period || t.Rate.per != own.per):
 		es.add(t.Name, "rate", "a tier of a %s has the limit's period: write the rate as so many in the period of %v",
 			Name(l.Algorithm), own)
 	}

@@ -133,7 +133,7 @@ func (s *Scenario) Check() error {
 
 // checkRate wants the rate in whole numbers, so that the ideal is exact.
 func (s *Scenario) checkRate() error {
-	tokens, period := s.Rate.Tokens(), s.Rate.Period()
+	tokens, period := s.Rate.Tokens, s.Rate.Period
 	if tokens < 1 || tokens > 1e6 || tokens != math.Trunc(tokens) {
 		return fmt.Errorf("sim: rate of %v: want a whole number of tokens, 1 to 1000000; 0.5/s is 1/2s", s.Rate)
 	}
@@ -196,5 +196,5 @@ func (s *Scenario) checkTraffic() error {
 
 // perMicrosecond is the rate in tokens.
 func (s *Scenario) perMicrosecond() float64 {
-	return s.Rate.Tokens() / float64(s.Rate.Period()/time.Microsecond)
+	return s.Rate.Tokens / float64(s.Rate.Period/time.Microsecond)
 }

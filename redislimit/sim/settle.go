@@ -32,9 +32,9 @@ type total struct {
 }
 
 func newSettle(w *world, interval time.Duration) *settle {
-	w.window = int64(w.scenario.Rate.Period() / time.Microsecond)
+	w.window = int64(w.scenario.Rate.Period / time.Microsecond)
 	s := &settle{
-		interval: int64(interval), period: int64(w.scenario.Rate.Period()), limit: uint64(w.scenario.Rate.Tokens()),
+		interval: int64(interval), period: int64(w.scenario.Rate.Period), limit: uint64(w.scenario.Rate.Tokens),
 		phases: w.phases(int64(interval)), numbers: map[uint64]uint32{}, totals: make([]total, w.scenario.Keys),
 	}
 	s.transport = newTransport(w, s.add, s.answered)

@@ -84,7 +84,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	if _, err := policy(f.spec(engine.AlgorithmFixedWindow)); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Limit: uint64(f.Limit.Tokens()), Window: f.Limit.Period(), MaxKeys: f.MaxKeys}
+	c := &Comparison{Limit: uint64(f.Limit.Tokens), Window: f.Limit.Period, MaxKeys: f.MaxKeys}
 	for _, a := range compared {
 		l := f.spec(a)
 		l.Aligned = f.Aligned && spec.CanAlign(a)

@@ -185,7 +185,7 @@ func tradeOff(s *suggest.Suggestion) template.HTML {
 	var xs, ys []float64
 	for i := range c.Points {
 		p := &c.Points[i]
-		x, y := p.Rate.Tokens(), 100*float64(p.Refused)/float64(max(s.KeyDays, 1))
+		x, y := p.Rate.Tokens, 100*float64(p.Refused)/float64(max(s.KeyDays, 1))
 		points, xs, ys = append(points, chart.Point{X: x, Y: y}), append(xs, x), append(ys, y)
 	}
 	var marks []float64

@@ -35,10 +35,10 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 	n, window := p.Limit(), p.Window()
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket:
-		a, err := atomicbucket.NewTokenBucket(p.Rate().Tokens(), p.Rate().Period(), n)
+		a, err := atomicbucket.NewTokenBucket(p.Rate().Tokens, p.Rate().Period, n)
 		return &a, err
 	case engine.AlgorithmBatchRefill:
-		a, err := atomicbucket.NewBatchBucket(uint64(p.Rate().Tokens()), p.Rate().Period(), n)
+		a, err := atomicbucket.NewBatchBucket(uint64(p.Rate().Tokens), p.Rate().Period, n)
 		return &a, err
 	case engine.AlgorithmFixedWindow:
 		a, err := atomicbucket.NewFixedWindow(n, n, window, p.IsAligned())

@@ -82,7 +82,7 @@ func boundOf(p engine.Policy) bound {
 		rate /= 4 // half of the tokens in two windows
 	}
 	if p.Algorithm() == engine.AlgorithmBatchRefill {
-		b.more = p.Rate().Tokens()
+		b.more = p.Rate().Tokens
 	}
 	for b.pace+1 < paces && pace(b.pace+1) <= rate {
 		b.pace++

@@ -75,8 +75,8 @@ func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress
 			continue
 		}
 		// Those above say nothing more, and no goal needs more than a multiple of it.
-		need := abusiveTimes * c.Points[none].Rate.Tokens()
-		if enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens() >= need }); enough >= 0 {
+		need := abusiveTimes * c.Points[none].Rate.Tokens
+		if enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need }); enough >= 0 {
 			c.Points = c.Points[:enough+1]
 		}
 		all = append(all, c)

@@ -140,7 +140,7 @@ func ownPeriod(p engine.Policy) time.Duration {
 	if p.Algorithm() == engine.AlgorithmTokenBucket {
 		return 0
 	}
-	return p.Rate().Period()
+	return p.Rate().Period
 }
 
 // tooFew says why there are not enough requests or keys; "" if there are.
@@ -172,8 +172,8 @@ func (s *Suggestion) limit(c *Curve) int {
 	if !s.Abusive {
 		return at
 	}
-	need := abusiveTimes * c.Points[at].Rate.Tokens()
-	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens() >= need })
+	need := abusiveTimes * c.Points[at].Rate.Tokens
+	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need })
 }
 
 // choose picks the curve whose limit is suggested.

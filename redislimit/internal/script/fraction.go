@@ -19,14 +19,14 @@ const slowest = 10 * 365 * 24 * time.Hour
 // perMicrosecond returns a rate in tokens a microsecond, with the tokens as they are written in
 // decimal: 0.7 is 7/10 and not the double that is nearest to it.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
-	if err := atomicbucket.CheckRate(rate.Tokens(), rate.Period()); err != nil {
+	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
 		return nil, err
 	}
-	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(rate.Tokens(), 'g', -1, 64))
+	tokens, ok := new(big.Rat).SetString(strconv.FormatFloat(rate.Tokens, 'g', -1, 64))
 	if !ok {
 		return nil, fmt.Errorf("rate %v: not a number of tokens", rate)
 	}
-	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period()))), nil
+	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
 // fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if what a key may owe, so many

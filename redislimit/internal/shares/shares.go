@@ -22,20 +22,20 @@ func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	rate := p.Rate()
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(engine.Per(rate.Tokens()/divisor, rate.Period()), limit), nil
+		return engine.TokenBucket(engine.Per(rate.Tokens/divisor, rate.Period), limit), nil
 	case engine.AlgorithmFixedWindow:
 		if per, _, ok := p.Calendar(); ok {
 			zone, err := script.ZoneOf(p)
 			return engine.CalendarWindow(limit, per, zone), err
 		}
-		share := engine.FixedWindow(limit, rate.Period())
+		share := engine.FixedWindow(limit, rate.Period)
 		if p.IsAligned() {
 			share = share.Aligned()
 		}
 		return share, nil
 	case engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog:
 		// A share of a log is counted, not logged: a store that is lost must not cost memory, too.
-		return engine.SlidingWindow(limit, rate.Period()), nil
+		return engine.SlidingWindow(limit, rate.Period), nil
 	}
 	return engine.Policy{}, fmt.Errorf("%v cannot be shared", p)
 }

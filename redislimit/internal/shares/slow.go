@@ -17,7 +17,7 @@ func Interval(p engine.Policy, divisor float64) time.Duration {
 		return 0
 	}
 	rate := p.Rate()
-	return time.Duration(min(math.Ceil(divisor*float64(rate.Period())/rate.Tokens()), 1<<61))
+	return time.Duration(min(math.Ceil(divisor*float64(rate.Period)/rate.Tokens), 1<<61))
 }
 
 // Slow are the shares of a node that are less than one token, key by key. One token for each node would be more than
