@@ -217,7 +217,7 @@ func TestEnvironmentRemoved(t *testing.T) {
 	}
 	coming.Wait()
 	first.Sweep()
-	assert.True(t, first.Stats().FileLost)
+	assert.ErrorContains(t, first.Stats().FileLost, "while it is in use")
 	second, err := largeLimiter(path)
 	require.NoError(t, err)
 	defer second.Close()

@@ -40,15 +40,6 @@ func ExampleLimiter_Sweep() {
 	// 1
 }
 
-// Whether the file of a limiter with Shared is still where it was. A limiter of one's own has none.
-func ExampleLimiter_CheckFile() {
-	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.MaxKeys(1000))
-	defer limiter.Close()
-
-	fmt.Println(limiter.CheckFile())
-	// Output: <nil>
-}
-
 // What a limiter was set to.
 func ExampleLimiter_Policy() {
 	limiter, _ := engine.New(engine.FixedWindow(10, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)),

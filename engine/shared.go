@@ -58,22 +58,6 @@ func ReplacePolicy() Option {
 	}
 }
 
-// CheckFile returns an error if the file of [Shared] is not at its path any more: it was removed, moved or replaced
-// while it is in use, so that processes which start now count in another one. The sweeper looks, too
-// ([Stats.FileLost]). Of a limiter of one's own it returns nil. It costs two system calls, and may be called from any
-// goroutine.
-func (l *Limiter) CheckFile() error {
-	l.requireMade()
-	if l.background.file == nil {
-		return nil
-	}
-	l.background.checkFile()
-	if lost := l.background.lost.Load(); lost != nil {
-		return fmt.Errorf("engine: Shared: %w", *lost)
-	}
-	return nil
-}
-
 // sharedProcessors is how many processors a shared table is made for: its processes may see different numbers of them.
 const sharedProcessors = 16
 

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/weir-go/weir/shard"
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/shard"
+)
 
 // Stats is a snapshot of a limiter. Each number is exact, but they are not all
 // taken at one instant. What one decision costs is not counted: a counter that
@@ -20,16 +24,19 @@ type Stats struct {
 	Forgotten  uint64 // tokens that were never given back ([Concurrency]): counted when their key enters or is swept
 	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 
-	// FileLost says that the file of [Shared] was removed, moved or replaced while it is in use, as of the last sweep:
-	// who attaches now counts in another one, so that there are two limits. [Limiter.CheckFile] says what to do.
-	FileLost bool
+	// FileLost says that the file of [Shared] is not at its path any more, and why, as of the last sweep: it was removed,
+	// moved or replaced while it is in use, so that processes which start now count in another one. nil if it is there,
+	// and of a limiter without a file.
+	FileLost error
 }
 
 // Stats returns the limiter's statistics. It reads a few words for each shard.
 func (l *Limiter) Stats() Stats {
 	l.requireMade()
 	s := statsOf(l.table.Stats())
-	s.FileLost = l.background.lost.Load() != nil
+	if lost := l.background.lost.Load(); lost != nil {
+		s.FileLost = fmt.Errorf("engine: Shared: %w", *lost)
+	}
 	return s
 }
 

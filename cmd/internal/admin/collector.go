@@ -65,7 +65,7 @@ func newCollector(a *Admin) *collector {
 				"no_room_refusals_total", "Requests refused because the table had no room for their key."),
 			table(counter, func(s engine.Stats) uint64 { return s.Unrecorded },
 				"unrecorded_requests_total", "Requests admitted without a record because the table had no room for their key."),
-			table(gauge, func(s engine.Stats) uint64 { return oneIf(s.FileLost) },
+			table(gauge, func(s engine.Stats) uint64 { return oneIf(s.FileLost != nil) },
 				"table_file_lost", "1 if the file of the rule's table was removed, moved or replaced while it is in use, else 0."),
 			table(counter, func(s engine.Stats) uint64 { return s.Reclaimed },
 				"reclaimed_keys_total", "Idle keys forgotten by sweeps."),

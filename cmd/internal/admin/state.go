@@ -133,7 +133,7 @@ func (a *Admin) view(r Rule, rates [outcomes]float32) ruleView {
 func viewOf(name string, s engine.Stats) tableView {
 	return tableView{
 		Name: name, Keys: s.Keys, Slots: s.Slots, Bytes: s.Bytes, Evictions: s.Evictions, Forgiven: s.Forgiven,
-		NoRoom: s.NoRoom, Unrecorded: s.Unrecorded, Reclaimed: s.Reclaimed, Retries: s.Retries, FileLost: s.FileLost,
+		NoRoom: s.NoRoom, Unrecorded: s.Unrecorded, Reclaimed: s.Reclaimed, Retries: s.Retries, FileLost: s.FileLost != nil,
 	}
 }
 

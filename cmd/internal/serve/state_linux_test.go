@@ -195,6 +195,7 @@ func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	}
 	s := start(t, numbers(4))
 	looks := func() {
+		s.current.Load().limiters["default"].Limiter.Sweep()
 		s.lookAtStates(seen)
 		s.lookAtStates(seen)
 	}

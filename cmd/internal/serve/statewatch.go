@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateInterval is the time between two looks at the files of rules: that between two sweeps.
+// stateInterval is the time between two looks at the files of rules: that between two sweeps, which find a file lost.
 const stateInterval = engine.DefaultSweepInterval
 
 // stateSeen is what was logged last of the file of a rule.
@@ -54,7 +54,7 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 
 // lookAt is lookAtStates for one file, of a limiter with the policies of the rule file.
 func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
-	if err := limiter.CheckFile(); err != nil {
+	if err := limiter.Stats().FileLost; err != nil {
 		now.lost = err.Error()
 	}
 	if has := policiesOf(limiter, len(want)); !slices.Equal(has, want) {
