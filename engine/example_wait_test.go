@@ -81,11 +81,11 @@ func ExampleLimiter_Queue() {
 
 	key := limiter.Key("printer")
 	limiter.AllowKey(key)
-	first, _ := limiter.Queue(key, 1, time.Minute)
-	second, _ := limiter.Queue(key, 1, time.Minute)
-	fmt.Println(second.Delay())
+	first, _, _ := limiter.Queue(key, 1, time.Minute)
+	second, delay, _ := limiter.Queue(key, 1, time.Minute)
+	fmt.Println(delay)
 	first.Leave()
-	fmt.Println(second.Delay().Round(time.Second))
+	fmt.Println(second.Until(nil).Round(time.Second))
 	// Output:
 	// 2s
 	// 1s

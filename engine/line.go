@@ -47,24 +47,24 @@ type part struct {
 }
 
 // Queue is [Limiter.Reserve] for a caller that waits in line: if one that waits in front of it for the same key
-// leaves, it moves up. On the other algorithms, and with the same errors, there is no line.
-func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (*Turn, error) {
+// leaves, it moves up, and [Turn.Until] says how long to wait then. delay is 0 if the tokens were there. On the other
+// algorithms, and with the same errors, there is no line.
+func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.requireMade()
-	t, _, err := l.queue(k, n, maxWait)
-	if err != nil {
-		return nil, fmt.Errorf("engine: Queue(%d): %w", n, err)
+	if t, delay, err = l.queue(k, n, maxWait); err != nil {
+		return nil, 0, fmt.Errorf("engine: Queue(%d): %w", n, err)
 	}
-	return t, nil
+	return t, delay, nil
 }
 
-// queue is Queue. waits is false for a turn that is in no line: its tokens were there. Its delay does not tell that:
-// a turn in a line may have moved up to the front before its caller looks.
-func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, waits bool, err error) {
+// queue is Queue. A delay of 0 means that the turn is in no line: its tokens were there. What the turn itself says later
+// does not tell that: it may have moved up to the front before its caller looks.
+func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
 	r := &reservation{}
 	if err := l.reserve(r, k, n, maxWait); err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	t = &Turn{limiter: l, key: k, n: n, plan: r.plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
 	if r.delay > 0 {
@@ -73,14 +73,7 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, waits 
 		}
 		l.lines.of[k] = append(l.lines.of[k], t)
 	}
-	return t, r.delay > 0, nil
-}
-
-// Delay returns how long to wait from the moment of the reservation, 0 if the tokens were there.
-func (t *Turn) Delay() time.Duration {
-	t.limiter.lines.mu.Lock()
-	defer t.limiter.lines.mu.Unlock()
-	return t.delay
+	return t, r.delay, nil
 }
 
 // Until returns how long to wait from now on, 0 or less if the tokens are there. From now on moved is called when the

@@ -29,11 +29,11 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
-		first, err := l.Queue(k, 1, time.Minute)
+		first, _, err := l.Queue(k, 1, time.Minute)
 		require.NoError(t, err)
-		second, err := l.Queue(k, 1, time.Minute)
+		second, delay, err := l.Queue(k, 1, time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, 2*time.Second, second.Delay())
+		require.Equal(t, 2*time.Second, delay)
 		first.Leave()
 		assert.Equal(t, time.Second, second.Until(func() {}))
 		second.Leave()
@@ -46,7 +46,7 @@ func TestALineOfSeveralCosts(t *testing.T) {
 		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 			l.TakeKey(k, 3)
 			queue := func(n uint64) *Turn {
-				turn, err := l.Queue(k, n, time.Minute)
+				turn, _, err := l.Queue(k, n, time.Minute)
 				require.NoError(t, err)
 				return turn
 			}
@@ -83,7 +83,7 @@ func TestAPanicOfMoved(t *testing.T) {
 		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
 			l.TakeKey(k, 2)
 			queue := func(n uint64) *Turn {
-				turn, err := l.Queue(k, n, time.Minute)
+				turn, _, err := l.Queue(k, n, time.Minute)
 				require.NoError(t, err)
 				return turn
 			}
@@ -180,11 +180,11 @@ func TestLinesKeepTheLaw(t *testing.T) {
 						goes(time.Now().Add(r.delay), n)
 					}
 				case what < 4:
-					if one, err := l.Queue(k, n, 20*time.Second); err == nil && one.Delay() == 0 {
+					if one, delay, err := l.Queue(k, n, 20*time.Second); err == nil && delay == 0 {
 						goes(time.Now(), n)
 						one.Come()
 					} else if err == nil {
-						line = append(line, turn{one, time.Now().Add(one.Delay())})
+						line = append(line, turn{one, time.Now().Add(delay)})
 					}
 				case what == 4 && len(line) > 0:
 					i := random.IntN(len(line))
@@ -223,7 +223,7 @@ func TestALineForOneBatch(t *testing.T) {
 			var line []*Turn
 			for taken := uint64(0); taken < 10; {
 				n := 1 + random.Uint64N(min(3, 10-taken))
-				turn, err := l.Queue(k, n, time.Minute)
+				turn, _, err := l.Queue(k, n, time.Minute)
 				require.NoError(t, err)
 				line, taken = append(line, turn), taken+n
 				time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
@@ -245,9 +245,9 @@ func TestACallerThatComesOutOfTurn(t *testing.T) {
 		l.TakeKey(k, 3)
 		var line []*Turn
 		for i, n := range []uint64{3, 2, 1, 1} {
-			turn, err := l.Queue(k, n, time.Minute)
+			turn, delay, err := l.Queue(k, n, time.Minute)
 			require.NoError(t, err)
-			require.Equal(t, []time.Duration{3, 5, 6, 7}[i]*time.Second, turn.Delay())
+			require.Equal(t, []time.Duration{3, 5, 6, 7}[i]*time.Second, delay)
 			line = append(line, turn)
 		}
 		time.Sleep(6 * time.Second)
@@ -268,7 +268,7 @@ func TestACallerThatComesOutOfTurn(t *testing.T) {
 func TestTheReceiptOfATurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)
-		turn, err := l.Queue(k, 2, time.Minute)
+		turn, _, err := l.Queue(k, 2, time.Minute)
 		require.NoError(t, err)
 		time.Sleep(turn.Until(nil))
 		receipt := turn.Come()

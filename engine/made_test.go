@@ -17,7 +17,7 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 	all = map[string]func(){
 		"Peek": func() { l.Peek(k, 1) }, "Refund": func() { l.Refund(k, 1) },
 		"Reserve":   func() { _, _, _ = l.Reserve(k, 1, 1) },
-		"Queue":     func() { _, _ = l.Queue(k, 1, 1) },
+		"Queue":     func() { _, _, _ = l.Queue(k, 1, 1) },
 		"Wait":      func() { _ = l.Wait(context.Background(), "k", 1) },
 		"WaitKey":   func() { _ = l.WaitKey(context.Background(), k, 1) },
 		"Reset":     func() { l.Reset(k) },

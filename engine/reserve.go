@@ -111,14 +111,13 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			maxWait = time.Until(deadline)
 		}
-		turn, waits, err := l.queue(k, n, maxWait)
+		turn, delay, err := l.queue(k, n, maxWait)
 		switch {
-		case err == nil && !waits:
+		case err == nil && delay == 0:
 			return nil
 		case err == nil:
 			return turn.wait(ctx)
 		}
-		delay := time.Duration(0)
 		if errors.Is(err, ErrNotTokenBucket) && !errors.Is(err, errInFlight) {
 			delay, err = l.ask(k, n, maxWait)
 		}

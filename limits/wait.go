@@ -116,7 +116,7 @@ func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	if !res.mayWait(c) {
 		return res.refuse(ctx, i, Limited)
 	}
-	turn, err := c.limit.Limiter.Queue(c.key, c.N, longest)
+	turn, _, err := c.limit.Limiter.Queue(c.key, c.N, longest)
 	switch {
 	case errors.Is(err, engine.ErrNotTokenBucket):
 		err = res.set.options.Pause(ctx, c.Decision.RetryAfter)
@@ -182,12 +182,11 @@ func (c *Check[R]) takeAhead(ctx context.Context) {
 	if !ok {
 		return
 	}
-	turn, err := c.limit.Limiter.Queue(c.key, c.N, longest)
+	turn, delay, err := c.limit.Limiter.Queue(c.key, c.N, longest)
 	if err != nil { // another algorithm, or another request was faster
 		return
 	}
 	c.turn = turn
-	delay := turn.Delay()
 	c.come()
 	c.Decision.Allowed, c.Decision.RetryAfter, c.Decision.ResetAfter = true, 0, c.Decision.ResetAfter+delay
 }
