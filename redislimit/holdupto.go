@@ -18,8 +18,8 @@ import (
 //
 // A leased limiter takes what this node has in hand, and the rest from the store. What other nodes have in hand, and
 // what is on its way to this one, is not there for it. While the store is lost it takes from the node's share, which
-// passes it only if the share is least at least. A refusal costs nothing, whatever [ChargeRefusals] says. All else is as
-// of [Limiter.Hold].
+// passes it only if the share is least at least. A refusal costs nothing, whatever [ChargeRefusals] says. All else is
+// as of [Limiter.Hold].
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }

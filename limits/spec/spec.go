@@ -320,8 +320,6 @@ func (l *Limit) notStored(own engine.Policy) string {
 		return "tokens of a store cannot be waited for (max_wait)"
 	case l.Spread:
 		return "a bucket on all processors is on each machine (spread)"
-	case l.Rate.per != 0:
-		return fmt.Sprintf("periods of the calendar are not kept in a store (rate: %v)", l.Rate)
 	case own.Algorithm() == engine.AlgorithmConcurrency:
 		return "what is in flight is counted on each machine (concurrency)"
 	case own.Algorithm() == engine.AlgorithmBatchRefill:

@@ -189,8 +189,6 @@ func TestWhatDoesNotFit(t *testing.T) {
 			{"", "zone", `zone "Local": want a name of the tz database, such as UTC or Europe/Berlin`}}},
 		{func(l *Limit) { l.Zone = "UTC" }, "5/d", []Error{
 			{"", "zone", "zone: it is of a rate in a day, week or month of the calendar, such as 1000/month: leave it out"}}},
-		{func(l *Limit) { l.Algorithm, l.Stored = engine.AlgorithmFixedWindow, true }, "5/week", []Error{
-			{"", "store", "periods of the calendar are not kept in a store (rate: 5/week)"}}},
 		{func(l *Limit) {
 			l.Algorithm, l.Tiers = engine.AlgorithmFixedWindow, []Tier{{"a", Numbers{Rate: Of(engine.Per(5, 31*24*time.Hour))}}}
 		}, "5/month", []Error{

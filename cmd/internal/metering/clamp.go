@@ -200,12 +200,16 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 		if m == nil || !m.Clamps() || c.Shadow() || c.Unlimited() || !a.q.cuttable() {
 			continue
 		}
-		left := c.Decision.Remaining
+		held := uint64(0)
 		for _, h := range a.held {
 			if h.meter == m {
-				left += h.tokens
+				held += h.tokens
 			}
 		}
+		if held == 0 { // nothing counts the request: the store is lost, and the rule open
+			continue
+		}
+		left := c.Decision.Remaining + held
 		if n := m.answerIn(a.q, left); n < most {
 			most, by = n, m
 		}

@@ -116,9 +116,6 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 	if stored && len(d.Errors) == 0 {
 		r.Store = f.Store
-		if r.Tokens != nil && r.Tokens.Clamp {
-			d.Fail(cmp.Or(t.seen["store"], t.seen["tokens"]), "clamp: a store lends all of an estimate or nothing: leave clamp out, or write store: false")
-		}
 		if err := redislimit.Check(r.Name, r.Policy, r.StoreOptions()...); err != nil {
 			d.Fail(cmp.Or(t.seen["store"], t.at), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
 		}

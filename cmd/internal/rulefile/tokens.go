@@ -164,7 +164,7 @@ func (t *Tokens) section() section {
 				"what a request costs whose answer has no usage"),
 			at("clamp", yes, &t.Clamp, "",
 				"lower the bound of the answer in a request, such as max_tokens, to what is left, and refuse only what does not have its "+
-					"prompt left; a request without one gets one if less than `default_output` is left").within("estimates `worst` and `learned`, not in a `store`"),
+					"prompt left; a request without one gets one if less than `default_output` is left").within("estimates `worst` and `learned`"),
 			at("ask_usage", yes, &t.AskUsage, "",
 				"add stream_options.include_usage to OpenAI's requests for a stream that do not have it, and hide the event that it brings"),
 			at("max_body", size(1<<10, 64<<20), &t.MaxBody, "8MiB",
