@@ -214,14 +214,16 @@ func (q *Request) read(r *http.Request, most int, in *room) error {
 	var body bytes.Buffer
 	var failed error
 	for body.Len() < most && failed == nil {
-		if !in.take(readStep) {
+		if !q.keep(in, max(q.inMemory, int64(body.Len())+readStep)) {
 			return ErrNoRoom
 		}
-		q.inMemory += readStep
 		var n int64
 		if n, failed = io.CopyN(&body, r.Body, int64(min(readStep, most-body.Len()))); failed == nil && n == 0 {
 			break
 		}
+	}
+	if !q.keep(in, int64(body.Cap())) {
+		return ErrNoRoom
 	}
 	complete := errors.Is(failed, io.EOF)
 	plain, whole, err := usage.Decompress(body.Bytes(), r.Header.Get("Content-Encoding"), most)
@@ -235,10 +237,8 @@ func (q *Request) read(r *http.Request, most int, in *room) error {
 	text := body.Bytes()
 	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
 		compressed := len(text) > 0 && len(plain) > 0 && &text[0] != &plain[0]
-		if compressed && !in.take(int64(len(plain))) { // it stays in memory as long as the request
+		if compressed && !q.keep(in, q.inMemory+int64(len(plain))) {
 			return ErrNoRoom
-		} else if compressed {
-			q.inMemory += int64(len(plain))
 		}
 		q.cut = newCut(plain, q.API, r.URL.Path)
 	}
@@ -260,6 +260,16 @@ func (q *Request) read(r *http.Request, most int, in *room) error {
 	}
 	r.Body = &readBody{io.MultiReader(bytes.NewReader(text), rest), r.Body}
 	return nil
+}
+
+// keep notes how many bytes of its body the request keeps until it is over. It is false if there is no room for them.
+func (q *Request) keep(in *room, size int64) bool {
+	if size > q.inMemory && !in.take(size-q.inMemory) {
+		return false
+	}
+	in.taken.Add(min(size-q.inMemory, 0))
+	q.inMemory = size
+	return true
 }
 
 // wantsUsage reports whether weir is to ask for the usage of a stream that the client has not asked for.
