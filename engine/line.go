@@ -57,8 +57,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue is Queue. A delay of 0 means that the turn is in no line: its tokens were there. What the turn itself says later
-// does not tell that: it may have moved up to the front before its caller looks.
+// queue is Queue. A delay of 0 means that the turn is in no line: its tokens were there. What the turn itself says
+// later does not tell that: it may have moved up to the front before its caller looks.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()

@@ -24,9 +24,9 @@ type Stats struct {
 	Forgotten  uint64 // tokens that were never given back ([Concurrency]): counted when their key enters or is swept
 	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
 
-	// FileLost says that the file of [Shared] is not at its path any more, and why, as of the last sweep: it was removed,
-	// moved or replaced while it is in use, so that processes which start now count in another one. nil if it is there,
-	// and of a limiter without a file.
+	// FileLost is an error if the file of [Shared] was not at its path at the last sweep: it was removed, moved or
+	// replaced while it is in use. Processes that start now count in another file, so there are two limits. It is nil
+	// for a limiter without a file.
 	FileLost error
 }
 
