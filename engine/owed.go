@@ -16,8 +16,9 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	for {
 		plan := l.table.Plan()
 		under, token, known := k, uint64(1), true
-		if plan.Source().(*policies).base.isTokenBucket() {
+		if base := plan.Source().(*policies).base; base.isTokenBucket() {
 			under, token, known = l.lastCharged(plan, k)
+			known = known && base.grant != grantsQuotas // whose own policy grants nothing
 		}
 		most := min(atomicbucket.Most(plan.Algorithm())/token, atomicbucket.MaxBurst)
 		counts := k.With(Quota{plan.NewQuota(atomicbucket.Quota{Token: token, Tokens: most})})

@@ -69,3 +69,20 @@ func TestOwedOfATokenBucket(t *testing.T) {
 	assert.EqualValues(t, 12, tokens)
 	assert.Equal(t, bob, under)
 }
+
+// TestOwedOfTokenBuckets: under is the quota of the last take, whatever its rate, so that one may charge by it.
+func TestOwedOfTokenBuckets(t *testing.T) {
+	l, _ := newLimiter(t, TokenBuckets(26*24*time.Hour))
+	for i, period := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour} {
+		quota, err := l.Quota(TokenBucket(Per(1, period), 5))
+		require.NoError(t, err)
+		k := l.KeyUint64(uint64(i))
+		require.True(t, l.TakeKey(k.With(quota), 2).Allowed)
+		owed, under := l.Owed(k)
+		require.EqualValues(t, 2, owed)
+		require.Equal(t, 2*period, l.Peek(under, 0).ResetAfter)
+		_, lost := l.Charge(under, 1)
+		require.Zero(t, lost)
+		require.EqualValues(t, 2, l.Peek(k.With(quota), 0).Remaining)
+	}
+}
