@@ -133,7 +133,22 @@ pipe = door.pipeline(transaction=False)
 for _ in range(300):
     pipe.execute_command("CL.THROTTLE", b"\x00\xff", 99, 1, 3600)
 assert sum(1 - answer[0] for answer in pipe.execute()) == 100
+assert door.exists(b"\x00\xff") == 1 and 0 < door.ttl(b"\x00\xff") <= 360000
 assert door.delete(b"\x00\xff") == 1
+assert door.exists(b"\x00\xff") == 0 and door.ttl(b"\x00\xff") == -2
+pipe = door.pipeline()  # a transaction, unless one says otherwise
+for _ in range(300):
+    pipe.execute_command("CL.THROTTLE", "tx", 99, 1, 3600)
+pipe.delete("tx")
+answers = pipe.execute()
+assert sum(1 - answer[0] for answer in answers[:300]) == 100 and answers[300] == 1
+pipe.execute_command("CL.THROTTLE", "tx", 99, 1, 3600).execute_command("CL.THROTTLE", "tx")
+try:
+    pipe.execute()
+    raise SystemExit("half a transaction is done")
+except redis.ResponseError as e:
+    assert "wrong number of arguments" in str(e), e
+assert door.exists("tx") == 0
 assert door.ping() and door.info()["redis_mode"] == "standalone"
 try:
     door.get("x")

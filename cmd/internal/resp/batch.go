@@ -11,9 +11,10 @@ import (
 // A batch answers the commands of one read. It is used by one connection at a time.
 type batch struct {
 	reply
-	limiter *engine.Limiter
-	formers *live.Formers
-	longest time.Duration
+	limiter  *engine.Limiter
+	formers  *live.Formers
+	longest  time.Duration
+	negative bool
 	takes
 	counts
 }
@@ -22,6 +23,7 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func (b *batch) begin(c *conn) {
 	b.limiter, b.formers, b.longest, b.resp3 = c.settings.Limiter, c.settings.Formers, c.settings.Longest, c.resp3
+	b.negative = c.settings.Negative
 }
 
 // key returns the key of a text under a quota. What it owes previous limiters is charged to it.
@@ -39,6 +41,7 @@ func (b *batch) key(text []byte, quota engine.Quota) engine.Key {
 func (b *batch) command(c *conn, args [][]byte) {
 	i, ok := lookup(args[0])
 	if !ok {
+		c.multi.abort()
 		b.unknown(c, args)
 		return
 	}
@@ -49,9 +52,19 @@ func (b *batch) command(c *conn, args [][]byte) {
 		return
 	}
 	if len(args) < known.atLeast || len(args) > known.atMost {
+		c.multi.abort()
 		b.fail("ERR wrong number of arguments for '" + known.name + "' command")
 		return
 	}
+	if c.multi != nil && !known.direct {
+		c.multi.add(b, args)
+		return
+	}
+	b.run(c, known, args)
+}
+
+// run answers a command, or gathers it.
+func (b *batch) run(c *conn, known *command, args [][]byte) {
 	if !known.gathers {
 		b.decide()
 	}

@@ -9,6 +9,8 @@ const (
 	maxArguments = 1024
 	// smallBuffer is what a connection holds while it waits for a command.
 	smallBuffer = 4 << 10
+	// queueBytes and queueCommands bound what a transaction holds until EXEC: bytes of arguments, and commands.
+	queueBytes, queueCommands = 256 << 10, 16 << 10
 	// flushAt is how many bytes of answers are gathered before they are written.
 	flushAt = 64 << 10
 	// gathered is how many takes are decided together.
@@ -32,6 +34,8 @@ const (
 const (
 	// commandTimeout is how long the rest of a command may take, a TLS handshake, and a stranger's password.
 	commandTimeout = 10 * time.Second
+	// transactionTimeout is how long a client may say nothing in a transaction.
+	transactionTimeout = time.Minute
 	// writeTimeout is how long a client may read nothing while answers wait for it.
 	writeTimeout = 10 * time.Second
 )

@@ -13,6 +13,7 @@ type command struct {
 	lastKey         int    // the first argument is a key, and others up to this one; 0: there is none; -1: all
 	early           bool   // before the password, too
 	gathers         bool   // it decides by a batch, together with others
+	direct          bool   // it is answered at once in a transaction, too
 	run             func(*conn, *batch, [][]byte)
 	syntax          string // its arguments
 	summary         string
@@ -20,7 +21,7 @@ type command struct {
 
 const (
 	unbounded    = math.MaxInt
-	commandCount = 19
+	commandCount = 27
 )
 
 // commands are those that there are, byName where each is. Some of them look at all, so init fills them.
@@ -52,6 +53,17 @@ func init() {
 			syntax: "key [key ...]", summary: "Makes keys as if they had taken nothing"},
 		{name: "del", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,
 			syntax: "key [key ...]", summary: "The same as WEIR.RESET"},
+		{name: "exists", atLeast: 2, atMost: unbounded, lastKey: -1, run: exists,
+			syntax: "key [key ...]", summary: "Answers how many of the keys owe something"},
+		{name: "ttl", atLeast: 2, atMost: 2, lastKey: 1, run: ttl, syntax: "key",
+			summary: "Answers in how many seconds the key owes nothing, -2 if it owes nothing now"},
+		{name: "pttl", atLeast: 2, atMost: 2, lastKey: 1, run: ttl, syntax: "key", summary: "The same in milliseconds"},
+		{name: "multi", atLeast: 1, atMost: 1, direct: true, run: multi, summary: "Begins a transaction: a batch of commands"},
+		{name: "exec", atLeast: 1, atMost: 1, direct: true, run: exec, summary: "Answers the commands of the transaction"},
+		{name: "discard", atLeast: 1, atMost: 1, direct: true, run: discard, summary: "Drops the commands of the transaction"},
+		{name: "watch", atLeast: 2, atMost: unbounded, lastKey: -1, direct: true, run: watch, syntax: "key [key ...]",
+			summary: "Is an error: no command needs it, and keys change with time"},
+		{name: "unwatch", atLeast: 1, atMost: 1, run: unwatch, summary: "Watches no key, as always"},
 		{name: "ping", atLeast: 1, atMost: 2, run: ping, syntax: "[message]", summary: "Answers PONG, or the message"},
 		{name: "echo", atLeast: 2, atMost: 2, run: echo, syntax: "message", summary: "Answers the message"},
 		{name: "hello", atLeast: 1, atMost: unbounded, early: true, run: hello,
@@ -62,8 +74,8 @@ func init() {
 		{name: "client", atLeast: 2, atMost: unbounded, run: client,
 			syntax: "subcommand [argument ...]", summary: "ID, GETNAME, SETNAME, SETINFO, TRACKING, NO-EVICT, NO-TOUCH"},
 		{name: "info", atLeast: 1, atMost: unbounded, run: info, syntax: "[section ...]", summary: "Tells how the server does"},
-		{name: "reset", atLeast: 1, atMost: 1, early: true, run: resetConnection, summary: "Makes the connection as new"},
-		{name: "quit", atLeast: 1, atMost: unbounded, early: true, run: quit, summary: "Ends the connection"},
+		{name: "reset", atLeast: 1, atMost: 1, early: true, direct: true, run: resetConnection, summary: "Makes the connection as new"},
+		{name: "quit", atLeast: 1, atMost: unbounded, early: true, direct: true, run: quit, summary: "Ends the connection"},
 		{name: "command", atLeast: 1, atMost: unbounded, run: describe, syntax: "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
 			summary: "Tells the commands that there are"},
 	}

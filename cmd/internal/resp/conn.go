@@ -16,9 +16,10 @@ type conn struct {
 	id       int64
 	name     string
 	resp3    bool
-	known    bool // the client has given its password, or needs none
-	closing  bool // after the answers that are gathered
-	wrong    int  // passwords that it has given, which RESET does not forget
+	known    bool         // the client has given its password, or needs none
+	closing  bool         // after the answers that are gathered
+	wrong    int          // passwords that it has given, which RESET does not forget
+	multi    *transaction // that has begun; nil for none
 
 	parser parser
 	small  [smallBuffer]byte
@@ -94,6 +95,7 @@ const (
 	forNothing  wait = iota // not set yet, or for as long as the client likes
 	forCommand              // within Settings.IdleTimeout
 	forItsRest              // the rest of a command of which a part is there
+	forExec                 // the rest of a transaction
 	forPassword             // what a stranger says does not begin its time anew
 )
 
@@ -105,10 +107,12 @@ func (c *conn) await() bool {
 		next, most = forPassword, commandTimeout
 	case c.end > 0:
 		next, most = forItsRest, commandTimeout
+	case c.multi != nil:
+		next, most = forExec, transactionTimeout
 	case c.settings.IdleTimeout > 0:
 		next, most = forCommand, c.settings.IdleTimeout
 	}
-	goesOn := next == c.waits && (next != forItsRest || !c.progress) && next != forCommand
+	goesOn := next == c.waits && (next == forPassword || next == forNothing || !c.progress) && next != forCommand
 	c.waits, c.progress = next, false
 	if !goesOn && c.setReadTime(most) != nil {
 		return false

@@ -161,7 +161,7 @@ func client(c *conn, b *batch, args [][]byte) {
 
 // resetConnection answers RESET.
 func resetConnection(c *conn, b *batch, _ [][]byte) {
-	c.name, c.resp3, b.resp3 = "", false, false
+	c.name, c.resp3, b.resp3, c.multi = "", false, false, nil
 	c.known = len(c.settings.Passwords) == 0
 	b.line('+', "RESET")
 }

@@ -164,7 +164,7 @@ func TestAnswers(t *testing.T) {
 		{"hello else", "HELLO 3 FOO", "-ERR syntax error in HELLO option 'FOO': want AUTH username password or SETNAME name"},
 		{"auth without a password", "AUTH x", "-ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?"},
-		{"count", "COMMAND COUNT", ":19"},
+		{"count", "COMMAND COUNT", ":27"},
 		{"command info", "COMMAND INFO DEL nothing", "*2 *6 $3 del :-2 *1 +fast :1 :-1 :1 $-1"},
 		{"command docs", "COMMAND DOCS ping ping nothing", "*2 $4 ping *6 $7 summary $28 Answers PONG, or the message $5 group " +
 			"$10 rate_limit $6 syntax $14 PING [message]"},

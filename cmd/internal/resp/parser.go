@@ -3,6 +3,8 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // A protocolError is a mistake after which nothing that follows on the connection can be understood.
@@ -112,24 +114,80 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 		return 0, nil
 	}
 	line := text[:end]
-	if bytes.ContainsAny(line, "\"'\x00") {
-		return 0, broken("an inline command has no quotes and no zero bytes: use a client")
-	}
 	for at := 0; at < len(line); {
 		if isSpace(line[at]) {
 			at++
 			continue
 		}
-		begin := at
-		for at < len(line) && !isSpace(line[at]) {
-			at++
-		}
 		if len(p.args) == most.arguments {
 			return 0, broken("an inline command of more than %d words", most.arguments)
 		}
-		p.args = append(p.args, line[begin:at])
+		word, next, err := word(line, at)
+		if err != nil {
+			return 0, err
+		}
+		p.args, at = append(p.args, word), next
 	}
 	return end + 1, nil
+}
+
+// word reads a word of a line from at on, and writes it over what it stood in, since no word is longer than it was
+// written. Its parts may stand in quotes. "..." has the escapes of C and \xHH, and '...' none but \'.
+func word(line []byte, at int) (word []byte, next int, err error) {
+	to := at
+	begin := to
+	for at < len(line) && !isSpace(line[at]) {
+		switch quote := line[at]; quote {
+		case 0:
+			return nil, 0, broken("an inline command has no zero bytes: use a client")
+		case '"', '\'':
+			if to, at, err = quoted(line, to, at+1, quote); err != nil {
+				return nil, 0, err
+			}
+		default:
+			line[to] = quote
+			to, at = to+1, at+1
+		}
+	}
+	return line[begin:to], at, nil
+}
+
+// quoted writes what stands between at and a quote to to, and returns the ends of both. A space or the end of the line
+// follows the quote.
+func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
+	for at < len(line) && line[at] != quote {
+		c, n := line[at], 1
+		if c == '\\' && at+1 < len(line) {
+			c, n = escaped(line[at:], quote)
+		}
+		line[to] = c
+		to, at = to+1, at+n
+	}
+	switch {
+	case at == len(line):
+		return 0, 0, broken("unbalanced quotes in an inline command")
+	case at+1 < len(line) && !isSpace(line[at+1]):
+		return 0, 0, broken("no space behind a quote of an inline command")
+	}
+	return to, at + 1, nil
+}
+
+// escaped reads a backslash and what follows it: what that stands for, and how long it is.
+func escaped(text []byte, quote byte) (c byte, n int) {
+	switch c = text[1]; {
+	case quote == '\'' && c != '\'':
+		return '\\', 1
+	case quote == '\'':
+		return c, 2
+	case c == 'x' && len(text) > 3:
+		if value, err := strconv.ParseUint(string(text[2:4]), 16, 8); err == nil {
+			return byte(value), 4
+		}
+	}
+	if at := strings.IndexByte("nrtba", c); at >= 0 {
+		c = "\n\r\t\b\a"[at]
+	}
+	return c, 2
 }
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -30,7 +30,10 @@ func TestBrokenProtocol(t *testing.T) {
 		{"as long as may be without an end", "*3\r\n$4\r\nECHO\r\n$65512\r\n" + strings.Repeat("a", 65512) + "\r\n$1\r\na\r\n",
 			"a command of more than 65536 bytes"},
 		{"a long line", strings.Repeat("a", 70000), "too big inline request: want at most 65536 bytes"},
-		{"quotes", "ECHO \"a b\"\r\n", "an inline command has no quotes and no zero bytes: use a client"},
+		{"a quote without end", "ECHO \"a b\r\n", "unbalanced quotes in an inline command"},
+		{"a quote without end that is escaped", "ECHO 'a b\\'\r\n", "unbalanced quotes in an inline command"},
+		{"a quote inside a word", "ECHO \"a\"b\r\n", "no space behind a quote of an inline command"},
+		{"a zero byte", "ECHO a\x00\r\n", "an inline command has no zero bytes: use a client"},
 		{"words without end", strings.Repeat("a ", 1025) + "\n", "an inline command of more than 1024 words"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,6 +60,17 @@ func TestHTTPEndsTheConnection(t *testing.T) {
 // TestInlineCommands are for people.
 func TestInlineCommands(t *testing.T) {
 	assert.Equal(t, "+PONG $1 a *5 :0 :1 :0 :-1 :60 +OK", flat(open(t).says("\r\n  \nPING\n\techo   a \r\ncl.throttle a 0 1 60\r\nQUIT now\r\nPING\r\n")))
+}
+
+// TestInlineQuotes are those of Redis.
+func TestInlineQuotes(t *testing.T) {
+	for sent, want := range map[string]string{
+		`ECHO "a b"`: "a b", `ECHO 'a b'`: "a b", `ECHO ""`: "", `ECHO "a\n\r\t\b\a\"\\\q"`: "a\n\r\t\b\a\"\\q", `ECHO '\n\''`: `\n'`,
+		`ECHO "\x41\x00\xff"`: "A\x00\xff", `ECHO "\xzz"`: "xzz", `ECHO "\x4"`: "x4", `ECHO a"b c"`: "ab c", `ECHO "é\\"`: `é\`,
+		"ECHO '\"'": `"`, `"ECHO" "it's"`: "it's", `ECHO a\b`: `a\b`,
+	} {
+		assert.Equal(t, fmt.Sprintf("$%d\r\n%s\r\n+PONG\r\n", len(want), want), open(t).says(sent+"  \r\nPING\r\n"), sent)
+	}
 }
 
 // TestCommandsThatAskForNothing: empty arrays are passed over, as Redis does, and the empty name is unknown.

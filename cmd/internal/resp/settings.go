@@ -24,6 +24,9 @@ type Settings struct {
 	Longest time.Duration
 	// Passwords are those that are good for AUTH; without any, no client needs one.
 	Passwords Passwords
+	// Negative is whether a negative quantity of CL.THROTTLE gives tokens back, as redis-cell does. Without it that is
+	// an error.
+	Negative bool
 	// IdleTimeout is how long a connection may wait for its next command, 0 for as long as it likes.
 	IdleTimeout time.Duration
 	// Leave is called when a batch that was decided by the settings is answered; nil for nothing.

@@ -34,13 +34,30 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 	if !ok {
 		return
 	}
+	limit := bucket(count, time.Duration(period)*time.Second, burst)
 	tokens := uint64(1)
 	if len(args) == 6 {
+		if n, whole := integer(args[5]); whole && n < 0 && b.negative {
+			b.giveBack(args[1], limit, uint64(-n)) // -2^63 is its own negative, and that number
+			return
+		}
 		if tokens, ok = b.ranged("quantity", args[5], 0, maxTokens); !ok {
 			return
 		}
 	}
-	b.take(args[1], bucket(count, time.Duration(period)*time.Second, burst), tokens, cellForm)
+	b.take(args[1], limit, tokens, cellForm)
+}
+
+// giveBack answers a take of less than nothing.
+func (b *batch) giveBack(key []byte, limit engine.Policy, tokens uint64) {
+	quota, err := b.limiter.Quota(limit)
+	if err != nil {
+		b.refuse(limit, err)
+		return
+	}
+	b.decide()
+	b.limiter.Refund(b.key(key, quota), tokens)
+	b.look(key, limit, quota, cellForm)
 }
 
 // bucket is the limit of count tokens in a period and so many more at once.

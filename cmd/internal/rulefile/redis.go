@@ -28,6 +28,7 @@ type Redis struct {
 	MaxKeys      int
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
+	Negative     bool          // a negative quantity gives tokens back
 	ReusePort    bool
 	State        string // file in which the keys are kept beyond the process; "" for none
 }
@@ -89,6 +90,8 @@ func (r *Redis) section() section {
 					"`624h` times are exact to the nanosecond"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
+			at("negative_quantities", yes, &r.Negative, "", "a negative quantity of `CL.THROTTLE` gives tokens back, as redis-cell does. "+
+				"Without it that is an error"),
 			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "of a connection without a command; 0s is no bound"),
 			reusePortEntry(&r.ReusePort),
 		},

@@ -51,7 +51,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 	}
 	g.redis = &resp.Settings{
 		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
-		IdleTimeout: want.IdleTimeout, Leave: g.leave,
+		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Leave: g.leave,
 	}
 	return nil
 }

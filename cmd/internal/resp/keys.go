@@ -1,0 +1,51 @@
+package resp
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// owes returns how long it takes until a key owes nothing, at the rate at which it comes back now.
+func (b *batch) owes(text []byte) (left time.Duration) {
+	of := func(l *engine.Limiter) time.Duration {
+		tokens, under := l.Owed(l.KeyBytes(text))
+		if tokens == 0 {
+			return 0
+		}
+		return l.Peek(under, 0).ResetAfter
+	}
+	left = of(b.limiter)
+	for _, before := range b.formers.Limiters() {
+		left = max(left, of(before))
+	}
+	return left
+}
+
+// exists answers EXISTS key...: how many of the keys owe something.
+func exists(_ *conn, b *batch, args [][]byte) {
+	owing := int64(0)
+	for _, arg := range args[1:] {
+		if b.owes(arg) > 0 {
+			owing++
+		}
+	}
+	b.integer(owing)
+}
+
+// noKey is what TTL answers of a key that there is not: one that owes nothing.
+const noKey = -2
+
+// ttl answers TTL key and PTTL key, rounded up.
+func ttl(_ *conn, b *batch, args [][]byte) {
+	unit := time.Second
+	if isWord(args[0], "PTTL") {
+		unit = time.Millisecond
+	}
+	left := b.owes(args[1])
+	if left == 0 {
+		b.integer(noKey)
+		return
+	}
+	b.integer(int64((left-1)/unit) + 1)
+}
