@@ -88,7 +88,7 @@ test: begin test-begins programs test-modules test-explore test-stress test-muta
 test-begins:
 	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, a sample of the mutation score, and the guard of the speed. make test-all adds mutants, a larger sample, the Spin model, the race detector, 32 bits, the environment of shared tables and the builds for other systems."
 
-test-all: test test-llm test-mutants test-race test-386 test-environment cross ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
+test-all: test test-llm test-mutants test-race test-386 test-environment cross site ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
 	@.ci/summary
 
 begin: # once for all targets of a call
@@ -124,6 +124,14 @@ test-documents: begin ## what the documents say: links, commands, programs and t
 # It never compiles the reference: the checkout has bin/ratelimit, which its own Makefile makes, and for the suite
 # bin/integration.test (docs/envoy.md).
 REFERENCE :=
+# Sphinx, of Debian, whose search needs no server. A link that leads nowhere fails, and so does a page that needs the network.
+site: begin ## the documents as a site in bin/site, which can be read without a network
+	@/usr/bin/python3 -c 'import furo, myst_parser' 2>/dev/null || .ci/install none "the site" python3-sphinx python3-myst-parser furo
+	@if /usr/bin/python3 -c 'import furo, myst_parser' 2>/dev/null; then .ci/stage site bash -ec \
+		'rm -rf $(BIN)/site && sphinx-build -q -W --keep-going -c packaging/site -b html . $(BIN)/site && \
+		if grep -rlE "(<script[^>]* src|<img[^>]* src|<link[^>]* href)=\"https?:" $(BIN)/site --include="*.html"; then \
+			echo "these pages need a network"; exit 1; fi'; echo "open $(BIN)/site/index.html"; fi
+
 test-envoy-reference: ## weir-envoy beside envoyproxy/ratelimit: its suite, and random questions to both (REFERENCE=a checkout)
 	@if [ -z "$(REFERENCE)" ]; then \
 		echo "test-envoy-reference: skipped: REFERENCE=... is not set to a checkout of envoyproxy/ratelimit (docs/envoy.md)"; \
