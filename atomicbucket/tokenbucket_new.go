@@ -17,6 +17,9 @@ const (
 	MaxBurst = 1 << 32
 )
 
+// ShortestRoom is the time that a record has room for, whatever the rate: 39 hours.
+const ShortestRoom = maxBurstTicks / maxExact * time.Nanosecond
+
 const (
 	// maxBurstTicks bounds the burst in ticks, and so how finely a token is cut.
 	maxBurstTicks = 1 << 51

@@ -38,6 +38,8 @@ type policies struct {
 	all  []Policy // the limiter's own and its tiers
 	last []Policy // as base, of each of them
 	room []uint64 // the highest limit that each of them ever had: as much may be used up
+
+	quotas uint64 // what keys may owe under quotas: see capacity
 }
 
 // now returns the present policies: those of the plan.
@@ -45,7 +47,7 @@ func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
 	all := append([]Policy{own}, tiers...)
-	ps := policies{own, all, all, make([]uint64, len(all))}
+	ps := policies{base: own, all: all, last: all, room: make([]uint64, len(all))}
 	for i, p := range all {
 		ps.room[i] = p.limit
 	}

@@ -326,8 +326,13 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 	} else if err != nil {
 		return nil, err
 	}
-	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && ps.areOfSeveralRates(terms) {
-		algorithm = bucket.Priced()
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && ps.base.algorithm != AlgorithmBatchRefill {
+		if ps.areOfSeveralRates(terms) {
+			bucket = bucket.Priced()
+		}
+		if algorithm, err = ps.roomy(bucket); err != nil {
+			return nil, err
+		}
 	}
 	if before != nil {
 		if algorithm, err = algorithm.Following(before); err != nil {

@@ -40,3 +40,42 @@ func TestPricesOfASharedTable(t *testing.T) {
 	require.NoError(t, RestoreShared(to, from))
 	require.InDelta(t, 50, left(two), 1)
 }
+
+// TestASharedChangeHasRoomForQuotas (I1): a process changes the policy, and another has made a quota that takes weeks.
+// A copy knows of it, too, and so does a table that is restored from that.
+func TestASharedChangeHasRoomForQuotas(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name string, p Policy) *Limiter {
+		l, err := New(p, Shared(filepath.Join(folder, name)), MaxKeys(100), MaxQuota(500))
+		require.NoError(t, err)
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	under := func(l *Limiter) Key {
+		q, err := l.Quota(TokenBucket(Per(1, time.Hour), 500))
+		require.NoError(t, err)
+		return l.Key("anna").With(q)
+	}
+	tenth, third := TokenBucket(PerSecond(10), 10), TokenBucket(PerSecond(3), 10)
+	one, two := file("table", tenth), file("table", tenth)
+	require.True(t, one.TakeKey(under(one), 500).Allowed)
+	for _, p := range []Policy{third, tenth, third} {
+		require.NoError(t, two.SetPolicy(p))
+		require.False(t, one.TakeKey(under(one), 1).Allowed, p)
+		require.False(t, two.TakeKey(under(two), 1).Allowed, p)
+	}
+
+	from, to := filepath.Join(folder, "table"), filepath.Join(folder, "copy")
+	require.NoError(t, CopyShared(from, to, MaxKeys(500)))
+	l, err := New(third, Shared(to), MaxKeys(500), MaxQuota(500))
+	require.NoError(t, err)
+	defer l.Close()
+	require.False(t, l.TakeKey(under(l), 1).Allowed)
+	require.NoError(t, l.SetPolicy(tenth))
+	require.NoError(t, l.SetPolicy(third))
+	require.False(t, l.TakeKey(under(l), 1).Allowed)
+
+	one.Reset(under(one))
+	require.NoError(t, RestoreShared(to, from))
+	require.False(t, two.TakeKey(under(two), 1).Allowed)
+}

@@ -344,3 +344,70 @@ func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 		assert.False(t, l.TakeAt(k, 1, ahead).Allowed)
 	}
 }
+
+// TestAChangeHasRoomForQuotas (I1): what was taken under a quota is kept where a change of the policy makes ticks finer
+// or the rate slower, and back, although the quota takes weeks to come back.
+func TestAChangeHasRoomForQuotas(t *testing.T) {
+	slow := engine.TokenBucket(engine.Per(1, time.Hour), 500) // 21 days
+	tenth := engine.TokenBucket(engine.PerSecond(10), 10)
+	for name, c := range map[string]struct {
+		from    engine.Policy
+		to      []engine.Policy
+		options []engine.Option
+	}{
+		"finer ticks":          {tenth, []engine.Policy{engine.TokenBucket(engine.PerSecond(3), 10)}, nil},
+		"ticks of a sixteenth": {tenth, []engine.Policy{engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)}, nil},
+		"rounded ticks":        {tenth, []engine.Policy{engine.TokenBucket(engine.PerSecond(7.77), 10), engine.TokenBucket(engine.PerSecond(1e8), 10)}, nil},
+		"beside tiers":         {tenth, []engine.Policy{engine.TokenBucket(engine.PerSecond(3), 10)}, []engine.Option{engine.Tiers(perSecond1)}},
+		"a shorter longest":    {engine.TokenBuckets(600 * time.Hour), []engine.Policy{engine.TokenBuckets(time.Hour), engine.TokenBuckets(40 * time.Hour)}, nil},
+		"from no limit":        {tenth, []engine.Policy{engine.Blocked(), engine.TokenBucket(engine.PerSecond(3), 10), engine.Unlimited()}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, now := limiterOf(t, c.from, c.options...)
+			last := make([]engine.Policy, len(c.options))
+			for i := range last {
+				last[i] = perSecond1
+			}
+			k := l.Key("k")
+			require.True(t, l.TakeKey(k.With(quotaOf(t, l, slow)), 500).Allowed)
+			for _, p := range append(c.to, c.from) {
+				require.NoError(t, l.SetPolicy(p, last...))
+				assert.False(t, l.TakeKey(k.With(quotaOf(t, l, slow)), 1).Allowed, p)
+			}
+			*now = now.Add(time.Hour + time.Microsecond)
+			assert.True(t, l.TakeKey(k.With(quotaOf(t, l, slow)), 1).Allowed)
+			assert.False(t, l.TakeKey(k.With(quotaOf(t, l, slow)), 1).Allowed)
+		})
+	}
+	t.Run("a slower rate", func(t *testing.T) { // of a limiter of one rate
+		now := time.Unix(1_800_000_000, 0)
+		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 10), engine.MaxKeys(100), engine.ClockFunc(func() time.Time { return now }))
+		require.NoError(t, err)
+		defer l.Close()
+		require.True(t, l.TakeKey(l.Key("k").With(quotaOf(t, l, slow)), 500).Allowed)
+		require.NoError(t, l.SetPolicy(engine.TokenBucket(engine.Per(1, 24*time.Hour), 10)))
+		require.NoError(t, l.SetPolicy(engine.TokenBucket(engine.Per(1, time.Hour), 10)))
+		assert.False(t, l.TakeKey(l.Key("k").With(quotaOf(t, l, slow)), 1).Allowed)
+		now = now.Add(time.Hour + time.Microsecond)
+		assert.True(t, l.TakeKey(l.Key("k").With(quotaOf(t, l, slow)), 1).Allowed)
+	})
+}
+
+// TestAChangeWithoutRoomForQuotas: where no record of the new numbers could hold what was taken, the change is an error
+// that says so, and nothing has changed.
+func TestAChangeWithoutRoomForQuotas(t *testing.T) {
+	year := engine.TokenBucket(engine.Per(100, 365*24*time.Hour), 100)
+	l, _ := limiterOf(t, engine.TokenBucket(engine.Per(1, 365*24*time.Hour), 2))
+	k := l.Key("k")
+	fast := engine.TokenBucket(engine.PerSecond(1e9), 10)
+	require.NoError(t, l.SetPolicy(fast), "nobody has such a quota")
+	require.NoError(t, l.SetPolicy(engine.TokenBucket(engine.Per(1, 365*24*time.Hour), 2)))
+	require.True(t, l.TakeKey(k.With(quotaOf(t, l, year)), 100).Allowed)
+	err := l.SetPolicy(fast)
+	require.ErrorContains(t, err, "what a key still owes under a quota may take 8760h0m0")
+	require.ErrorContains(t, err, "and a record has room for 625h29m59.8")
+	require.ErrorContains(t, err, "want at most 71404104 tokens a second")
+	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
+	require.NoError(t, l.SetPolicy(engine.TokenBucket(engine.PerSecond(7e7), 10)))
+	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
+}

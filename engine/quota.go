@@ -22,7 +22,10 @@ type Quota struct{ quota shard.Quota }
 
 // Quota checks the numbers of a policy as [New] does, against this limiter, and returns them as a value. It takes some
 // nanoseconds, no lock, and no memory that would have to be given back, so a server may make one for each request: a
-// limit that comes with an access token, from a database, or in an argument.
+// limit that comes with an access token, from a database, or in an argument. (One that takes more than 39 hours to come
+// back, or in a limiter of one rate has a higher limit than that, and is larger than all before, waits for a SetPolicy
+// that is under way. With [Shared] that may be another process's: if that is stopped, Quota waits 5s, and returns an
+// error.)
 //
 //   - In a limiter of [TokenBuckets], any [TokenBucket] whose bucket fills within the longest time. In a limiter of one
 //     TokenBucket, any other of the same rate; and with [MaxQuota] or [Tiers] any other whose numbers fit the ticks of
@@ -48,13 +51,24 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 	case grantsNone:
 		return Quota{shard.Blocked()}, nil
 	}
-	plan := l.table.Plan()
-	base := plan.Source().(*policies).base
-	quota, err := p.under(base, plan)
-	if err != nil {
-		return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
+	for {
+		plan := l.table.Plan()
+		base := plan.Source().(*policies).base
+		quota, err := p.under(base, plan)
+		if err != nil {
+			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
+		}
+		bucket, ok := plan.Bucket()
+		if !ok || p.algorithm == AlgorithmBatchRefill {
+			return Quota{plan.NewQuota(quota)}, nil
+		}
+		known, err := l.remembers(bucket, quota)
+		if err != nil {
+			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
+		} else if known {
+			return Quota{plan.NewQuota(quota)}, nil
+		}
 	}
-	return Quota{plan.NewQuota(quota)}, nil
 }
 
 // under returns what a policy grants in a limiter of another one.

@@ -35,8 +35,11 @@ import (
 // A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
 // or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or
 // [Limiter.Charge], is no more than comes back in 39 hours at the new rate, or 26 days where a token takes a whole
-// number of nanoseconds: the rest is forgiven. So is what was taken under a [Quota] whose limit takes longer than that
-// to come back.
+// number of nanoseconds: the rest is forgiven.
+//
+// What was taken under a [Quota] is kept. Where the largest quota that was ever made takes longer to come back than a
+// record of the new numbers has room for, the limiter counts in longer ticks, to which times are rounded. If no tick is
+// long enough for that quota, and short enough for the rate, the change is an error that names both.
 //
 // With [Shared] the change is that of all processes: each follows it with its next decision, and has the new numbers
 // from then on ([Limiter.Policy]). Of several that are made at once all processes see the same order. A process that is
@@ -52,16 +55,17 @@ func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.requireMade()
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	after, err := l.now().changed(append([]Policy{policy}, tiers...))
+	to := append([]Policy{policy}, tiers...)
+	if l.table.IsShared() {
+		return l.now().change(to, l.table, l.terms, l.clock)
+	}
+	after, err := l.now().known(l.table).changed(to)
 	if err != nil {
 		return err
 	}
 	plan, err := after.plan(l.table.Plan().Algorithm(), l.terms)
 	if err != nil {
 		return err
-	}
-	if l.table.IsShared() {
-		return after.replace(l.table, l.clock)
 	}
 	l.table.Adopt(plan, l.clock.latest)
 	return nil
@@ -76,6 +80,7 @@ func (ps policies) changed(to []Policy) (policies, error) {
 		return policies{}, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: want %d, as many as before", to[0], len(to)-1, len(ps.all)-1)
 	}
 	after := policiesOf(to[0], to[1:])
+	after.quotas = ps.quotas
 	after.last = slices.Clone(to)
 	for i, p := range to {
 		if p.isFixed() && (i == 0 || ps.base.isTokenBucket()) {

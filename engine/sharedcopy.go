@@ -180,7 +180,8 @@ func openDebts(path string) (debts, error) {
 // policies returns the present ones.
 func (d *debts) policies() (p *policies) {
 	_ = d.view.Read(func() { d.table.Plan() })
-	return d.table.Known().Source().(*policies)
+	known := d.table.Known().Source().(*policies).known(d.table)
+	return &known
 }
 
 // now returns the present time on the timeline of the table, or where that would go on if nobody has attached since
@@ -218,8 +219,14 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	}
 	before := d.table.Plan().Algorithm()
 	in, err := to.plan(before, terms)
+	if bucket, ok := in.Bucket(); ok && err == nil {
+		err = from.fits(bucket)
+	}
 	if err != nil {
 		return 0, false, fmt.Errorf("policy: what keys owe under %v cannot be told under %v: %w", from.all[0], to.all[0], err)
+	}
+	if err := retried(func() bool { return table.Remember(from.quotas, clock) }); err != nil {
+		return 0, false, err
 	}
 	done = d.table.Debts(d.now(), in, func(label, debt, token uint64) {
 		switch table.Owe(label, clock(), debt, token, plan).Verdict {

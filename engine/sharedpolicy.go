@@ -21,9 +21,10 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers: base first. Those of a tier that is unlimited or blocked are its latest.
+// numbers returns the policies as numbers: base first, whose room is what keys may owe under quotas. Those of a tier
+// that is unlimited or blocked are its latest.
 func (ps policies) numbers() (numbers []uint64) {
-	numbers = ps.base.numbers(ps.base.grant, ps.base.limit)
+	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	for i, p := range ps.all {
 		if i > 0 {
 			numbers = append(numbers, ps.last[i].numbers(p.grant, ps.room[i])...)
@@ -50,7 +51,10 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 	var all, last []Policy
 	var room []uint64
 	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
-		what := numbers[0]
+		what, most := numbers[0], uint64(atomicbucket.MaxBurst)
+		if len(all) == 0 {
+			most = math.MaxInt64
+		}
 		p := Policy{
 			algorithm: Algorithm(what), grant: grant(what >> grantShift), aligned: what>>alignedShift == 1,
 			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
@@ -61,7 +65,7 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 			latest.grant, p = grantsLimit, Policy{grant: p.grant}
 		}
 		if latest.algorithm > AlgorithmConcurrency || p.grant > grantsQuotas || what>>alignedShift > 1 ||
-			p.isFixed() && p != (Policy{grant: p.grant}) || latest.limit > numbers[6] || numbers[6] > atomicbucket.MaxBurst ||
+			p.isFixed() && p != (Policy{grant: p.grant}) || latest.limit > numbers[6] || numbers[6] > most ||
 			p.grant == grantsQuotas && p != TokenBuckets(p.window) {
 			return policies{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(all), what)
 		}
@@ -73,7 +77,7 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 	if err := checkTiers(all[2:]); err != nil {
 		return policies{}, err
 	}
-	ps := policies{all[0], all[1:], last[1:], room[1:]}
+	ps := policies{all[0], all[1:], last[1:], room[1:], room[0]}
 	ps.last[0] = ps.base
 	if own := ps.all[0]; own != ps.base && !own.isFixed() {
 		return policies{}, fmt.Errorf("policy %v of a limiter of %v", own, ps.base)
@@ -129,27 +133,41 @@ func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error 
 			return fmt.Errorf("%s: the file has %q, this process wants %q: give all processes the same numbers, "+
 				"or change those of the file (engine.ReplacePolicy, SetPolicy)", name, has.all[i], p)
 		}
-		after, err := has.changed(wants.all)
+		return has.change(wants.all, table, c.terms, clock)
+	}
+	return nil
+}
+
+// change makes others the policies of a shared table. If another process makes a larger quota meanwhile, it begins
+// again.
+func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *clock) error {
+	for {
+		after, err := ps.known(table).changed(to)
 		if err != nil {
 			return err
 		}
-		if _, err := after.plan(own.Algorithm(), c.terms); err != nil {
+		if _, err := after.plan(table.Plan().Algorithm(), terms); err != nil {
 			return err
 		}
-		return after.replace(table, clock)
+		err = retried(func() bool {
+			return table.ReplaceKnowing(after.quotas, after.numbers(), clock.surely) || table.Largest() > after.quotas
+		})
+		if err != nil {
+			return fmt.Errorf("engine: the policy %v: %w", to[0], err)
+		} else if table.Largest() <= after.quotas {
+			return nil
+		}
 	}
-	return nil
 }
 
 // replaceTime is how long a process waits for another one that is about to replace the policies.
 const replaceTime = 5 * time.Second
 
-// replace makes the policies those of a shared table, which can take them.
-func (ps policies) replace(table *shard.Table, clock *clock) error {
-	for began := time.Now(); !table.Replace(ps.numbers(), clock.surely); time.Sleep(time.Millisecond) {
+// retried repeats what a process does to the policies of a shared table while another one is about to replace them.
+func retried(do func() bool) error {
+	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {
-			return fmt.Errorf("engine: the policy %v: another process has been about to change that of the file for %v: is it stopped?",
-				ps.all[0], replaceTime)
+			return fmt.Errorf("another process has been about to change the policy of the file for %v: is it stopped?", replaceTime)
 		}
 	}
 	return nil

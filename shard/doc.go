@@ -358,8 +358,9 @@
 // A replacement of the plan converts a record at its price. If that is the price of the tier that the key word names,
 // and the record has room for its tokens at the tier's next price, it gets that price. No part of the debt is above all
 // limits that the key had (R24), since it may be tokens of another tier, or of a quota. Else the record owes as much
-// time, at the same price. If what is above the tier's own highest limit stayed time, a change of a slow tier would
-// forgive what was taken under another; and so would a debt that is cut off where a record has no more room.
+// time, at the same price: a plan has room for what any quota may owe, or is refused. If what is above the tier's own
+// highest limit stayed time, a change of a slow tier would forgive what was taken under another; and so would a debt
+// that is cut off where a record has no more room.
 //
 // A refund counts in tokens of the record. A receipt of the same version has the same price, unless the version has
 // come round: after 128 changes of the price (R15). For any other, what came back since the take has done so at the

@@ -341,3 +341,31 @@ func TestWhatQuotasGrant(t *testing.T) {
 	table.Adopt(planOf(t, perSecond(t, 0.8e9, 9)), clockAt(start))
 	assert.Zero(t, table.Plan().Granted(own).Tokens, "of other ticks")
 }
+
+// TestADebtOfATierThatIsNotTheLabels (R27): calls under two tiers race, so a record may have the price of the one and
+// the label of the other. If the next plan has no room for so much time, it is as many tokens of that tier.
+func TestADebtOfATierThatIsNotTheLabels(t *testing.T) {
+	planOf := func(perNano float64, tokens ...time.Duration) *Plan {
+		bucket, err := atomicbucket.NewTokenBucket(perNano, 1000*time.Nanosecond, 1)
+		require.NoError(t, err)
+		var tiers []atomicbucket.Quota
+		for _, every := range tokens {
+			q, err := bucket.Share(1, every, 500)
+			require.NoError(t, err)
+			tiers = append(tiers, q)
+		}
+		plan, err := NewPlan(bucket.Priced(), 0, tiers...)
+		require.NoError(t, err)
+		return plan
+	}
+	table, err := New(Config{Plan: planOf(1, time.Millisecond, time.Hour), Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+	require.NoError(t, err)
+	p := table.Find(1)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 500, TierQuota(2), nil).Verdict)
+	_, _, sl := table.record(p)
+	table.relabel(p, sl, TierQuota(1))
+	table.Adopt(planOf(16, time.Millisecond, time.Minute), clockAt(start)) // a record has room for 39 hours
+	for tier := range uint8(2) {
+		assert.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(tier+1), nil).Verdict, tier+1)
+	}
+}

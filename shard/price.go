@@ -240,7 +240,8 @@ func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 // repriced returns the change of a record with a price that owes so much when a plan replaces another, and the price
 // that it then has. If it has the price of the tier under which its key took last, and has room at the next one, it is
 // that of the tier. Of the debt nothing is above all limits that the key had: it may be another tier's, or a quota's.
-// Else the record owes as much time, and its price stays.
+// Else the record owes as much time, and its price stays. A plan has room for what any quota may owe. So if it has none
+// for that time, the debt is another tier's, and is converted as that of a tier of this price.
 func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
 		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {
@@ -248,7 +249,19 @@ func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (
 			return c, c.After
 		}
 	}
-	return atomicbucket.Change{}, p.bucket.Reprice(p.from.(*atomicbucket.TokenBucket), price)
+	from, of := p.from.(*atomicbucket.TokenBucket), atomicbucket.Change{}
+	if known && from.Wait(0, owed) > p.bucket.Span(p.most) {
+		for _, c := range p.changes {
+			if _, fits := atomicbucket.Fit(owed, price, c.After); c.Before == price && fits && c.After > of.After {
+				of = c
+			}
+		}
+	}
+	if of.After > 0 {
+		of.Highest = math.MaxUint64
+		return of, of.After
+	}
+	return of, p.bucket.Reprice(from, price)
 }
 
 // LastPrice returns what a token cost when the key at p was charged last; false if it has no record, or records do not

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"runtime"
 
 	"github.com/weir-go/weir/atomicbucket"
@@ -140,18 +141,60 @@ func (a *areas) write(n uint64, numbers []uint64) {
 // the last, which it reads when the numbers have been announced. When it returns every record follows the new plan, or
 // one that has replaced it since, and so does every process.
 func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
+	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
+}
+
+// ReplaceKnowing is Replace, and does nothing and returns false, too, if [Table.Largest] is more than the caller knows.
+func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none
-	setter := t.setting.Load()
-	if setter != 0 && setter != t.claimant && !t.owner.Dead(setter) || !t.setting.CompareAndSwap(setter, t.claimant) {
+	if !t.sets() {
 		return false
 	}
 	n := t.settled(clock).planned
+	if largest < math.MaxUint64 && t.largest.Load() > largest {
+		t.setting.Store(0)
+		return false
+	}
 	t.areas.write(n+1, numbers)
 	announced := t.change.CompareAndSwap(n<<changeShift, (n+1)<<changeShift|changing)
 	t.setting.Store(0)
 	t.settled(clock)
 	return announced
+}
+
+// sets makes this process the one that may replace the plan, until it sets setting to 0, and reports whether it has.
+func (t *Table) sets() bool {
+	setter := t.setting.Load()
+	if setter != 0 && setter != t.claimant && !t.owner.Dead(setter) || !t.setting.CompareAndSwap(setter, t.claimant) {
+		return false
+	}
+	return true
+}
+
+// Remember makes a number one that [Table.Largest] returns, unless that is larger. In a shared table it does nothing
+// and returns false while another process that is alive is about to replace the plan. When it returns true, a
+// replacement that did not know the number is complete. Only one call of Remember, Replace and Adopt may be under way
+// in this process.
+func (t *Table) Remember(n uint64, clock func() int64) bool {
+	defer runtime.KeepAlive(t)
+	if t.owner == nil {
+		t.largest.Store(max(t.largest.Load(), n))
+		return true
+	}
+	if !t.sets() {
+		return false
+	}
+	t.settled(clock)
+	t.largest.Store(max(t.largest.Load(), n))
+	t.setting.Store(0)
+	return true
+}
+
+// Largest returns the largest number that was given to Remember, in a shared table by any process.
+func (t *Table) Largest() uint64 {
+	defer runtime.KeepAlive(t)
+	return t.largest.Load()
 }
 
 // Complete completes a replacement of the plan of a shared table that is under way, whoever began it (R22), at the time

@@ -116,7 +116,8 @@ type common struct {
 	lowering  word.Word            // what the sweep is at that lowers probe bounds
 	changes                        // of a shared table's plan
 	fastest   word.Word            // 2^63-1 less the least price at which records were converted; 0: none was (R27)
-	_         [lineBytes - 40]byte
+	largest   word.Word            // what keys may owe under quotas, by who makes those
+	_         [lineBytes - 48]byte
 	sweeps
 	_ [2*lineBytes - unsafe.Sizeof(sweeps{})]byte
 }

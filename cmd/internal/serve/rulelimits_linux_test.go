@@ -82,7 +82,7 @@ func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	s.write(numbered(dir, 100, ""))
 	err := s.Reload()
 	assert.EqualError(t, err, "rule default: engine: the policy token bucket 1/h burst 100: another process has been about to "+
-		"change that of the file for 5s: is it stopped?")
+		"change the policy of the file for 5s: is it stopped?")
 	assert.Contains(t, s.log.String(), "reload failed: everything stays as it was")
 	assert.NotContains(t, s.log.String(), "anew")
 	assert.Equal(t, "token bucket 1/h burst 2", policyIn(t, s, 0))

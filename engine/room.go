@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// A change of policy must leave records room for what keys owe under quotas. Which these are is not known, but the
+// largest that was ever made is: the table remembers it.
+
+// spareTicks is how many ticks the conversion of a debt may add by rounding.
+const spareTicks = 3
+
+// capacity returns how much a record has room for: in nanoseconds if records have prices, since debts stay time then,
+// else in tokens.
+func capacity(bucket *atomicbucket.TokenBucket) uint64 {
+	most := atomicbucket.Most(bucket)
+	switch {
+	case !bucket.HasPrices():
+		return most / bucket.Quota().Token
+	case !bucket.Exact():
+		most -= spareTicks
+	}
+	return uint64(bucket.Span(most))
+}
+
+// extent returns how much of that a quota may take.
+func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) uint64 {
+	if !bucket.HasPrices() {
+		return q.Tokens
+	}
+	return uint64(bucket.Wait(0, q.Token*q.Tokens))
+}
+
+// remembers reports whether the table knows that keys may owe as much as a quota allows. If it did not, it does now,
+// and the quota is to be made again: the policy may have changed meanwhile.
+func (l *Limiter) remembers(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (bool, error) {
+	needs := extent(bucket, q)
+	if needs <= alwaysRoom(bucket) || needs <= l.table.Largest() {
+		return true, nil
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
+}
+
+// alwaysRoom returns what every bucket has room for that may ever be the limiter's.
+func alwaysRoom(bucket *atomicbucket.TokenBucket) uint64 {
+	if bucket.HasPrices() {
+		return uint64(atomicbucket.ShortestRoom)
+	}
+	return bucket.Quota().Tokens
+}
+
+// roomy returns a bucket as the policy's, with longer ticks if its records have no room for what keys may owe under
+// quotas. The price is that the clock is rounded to those.
+func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenBucket, error) {
+	if capacity(bucket) >= ps.quotas {
+		return bucket, nil
+	}
+	var longer atomicbucket.TokenBucket
+	var err error
+	base := ps.base
+	switch {
+	case !bucket.HasPrices():
+		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, ps.quotas)
+	case base.isFixed() || base.grant == grantsQuotas:
+		longer, err = atomicbucket.NewTicks(min(time.Duration(ps.quotas), atomicbucket.MaxWindow))
+	default:
+		// Of a rate whose ticks were whole nanoseconds, some more than half of what a record has room for is left.
+		tokens := math.Ceil(float64(ps.quotas)/float64(base.rate.Period)*base.rate.Tokens) + 1
+		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, max(ps.room[0], uint64(tokens*(1+1e-9))))
+		longer = *longer.Priced()
+	}
+	if err == nil {
+		err = ps.fits(&longer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("engine: %v: %w", base, err)
+	}
+	return &longer, nil
+}
+
+// fits returns an error if the records of a bucket have no room for what keys may owe under quotas.
+func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
+	has := capacity(bucket)
+	switch {
+	case has >= ps.quotas:
+		return nil
+	case !bucket.HasPrices():
+		return fmt.Errorf("a key may still owe %d tokens of a quota, and a record has room for %d at this rate", ps.quotas, has)
+	}
+	return fmt.Errorf("what a key still owes under a quota may take %v to come back, and a record has room for %v at this rate: "+
+		"want at most %.0f tokens a second", time.Duration(ps.quotas), time.Duration(has),
+		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
+}
+
+// known returns the policies with what a table remembers of quotas.
+func (ps policies) known(table *shard.Table) policies {
+	ps.quotas = max(ps.quotas, table.Largest())
+	return ps
+}
