@@ -174,6 +174,18 @@ var stores = []*Case{
 		n.Refuses(Request{})
 		n.Admits(1, other)
 	}},
+	{Name: "store/moved once", Stored: true, Expects: "a limit that moves into the store or out of it admits one burst more, and limits", Run: func(c *C) {
+		n := c.StartWith(c.stored(c.newStore(), Closed, each("a", 5)))
+		n.Exactly(5, Request{})
+		n.Reload(stored(each("a", 5)))
+		c.AtMost(5, n.Admitted(9, Request{}), "in the store")
+		n.Refuses(Request{})
+		n.Reload(each("a", 5))
+		c.AtMost(5, n.Admitted(9, Request{}), "in memory again")
+		n.Refuses(Request{})
+		n.Reload(stored(each("a", 5)))
+		n.Refuses(Request{})
+	}},
 	{Name: "store/reload", Stored: true, Expects: "a raised limit in a store keeps what was used", Run: func(c *C) {
 		n := c.StartWith(c.stored(c.newStore(), Closed, stored(each("a", 5))))
 		n.Exactly(5, Request{})
