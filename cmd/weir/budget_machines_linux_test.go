@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The numbers of docs/budgets.md, "Several machines": a limit of tokens, what each request holds, and the machines.
+const (
+	machines  = 4
+	clients   = 64
+	perMinute = 10_000
+	held      = 200
+	overdraft = 8
+)
+
+// A machineCase is what happens to four machines with one limit while 64 clients ask for all that they get.
+type machineCase struct {
+	name  string
+	store string // what happens to the store, if anything
+	kill  bool   // a machine, in the middle
+	// What the tables of docs/distributed.md add to the bound.
+	shares  bool // the store is lost: the shares of all nodes, one burst, and rate times what its return takes
+	forgets bool // it forgets its keys: a burst, and what holds give back that are in flight then
+}
+
+// TestMachinesKeepTheBound drives a limit of 10,000 tokens a minute with four programs, a real server and 64 clients:
+// what requests are settled with stays within the bound that the documents state, whatever happens. Requests hold 200
+// and cost 20 to 200, one in ten up to 400, and one in ten is given up by its client.
+func TestMachinesKeepTheBound(t *testing.T) {
+	installed(t, "redis-server")
+	for _, c := range []machineCase{
+		{name: "nothing happens"},
+		{name: "a machine is killed", kill: true},
+		{name: "the store stops for a second", store: "stop", shares: true},
+		{name: "the store is wiped", store: "wipe", forgets: true},
+		{name: "the store dies and comes back empty", store: "restart", shares: true, forgets: true},
+		{name: "a machine is killed while the store stops", store: "stop", kill: true, shares: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newMachines(t, c)
+			w.run()
+			settled, bound := w.settled(), w.bound()
+			t.Logf("| %s | %d | %d | %d |", c.name, len(w.asked), settled, bound)
+			assert.LessOrEqual(t, settled, bound)
+			assert.Greater(t, settled, uint64(perMinute*7/10), "the limit is used")
+			assert.Greater(t, w.refused, 10*clients, "more is asked for than there is")
+		})
+	}
+}
+
+// An asking is a request that has come to the model.
+type asking struct {
+	begin, end time.Time
+	usage      uint64
+	outcome    string // "", "answered", "given up", "broken"
+}
+
+// machineWorld is the machines, their store, and a model that knows what each request has cost.
+type machineWorld struct {
+	t        *testing.T
+	c        machineCase
+	port     string
+	redis    *exec.Cmd
+	programs []*started
+	urls     []string
+	begin    time.Time
+	wiped    [2]time.Time // when keys may have been forgotten
+
+	mu      sync.Mutex
+	asked   map[string]*asking
+	refused int
+}
+
+func newMachines(t *testing.T, c machineCase) *machineWorld {
+	w := &machineWorld{t: t, c: c, asked: map[string]*asking{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, w.port, err = net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	w.startRedis()
+	t.Cleanup(func() { _ = w.redis.Process.Kill() })
+	model := httptest.NewServer(http.HandlerFunc(w.model))
+	t.Cleanup(model.Close)
+	timeout := "5s" // so that a busy machine is no loss of the store
+	if c.shares {
+		timeout = "100ms"
+	}
+	rules := file(t, "weir.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
+upstream: %s
+store: {url: "redis://127.0.0.1:%s", nodes: %d, timeout: %s}
+rules: [{name: tokens, key: global, rate: %d/m, tokens: {estimate: %d}}]
+`, model.URL, w.port, machines, timeout, perMinute, held))
+	for range machines {
+		s := startProgram(t, "serve", rules)
+		w.urls = append(w.urls, s.until(`msg=listening url=(\S+) for=clients`)[0])
+		go func() { _, _ = io.Copy(io.Discard, s.stderr) }()
+		w.programs = append(w.programs, s)
+	}
+	return w
+}
+
+func (w *machineWorld) startRedis() {
+	w.redis = exec.Command("redis-server", "--port", w.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", w.t.TempDir())
+	require.NoError(w.t, w.redis.Start())
+	require.Eventually(w.t, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+w.port)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err == nil
+	}, time.Minute, 5*time.Millisecond)
+}
+
+// model answers with the usage that the request has in a field, or not at all.
+func (w *machineWorld) model(rw http.ResponseWriter, r *http.Request) {
+	usage, err := strconv.ParseUint(r.Header.Get("X-Usage"), 10, 64)
+	a := &asking{begin: time.Now(), usage: usage}
+	w.mu.Lock()
+	w.asked[r.Header.Get("X-Id")] = a
+	w.mu.Unlock()
+	_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when its client has gone
+	if err != nil {                    // it hangs until its client has gone
+		<-r.Context().Done()
+		return
+	}
+	select {
+	case <-time.After(time.Duration(5+usage/10) * time.Millisecond):
+	case <-r.Context().Done():
+		return
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(rw, `{"usage":{"prompt_tokens":0,"completion_tokens":%d,"total_tokens":%d}}`, usage, usage)
+}
+
+// run has the clients ask for some seconds, and does in the middle what is to happen.
+func (w *machineWorld) run() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.begin = time.Now()
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() { w.client(ctx, i) })
+	}
+	time.Sleep(time.Second)
+	w.happens()
+	time.Sleep(1500 * time.Millisecond)
+	cancel()
+	all.Wait()
+}
+
+// happens does what is to happen.
+func (w *machineWorld) happens() {
+	if w.c.kill {
+		assert.NoError(w.t, w.programs[machines-1].Process.Kill())
+	}
+	w.wiped[0] = time.Now()
+	switch w.c.store {
+	case "stop":
+		assert.NoError(w.t, w.redis.Process.Signal(syscall.SIGSTOP))
+		time.Sleep(time.Second)
+		assert.NoError(w.t, w.redis.Process.Signal(syscall.SIGCONT))
+	case "wipe":
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + w.port}, DisableCache: true})
+		if assert.NoError(w.t, err) {
+			assert.NoError(w.t, client.Do(context.Background(), client.B().Flushall().Build()).Error())
+			client.Close()
+		}
+	case "restart":
+		assert.NoError(w.t, w.redis.Process.Kill())
+		_ = w.redis.Wait() // killed
+		time.Sleep(time.Second)
+		w.startRedis()
+	}
+	w.wiped[1] = time.Now()
+}
+
+// client asks one machine after the other until the context is done.
+func (w *machineWorld) client(ctx context.Context, number int) {
+	random := rand.New(rand.NewPCG(uint64(number), 1))
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for i := 0; ctx.Err() == nil; i++ {
+		id := fmt.Sprintf("%d-%d", number, i)
+		usage, limited, cancel := strconv.FormatUint(20+random.Uint64N(held-19), 10), context.Background(), func() {}
+		switch random.IntN(10) {
+		case 0:
+			usage = strconv.FormatUint(held+random.Uint64N(held), 10)
+		case 1:
+			usage = "none"
+			limited, cancel = context.WithTimeout(limited, time.Duration(20+random.IntN(60))*time.Millisecond)
+		}
+		status := w.ask(limited, client, w.urls[(number+i)%machines], id, usage)
+		cancel()
+		if status == http.StatusTooManyRequests {
+			w.mu.Lock()
+			w.refused++
+			w.mu.Unlock()
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// ask makes one request, and notes what became of it.
+func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, usage string) (status int) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"messages":[]}`))
+	if !assert.NoError(w.t, err) {
+		return 0
+	}
+	r.Header.Set("X-Id", id)
+	r.Header.Set("X-Usage", usage)
+	outcome := "broken"
+	resp, err := client.Do(r)
+	if err == nil {
+		status = resp.StatusCode
+		text, failed := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if failed == nil && status == http.StatusOK && bytes.Contains(text, []byte("usage")) {
+			outcome = "answered"
+		}
+	} else if ctx.Err() != nil {
+		outcome = "given up"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.asked[id]; a != nil {
+		a.end, a.outcome = time.Now(), outcome
+	}
+	return status
+}
+
+// cost returns what a request was settled with: its usage, or what it held if its client gave up, since the model had
+// said nothing. Of one that broke off with its machine it is not known which, and the smaller counts.
+func (a *asking) cost() uint64 {
+	switch a.outcome {
+	case "answered":
+		return a.usage
+	case "given up":
+		return held
+	}
+	return min(a.usage, held)
+}
+
+// settled returns the sum of what all requests were settled with.
+func (w *machineWorld) settled() (sum uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.asked {
+		sum += a.cost()
+	}
+	return sum
+}
+
+// bound returns burst + rate*T + O + N*D + H + E of docs/distributed.md, and what its second table adds. The key is
+// new, so that no machine has anything in hand (O), and nothing is in flight (H).
+func (w *machineWorld) bound() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	const perSecond = perMinute / 60.0
+	last := w.begin
+	beyond, givenBack := uint64(0), uint64(0)
+	for _, a := range w.asked {
+		if a.begin.After(last) {
+			last = a.begin
+		}
+		beyond += a.cost() - min(a.cost(), held)
+		if !a.begin.After(w.wiped[1]) && !a.end.Before(w.wiped[0]) {
+			givenBack += held - min(a.cost(), held)
+		}
+	}
+	bound := perMinute + perSecond*last.Sub(w.begin).Seconds() + machines*overdraft + float64(beyond)
+	if w.c.shares {
+		bound += perMinute + perSecond*(250+100)/1000 // until the last node has noticed the return, and a round trip
+	}
+	if w.c.forgets {
+		bound += perMinute + float64(givenBack)
+	}
+	return uint64(bound)
+}
