@@ -5,7 +5,7 @@
 // # What an id is good for
 //
 // A sealed id gives back what was taken once at most, by the receipt in it ([Sealer.Open]): never more than is owed
-// because of that take. Its salt is a key of a limiter of one in a lifetime ([Uses]), which so knows for a lifetime
-// that the id has been used. After its lifetime an id gives nothing back, so nobody needs to remember it for longer.
-// What the request cost beyond the estimate is charged at any time, once in a lifetime.
+// because of that take. Its salt is a key of a limiter of one token ([Uses]), which so knows for the lifetime of the id
+// that it has been used. After its lifetime an id gives nothing back, so nobody needs to remember it for longer. What
+// the request cost beyond the estimate is charged at any time, once in a lifetime.
 package sealed

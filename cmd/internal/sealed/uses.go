@@ -34,8 +34,8 @@ const (
 // Uses know for a lifetime which ids have been used. Make them with [NewUses]. Their methods may be called from any
 // goroutine. They take no memory before the first id is used.
 type Uses struct {
-	// Lifetime is that of ids.
-	Lifetime time.Duration
+	// Lifetime is the longest of ids, and Usual that of ids for which none is asked.
+	Lifetime, Usual time.Duration
 
 	now    func() time.Time
 	make   func() (*engine.Limiter, error)
@@ -45,18 +45,18 @@ type Uses struct {
 	store  *redislimit.Limiter // instead
 }
 
-// NewUses returns the memory of a process for up to so many ids that are used within a lifetime. Those beyond are
+// NewUses returns the memory of a process for up to so many ids that are used within their lifetimes. Those beyond are
 // [Late] for want of room. Numbers out of range are an error.
 func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
 	}
-	policy := engine.FixedWindow(1, lifetime+skew)
+	policy := engine.TokenBuckets(lifetime + skew) // of one token that comes back when its id has expired
 	options = append([]engine.Option{engine.MaxKeys(ids), engine.Overflow(engine.Refuse)}, options...)
 	if _, err := engine.Bytes(policy, options...); err != nil {
 		return nil, err
 	}
-	return &Uses{Lifetime: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
+	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
 }
 
 // NewStoredUses returns the memory of all processes that have a store. An error is one of the store's limiter.
@@ -69,7 +69,7 @@ func NewStoredUses(lifetime time.Duration, client *redislimit.Client) (*Uses, er
 	if err != nil {
 		return nil, err
 	}
-	return &Uses{Lifetime: lifetime, now: time.Now, store: store}, nil
+	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, store: store}, nil
 }
 
 func checkLifetime(lifetime time.Duration) error {
@@ -86,20 +86,20 @@ func (u *Uses) WithClock(now func() time.Time) *Uses {
 }
 
 // Expires returns until when an id that is sealed now gives something back, of which a client asks that it does for so
-// long: a lifetime at most, and where it does not ask.
+// long: Lifetime at most, and Usual where it does not ask.
 func (u *Uses) Expires(asked time.Duration) time.Time {
-	if asked <= 0 || asked > u.Lifetime {
-		asked = u.Lifetime
+	if asked <= 0 {
+		asked = u.Usual
 	}
-	return u.now().Add(asked)
+	return u.now().Add(min(asked, u.Lifetime))
 }
 
 // Use uses an id, and says what for. The error is one of the store, and then the id is as good as before, unless the
 // answer was lost.
 func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
-	late := First
-	if !u.now().Before(o.Expires) {
-		late = Late
+	late, left := First, o.Expires.Sub(u.now())
+	if left <= 0 {
+		late, left = Late, u.Usual
 	}
 	if u.store != nil {
 		d, err := u.store.Take(ctx, hex.EncodeToString(o.Salt), 1)
@@ -111,7 +111,11 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	if u.once.Do(func() { u.memory, u.err = u.make() }); u.err != nil {
 		return Repeated, u.err
 	}
-	key := u.memory.KeyBytes(o.Salt)
+	quota, err := u.memory.Quota(engine.TokenBucket(engine.Per(1, min(left, u.Lifetime)+skew), 1))
+	if err != nil {
+		return Repeated, err
+	}
+	key := u.memory.KeyBytes(o.Salt).With(quota)
 	switch {
 	case u.memory.TakeKey(key, 1).Allowed:
 		return late, nil
