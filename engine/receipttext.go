@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// receiptBytes is how long the text of a receipt is: the limiter, the key, and the take.
-const receiptBytes = 16 + shard.ReceiptBytes
+// ReceiptBytes is how long the text of a receipt is ([Receipt.Append]): the limiter, the key, and the take.
+const ReceiptBytes = 16 + shard.ReceiptBytes
 
 // Append appends the receipt as 64 bytes, from which [Limiter.ParseReceipt] makes a receipt again: for a request whose
 // end another connection reports, so that nobody keeps the receipt meanwhile. It does not end the receipt.
@@ -33,8 +33,8 @@ func (r *Receipt) Append(to []byte) []byte {
 // allocate, but for errors.
 func (l *Limiter) ParseReceipt(k Key, text []byte) (r Receipt, err error) {
 	l.requireMade()
-	if len(text) != receiptBytes {
-		return r, fmt.Errorf("engine: ParseReceipt: a text of %d bytes: want %d", len(text), receiptBytes)
+	if len(text) != ReceiptBytes {
+		return r, fmt.Errorf("engine: ParseReceipt: a text of %d bytes: want %d", len(text), ReceiptBytes)
 	}
 	limiter, hash := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
 	r.limiter, r.hash = l, k.hash

@@ -21,7 +21,7 @@ type command struct {
 
 const (
 	unbounded    = math.MaxInt
-	commandCount = 27
+	commandCount = 31
 )
 
 // commands are those that there are, byName where each is. Some of them look at all, so init fills them.
@@ -49,6 +49,14 @@ func init() {
 			syntax: "key LIMIT rate [BURST n] [COST n]", summary: "Gives tokens back"},
 		{name: "weir.charge", atLeast: 4, atMost: 8, lastKey: 1, run: weirCharge,
 			syntax: "key LIMIT rate [BURST n] [COST n]", summary: "Takes tokens that need not be there"},
+		{name: "weir.takeall", atLeast: 5, atMost: unbounded, run: takeAll,
+			syntax: "numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]", summary: "Takes tokens from several keys, all or none"},
+		{name: "weir.hold", atLeast: 4, atMost: 10, lastKey: 1, run: hold,
+			syntax: "key LIMIT rate [BURST n] [COST n] [FOR seconds]", summary: "Takes an estimate, and answers the id by which it is settled"},
+		{name: "weir.holdall", atLeast: 5, atMost: unbounded, run: holdAll,
+			syntax: "numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...] [FOR seconds]", summary: "The same of several keys, all or none"},
+		{name: "weir.settle", atLeast: 3, atMost: 3, run: settle,
+			syntax: "id cost", summary: "Replaces what was held by what it has cost"},
 		{name: "weir.reset", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,
 			syntax: "key [key ...]", summary: "Makes keys as if they had taken nothing"},
 		{name: "del", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,

@@ -68,13 +68,17 @@ func FuzzConversation(f *testing.F) {
 	for _, lines := range []string{
 		"CL.THROTTLE a 15 30 60|PING|GCRA a 1 1 1.5|HELLO 3|WEIR.TAKE a LIMIT 1/s|CLIENT GETNAME|INFO|COMMAND|RESET|QUIT",
 		"HELLO 3 AUTH default x SETNAME y|AUTH x|COMMAND DOCS ping|COMMAND INFO a|DEL a b|WEIR.CHARGE a LIMIT 1/s COST 99",
+		"MULTI|WEIR.HOLD a LIMIT 9/s COST 3 FOR 5|WEIR.TAKEALL 2 a b LIMIT 1/s LIMIT 2/s|EXISTS a|TTL a|EXEC|WEIR.SETTLE x 1|WEIR.HOLDALL 1 a LIMIT 1/s FOR 2",
 	} {
 		f.Add([]byte(resp(strings.Split(lines, "|")...)), false)
 		f.Add([]byte(strings.ReplaceAll(lines, "|", "\r\n")+"\r\n"), true)
 	}
 	limiter := newClock().limiter(f, longestOfTests)
+	holds, err := NewHolds(1000, nil)
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = holds.Uses.Close() })
 	f.Fuzz(func(t *testing.T, text []byte, guarded bool) {
-		settings := &Settings{Limiter: limiter, Longest: longestOfTests}
+		settings := &Settings{Limiter: limiter, Longest: longestOfTests, Holds: holds}
 		if guarded {
 			settings.Passwords, _ = ParsePasswords("x")
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/sealed"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
 )
@@ -27,10 +28,33 @@ type Settings struct {
 	// Negative is whether a negative quantity of CL.THROTTLE gives tokens back, as redis-cell does. Without it that is
 	// an error.
 	Negative bool
+	// Holds make the ids of holds.
+	Holds *Holds
 	// IdleTimeout is how long a connection may wait for its next command, 0 for as long as it likes.
 	IdleTimeout time.Duration
 	// Leave is called when a batch that was decided by the settings is answered; nil for nothing.
 	Leave func()
+}
+
+// Holds are what makes the ids of holds, and knows which were used. Uses outlive all Settings, or an id could be used
+// twice.
+type Holds struct {
+	Sealer *sealed.Sealer
+	Uses   *sealed.Uses
+}
+
+// NewHolds returns what makes and remembers up to so many ids that are used and have not expired. Its key is random, so
+// ids are good for this process only. now is nil for the clock of the system.
+func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
+	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
+	if err != nil {
+		return nil, err
+	}
+	uses.Usual = sealed.DefaultLifetime
+	if now != nil {
+		uses.WithClock(now)
+	}
+	return &Holds{sealed.New("holds of the door for clients of Redis"), uses}, nil
 }
 
 // Passwords are kept as hashes, so that comparing them takes the same time for every wrong one.

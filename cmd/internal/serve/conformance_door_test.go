@@ -21,6 +21,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 // TestRedisDoorConformance runs the cases against the listener for clients of Redis. Limits come with commands, so the
@@ -81,11 +82,12 @@ func startDoor(env *conformance.Env, c conformance.Config) (conformance.Server, 
 func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
-		case len(c.Limits) > 1 && l.Path == "":
-			return nil, fmt.Errorf("%w: several limits on a request", conformance.ErrUnsupported)
 		case l.Key == conformance.Everyone || l.Concurrency > 0 || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
 			l.Algorithm != engine.NoAlgorithm && l.Algorithm != engine.AlgorithmTokenBucket:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
+		}
+		if l.Burst > spec.MaxBurst {
+			return nil, fmt.Errorf("%w: the rule file has no limits, only commands have", conformance.ErrUnsupported)
 		}
 		for _, t := range l.Tiers {
 			if t.Constant != 0 {
@@ -116,76 +118,114 @@ func (a *asking) Reload(c conformance.Config) error {
 
 func (a *asking) Close() { a.stop() }
 
-// limit returns the limit for a request, and the name of its key; "" if there is none.
-func (a *asking) limit(q conformance.Request) (l conformance.Limit, key string) {
+// A question is what a program asks about one limit of a request.
+type question struct {
+	conformance.Limit
+	key  string
+	cost uint64
+	text []string // LIMIT and so on
+}
+
+// questions returns those about the limits of a request with holds, and about others.
+func (a *asking) questions(q conformance.Request) (holds, takes []question, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, l = range a.limits {
-		switch {
-		case l.Path != "" && l.Path != q.Path || l.Key == conformance.User && q.User == "":
-		case l.Key == conformance.User:
-			return l, l.Name + "/user/" + q.User
-		default:
-			return l, l.Name + "/client/" + q.Client
+	for _, l := range a.limits {
+		one := question{Limit: l, key: l.Name + "/client/" + q.Client, cost: 1}
+		if l.Key == conformance.User {
+			one.key = l.Name + "/user/" + q.User
+		}
+		if l.Path != "" && l.Path != q.Path || l.Key == conformance.User && q.User == "" {
+			continue
+		}
+		numbers := l.Numbers
+		if i := l.Tier(q.Tier); i > 0 {
+			numbers = l.Tiers[i-1].Numbers
+		}
+		if l.Quota && q.Quota != nil {
+			if numbers = *q.Quota; numbers.Constant != 0 {
+				return nil, nil, fmt.Errorf("%w: no command has such a limit", conformance.ErrUnsupported)
+			}
+		}
+		if l.Cost {
+			one.cost = q.Takes()
+		}
+		one.text = []string{"LIMIT", fmt.Sprintf("%d/%dms", numbers.N, numbers.Per.Milliseconds()), "BURST", fmt.Sprint(numbers.Burst)}
+		if l.Hold {
+			holds = append(holds, one)
+		} else {
+			takes = append(takes, one)
 		}
 	}
-	return l, ""
+	return holds, takes, nil
+}
+
+// all asks about several keys, all or nothing, and returns the id, and what is refused.
+func (a *asking) all(name string, questions []question) (id string, answer conformance.Answer) {
+	words := []string{name, fmt.Sprint(len(questions))}
+	for _, one := range questions {
+		words = append(words, one.key)
+	}
+	for _, one := range questions {
+		words = append(append(words, one.text...), "COST", fmt.Sprint(one.cost))
+	}
+	got, err := a.command(words...)
+	if err != nil {
+		return "", conformance.Answer{Failed: true}
+	}
+	id, _ = got["id"].(string)
+	if got["allowed"] == "1" {
+		return id, conformance.Answer{}
+	}
+	for i, limit := range got["limits"].([]any) {
+		if said := byName(limit.([]any)); said["allowed"] != "1" {
+			answer.Refused = append(answer.Refused, questions[i].Name)
+			if seconds, err := strconv.ParseFloat(said["retry_after"].(string), 64); err == nil {
+				answer.RetryAfter = max(answer.RetryAfter, time.Duration(seconds*float64(time.Second)))
+			}
+		}
+	}
+	return "", answer
 }
 
 // Send asks for the tokens of a request, serves it if they are there, and says what it has cost.
 func (a *asking) Send(ctx context.Context, q conformance.Request) (answer conformance.Answer) {
-	l, key := a.limit(q)
-	cost, numbers := uint64(1), l.Numbers
-	if i := l.Tier(q.Tier); i > 0 {
-		numbers = l.Tiers[i-1].Numbers
+	holds, takes, err := a.questions(q)
+	if err != nil {
+		return conformance.Answer{Err: err}
 	}
-	if l.Quota && q.Quota != nil {
-		if numbers = *q.Quota; numbers.Constant != 0 {
-			return conformance.Answer{Err: fmt.Errorf("%w: no command has such a limit", conformance.ErrUnsupported)}
+	id := ""
+	if len(holds) > 0 {
+		if id, answer = a.all("WEIR.HOLDALL", holds); answer.Failed || answer.Refused != nil {
+			return answer
 		}
 	}
-	if l.Cost {
-		cost = q.Takes()
+	settle := func(cost uint64) (err error) {
+		if id != "" {
+			_, err = a.command("WEIR.SETTLE", id, fmt.Sprint(cost))
+		}
+		return err
 	}
-	about := func(command string, cost uint64) []string {
-		return []string{command, key, "LIMIT", fmt.Sprintf("%d/%dms", numbers.N, numbers.Per.Milliseconds()),
-			"BURST", fmt.Sprint(numbers.Burst), "COST", fmt.Sprint(cost)}
-	}
-	if key != "" {
-		got, err := a.command(about("WEIR.TAKE", cost))
-		switch {
-		case err != nil:
-			return conformance.Answer{Failed: true}
-		case got["allowed"] != "1":
-			answer.Refused = []string{l.Name}
-			if seconds, err := strconv.ParseFloat(got["retry_after"], 64); err == nil && seconds > 0 {
-				answer.RetryAfter = time.Duration(seconds * float64(time.Second))
-			}
+	if len(takes) > 0 {
+		if _, answer = a.all("WEIR.TAKEALL", takes); answer.Failed || answer.Refused != nil {
+			answer.Err = settle(0)
 			return answer
 		}
 	}
 	_, answer.Err = a.env.Serve(ctx, q.ID)
 	answer.Admitted = answer.Err == nil
-	command, n := "WEIR.REFUND", uint64(0)
-	switch {
-	case answer.Err != nil || key == "":
-	case l.Hold && q.Actual > cost:
-		command, n = "WEIR.CHARGE", q.Actual-cost
-	case l.Hold:
-		n = cost - q.Actual
-	case l.Refund == q.Ends:
-		n = cost
-	}
-	if n > 0 {
-		if _, err := a.command(about(command, n)); err != nil {
-			answer.Err = err
+	answer.Err = errors.Join(answer.Err, settle(q.Actual))
+	for _, one := range takes {
+		if answer.Admitted && one.Refund == q.Ends && one.cost > 0 {
+			_, err := a.command(append(append([]string{"WEIR.REFUND", one.key}, one.text...), "COST", fmt.Sprint(one.cost))...)
+			answer.Err = errors.Join(answer.Err, err)
 		}
 	}
 	return answer
 }
 
 // command sends a command and returns the names and values of the answer.
-func (a *asking) command(words []string) (map[string]string, error) {
+func (a *asking) command(words ...string) (map[string]any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := fmt.Sprintf("*%d\r\n", len(words))
@@ -195,37 +235,47 @@ func (a *asking) command(words []string) (map[string]string, error) {
 	if _, err := io.WriteString(a.conn, text); err != nil {
 		return nil, err
 	}
-	n, err := a.element()
+	got, err := a.element()
 	if err != nil {
 		return nil, err
 	}
-	elements, err := strconv.Atoi(n)
-	values := make([]string, elements)
-	for i := range values {
-		if err == nil {
-			values[i], err = a.element()
-		}
-	}
-	got := map[string]string{}
-	for i := 0; err == nil && i+1 < len(values); i += 2 {
-		got[values[i]] = values[i+1]
-	}
-	return got, err
+	return byName(got.([]any)), nil
 }
 
-// element reads one element of an answer: of an array its length.
-func (a *asking) element() (string, error) {
+// byName are the names and values of a flat list.
+func byName(list []any) map[string]any {
+	got := map[string]any{}
+	for i := 0; i+1 < len(list); i += 2 {
+		got[list[i].(string)] = list[i+1]
+	}
+	return got
+}
+
+// element reads one element of an answer: a string, nil, or a list of elements.
+func (a *asking) element() (any, error) {
 	line, err := a.answers.ReadString('\n')
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	kind, value := line[0], strings.TrimSpace(line[1:])
 	switch kind {
 	case '-':
-		return "", errors.New(value)
+		return nil, errors.New(value)
 	case '$':
+		if value == "-1" {
+			return nil, nil
+		}
 		line, err = a.answers.ReadString('\n')
 		return strings.TrimSpace(line), err
+	case '*':
+		n, err := strconv.Atoi(value)
+		list := make([]any, n)
+		for i := range list {
+			if err == nil {
+				list[i], err = a.element()
+			}
+		}
+		return list, err
 	}
 	return value, nil
 }

@@ -49,9 +49,14 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 			g.redisTable = next
 		}
 	}
+	if s.holds == nil { // which outlive all generations: an id that was used would else be good again
+		if s.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
+			return fmt.Errorf("redis: %w", err)
+		}
+	}
 	g.redis = &resp.Settings{
 		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
-		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Leave: g.leave,
+		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.holds, Leave: g.leave,
 	}
 	return nil
 }

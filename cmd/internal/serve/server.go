@@ -52,6 +52,7 @@ type Server struct {
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
 	redis       resp.Counters
+	holds       *resp.Holds // of clients of Redis; nil before there are any
 	tokens      metering.States
 	page        page
 	life        life

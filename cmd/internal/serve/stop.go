@@ -50,6 +50,9 @@ func (s *Server) stop() {
 	s.settle(ctx)
 	s.current.Load().leave()
 	s.generations.Wait()
+	if s.holds != nil {
+		_ = s.holds.Uses.Close() // always nil
+	}
 	for _, limit := range s.connections {
 		limit.Wait()
 	}

@@ -1,0 +1,170 @@
+package resp
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/sealed"
+	"github.com/weir-go/weir/engine"
+)
+
+// heldKeys bounds the keys of a hold, in bytes, since they stand in its id.
+const heldKeys = 4 << 10
+
+// maxFor is the longest time in which a hold may give something back, in seconds.
+const maxFor = uint64(sealed.MaxLifetime / time.Second)
+
+// cutFor reads and takes away FOR seconds, which may stand at the end of a command.
+func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
+	n := len(args)
+	if n < 4 || !isWord(args[n-2], "FOR") {
+		return args, 0, true
+	}
+	seconds, ok := b.ranged("FOR", args[n-1], 1, maxFor)
+	return args[:n-2], time.Duration(seconds) * time.Second, ok
+}
+
+// hold answers WEIR.HOLD key LIMIT rate [BURST n] [COST n] [FOR seconds].
+func hold(c *conn, b *batch, args [][]byte) {
+	args, asked, ok := b.cutFor(args)
+	if !ok {
+		return
+	}
+	p, cost, ok := b.limits(args)
+	if !ok {
+		return
+	}
+	s := several{texts: args[1:2], limits: []engine.Policy{p}}
+	if !b.ask(&s, []uint64{cost}, true) {
+		return
+	}
+	if id, _, ok := b.holdSeveral(c, &s, asked); ok {
+		b.pairs(6)
+		b.tellID(id)
+		b.pairsOf(&s.answers[0].Decision)
+	}
+}
+
+// holdAll answers WEIR.HOLDALL, which is WEIR.TAKEALL with FOR seconds and an id.
+func holdAll(c *conn, b *batch, args [][]byte) {
+	args, asked, ok := b.cutFor(args)
+	if !ok {
+		return
+	}
+	s, ok := b.severally(args, true)
+	if !ok {
+		return
+	}
+	if id, allowed, ok := b.holdSeveral(c, &s, asked); ok {
+		b.pairs(3)
+		b.tellID(id)
+		b.bulk("allowed")
+		b.boolean(allowed)
+		b.tell(&s)
+	}
+}
+
+// tellID answers an id, or none.
+func (b *batch) tellID(id string) {
+	b.bulk("id")
+	if id == "" {
+		b.null()
+	} else {
+		b.bulk(id)
+	}
+}
+
+// holdSeveral takes estimates from all keys or from none, and makes the id.
+func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string, allowed, ok bool) {
+	size := 0
+	for _, text := range s.texts {
+		size += len(text)
+	}
+	if size > heldKeys {
+		b.fail(fmt.Sprintf("ERR keys of %d bytes together: want at most %d of what is held", size, heldKeys))
+		return "", false, false
+	}
+	if allowed, ok = b.takeSeveral(s); !ok || !allowed {
+		return "", allowed, ok
+	}
+	var text []byte
+	for i := range s.answers {
+		rate := s.limits[i].Rate()
+		text = append(binary.AppendUvarint(text, uint64(len(s.texts[i]))), s.texts[i]...)
+		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(rate.Tokens))
+		text = binary.LittleEndian.AppendUint64(text, uint64(rate.Period))
+		text = binary.LittleEndian.AppendUint64(text, s.limits[i].Limit())
+		text = s.answers[i].Receipt.Append(text)
+	}
+	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true
+}
+
+// A holding is what an id holds of one key.
+type holding struct {
+	key     engine.Key
+	receipt engine.Receipt
+}
+
+// open returns what an id holds. The text is one that we have sealed.
+func (b *batch) open(text []byte) (all []holding, err error) {
+	const fixed = 24 + engine.ReceiptBytes
+	for len(text) > 0 {
+		size, n := binary.Uvarint(text)
+		if n <= 0 || size > heldKeys || uint64(len(text)-n) < size+fixed {
+			return nil, sealed.ErrForged // of another version
+		}
+		key, numbers := text[n:n+int(size)], text[n+int(size):]
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(numbers[8*i:]) }
+		quota, err := b.limiter.Quota(engine.TokenBucket(engine.Per(math.Float64frombits(word(0)), time.Duration(word(1))), word(2)))
+		if err != nil {
+			return nil, err
+		}
+		h := holding{key: b.key(key, quota)}
+		if h.receipt, err = b.limiter.ParseReceipt(h.key, numbers[24:fixed]); err != nil {
+			return nil, err
+		}
+		all, text = append(all, h), numbers[fixed:]
+	}
+	return all, nil
+}
+
+// outcomes are how WEIR.SETTLE answers.
+var outcomes = map[sealed.Use]string{sealed.First: "settled", sealed.Late: "late", sealed.Repeated: "repeated"}
+
+// settle answers WEIR.SETTLE id cost.
+func settle(c *conn, b *batch, args [][]byte) {
+	cost, ok := b.ranged("cost", args[2], 0, maxTokens)
+	if !ok {
+		return
+	}
+	opened, err := c.settings.Holds.Sealer.Open(string(args[1]))
+	var all []holding
+	if err == nil {
+		all, err = b.open(opened.Receipt)
+	}
+	use := sealed.Repeated
+	if err == nil {
+		use, err = c.settings.Holds.Uses.Use(context.Background(), opened)
+	}
+	if err != nil {
+		b.fail("ERR " + err.Error())
+		return
+	}
+	lost := uint64(0)
+	for i := range all {
+		switch r := &all[i].receipt; {
+		case use == sealed.First:
+			lost += r.Settle(cost)
+		case use == sealed.Late && cost > r.Taken():
+			lost += r.Charge(cost - r.Taken())
+		}
+	}
+	b.pairs(2)
+	b.bulk("outcome")
+	b.bulk(outcomes[use])
+	b.bulk("lost")
+	b.integer(int64(min(lost, maxTokens)))
+}

@@ -1,0 +1,102 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// maxKeys bounds the keys of a command that takes from several: what [engine.TakeAll] takes from at once.
+const maxKeys = 64
+
+// A several is what a command asks of several keys, all or nothing.
+type several struct {
+	texts    [][]byte // of the keys
+	limits   []engine.Policy
+	requests []engine.Request
+	answers  []engine.Answer
+}
+
+// severally reads numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]: a limit for each key, or one for all
+// of them. It answers what is wrong.
+func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
+	n, ok := b.ranged("numkeys", args[1], 1, maxKeys)
+	if !ok {
+		return s, false
+	}
+	if len(args) < 2+int(n) {
+		b.fail(fmt.Sprintf("ERR %d keys: want as many as numkeys says, %d", len(args)-2, n))
+		return s, false
+	}
+	s.texts = args[2 : 2+n]
+	rest := args[2+n:]
+	costs := make([]uint64, 0, n)
+	for len(rest) > 0 {
+		end := 1 + slices.IndexFunc(rest[1:], func(arg []byte) bool { return isWord(arg, "LIMIT") })
+		if end == 0 {
+			end = len(rest)
+		}
+		p, cost, ok := b.limits(append([][]byte{args[0], nil}, rest[:end]...))
+		if !ok {
+			return s, false
+		}
+		s.limits, costs, rest = append(s.limits, p), append(costs, cost), rest[end:]
+	}
+	if len(s.limits) != 1 && len(s.limits) != int(n) {
+		b.fail(fmt.Sprintf("ERR %d limits for %d keys: want a LIMIT for each key, or one for all", len(s.limits), n))
+		return s, false
+	}
+	for len(s.limits) < int(n) {
+		s.limits, costs = append(s.limits, s.limits[0]), append(costs, costs[0])
+	}
+	return s, b.ask(&s, costs, hold)
+}
+
+// ask makes the requests.
+func (b *batch) ask(s *several, costs []uint64, hold bool) bool {
+	for i, text := range s.texts {
+		quota, err := b.limiter.Quota(s.limits[i])
+		if err != nil {
+			b.refuse(s.limits[i], err)
+			return false
+		}
+		s.requests = append(s.requests, engine.Request{Limiter: b.limiter, Key: b.key(text, quota), N: costs[i], Hold: hold})
+	}
+	s.answers = make([]engine.Answer, len(s.requests))
+	return true
+}
+
+// take takes from all keys, or from none.
+func (b *batch) takeSeveral(s *several) (allowed, ok bool) {
+	allowed, err := engine.TakeAll(s.requests, s.answers)
+	if err != nil {
+		b.fail("ERR the same key twice: want each key once")
+		return false, false
+	}
+	b.counts.decision(allowed)
+	return allowed, true
+}
+
+// tell answers what each limit says.
+func (b *batch) tell(s *several) {
+	b.bulk("limits")
+	b.array(len(s.answers))
+	for i := range s.answers {
+		b.decision(&s.answers[i].Decision)
+	}
+}
+
+// takeAll answers WEIR.TAKEALL.
+func takeAll(_ *conn, b *batch, args [][]byte) {
+	s, ok := b.severally(args, false)
+	if !ok {
+		return
+	}
+	if allowed, ok := b.takeSeveral(&s); ok {
+		b.pairs(2)
+		b.bulk("allowed")
+		b.boolean(allowed)
+		b.tell(&s)
+	}
+}
