@@ -27,20 +27,9 @@ func CopyShared(from, to string, options ...Option) error {
 	}
 	defer source.Close()
 	fail := func(err error) error { return fmt.Errorf("engine: CopyShared to %q: %w", to, err) }
-	c := source.config
-	if c.usualShards() == c.shards {
-		c.shards = 0 // as many as a table of the new size has
-	}
-	for i, option := range options {
-		if option == nil {
-			return fail(fmt.Errorf("option %d of %d is nil", i+1, len(options)))
-		}
-		if err := option(&c); err != nil {
-			return err
-		}
-	}
-	if c.clock != source.config.clock || c.stable != source.config.stable || c.shared != source.config.shared || c.replaces {
-		return fail(errors.New("the hash and the clock of a table stay, and it is no limiter: want other options"))
+	c, err := source.config.copied(to, options)
+	if err != nil {
+		return err
 	}
 	policies, after, err := source.policies().withTiers(c.tiers)
 	if err != nil {
@@ -81,6 +70,27 @@ func CopyShared(from, to string, options ...Option) error {
 		return fail(err)
 	}
 	return nil
+}
+
+// copied returns the configuration of a copy at a path, with options that change it.
+func (c config) copied(to string, options []Option) (config, error) {
+	was := c
+	if c.usualShards() == c.shards {
+		c.shards = 0 // as many as a table of the new size has
+	}
+	for i, option := range options {
+		if option == nil {
+			return c, fmt.Errorf("engine: CopyShared to %q: option %d of %d is nil", to, i+1, len(options))
+		}
+		if err := option(&c); err != nil {
+			return c, err
+		}
+	}
+	if c.clock != was.clock || c.stable != was.stable || c.shared != was.shared || c.replaces {
+		return c, fmt.Errorf("engine: CopyShared to %q: the hash and the clock of a table stay, and it is no limiter: want "+
+			"other options", to)
+	}
+	return c, nil
 }
 
 // withTiers returns the policies with as many tiers as there are in others, if these are not nil: those that there were

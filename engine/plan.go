@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/shard"
+)
+
+// plan checks policies, the limiter's own and those of its tiers, and makes a plan of them: for a table whose records
+// were made by the algorithm before, or for a new one if that is nil. The algorithm is that of base.
+func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
+	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
+	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
+		most = max(most, terms.maxQuota)
+		if limits := max(terms.maxDebt, 1); most > math.MaxUint64/limits {
+			return nil, fmt.Errorf("engine: %v: MaxDebt(%d): so large a count does not fit into a word", ps.base, limits)
+		} else {
+			most *= limits
+		}
+	}
+	build := ps.base.build
+	if terms.shared && ps.base.algorithm == AlgorithmConcurrency {
+		build = ps.base.buildEntries
+	}
+	algorithm, err := build(most)
+	if err != nil && most > ps.base.limit && terms.maxDebt > 1 {
+		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, most)
+	} else if err != nil && ps.most() > ps.limit() {
+		return nil, fmt.Errorf("%w (a key may still have used up %d of earlier limits)", err, most)
+	} else if err != nil {
+		return nil, err
+	}
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && ps.base.algorithm != AlgorithmBatchRefill {
+		if ps.areOfSeveralRates(terms) {
+			bucket = bucket.Priced()
+		}
+		if algorithm, err = ps.roomy(bucket); err != nil {
+			return nil, err
+		}
+	}
+	if before != nil {
+		if algorithm, err = algorithm.Following(before); err != nil {
+			return nil, fmt.Errorf("engine: SetPolicy(%v) with %d tiers: %w", p, len(tiers), err)
+		}
+	}
+	quotas, err := ps.tierQuotas(algorithm)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := shard.NewPlan(algorithm, terms.lateness, quotas...)
+	if err != nil {
+		return nil, err
+	}
+	if err := terms.apply(plan, ps); err != nil {
+		return nil, err
+	}
+	for i, policy := range ps.all {
+		plan.SetHighest(uint8(i), ps.room[i])
+		switch policy.grant {
+		case grantsLimit:
+		case grantsAll:
+			plan.SetTier(uint8(i), shard.Unlimited())
+		case grantsNone, grantsQuotas:
+			plan.SetTier(uint8(i), shard.Blocked())
+		}
+	}
+	plan.SetSource(&ps)
+	return plan, nil
+}
+
+// tierQuotas returns the numbers of the tiers in the ticks of the algorithm.
+func (ps policies) tierQuotas(algorithm atomicbucket.Algorithm) ([]atomicbucket.Quota, error) {
+	quotas := make([]atomicbucket.Quota, len(ps.last)-1)
+	for i, tier := range ps.last[1:] {
+		var err error
+		if quotas[i], err = ps.base.tier(algorithm, tier); err != nil {
+			return nil, fmt.Errorf("engine: tier %d, %v: %w", i+1, tier, err)
+		}
+		if room := atomicbucket.Most(algorithm) / quotas[i].Token; ps.room[i+1] > room {
+			return nil, fmt.Errorf("engine: tier %d, %v: a key may still owe %d tokens by earlier numbers, "+
+				"and a record has room for %d at this rate", i+1, tier, ps.room[i+1], room)
+		}
+	}
+	return quotas, nil
+}
+
+// areOfSeveralRates reports whether keys may be under limits of several rates, so that records say what a token cost.
+func (ps policies) areOfSeveralRates(terms terms) bool {
+	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
+}
+
+// most returns how many tokens a record must have room for: the highest limit, and in those that count tokens for
+// longer than the policy's numbers last also that of any before, since as much may still be used up.
+func (ps policies) most() uint64 {
+	switch ps.base.algorithm {
+	case AlgorithmTokenBucket: // whose tiers are checked apart
+		return ps.room[0]
+	case AlgorithmFixedWindow, AlgorithmSlidingWindow:
+		if ps.base.limit > 0 { // else it is an error, which names the highest limit
+			return slices.Max(ps.room)
+		}
+	}
+	return ps.limit()
+}
+
+// limit returns the highest limit.
+func (ps policies) limit() uint64 {
+	most := ps.base.limit
+	for _, tier := range ps.all[1:] {
+		most = max(most, tier.limit)
+	}
+	return most
+}
+
+// terms are what a limiter brings to every plan of its policies.
+type terms struct {
+	lateness time.Duration // of its clock
+	maxQuota uint64        // of a window or log, 0 for no more than its policies have
+	maxDebt  uint64        // in limits, 0 for what is usual
+	refusals RefusalCharge
+	shared   bool // with other processes
+}
+
+// tier returns what a tier grants under the algorithm of p.
+func (p Policy) tier(algorithm atomicbucket.Algorithm, tier Policy) (atomicbucket.Quota, error) {
+	if tier.isFixed() {
+		return atomicbucket.Quota{Token: 1}, nil
+	}
+	if bucket, ok := algorithm.(*atomicbucket.TokenBucket); ok && p.isTokenBucket() && tier.algorithm == AlgorithmTokenBucket && tier.grant == grantsLimit && !tier.aligned {
+		return bucket.Share(tier.rate.Tokens, tier.rate.Period, tier.limit)
+	}
+	same := p
+	same.limit = tier.limit
+	if tier != same || p.isTokenBucket() {
+		return atomicbucket.Quota{}, fmt.Errorf("want %v with another limit", p)
+	}
+	_, err := tier.build(max(p.limit, tier.limit))
+	return atomicbucket.Quota{Token: 1, Tokens: tier.limit}, err
+}
