@@ -118,9 +118,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	if zoned.Overflow, err = parseOverflow(l.Overflow); err != nil {
 		return nil, err
 	}
-	if made.inFlight = l.Concurrency != 0; made.inFlight && l.Quota != "" {
-		return nil, errors.New("concurrency: it has no quota")
-	}
+	made.inFlight = l.Concurrency != 0
 	own, tiers, err := l.policies(zoned.Overflow, zoned.Store != "" && !l.Local)
 	if err != nil {
 		return nil, err
@@ -151,18 +149,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	}
 	made.warnings = append(made.warnings, warnings...)
 	if l.Quota != "" {
-		if l.Tiers != nil {
-			return nil, errors.New("quota and tiers: want one of them, which says the numbers of a request")
-		}
-		if own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() {
-			return nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
-		}
-		if own.Window() > longestQuota {
-			return nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
-				l.Rate, l.Burst, longestQuota, own.Window())
-		}
-		zoned.Policy = engine.TokenBuckets(longestQuota)
-		if described.Quota, warnings, err = parseQuota(l.Quota, own); err != nil {
+		if described.Quota, warnings, err = l.quota(own, &zoned); err != nil {
 			return nil, err
 		}
 		made.warnings = append(made.warnings, warnings...)
@@ -177,6 +164,23 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	}
 	made.limit = made.use.Limit(described)
 	return made, nil
+}
+
+// quota returns the numbers that come with a request, for a limit of the policy, and makes the zone one of quotas.
+func (l *Limit) quota(own engine.Policy, zoned *zone.Spec) (func(*http.Request) engine.Policy, []string, error) {
+	switch {
+	case l.Concurrency != 0:
+		return nil, nil, errors.New("concurrency: it has no quota")
+	case l.Tiers != nil:
+		return nil, nil, errors.New("quota and tiers: want one of them, which says the numbers of a request")
+	case own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked():
+		return nil, nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
+	case own.Window() > longestQuota:
+		return nil, nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
+			l.Rate, l.Burst, longestQuota, own.Window())
+	}
+	zoned.Policy = engine.TokenBuckets(longestQuota)
+	return parseQuota(l.Quota, own)
 }
 
 // counts returns what says which requests have a bucket in common, and which numbers.
