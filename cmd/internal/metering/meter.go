@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/usage"
@@ -36,9 +37,18 @@ type State struct {
 
 // States are those of all rules, by their names. The zero States have none.
 type States struct {
+	Clock func() time.Time // set before they are used; nil is the system's
+
 	mu sync.Mutex
 	of map[string]*State
 	in room
+}
+
+func (s *States) now() time.Time {
+	if s.Clock == nil {
+		return time.Now()
+	}
+	return s.Clock()
 }
 
 // Of returns the state of a rule, and makes it.

@@ -51,7 +51,7 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 	for i := range res.Len() {
 		c := res.Check(i)
 		if m := ms.Of(c.Name()); m != nil && c.Outcome != limits.Failed {
-			a.hold(m, c, r)
+			a.hold(m, c, r, ms.states.now())
 		}
 	}
 	if len(a.held) == 0 {
@@ -71,12 +71,12 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 }
 
 // hold notes what a check has taken.
-func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request) {
+func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Time) {
 	of := limits.HoldFrom(r.Context(), m.Rule)
 	h := &held{meter: m, of: of, tokens: of.Taken()}
 	m.state.held.Add(int64(min(h.tokens, math.MaxInt64)))
 	a.held = append(a.held, h)
-	if warning := m.state.watch.note(watched{c.Key(), c.Text()}, c.Decision, h.tokens, time.Now()); warning >= 0 {
+	if warning := m.state.watch.note(watched{c.Key(), c.Text()}, c.Decision, h.tokens, now); warning >= 0 {
 		m.state.warned[warning].Add(1)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // warnings are the parts of a limit, in percent, past which a request is counted.
@@ -68,6 +69,16 @@ func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (w
 	return warning
 }
 
+// Refused notes what the keys of a refused request have left: of one that is refused for long nothing else is seen.
+func (ms *Meters) Refused(res *httplimit.Result) {
+	for i := range res.Len() {
+		c := res.Check(i)
+		if m := ms.Of(c.Name()); m != nil && c.Answered() && !c.Unlimited() {
+			m.state.watch.note(watched{c.Key(), c.Text()}, c.Decision, 0, ms.states.now())
+		}
+	}
+}
+
 // budget returns what the key has left, and when that ends; nil where none was seen lately.
 func (w *watch) budget(now time.Time) *admin.Budget {
 	w.mu.Lock()
@@ -90,7 +101,7 @@ func (ms *Meters) Shown(rule string) func() admin.Tokens {
 	}
 	s := m.state
 	return func() admin.Tokens {
-		t := admin.Tokens{Held: s.held.Load(), Half: s.ratio.quantile(0.5), Most: s.ratio.quantile(0.95), Least: s.watch.budget(time.Now())}
+		t := admin.Tokens{Held: s.held.Load(), Half: s.ratio.quantile(0.5), Most: s.ratio.quantile(0.95), Least: s.watch.budget(ms.states.now())}
 		for by := range reasons {
 			t.Settled += s.settled[by].Load()
 		}

@@ -54,6 +54,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 		res := g.limits.Decide(r)
 		g.meters.WriteFields(w.Header(), &res, now())
 		if !res.Allowed() {
+			g.meters.Refused(&res)
 			res.Refuse(w, r)
 			return
 		}

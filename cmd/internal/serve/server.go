@@ -67,6 +67,7 @@ func Start(c Config) (*Server, error) {
 		c.Sleep = time.Sleep
 	}
 	s := &Server{config: c, traffic: newTraffic()}
+	s.tokens.Clock = c.Clock
 	s.life.begin()
 	s.connections = s.newConnLimits()
 	s.upstreams = proxy.New(proxy.Config{

@@ -162,6 +162,33 @@ func TestARefusalTakesNothing(t *testing.T) {
 	assert.Equal(t, 1, m.used("requests"))
 }
 
+// TestTheKeyWithTheLeast is the one that is refused all the time, also when others were admitted later.
+func TestTheKeyWithTheLeast(t *testing.T) {
+	m := startModel(t, "{name: tokens, key: header:X-Team, rate: 100/365d, tokens: {estimate: 50}}", answers(200, jsonType, usageOf(60)))
+	ask := func(team string) int {
+		r := m.request(t.Context(), http.MethodPost, chat, "{}")
+		r.Header.Set("X-Team", team)
+		resp, err := m.client.Do(r)
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	shown := m.current.Load().meters.Shown("tokens")
+	settled := func() bool { return shown().Held == 0 }
+	for _, team := range []string{"blue", "blue", "green"} {
+		ask(team)
+		require.Eventually(t, settled, 10*time.Second, time.Millisecond)
+	}
+	for range 5 {
+		m.clock.advance(50 * time.Second)
+		assert.Equal(t, 429, ask("blue"))
+	}
+	assert.Equal(t, uint64(40), shown().Least.Left, "blue's, of which 50 are needed")
+	m.clock.advance(2 * time.Minute)
+	assert.Nil(t, shown().Least)
+}
+
 // TestLimitBelowTheEstimate (pitfalls 3, 4): an estimate above the limit is the limit: the first request passes, and
 // the next one does not pass beside it.
 func TestLimitBelowTheEstimate(t *testing.T) {
