@@ -26,8 +26,26 @@ func (f *File) Warnings() (all []string) {
 	for _, u := range upstreams {
 		all = append(all, u.warnings(f)...)
 	}
+	for i := range f.Rules {
+		all = append(all, f.Rules[i].priceWarnings()...)
+	}
 	all = append(append(all, f.hostWarnings()...), f.droppedKeys(upstreams)...)
 	return append(all, f.doubts(upstreams)...)
+}
+
+// priceWarnings finds models that count more than one whose name is not known: a client writes the name.
+func (r *Rule) priceWarnings() (all []string) {
+	if r.Tokens == nil {
+		return nil
+	}
+	own := r.Tokens.Count.Weights
+	for _, m := range r.Tokens.Count.Models {
+		if w := m.Weights; w.Input > own.Input || w.Cached > own.Cached || w.CacheWrite > own.CacheWrite || w.Output > own.Output {
+			all = append(all, fmt.Sprintf("rule %s: count: the model %q counts more than one that is not listed, and clients name the "+
+				"model: give the rule's own weights the highest numbers", r.Name, m.Name+when(m.Prefix, "*")))
+		}
+	}
+	return all
 }
 
 func (u *Upstream) warnings(f *File) (all []string) {

@@ -56,6 +56,15 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A client names the model, so a name that is not listed must not be cheaper.
+func TestWarningsOfPrices(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, "+
+		"tokens: {count: {input: 3, output: 15, models: {\"big*\": {output: 16}, small: {input: 1}, even: {input: 3, output: 15}}}}}]"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{`rule a: count: the model "big*" counts more than one that is not listed, and clients name the model: ` +
+		"give the rule's own weights the highest numbers"}, f.Warnings())
+}
+
 // A rule that goes by what the server does not see is no limit.
 func TestWarningsOfRulesByHost(t *testing.T) {
 	const upstream = "upstream: http://127.0.0.1:1\n"
