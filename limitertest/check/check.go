@@ -26,8 +26,9 @@ type Verdict struct {
 	Excess uint64
 	// Early is how much sooner than the limit allows it was admitted: [Never] for one above the limit.
 	Early time.Duration
-	// Late is how long there had been room when it was refused, with the nanosecond of the refusal. It is 0 if there
-	// was none.
+	// Late is how long there had been room when it was refused, for it and for all that was admitted meanwhile, with
+	// the nanosecond of the refusal. A limiter in which tokens come back so much later would have refused it. It is 0
+	// if there was no room.
 	Late time.Duration
 }
 

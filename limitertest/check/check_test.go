@@ -159,6 +159,89 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	}
 }
 
+// roomFor returns since when there has been room, straight from the promise: the nanoseconds, with that of now, at
+// which all that was admitted since then and n more would have fitted. It is most at most.
+func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
+	for ; int(late) < most; late++ {
+		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}
+		for _, e := range admitted {
+			if e.At <= u {
+				before = append(before, e)
+			} else {
+				more.Add(more, big.NewInt(e.N))
+			}
+		}
+		if _, strict := excesses(p, plains[p](l, before, u, more)); strict.Sign() > 0 {
+			break
+		}
+	}
+	return late
+}
+
+// TestLateIsSinceThereWasRoom: how long a request was refused wrongly counts from when there was room for it and for
+// what was admitted since, not from the latest charge.
+func TestLateIsSinceThereWasRoom(t *testing.T) {
+	const most = 300
+	for p := range plains {
+		t.Run(p.String(), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(9, uint64(p)))
+			wrong, beyond := 0, 0
+			for range 1500 {
+				l, log := randomLimit(random), randomLog(random)
+				c, err := New(l, p)
+				require.NoError(t, err)
+				var admitted []Event
+				for i, e := range log {
+					v := c.Add(e)
+					if e.Allowed {
+						admitted = append(admitted, e)
+						continue
+					}
+					want := roomFor(p, l, admitted, e.At, uint64(e.N), most)
+					require.Equal(t, want, min(v.Late, most), "%v %v", l, log[:i+1])
+					if want > 0 && want < most {
+						if wrong++; want > e.At-admitted[len(admitted)-1].At+1 {
+							beyond++
+						}
+					}
+				}
+			}
+			assert.Greater(t, wrong, 400)
+			assert.Greater(t, beyond, 30, "there was room before the latest charge")
+		})
+	}
+}
+
+// TestALimiterThatIsLate: a limiter in which all comes back later by LateBy never refuses too early, and one that is a
+// nanosecond later does, however often it admits other requests.
+func TestALimiterThatIsLate(t *testing.T) {
+	const late = 3
+	l := Limit{2, 10, 6}
+	for _, c := range []struct {
+		lateBy time.Duration
+		wrong  bool
+	}{{late, false}, {late - 1, true}} {
+		wrong := 0
+		for seed := range uint64(40) {
+			random := rand.New(rand.NewPCG(1, seed))
+			model, err := New(l, Bucket)
+			require.NoError(t, err)
+			model.LateBy = c.lateBy
+			admitted := []Event{}
+			for at := time.Duration(0); at < 300; at += time.Duration(random.Int64N(4)) {
+				n := 1 + random.Int64N(6)
+				e := Event{At: at, N: n, Allowed: roomFor(Bucket, l, admitted, at, uint64(n), late+1) > late}
+				if model.Add(e); e.Allowed {
+					admitted = append(admitted, e)
+				}
+			}
+			assert.Zero(t, model.Report().Excess)
+			wrong += model.Report().RefusedEarly
+		}
+		assert.Equal(t, c.wrong, wrong > 0, c)
+	}
+}
+
 // TestACounterexampleIsShortest: it shows the fault, and without any of its requests, or for a window that begins with
 // a request any but the first, it does not.
 func TestACounterexampleIsShortest(t *testing.T) {

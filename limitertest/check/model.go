@@ -9,8 +9,8 @@ type model interface {
 	wait(at time.Duration, n uint64, strict bool) time.Duration
 	// charge takes n tokens, and returns how many are now too many, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
-	// since returns the instant before which nothing counts any more, and since when there is room for n tokens, if
-	// there is.
+	// since returns the instant before which nothing counts any more. If there is room for n tokens it also returns
+	// since when there has been room for these and for all that was charged meanwhile.
 	since(at time.Duration, n uint64) (counts, room time.Duration)
 }
 
@@ -51,7 +51,20 @@ type bucket struct {
 	began    time.Duration // when the bucket was full last, and then charged
 	admitted uint64        // since then
 	charged  bool          // ever
+
+	past     []busy        // before began, the oldest first: so many that a full bucket has left in them
+	pastLeft wide          // what has left in these
+	known    time.Duration // since when what has left is known, if that is not from the beginning
 }
+
+// A busy time begins when a full bucket is charged, and ends when it is full again. All of left has left in it.
+type busy struct {
+	from time.Duration
+	left wide
+}
+
+// mostPast is how many busy times are kept. Where more would count, a refusal may have been wrong for longer than said.
+const mostPast = 4096
 
 // left returns the level at an instant.
 func (b *bucket) left(at time.Duration) wide {
@@ -80,22 +93,60 @@ func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
 
 func (b *bucket) charge(at time.Duration, n uint64) (uint64, Window) {
 	if b.level = b.left(at); b.level.zero() {
+		b.rest()
 		b.began, b.admitted = at, 0
 	}
 	b.at, b.charged = at, true
 	b.level = b.level.plus(product(n, b.per))
-	b.admitted += n
+	b.admitted = saturated(b.admitted, n)
 	return b.level.minus(b.burst).upBy(b.per), Window{b.began, at, b.admitted}
+}
+
+// rest ends a busy time.
+func (b *bucket) rest() {
+	if !b.charged {
+		b.known = never
+		return
+	}
+	b.past = append(b.past, busy{b.began, product(b.admitted, b.per)})
+	b.pastLeft = b.pastLeft.plus(b.past[len(b.past)-1].left)
+	for len(b.past) > mostPast || !b.burst.above(b.pastLeft.minus(b.past[0].left)) {
+		b.pastLeft, b.known = b.pastLeft.minus(b.past[0].left), b.past[1].from
+		b.past = b.past[1:]
+	}
 }
 
 func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) {
 	if !b.charged {
 		return never, never
 	}
-	if room = later(b.at, b.wait(b.at, n, true)); b.left(at).zero() {
-		return at, room
+	level := b.left(at)
+	if counts = b.began; level.zero() {
+		counts = at
 	}
-	return b.began, room
+	// What has left beyond what n tokens need was there before.
+	spare := b.burst.minus(level).minus(product(n, b.per))
+	now := busy{b.began, product(b.admitted, b.per).minus(level)}
+	for i := len(b.past); ; i-- {
+		if now.left.above(spare) {
+			return counts, later(now.from, b.leaves(now.from, now.left.minus(spare)))
+		}
+		if i == 0 {
+			return counts, b.known
+		}
+		spare, now = spare.minus(now.left), b.past[i-1]
+	}
+}
+
+// begins returns the instant at which a period of an index begins, or the first or last instant.
+func begins(index int64, per time.Duration) time.Duration {
+	if index >= 0 {
+		return span(product(uint64(index), uint64(per)).by(1))
+	}
+	if d := span(product(-uint64(index), uint64(per)).by(1)); d < Never {
+		return -d
+	}
+	return never
 }
 
 // index returns how many periods are over at an instant, rounded down.

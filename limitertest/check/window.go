@@ -1,6 +1,9 @@
 package check
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A window counts until it ends. It begins with a request, or at a multiple of its length if it is aligned.
 type window struct {
@@ -10,6 +13,8 @@ type window struct {
 
 	start, end time.Duration // end is never before the first charge
 	count      uint64
+	past       []charged // windows before this one, by their ends: so many that they have the limit
+	pastSum    wide
 }
 
 func (w *window) wait(at time.Duration, n uint64, _ bool) time.Duration {
@@ -24,6 +29,7 @@ func (w *window) wait(at time.Duration, n uint64, _ bool) time.Duration {
 
 func (w *window) charge(at time.Duration, n uint64) (uint64, Window) {
 	if at >= w.end {
+		w.over()
 		if w.start, w.count = at, 0; w.aligned {
 			w.start = floor(at, w.per)
 		}
@@ -33,14 +39,44 @@ func (w *window) charge(at time.Duration, n uint64) (uint64, Window) {
 	return w.count - min(w.count, w.limit), Window{w.start, at, w.count}
 }
 
-func (w *window) since(at time.Duration, _ uint64) (counts, room time.Duration) {
-	if w.aligned {
-		return floor(at, w.per), floor(at, w.per)
+// over ends a window.
+func (w *window) over() {
+	if w.count == 0 {
+		return
 	}
-	if at >= w.end {
-		return at, w.end
+	w.past = append(w.past, charged{w.end, w.count})
+	for w.pastSum = w.pastSum.plus(wide{low: w.count}); enough(w.pastSum, w.past[0].n, w.limit); w.past = w.past[1:] {
+		w.pastSum = w.pastSum.minus(wide{low: w.past[0].n})
 	}
-	return w.start, w.start
+}
+
+// enough reports whether a sum without its oldest part is the limit.
+func enough(sum wide, oldest, limit uint64) bool {
+	return !wide{low: limit}.above(sum.minus(wide{low: oldest}))
+}
+
+func (w *window) since(at time.Duration, n uint64) (counts, room time.Duration) {
+	spare, last := w.limit-n, charged{w.end, w.count}
+	switch {
+	case w.aligned:
+		counts = floor(at, w.per)
+	case at >= w.end:
+		counts = at
+	default:
+		counts = w.start
+	}
+	if at < w.end {
+		spare, last = spare-w.count, charged{}
+	}
+	for i := len(w.past); ; i-- {
+		if last.n > spare {
+			return counts, last.at
+		}
+		if i == 0 {
+			return counts, never
+		}
+		spare, last = spare-last.n, w.past[i-1]
+	}
 }
 
 // An estimate counts in aligned windows. The window before the present one counts for the share of it that the last
@@ -52,6 +88,13 @@ type estimate struct {
 	index             int64
 	previous, current uint64
 	start             time.Duration // of the present window
+	past              []counted     // windows with something, the latest last: so many that they have the limit
+	pastSum           wide
+}
+
+type counted struct {
+	index int64
+	n     uint64
 }
 
 // in returns the counts at an instant, and how much of the window before counts.
@@ -106,6 +149,7 @@ func (e *estimate) charge(at time.Duration, n uint64) (uint64, Window) {
 	taken := saturated(e.taken(at, false), n)
 	*e, _ = e.in(at)
 	e.current = saturated(e.current, n)
+	e.remember(n)
 	from := e.start
 	if e.previous > 0 {
 		from = before(e.start, e.per)
@@ -113,29 +157,63 @@ func (e *estimate) charge(at time.Duration, n uint64) (uint64, Window) {
 	return taken - min(taken, e.limit), Window{from, at, saturated(e.previous, e.current)}
 }
 
-func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration) {
-	counts = before(floor(at, e.per), e.per)
-	if e.previous == 0 && e.current == 0 {
-		return counts, never
+// remember adds n tokens to the present window of past.
+func (e *estimate) remember(n uint64) {
+	if last := len(e.past) - 1; last < 0 || e.past[last].index != e.index {
+		e.past = append(e.past, counted{e.index, 0})
 	}
-	no, yes := max(counts, e.start, never+1)-1, at
-	for apart(no, yes) > 1 { // from the window of the latest charge on, there is more and more room
-		if middle := no + time.Duration(apart(no, yes)/2); e.room(middle, n, true) {
-			yes = middle
-		} else {
-			no = middle
-		}
+	last := &e.past[len(e.past)-1]
+	n = saturated(last.n, n) - last.n
+	last.n += n
+	for e.pastSum = e.pastSum.plus(wide{low: n}); enough(e.pastSum, e.past[0].n, e.limit); e.past = e.past[1:] {
+		e.pastSum = e.pastSum.minus(wide{low: e.past[0].n})
 	}
-	return counts, yes
 }
 
-// An exact keeps what was charged in the last window.
+func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration) {
+	counts, room = before(floor(at, e.per), e.per), at
+	later, spare := uint64(0), e.limit-n // what was charged in later windows, and how much there may be
+	present, past := index(at, e.per), e.past
+	for {
+		if last := len(past) - 1; last >= 0 && past[last].index == present {
+			later, past = later+past[last].n, past[:last]
+		}
+		if len(past) == 0 {
+			return counts, never
+		}
+		previous := past[len(past)-1]
+		if present > previous.index+1 { // nothing counts in between
+			present = previous.index + 1
+			room = min(room, begins(present+1, e.per))
+		}
+		start := begins(present, e.per)
+		taken := func(at time.Duration) uint64 {
+			return saturated(later, product(previous.n, uint64(e.per)-apart(start, at)).upBy(uint64(e.per)))
+		}
+		if taken(start) > spare {
+			no, yes := start, room
+			for apart(no, yes) > 1 { // there is more and more room in a window
+				if middle := no + time.Duration(apart(no, yes)/2); taken(middle) <= spare {
+					yes = middle
+				} else {
+					no = middle
+				}
+			}
+			return counts, yes
+		}
+		present, room = previous.index, start
+	}
+}
+
+// An exact keeps what was charged in the last window, and before it so much that it has the limit.
 type exact struct {
 	limit uint64
 	per   time.Duration
 
 	log   []charged // the oldest first
-	count uint64
+	first int       // of log in the window of the latest charge
+	count uint64    // from there on
+	sum   wide      // of all
 }
 
 type charged struct {
@@ -150,7 +228,7 @@ func (x *exact) leaves(n uint64) time.Duration {
 		return never
 	}
 	count := x.count
-	for _, c := range x.log {
+	for _, c := range x.log[x.first:] {
 		if count -= c.n; count <= x.limit-n {
 			return later(c.at, x.per)
 		}
@@ -170,18 +248,28 @@ func (x *exact) wait(at time.Duration, n uint64, _ bool) time.Duration {
 
 // charge takes no more than the largest count holds: what is beyond is an excess in any case.
 func (x *exact) charge(at time.Duration, n uint64) (uint64, Window) {
-	i := 0
-	for ; i < len(x.log) && apart(x.log[i].at, at) >= uint64(x.per); i++ {
-		x.count -= x.log[i].n
+	for ; x.first < len(x.log) && apart(x.log[x.first].at, at) >= uint64(x.per); x.first++ {
+		x.count -= x.log[x.first].n
 	}
 	n = saturated(x.count, n) - x.count
-	x.log = append(x.log[i:], charged{at, n})
-	x.count += n
-	return x.count - min(x.count, x.limit), Window{x.log[0].at, at, x.count}
+	x.log = append(x.log, charged{at, n})
+	x.count, x.sum = x.count+n, x.sum.plus(wide{low: n})
+	for x.first > 0 && enough(x.sum, x.log[0].n, x.limit) {
+		x.sum = x.sum.minus(wide{low: x.log[0].n})
+		x.log, x.first = x.log[1:], x.first-1
+	}
+	return x.count - min(x.count, x.limit), Window{x.log[x.first].at, at, x.count}
 }
 
 func (x *exact) since(at time.Duration, n uint64) (counts, room time.Duration) {
-	return later(before(at, x.per), 1), x.leaves(n)
+	counts, spare := later(before(at, x.per), 1), x.limit-n
+	for _, c := range slices.Backward(x.log) {
+		if c.n > spare {
+			return counts, later(c.at, x.per)
+		}
+		spare -= c.n
+	}
+	return counts, never
 }
 
 // before returns at - d, or the first instant.
