@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/cmd/internal/usage"
 	"github.com/weir-go/weir/limits"
 )
 
@@ -423,24 +422,10 @@ func TestAddedUsageIsHidden(t *testing.T) {
 
 // TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every fixture passes unchanged, in its pieces, and settles.
 func TestCorpusThroughTheProxy(t *testing.T) {
-	folder := filepath.Join("..", "usage", "testdata", "corpus")
-	index, err := os.ReadFile(filepath.Join(folder, "index.json"))
-	require.NoError(t, err)
-	var all []struct {
-		File, Path  string
-		ContentType string `json:"content_type"`
-		Final       bool
-		Usage       struct {
-			Total   int
-			NoInput bool `json:"no_input"`
-		}
-	}
-	require.NoError(t, json.Unmarshal(index, &all))
 	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
 	used := 0
-	for _, f := range all {
-		body, err := os.ReadFile(filepath.Join(folder, f.File))
-		require.NoError(t, err)
+	for _, f := range usage.Corpus() {
+		body := f.Body
 		for _, packed := range []bool{false, true} {
 			m.serve = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", f.ContentType)
@@ -462,7 +447,7 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 			}
 			_, got := m.post(f.Path, "{}") // the transport of the test decompresses
 			assert.Equal(t, string(body), got, f.File)
-			if used += f.Usage.Total; f.Final || f.Usage.Total > 0 {
+			if used += int(f.Says.Total); f.Final || f.Says.Total > 0 {
 				m.isSettled("tokens", used)
 			}
 		}

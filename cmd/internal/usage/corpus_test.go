@@ -3,10 +3,7 @@ package usage
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,54 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fixture is an answer of one of the APIs, and what it has cost.
-type fixture struct {
-	File        string
-	API         string
-	Path        string
-	ContentType string `json:"content_type"`
-	Known       bool
-	Final       bool
-	UsageChunk  bool `json:"usage_chunk"` // an event for clients that have asked for the usage
-	Usage       struct {
-		Input, Output, Total, Cached uint64
-		CacheWrite                   uint64 `json:"cache_write"`
-		NoInput                      bool   `json:"no_input"`
-	}
-	body []byte
-}
-
-func (f *fixture) usage() Usage {
-	u := f.Usage
-	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}
-}
-
-func corpus(t testing.TB) (all []*fixture) {
-	t.Helper()
-	index, err := os.ReadFile(filepath.Join("testdata", "corpus", "index.json"))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(index, &all))
-	for _, f := range all {
-		f.body, err = os.ReadFile(filepath.Join("testdata", "corpus", f.File))
-		require.NoError(t, err)
-	}
-	return all
-}
-
-// check compares what a scanner has found at the end of an answer.
-func (f *fixture) check(t *testing.T, s *Scanner, how string) {
+// checkFixture compares what a scanner has found at the end of an answer.
+func checkFixture(t *testing.T, f *Fixture, s *Scanner, how string) {
 	t.Helper()
 	u, known, final := s.Usage()
 	require.Equal(t, f.Known, known, "%s %s", f.File, how)
 	require.Equal(t, f.Final, final, "%s %s", f.File, how)
 	if known {
-		require.Equal(t, f.usage(), u, "%s %s", f.File, how)
+		require.Equal(t, f.Usage(), u, "%s %s", f.File, how)
 	}
 	require.Zero(t, s.Bad(), "%s %s", f.File, how)
 }
 
-// end ends an answer as its server did: one that says that it has failed does not end as it should.
-func (f *fixture) end(s *Scanner) {
+// endFixture ends an answer as its server did: one that says that it has failed does not end as it should.
+func endFixture(f *Fixture, s *Scanner) {
 	if f.Final {
 		s.End()
 	}
@@ -71,34 +34,34 @@ func (f *fixture) end(s *Scanner) {
 
 // TestCorpus (pitfalls 17, 21 to 26, 29): every fixture, cut at every byte, and byte by byte.
 func TestCorpus(t *testing.T) {
-	for _, f := range corpus(t) {
-		for cut := range len(f.body) + 1 {
+	for _, f := range Corpus() {
+		for cut := range len(f.Body) + 1 {
 			s := NewScanner(f.ContentType, Models)
-			s.Write(f.body[:cut])
-			s.Write(f.body[cut:])
-			f.end(s)
-			f.check(t, s, fmt.Sprintf("cut at %d", cut))
+			s.Write(f.Body[:cut])
+			s.Write(f.Body[cut:])
+			endFixture(f, s)
+			checkFixture(t, f, s, fmt.Sprintf("cut at %d", cut))
 		}
 		s := NewScanner(f.ContentType, Models)
-		for i := range f.body {
-			s.Write(f.body[i : i+1])
+		for i := range f.Body {
+			s.Write(f.Body[i : i+1])
 		}
-		f.end(s)
-		f.check(t, s, "byte by byte")
+		endFixture(f, s)
+		checkFixture(t, f, s, "byte by byte")
 	}
 }
 
 // TestBrokenOff (pitfall 18): what an answer has said when it breaks off is final only after its last event, and then
 // it is all of it.
 func TestBrokenOff(t *testing.T) {
-	for _, f := range corpus(t) {
+	for _, f := range Corpus() {
 		was := false
-		for cut := range len(f.body) + 1 {
+		for cut := range len(f.Body) + 1 {
 			s := NewScanner(f.ContentType, Models)
-			s.Write(f.body[:cut])
+			s.Write(f.Body[:cut])
 			u, _, final := s.Usage()
 			if final {
-				require.Equal(t, f.usage(), u, "%s cut at %d", f.File, cut)
+				require.Equal(t, f.Usage(), u, "%s cut at %d", f.File, cut)
 			}
 			require.False(t, was && !final, "%s cut at %d", f.File, cut)
 			was = final
@@ -108,7 +71,7 @@ func TestBrokenOff(t *testing.T) {
 
 // TestFinalBeforeTheEnd (pitfall 16): the usage of a stream is final before its last line, where a client may leave.
 func TestFinalBeforeTheEnd(t *testing.T) {
-	for _, f := range corpus(t) {
+	for _, f := range Corpus() {
 		if !f.Final || !f.UsageChunk && f.API == "openai" && f.ContentType != "application/json" && f.Path != "/v1/responses" {
 			continue
 		}
@@ -116,11 +79,11 @@ func TestFinalBeforeTheEnd(t *testing.T) {
 			continue // its end is that of the document
 		}
 		s := NewScanner(f.ContentType, Models)
-		cut := len(bytes.TrimRight(f.body, "\r\n"))
-		if done := bytes.Index(f.body, []byte("[DONE]")); done > 0 {
+		cut := len(bytes.TrimRight(f.Body, "\r\n"))
+		if done := bytes.Index(f.Body, []byte("[DONE]")); done > 0 {
 			cut = done - len("data:")
 		}
-		s.Write(f.body[:cut])
+		s.Write(f.Body[:cut])
 		_, _, final := s.Usage()
 		assert.True(t, final, f.File)
 	}
@@ -150,12 +113,12 @@ func TestCompressed(t *testing.T) {
 			return z.EncodeAll(p, nil)
 		},
 	}
-	for _, f := range corpus(t) {
+	for _, f := range Corpus() {
 		if f.API == "bedrock" && f.ContentType != "application/json" {
 			continue // a binary stream says so
 		}
 		for encoding, of := range compress {
-			body := of(f.body)
+			body := of(f.Body)
 			for _, label := range []string{encoding, ""} {
 				for cut := 0; cut <= len(body); cut += 7 {
 					a := NewAnswer(f.ContentType, label, Models)
@@ -167,7 +130,9 @@ func TestCompressed(t *testing.T) {
 						a.Close()
 					}
 					require.False(t, a.Unread())
-					a.Scanner(func(s *Scanner) { f.check(t, s, fmt.Sprintf("%s, labeled %q, cut at %d", encoding, label, cut)) })
+					a.Scanner(func(s *Scanner) {
+						checkFixture(t, f, s, fmt.Sprintf("%s, labeled %q, cut at %d", encoding, label, cut))
+					})
 				}
 			}
 		}

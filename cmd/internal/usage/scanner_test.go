@@ -156,8 +156,8 @@ func TestWeights(t *testing.T) {
 
 // FuzzScanner: nothing that is written makes the scanner panic, and where it is cut changes nothing.
 func FuzzScanner(f *testing.F) {
-	for _, c := range corpus(f) {
-		f.Add(c.ContentType, c.body, 7)
+	for _, c := range Corpus() {
+		f.Add(c.ContentType, c.Body, 7)
 	}
 	f.Fuzz(func(t *testing.T, contentType string, body []byte, cut int) {
 		one, two := NewScanner(contentType, Models), NewScanner(contentType, Models)

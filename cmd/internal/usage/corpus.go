@@ -1,0 +1,51 @@
+package usage
+
+import (
+	"embed"
+	"encoding/json"
+	"path"
+)
+
+// A Fixture is an answer of one of the APIs, and what it has cost.
+type Fixture struct {
+	File        string
+	API         string
+	Path        string // of the request, for a model "tiny"
+	ContentType string `json:"content_type"`
+	Known       bool   // it has a usage
+	Final       bool   // it says that this is all of it
+	UsageChunk  bool   `json:"usage_chunk"` // the usage is an event for clients that have asked for it
+	Says        struct {
+		Input, Output, Total, Cached uint64
+		CacheWrite                   uint64 `json:"cache_write"`
+		NoInput                      bool   `json:"no_input"`
+	} `json:"usage"`
+	Body []byte `json:"-"`
+}
+
+// Usage is what the answer has cost, if that is known.
+func (f *Fixture) Usage() Usage {
+	u := f.Says
+	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}
+}
+
+//go:embed testdata/corpus
+var corpusFiles embed.FS
+
+// Corpus returns answers of all APIs. It panics if the program was built without one of them.
+func Corpus() (all []*Fixture) {
+	read := func(name string) []byte {
+		text, err := corpusFiles.ReadFile(path.Join("testdata", "corpus", name))
+		if err != nil {
+			panic(err)
+		}
+		return text
+	}
+	if err := json.Unmarshal(read("index.json"), &all); err != nil {
+		panic(err)
+	}
+	for _, f := range all {
+		f.Body = read(f.File)
+	}
+	return all
+}
