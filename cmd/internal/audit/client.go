@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,15 @@ const answerWithin = 30 * time.Second
 type Target struct {
 	URL     *url.URL
 	Address netip.AddrPort // to which all connections go
+	// Roots are the authorities of https: those of the system if it is nil. Insecure says that any certificate will do.
+	Roots    *x509.CertPool
+	Insecure bool
+}
+
+// TLS is the configuration for https with a protocol.
+func (t Target) TLS(protocol string) *tls.Config {
+	return &tls.Config{ServerName: t.URL.Hostname(), NextProtos: []string{protocol}, RootCAs: t.Roots,
+		InsecureSkipVerify: t.Insecure}
 }
 
 // Resolve finds the address of a URL. Without anywhere it is an error if that is not of this machine or of a private
@@ -57,14 +67,16 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 	return t, nil
 }
 
-// userAgent is by which an audit says what it is.
-func userAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
+// UserAgent is by which an audit says what it is.
+func UserAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
 
 // A dialer is a Client over TCP. It writes requests byte by byte as they are asked, so that nothing cleans them.
 type dialer struct {
 	target Target
-	mu     sync.Mutex
-	idle   []*conn
+	http2  *http2Client
+
+	mu   sync.Mutex
+	idle []*conn
 }
 
 type conn struct {
@@ -75,7 +87,9 @@ type conn struct {
 // NewClient returns a Client of a server, and what closes its connections.
 func NewClient(t Target) (Client, func()) {
 	d := &dialer{target: t}
+	d.http2 = newHTTP2Client(d)
 	return d, func() {
+		d.http2.client.CloseIdleConnections()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		for _, c := range d.idle {
@@ -87,6 +101,9 @@ func NewClient(t Target) (Client, func()) {
 
 // Do implements Client. A connection that the server has closed meanwhile is tried again with a new one.
 func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
+	if ask.Proto == http2 {
+		return d.http2.Do(ctx, ask)
+	}
 	c, used := d.take(ask)
 	for {
 		if c == nil {
@@ -114,17 +131,21 @@ func (d *dialer) take(ask Ask) (*conn, bool) {
 	return nil, false
 }
 
-func (d *dialer) dial(ctx context.Context, from string) (*conn, error) {
+func (d *dialer) dialTCP(ctx context.Context, from string) (net.Conn, error) {
 	dial := net.Dialer{Timeout: 5 * time.Second}
 	if from != "" {
 		dial.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
-	c, err := dial.DialContext(ctx, "tcp", d.target.Address.String())
+	return dial.DialContext(ctx, "tcp", d.target.Address.String())
+}
+
+func (d *dialer) dial(ctx context.Context, from string) (*conn, error) {
+	c, err := d.dialTCP(ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	if d.target.URL.Scheme == "https" {
-		secured := tls.Client(c, &tls.Config{ServerName: d.target.URL.Hostname(), NextProtos: []string{"http/1.1"}})
+		secured := tls.Client(c, d.target.TLS("http/1.1"))
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -143,7 +164,7 @@ func (d *dialer) text(ask Ask) string {
 	if host == "" {
 		host = d.target.URL.Host
 	}
-	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\nUser-Agent: %s\r\n", ask.Method, ask.Target, proto, host, userAgent())
+	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\nUser-Agent: %s\r\n", ask.Method, ask.Target, proto, host, UserAgent())
 	for _, f := range ask.Fields {
 		fmt.Fprintf(&b, "%s: %s\r\n", f[0], f[1])
 	}

@@ -36,6 +36,7 @@ type Report struct {
 	Fields     []Field  `json:"fields,omitempty"`
 	Key        string   `json:"key,omitempty"`
 	Ways       []*Way   `json:"ways,omitempty"`
+	NotTried   []string `json:"not_tried,omitempty"`
 	Rules      string   `json:"rules,omitempty"`
 	Faults     int      `json:"faults"`
 
@@ -65,7 +66,10 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 		}
 		r.Ways = ways(plain, t.URL.Host, t.Address.Addr())
 		if found.Limit.Queued == 0 {
-			a.tryWays(ctx, r.Ways, token)
+			if a.tryWays(ctx, r.Ways, token) {
+				more, notTried := a.tryNeighbors(ctx, r.Ways, t.Address.Addr(), found.Limit.Capacity(found.Limit.Kind))
+				r.Ways, r.NotTried = append(r.Ways, more...), notTried
+			}
 		}
 		r.picture = picture(a.requests(), found)
 	}
@@ -260,20 +264,28 @@ func (r *Report) otherWays(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\nkey       %s\n", r.Key)
-	unknown := 0
+	var unknown []string
 	for _, w := range r.Ways {
 		switch {
 		case w.Passes && w.What == "address":
+		case w.Passes && w.What == "IPv6":
+			fmt.Fprintf(b, "  has a bucket of its own: an address of the same IPv6 network, %s\n", w.Name)
 		case w.Passes && w.Same:
 			fmt.Fprintf(b, "  passes while the plain request is refused: %s %s\n", w.What, w.Name)
 		case w.Passes:
 			fmt.Fprintf(b, "  is not refused, but has another answer (%d): %s %s\n", w.Status, w.What, w.Name)
 		case !w.Refused:
-			unknown++
+			unknown = append(unknown, w.Name)
 		}
 	}
-	if unknown > 0 {
-		fmt.Fprintf(b, "  not found out: %d of %d ways\n", unknown, len(r.Ways))
+	switch n := len(unknown); {
+	case n > 4:
+		fmt.Fprintf(b, "  not found out: %d of %d ways\n", n, len(r.Ways))
+	case n > 0:
+		fmt.Fprintf(b, "  not found out: %s\n", strings.Join(unknown, ", "))
+	}
+	for _, what := range r.NotTried {
+		fmt.Fprintf(b, "  not tried: %s\n", what)
 	}
 }
 

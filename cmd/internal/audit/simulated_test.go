@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -29,6 +30,7 @@ type simulated struct {
 	key     func(Ask) string
 	answer  func(engine.Decision, *Answer)
 	maxWait time.Duration
+	only1   bool // it does not speak HTTP/2
 }
 
 func newSimulated(t *testing.T, p engine.Policy, delay time.Duration, seed uint64, options ...engine.Option) *simulated {
@@ -52,6 +54,9 @@ func (s *simulated) jitter() time.Duration {
 func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	a.Header, a.Sent, a.Status, a.Length = http.Header{}, time.Now(), http.StatusOK, 10
 	time.Sleep(s.delay/2 + time.Millisecond + s.jitter())
+	if s.only1 && ask.Proto == http2 {
+		return a, errors.New("it does not speak HTTP/2")
+	}
 	key := "k"
 	if s.key != nil {
 		key = s.key(ask)

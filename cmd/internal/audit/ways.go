@@ -11,8 +11,10 @@ import (
 // A Way is another way to ask for the same, which may have a bucket of its own.
 type Way struct {
 	Name string `json:"name"`
-	What string `json:"what"` // address, header, path, method, host or protocol
-	ask  Ask
+	What string `json:"what"` // address, header, path, method, host, protocol or IPv6
+	// Field is the name of the header field.
+	Field string `json:"-"`
+	ask   Ask
 
 	// Passes says that it was admitted while the plain request was refused, and Refused that it was refused, too. It is
 	// neither if that could not be found out.
@@ -22,6 +24,9 @@ type Way struct {
 	Status int  `json:"status"`
 	Same   bool `json:"same_answer"`
 }
+
+// http2 is the protocol of an Ask that is sent by HTTP/2.
+const http2 = "HTTP/2"
 
 // ways returns all ways, for a server at an address.
 func ways(plain Ask, host string, address netip.Addr) (all []*Way) {
@@ -37,6 +42,7 @@ func ways(plain Ask, host string, address netip.Addr) (all []*Way) {
 		{"CF-Connecting-IP", "203.0.113.7"}, {"X-Client-IP", "203.0.113.7"}, {"Forwarded", "for=203.0.113.7"}, {"X-API-Key", "weir-audit"},
 		{"Authorization", "Bearer weir-audit"}, {"Cookie", "session=weir-audit"}, {"X-HTTP-Method-Override", "DELETE"}} {
 		with("header", f[0]+": "+f[1], func(a *Ask) { a.Fields = append(a.Fields[:len(a.Fields):len(a.Fields)], f) })
+		all[len(all)-1].Field = f[0]
 	}
 	path, query, _ := strings.Cut(plain.Target, "?")
 	if query != "" {
@@ -59,6 +65,7 @@ func ways(plain Ask, host string, address netip.Addr) (all []*Way) {
 		}
 	}
 	with("protocol", "HTTP/1.0", func(a *Ask) { a.Proto = "HTTP/1.0" })
+	with("protocol", http2, func(a *Ask) { a.Proto = http2 })
 	with("protocol", "Upgrade: websocket", func(a *Ask) {
 		a.Fields = append(a.Fields[:len(a.Fields):len(a.Fields)], [2]string{"Connection", "Upgrade"}, [2]string{"Upgrade", "websocket"},
 			[2]string{"Sec-WebSocket-Version", "13"}, [2]string{"Sec-WebSocket-Key", "d2Vpci1hdWRpdC13ZWlyIQ=="})
@@ -87,15 +94,16 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// tryWays asks in each way while the plain request is refused. It needs a token to take longer than some answers.
-func (a *auditor) tryWays(ctx context.Context, all []*Way, token time.Duration) {
+// tryWays asks in each way while the plain request is refused, and reports whether all were tried. It needs a token to
+// take longer than some answers.
+func (a *auditor) tryWays(ctx context.Context, all []*Way, token time.Duration) bool {
 	if token < 4*a.round() {
-		return
+		return false
 	}
 	for i, w := range all {
 		a.progress("other ways to ask")
 		if a.room() < 12 || a.err != nil {
-			return
+			return false
 		}
 		for range 3 {
 			if a.tryWay(ctx, all[i]) {
@@ -111,6 +119,7 @@ func (a *auditor) tryWays(ctx context.Context, all []*Way, token time.Duration) 
 			}
 		}
 	}
+	return true
 }
 
 // tryWay reports whether a way was found to pass or not.

@@ -1,0 +1,55 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// An http2Client is a Client that speaks HTTP/2 only: over TLS, or in clear text with prior knowledge.
+type http2Client struct {
+	target Target
+	client http.Client
+}
+
+func newHTTP2Client(d *dialer) *http2Client {
+	var protocols http.Protocols
+	protocols.SetHTTP2(d.target.URL.Scheme == "https")
+	protocols.SetUnencryptedHTTP2(d.target.URL.Scheme == "http")
+	return &http2Client{d.target, http.Client{
+		Transport: &http.Transport{
+			Protocols: &protocols, DisableCompression: true, TLSClientConfig: d.target.TLS("h2"),
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dialTCP(ctx, "") },
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Do implements Client. Of an Ask it sends what HTTP/2 has: not From, Times and spellings of the target.
+func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, ask.Method, c.target.URL.String(), http.NoBody)
+	if err != nil {
+		return a, err
+	}
+	r.Header.Set("User-Agent", UserAgent())
+	for _, f := range ask.Fields {
+		r.Header.Add(f[0], f[1])
+	}
+	a.Sent = time.Now()
+	resp, err := c.client.Do(r)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	if resp.ProtoMajor != 2 {
+		return a, fmt.Errorf("the server answered by %s", resp.Proto)
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+	a.Status, a.Header, a.Length, a.Done = resp.StatusCode, resp.Header, int(n), time.Now()
+	return a, err
+}

@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// A provider gives a customer an IPv6 network of 64 bits, so a limit that counts by the address of 128 bits has as many
+// buckets for one client as the client likes. Here are two addresses of one such network, which is for documentation.
+const (
+	neighbor = "2001:db8:0:64::1"
+	another  = "2001:db8:0:64::2"
+)
+
+// neighborsIn are the fields in which servers look for an address.
+var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
+
+// tryNeighbors finds out whether another address of an IPv6 network passes while one is refused: from addresses of this
+// machine if it has two, and in the fields by which the server lets a client choose its address. It returns the ways
+// that were tried, and what could not be.
+func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
+	try := func(name string, base, other Ask) {
+		w := &Way{What: "IPv6", Name: name, ask: other}
+		for range 3 {
+			if uint64(a.room()) < 2*most+12 || a.tryNeighbor(ctx, w, base, most) {
+				break
+			}
+		}
+		tried = append(tried, w)
+	}
+	if from := sameNetwork(server); len(from) == 2 {
+		base, other := a.plain, a.plain
+		base.From, other.From = from[0], from[1]
+		try("from "+from[1]+" while "+from[0]+" is refused", base, other)
+	} else {
+		notTried = append(notTried, "two addresses of an IPv6 network of 64 bits: this machine has none from which it can ask this server")
+	}
+	trusted := false
+	for _, name := range neighborsIn {
+		if !slices.ContainsFunc(ways, func(w *Way) bool { return w.Passes && w.Same && w.What == "header" && w.Field == name }) {
+			continue
+		}
+		trusted = true
+		with := func(address string) Ask {
+			ask := a.plain
+			if name == "Forwarded" {
+				address = `for="[` + address + `]"`
+			}
+			ask.Fields = append(slices.Clip(ask.Fields), [2]string{name, address})
+			return ask
+		}
+		try(name+": "+another+" while "+neighbor+" is refused", with(neighbor), with(another))
+	}
+	if !trusted {
+		notTried = append(notTried, "two addresses of an IPv6 network in a field: the server takes no address from one")
+	}
+	return tried, notTried
+}
+
+// tryNeighbor asks in one way until it is refused, then in the other, and then in the first again. It reports whether
+// the other was found to pass or not.
+func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
+	for n := uint64(0); ; n++ {
+		answer, err := a.do(ctx, base)
+		if err != nil || n > 2*most+8 {
+			return false
+		}
+		if a.isRefusal(answer.Status) {
+			break
+		}
+	}
+	answer, err := a.do(ctx, w.ask)
+	if err != nil {
+		return false
+	}
+	w.Status = answer.Status
+	if w.Refused = a.isRefusal(answer.Status); w.Refused {
+		return true
+	}
+	again, err := a.do(ctx, base)
+	w.Same = answer.Status == a.usual
+	w.Passes = err == nil && a.isRefusal(again.Status)
+	return w.Passes
+}
+
+// sameNetwork returns two addresses of this machine in one IPv6 network of 64 bits from which a server can be asked.
+func sameNetwork(server netip.Addr) []string {
+	all, err := net.InterfaceAddrs()
+	if err != nil || !server.Is6() || server.Is4In6() || server.IsLoopback() {
+		return nil
+	}
+	networks := map[netip.Prefix][]string{}
+	for _, address := range all {
+		of, ok := address.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		ip, ok := netip.AddrFromSlice(of.IP)
+		if !ok || ip.Unmap().Is4() || ip.IsLoopback() || ip.IsLinkLocalUnicast() != server.IsLinkLocalUnicast() {
+			continue
+		}
+		network, err := ip.Prefix(64)
+		if err != nil {
+			continue
+		}
+		if networks[network] = append(networks[network], ip.String()); len(networks[network]) == 2 {
+			return networks[network]
+		}
+	}
+	return nil
+}
