@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -21,6 +22,8 @@ type auditCommand struct {
 	Requests    int           `default:"1500" help:"How many requests are sent at most (default: ${default})."`
 	Time        time.Duration `default:"60s" help:"How long the limit is looked for (default: ${default})."`
 	Refused     []int         `placeholder:"STATUS" help:"The status of refusals, where it is not 429, or 503, 403, 420 or 509."`
+	TLS         tlsFlags      `embed:""`
+	Budget      budgetFlags   `embed:""`
 	JSON        bool          `name:"json" help:"Print one JSON object instead of text."`
 	IRunThisOne bool          `name:"i-run-this-server" help:"Audit a server that is neither on this machine nor on a private network."`
 }
@@ -36,6 +39,10 @@ An audit is a load: the server refuses this address meanwhile. It names itself i
 --requests, and stops when the server answers 5xx that is no refusal, or does not answer. Only servers on loopback and
 private addresses are audited unless --i-run-this-server.
 
+With --budget the URL is a gateway that counts the tokens of language models, and the audit is both its client and the
+model behind it: it finds out what each answer was charged with, and prints which pitfalls of docs/budgets.md the
+gateway has. {n} in a --header is the number of a key, each of which has a budget of --tokens of its own.
+
 Exit status: 0 nothing to look at, 2 something to look at, 80 the command line is wrong, 1 the audit failed.
 
 Try it:
@@ -43,7 +50,8 @@ Try it:
     weir serve --limit 10/s --burst 20 &
     weir audit http://127.0.0.1:8080/
     weir audit --json http://127.0.0.1:8080/login
-    weir audit --log /var/log/nginx/access.log`
+    weir audit --log /var/log/nginx/access.log
+    weir audit --budget -H 'X-Team: team-{n}' http://127.0.0.1:8000/`
 }
 
 // Run implements the command.
@@ -51,6 +59,8 @@ func (c *auditCommand) Run() error {
 	switch {
 	case (c.URL == "") == (len(c.Log) == 0):
 		return limit.Misuse("weir audit wants a URL or --log FILE: one of the two")
+	case c.Budget.Budget && c.URL == "":
+		return limit.Misuse("--budget wants the URL of a gateway, and no log")
 	case c.Requests < 50 || c.Requests > 100_000:
 		return limit.Misuse("--requests %d: want 50 to 100,000", c.Requests)
 	case c.Time < 5*time.Second || c.Time > time.Hour:
@@ -61,12 +71,24 @@ func (c *auditCommand) Run() error {
 			return limit.Misuse("--refused %d: want 400 to 599", s)
 		}
 	}
-	report, err := c.fromLog()
-	if report == nil && err == nil {
-		report, err = c.fromServer()
-	}
-	if err != nil {
-		return err
+	var report auditReport
+	var faults int
+	switch {
+	case c.Budget.Budget:
+		found, err := c.ofGateway()
+		if err != nil {
+			return err
+		}
+		report, faults = found, found.Faults
+	default:
+		found, err := c.fromLog()
+		if found == nil && err == nil {
+			found, err = c.fromServer()
+		}
+		if err != nil {
+			return err
+		}
+		report, faults = found, found.Faults
 	}
 	write := report.WriteText
 	if c.JSON {
@@ -75,10 +97,16 @@ func (c *auditCommand) Run() error {
 	if err := write(os.Stdout); err != nil {
 		return err
 	}
-	if report.Faults > 0 {
-		return somethingToLookAt(report.Faults)
+	if faults > 0 {
+		return somethingToLookAt(faults)
 	}
 	return nil
+}
+
+// An auditReport is what an audit has found.
+type auditReport interface {
+	WriteText(io.Writer) error
+	WriteJSON(io.Writer) error
 }
 
 // fromLog returns nil if a server is to be asked.
@@ -97,17 +125,13 @@ func (c *auditCommand) fromLog() (*audit.Report, error) {
 func (c *auditCommand) fromServer() (*audit.Report, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	target, err := audit.Resolve(ctx, c.URL, c.IRunThisOne)
+	target, err := c.target(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ask := audit.Ask{Method: c.Method, Target: target.URL.RequestURI()}
-	for _, h := range c.Header {
-		name, value, ok := strings.Cut(h, ":")
-		if !ok || strings.ContainsAny(h, "\r\n") {
-			return nil, limit.Misuse("--header %q: want 'Name: value'", h)
-		}
-		ask.Fields = append(ask.Fields, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
+	if ask.Fields, err = c.fields(); err != nil {
+		return nil, err
 	}
 	if strings.ContainsAny(c.Method, " \r\n") || c.Method == "" {
 		return nil, limit.Misuse("--method %q: want a word", c.Method)
@@ -115,12 +139,41 @@ func (c *auditCommand) fromServer() (*audit.Report, error) {
 	client, closeAll := audit.NewClient(target)
 	defer closeAll()
 	options := audit.Options{Requests: c.Requests, Time: c.Time, Refused: c.Refused}
-	if !c.JSON {
-		progress := newBar(os.Stderr, 1000, "audit")
-		defer progress.finish()
-		options.Progress = progress.fraction
-	}
+	var finish func()
+	options.Progress, finish = c.progress()
+	defer finish()
 	return audit.Run(ctx, client, ask, target, options)
+}
+
+// target is the server of the URL.
+func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
+	if t, err = audit.Resolve(ctx, c.URL, c.IRunThisOne); err != nil {
+		return t, err
+	}
+	t.Insecure = c.TLS.Insecure
+	t.Roots, err = c.TLS.roots()
+	return t, err
+}
+
+// fields are those of all requests.
+func (c *auditCommand) fields() (all [][2]string, err error) {
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || strings.ContainsAny(h, "\r\n") {
+			return nil, limit.Misuse("--header %q: want 'Name: value'", h)
+		}
+		all = append(all, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
+	}
+	return all, nil
+}
+
+// progress returns what is told how far the audit is, and what ends that. With --json it is nil.
+func (c *auditCommand) progress() (func(string, float64), func()) {
+	if c.JSON {
+		return nil, func() {}
+	}
+	bar := newBar(os.Stderr, 1000, "audit")
+	return bar.fraction, bar.finish
 }
 
 // somethingToLookAt is how many findings an audit has that a maintainer would want to know.

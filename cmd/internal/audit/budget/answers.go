@@ -1,0 +1,316 @@
+package budget
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/pause"
+)
+
+// rest is what is left for most checks: little, so that it is measured finely whatever the budget is.
+const rest = 1500
+
+// cost is a check that what act does is charged, and nothing else. act returns what that is.
+func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
+	return func(ctx context.Context, a *auditor) (string, error) {
+		var want span
+		got, err := a.charged(ctx, rest, rest/steps, func(k *key) (err error) {
+			want, err = act(ctx, k)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		return compare(got, want)
+	}
+}
+
+// free is a check that what act does costs nothing.
+func free(act func(context.Context, *key) error) func(context.Context, *auditor) (string, error) {
+	return cost(func(ctx context.Context, k *key) (span, error) { return span{}, act(ctx, k) })
+}
+
+// passes sends a request, and returns a fault if it does not pass.
+func (k *key) passes(ctx context.Context, q asked) (answer, error) {
+	got := k.do(ctx, q)
+	if !got.passed {
+		return got, fault(fmt.Sprintf("a request was not passed on: %v", got))
+	}
+	return got, nil
+}
+
+func exactly(tokens int) span { return span{tokens, tokens} }
+
+// smallBody has an answer cost much more than its request shows: the rest is in a cache or stored.
+func smallBody(ctx context.Context, k *key) (span, error) {
+	const tokens = 900
+	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
+		chatUsage(strconv.Itoa(tokens-5), "5")+`}`))
+	_, err := k.passes(ctx, k.chat(number, 5, nil))
+	return exactly(tokens), err
+}
+
+func models(ctx context.Context, k *key) error {
+	for i := range 20 {
+		got := k.do(ctx, asked{method: http.MethodGet, path: "/v1/models"})
+		if got.refused() {
+			return fault(fmt.Sprintf("after the list of models was asked for %d times a key is refused", i))
+		}
+		if got.err != nil || got.status != http.StatusOK {
+			return skip(fmt.Sprintf("GET /v1/models: %v", got))
+		}
+	}
+	return nil
+}
+
+// failing has the model answer with an error.
+func failing(status int) func(context.Context, *key) error {
+	return func(ctx context.Context, k *key) error {
+		number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
+			w.Header().Set("Content-Type", jsonType)
+			w.WriteHeader(status)
+			reply(w, jsonType, `{"error":{"message":"no","type":"invalid_request_error"}}`)
+		})
+		for range 3 {
+			if _, err := k.passes(ctx, k.chat(number, 300, nil)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// leaves has the client leave before an answer begins, or when a part of it is there.
+func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
+	return cost(func(ctx context.Context, k *key) (span, error) {
+		const tokens = 1000
+		arrived, gone := make(chan struct{}, 10), make(chan struct{}, 10)
+		text := strings.Repeat("word ", tokens/2)
+		number := k.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
+			if inTheMiddle {
+				reply(w, sseType, chatText(text))
+			}
+			arrived <- struct{}{}
+			select {
+			case <-r.Context().Done():
+			case <-time.After(within / 10): // the gateway reads on
+			}
+			gone <- struct{}{}
+			panic(http.ErrAbortHandler)
+		})
+		q := k.chat(number, tokens, object{"stream": true})
+		leaving, leave := context.WithCancel(ctx)
+		defer leave()
+		answered := make(chan answer, 1)
+		if inTheMiddle {
+			q.until = text[:40]
+			go func() { answered <- k.do(leaving, q) }()
+		} else {
+			go func() { answered <- k.do(leaving, q) }()
+			select {
+			case <-arrived:
+				leave()
+			case got := <-answered:
+				return span{}, fault(fmt.Sprintf("a request was not passed on: %v", got))
+			}
+		}
+		if got := <-answered; !got.passed {
+			return span{}, fault(fmt.Sprintf("a request was not passed on: %v", got))
+		}
+		leave()
+		<-gone
+		return span{100, rest}, nil
+	})
+}
+
+// stream returns a play of a stream of a chat with a text of so many tokens, and more after it.
+func stream(tokens int, more string) play {
+	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
+}
+
+// leavesAtDone has the client leave when it has read [DONE], which an SDK does, and the model keep the stream open.
+func leavesAtDone(ctx context.Context, k *key) (span, error) {
+	const tokens = 300
+	for range 3 {
+		gone := make(chan struct{}, 10)
+		number := k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
+			stream(10, chatEnd+chatCost(tokens)+done)(w, r, q)
+			select {
+			case <-r.Context().Done():
+			case <-time.After(within / 10):
+			}
+			gone <- struct{}{}
+		})
+		q := k.chat(number, tokens+100, object{"stream": true, "stream_options": object{"include_usage": true}})
+		q.until = "[DONE]"
+		if _, err := k.passes(ctx, q); err != nil {
+			return span{}, err
+		}
+		<-gone
+	}
+	return exactly(3 * tokens), nil
+}
+
+// brokenStream has a stream break off that has said at its begin what it had cost so far.
+func brokenStream(ctx context.Context, a *auditor) (string, error) {
+	return cost(func(ctx context.Context, k *key) (span, error) {
+		const tokens = 800
+		number := k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
+			begin := `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":` +
+				`"assistant","content":"a"},"finish_reason":null}],` + chatUsage("15", "1") + "}\n\n"
+			reply(w, sseType, begin+chatText(strings.Repeat("word ", tokens*4/5)))
+			panic(http.ErrAbortHandler)
+		})
+		_, err := k.passes(ctx, k.chat(number, tokens, object{"stream": true}))
+		return span{tokens / 2, rest}, err
+	})(ctx, a)
+}
+
+// withoutUsage has a stream end well that does not say what it has cost.
+func withoutUsage(ctx context.Context, a *auditor) (string, error) {
+	return cost(func(ctx context.Context, k *key) (span, error) {
+		const tokens = 800
+		_, err := k.passes(ctx, k.chat(k.model.add(stream(tokens, chatEnd+done)), tokens, object{"stream": true}))
+		return span{tokens / 4, rest}, err
+	})(ctx, a)
+}
+
+// hidden looks whether a client that has not asked for the usage of a stream gets its event.
+func hidden(ctx context.Context, a *auditor) (string, error) {
+	k, asked := a.fresh(), false
+	number := a.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
+		more := chatEnd
+		var body struct {
+			StreamOptions struct {
+				IncludeUsage bool `json:"include_usage"`
+			} `json:"stream_options"`
+		}
+		if err := json.Unmarshal(q.body, &body); err == nil && body.StreamOptions.IncludeUsage {
+			more += chatCost(50)
+			a.model.mu.Lock()
+			asked = true
+			a.model.mu.Unlock()
+		}
+		stream(10, more+done)(w, r, q)
+	})
+	got, err := k.passes(ctx, k.chat(number, 50, object{"stream": true}))
+	if err != nil {
+		return "", err
+	}
+	a.model.mu.Lock()
+	defer a.model.mu.Unlock()
+	if asked && bytes.Contains(got.body, []byte(`"choices":[]`)) {
+		return "", fault("the gateway asks for the usage of a stream, and passes its event to a client that has not asked for it")
+	}
+	return map[bool]string{true: "the gateway asks for the usage and hides it", false: "the gateway does not ask for the usage"}[asked], nil
+}
+
+// compressed has the answers compressed.
+func compressed(ctx context.Context, k *key) (span, error) {
+	const tokens = 300
+	number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write([]byte(chatAnswer(tokens))) // into memory
+		_ = z.Close()
+		w.Header().Set("Content-Encoding", "gzip")
+		reply(w, jsonType, b.String())
+	})
+	for range 3 {
+		q := k.chat(number, tokens+100, nil)
+		q.field = [2]string{"Accept-Encoding", "gzip"}
+		if _, err := k.passes(ctx, q); err != nil {
+			return span{}, err
+		}
+	}
+	return exactly(3 * tokens), nil
+}
+
+// twice has the usage of a stream in two events.
+func twice(ctx context.Context, k *key) (span, error) {
+	const tokens = 500
+	number := k.model.add(stream(10, chatEnd+chatCost(tokens)+chatCost(tokens)+done))
+	_, err := k.passes(ctx, k.chat(number, tokens+200, object{"stream": true, "stream_options": object{"include_usage": true}}))
+	return exactly(tokens), err
+}
+
+// sentAgain has the first try of a request fail: a gateway that tries again charges it once.
+func sentAgain(ctx context.Context, a *auditor) (string, error) {
+	const tokens = 500
+	var number int
+	got, err := a.charged(ctx, rest, rest/steps, func(k *key) error {
+		number = k.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
+			if q.times == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			reply(w, jsonType, chatAnswer(tokens))
+		})
+		_, err := k.passes(ctx, k.chat(number, tokens-promptTokens, nil))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	want := 0
+	if a.model.seen(number) > 1 {
+		want = tokens
+	}
+	found, err := compare(got, exactly(want))
+	return fmt.Sprintf("%s; sent %d times", found, a.model.seen(number)), err
+}
+
+// hostile has a usage that cannot be. Whatever is charged for it, it adds nothing and locks nobody out.
+func hostile(input, output string) func(context.Context, *auditor) (string, error) {
+	return cost(func(ctx context.Context, k *key) (span, error) {
+		number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
+			chatUsage(input, output)+`}`))
+		_, err := k.passes(ctx, k.chat(number, 300, nil))
+		return span{0, rest / 2}, err
+	})
+}
+
+// debt has one answer cost more than there is: then nothing is left.
+func debt(ctx context.Context, a *auditor) (string, error) {
+	return cost(func(ctx context.Context, k *key) (span, error) {
+		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))
+		_, err := k.passes(ctx, k.chat(number, 5, nil))
+		return span{rest, 2 * rest}, err
+	})(ctx, a)
+}
+
+// refusalForm looks at the answer to a request that is refused.
+func refusalForm(ctx context.Context, a *auditor) (string, error) {
+	k := a.fresh()
+	if err := k.keep(ctx, rest); err != nil {
+		return "", err
+	}
+	if _, err := k.left(ctx, rest, rest/steps); err != nil {
+		return "", err
+	}
+	if err := pause.For(ctx, a.Settle); err != nil {
+		return "", err
+	}
+	got := k.pay(ctx, rest)
+	if !got.refused() {
+		return "", fault(fmt.Sprintf("a request of a key that has nothing left passes: %v", got))
+	}
+	var form struct {
+		Error struct{ Message string }
+	}
+	if err := json.Unmarshal(got.body, &form); err != nil || form.Error.Message == "" {
+		return "", fault("a refusal is not in the form of OpenAI's errors, so that its SDK has no message")
+	}
+	wait := got.header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(wait); err == nil && seconds > 60 && got.header.Get("X-Should-Retry") != "false" {
+		return "", fault(fmt.Sprintf("Retry-After is %d s without x-should-retry: false. SDKs take no wait above 60 s, and retry at once", seconds))
+	}
+	return fmt.Sprintf("status %d, Retry-After %q", got.status, wait), nil
+}

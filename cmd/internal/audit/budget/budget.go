@@ -1,0 +1,114 @@
+package budget
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// Options say what is audited, and how.
+type Options struct {
+	URL     *url.URL       // of the gateway
+	Address netip.AddrPort // to which all connections go
+	TLS     *tls.Config    // of https; nil for the usual one
+	// Listen is the address at which the gateway looks for the model.
+	Listen string
+	Model  string // the name of the model
+	// Fields are in each request. {n} in a value is the number of a key, and each key has a budget of its own.
+	Fields    [][2]string
+	UserAgent string
+	// Tokens are the budget of each key, 4,000 or more, of which nothing comes back while the audit runs.
+	Tokens int
+	// Settle is how long the gateway may take to count what an answer has cost.
+	Settle time.Duration
+	// Progress is told how far the audit is, from 0 to 1. It may be nil.
+	Progress func(doing string, done float64)
+}
+
+// A Result is what one check has found.
+type Result struct {
+	// Pitfall is its number in docs/budgets.md.
+	Pitfall string `json:"pitfall"`
+	Name    string `json:"name"`
+	// Fault says what is wrong and Skipped why the check was not made: both are "" if nothing is wrong.
+	Fault   string `json:"fault,omitempty"`
+	Skipped string `json:"skipped,omitempty"`
+	// Found is what was measured.
+	Found string `json:"found,omitempty"`
+}
+
+// A Report is what an audit has found.
+type Report struct {
+	Of       string   `json:"of"`
+	Requests int      `json:"requests"`
+	Seconds  float64  `json:"seconds"`
+	Results  []Result `json:"results"`
+	Faults   int      `json:"faults"`
+}
+
+// An auditor is an audit under way.
+type auditor struct {
+	Options
+	client   *http.Client
+	model    *model
+	keys     int
+	pays     map[int]int // plays of chats by what these cost
+	requests atomic.Int64
+	holds    bool // the gateway holds an estimate before it passes a request on
+}
+
+// Run audits a gateway. The error is [ErrNoBudget] if nothing can be measured.
+func Run(ctx context.Context, o Options) (*Report, error) { return run(ctx, o, checks()) }
+
+func run(ctx context.Context, o Options, all []check) (r *Report, err error) {
+	m, err := startModel(ctx, o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.stop()) }()
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, o.Address.String())
+		},
+		TLSClientConfig: o.TLS, DisableCompression: true, MaxIdleConnsPerHost: together,
+	}
+	defer transport.CloseIdleConnections()
+	a := &auditor{Options: o, model: m, pays: map[int]int{}, client: &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	begin := time.Now()
+	r = &Report{Of: o.URL.String()}
+	for i, c := range all {
+		if o.Progress != nil {
+			o.Progress(c.name, float64(i)/float64(len(all)))
+		}
+		result := Result{Pitfall: c.pitfall, Name: c.name}
+		var wrong fault
+		var skipped skip
+		found, err := c.run(ctx, a)
+		switch result.Found = found; {
+		case err == nil:
+		case errors.As(err, &wrong):
+			result.Fault = string(wrong)
+			r.Faults++
+		case errors.As(err, &skipped):
+			result.Skipped = string(skipped)
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, ErrNoBudget):
+			return nil, err
+		default:
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		r.Results = append(r.Results, result)
+	}
+	r.Requests, r.Seconds = int(a.requests.Load()), time.Since(begin).Seconds()
+	return r, nil
+}

@@ -1,0 +1,262 @@
+package budget
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A check looks for one pitfall of docs/budgets.md. It returns what it has measured, and a fault or a skip.
+type check struct {
+	pitfall, name string
+	run           func(context.Context, *auditor) (found string, err error)
+}
+
+// together is how many requests are sent at once.
+const together = 100
+
+// checks are all checks, in their order. The first two find out whether anything can be measured.
+func checks() []check {
+	return append([]check{
+		{"", "the budget of a key", isBudget},
+		{"1", "100 requests at once", parallel},
+		{"1", "an estimate is held", holds},
+		{"2", "a refusal takes nothing", refusals},
+		{"3", "a request without a bound", firstPasses},
+		{"4", "a bound above the budget", aboveTheBudget},
+		{"6", "a negative bound", negativeBound},
+		{"7", "two bounds, the larger one second", holding("max_completion_tokens", func(k *key, n, tokens int) asked {
+			return k.chat(n, 1, object{"max_completion_tokens": tokens})
+		})},
+		{"8", "a long prompt", holding("the prompt", func(k *key, n, tokens int) asked {
+			text := strings.Repeat("word ", tokens*4/5)
+			return k.chat(n, 1, object{"messages": []object{{"role": "user", "content": mark + strconv.Itoa(n) + " " + text}}})
+		})},
+		{"9", "several answers to one request", holding("n", func(k *key, n, tokens int) asked {
+			return k.chat(n, tokens/5, object{"n": 5})
+		})},
+		{"10", "an image", image},
+		{"11", "a small body with a large input", cost(smallBody)},
+		{"12", "the bound of responses", holding("max_output_tokens", func(k *key, n, tokens int) asked {
+			q := k.chat(n, 0, object{"messages": nil, "input": mark + strconv.Itoa(n), "max_output_tokens": tokens})
+			q.path = "/v1/responses"
+			return q
+		})},
+		{"13", "the list of models", free(models)},
+		{"14", "answers of status 400", free(failing(http.StatusBadRequest))},
+		{"14", "answers of status 500", free(failing(http.StatusInternalServerError))},
+		{"15", "a client that leaves before the first byte", leaves(false)},
+		{"15", "a client that leaves in the middle", leaves(true)},
+		{"16", "a client that leaves at [DONE]", cost(leavesAtDone)},
+		{"18", "a stream that breaks off", brokenStream},
+		{"19", "a stream without a usage", withoutUsage},
+		{"20", "an event that only the gateway asked for", hidden},
+		{"27", "a compressed answer", cost(compressed)},
+		{"28", "a usage of -600 and 15", hostile("-600", "15")},
+		{"28", "a usage in quotes", hostile(`"2147483647"`, "15")},
+		{"28", "a usage of 2^63-1", hostile("9223372036854775807", "15")},
+		{"28", "a usage of 1e999", hostile("15", "1e999")},
+		{"28", "a usage of 99999999999", hostile("15", "99999999999")},
+		{"30", "a usage that comes twice", cost(twice)},
+		{"30", "a request that the gateway sends again", sentAgain},
+		{"34", "what was used beyond the budget", debt},
+		{"38", "the answer to a refused request", refusalForm},
+	}, corpus()...)
+}
+
+// compare returns what was measured, and a fault if it is not what is wanted.
+func compare(got, want span) (string, error) {
+	costs := strconv.Itoa(want.least)
+	if want.most > want.least {
+		costs = fmt.Sprintf("%d to %d", want.least, want.most)
+	}
+	found := fmt.Sprintf("charged %v, costs %s", got, costs)
+	if !got.may(want) {
+		return found, fault(found)
+	}
+	return found, nil
+}
+
+// isBudget looks whether each key has the budget that was said.
+func isBudget(ctx context.Context, a *auditor) (string, error) {
+	first := a.fresh().pay(ctx, a.Tokens/steps)
+	if first.err != nil || !first.passed {
+		return "", fmt.Errorf("%w: the model did not get the first request: %v", ErrNoBudget, first)
+	}
+	left, err := a.fresh().left(ctx, a.Tokens, a.Tokens/steps)
+	if err == nil && !left.may(span{a.Tokens, a.Tokens}) {
+		err = fmt.Errorf("%w: a key is refused after %v tokens, and not after %d: it has another budget, or it was used before", ErrNoBudget,
+			left, a.Tokens)
+		if left.most > 2*a.Tokens {
+			err = fmt.Errorf("%w: a key is not refused after %d tokens", ErrNoBudget, left.least)
+		}
+	}
+	return fmt.Sprintf("%v tokens", left), err
+}
+
+// parallel sends requests at once that cost ten times what there is.
+func parallel(ctx context.Context, a *auditor) (string, error) {
+	k := a.fresh()
+	each := k.Tokens * 10 / together
+	release, events := make(chan struct{}), make(chan struct{}, 10*together)
+	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
+		events <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		reply(w, jsonType, chatAnswer(each))
+	})
+	var all sync.WaitGroup
+	for range together {
+		all.Go(func() {
+			if !k.do(ctx, k.chat(number, each-promptTokens, nil)).passed {
+				events <- struct{}{}
+			}
+		})
+	}
+	late, cancel := context.WithTimeout(ctx, within/3) // a gateway may send fewer at once
+	defer cancel()
+	for i := 0; i < together && late.Err() == nil; i++ {
+		select {
+		case <-events:
+		case <-late.Done():
+		}
+	}
+	close(release)
+	all.Wait()
+	passed := a.model.seen(number)
+	found := fmt.Sprintf("%d passed, which cost %d of %d tokens", passed, passed*each, k.Tokens)
+	if passed == 0 {
+		return found, fault("none of 100 requests passed, and there was enough for ten")
+	}
+	if passed*each > k.Tokens+each {
+		return found, fault(fmt.Sprintf("%d requests at once passed, which cost %d of %d tokens", passed, passed*each, k.Tokens))
+	}
+	return found, nil
+}
+
+// holds finds out whether the gateway holds what a request may cost. If not, others are not made.
+func holds(ctx context.Context, a *auditor) (string, error) {
+	const tokens = 1200
+	held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return k.chat(n, tokens, nil) })
+	if err != nil {
+		return "", err
+	}
+	found := fmt.Sprintf("%v tokens are held of up to %d", held, tokens)
+	if a.holds = held.most >= tokens/2; !a.holds {
+		return found, fault("nothing is held before the answer: requests that are under way at the same time pass whatever they cost")
+	}
+	return found, nil
+}
+
+// holding is a check that a part of a request counts before its answer.
+func holding(what string, ask func(k *key, number, tokens int) asked) func(context.Context, *auditor) (string, error) {
+	return func(ctx context.Context, a *auditor) (string, error) {
+		if !a.holds {
+			return "", skip("the gateway holds nothing")
+		}
+		const tokens = 1200
+		held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return ask(k, n, tokens) })
+		if err != nil {
+			return "", err
+		}
+		found := fmt.Sprintf("%v tokens are held", held)
+		if held.most < tokens*3/4 {
+			return found, fault(fmt.Sprintf("%v tokens are held for a request that may cost %d: %s does not count", held, tokens, what))
+		}
+		return found, nil
+	}
+}
+
+// image is a request with an image of 300 kB in its text.
+func image(ctx context.Context, a *auditor) (string, error) {
+	if !a.holds {
+		return "", skip("the gateway holds nothing")
+	}
+	data := "data:image/png;base64," + base64.StdEncoding.EncodeToString(make([]byte, 225_000))
+	held, err := a.held(ctx, 4000, 20, 100, func(k *key, n int) asked {
+		return k.chat(n, 1, object{"messages": []object{{"role": "user", "content": []object{
+			{"type": "text", "text": mark + strconv.Itoa(n)}, {"type": "image_url", "image_url": object{"url": data}}}}}})
+	})
+	if err != nil {
+		return "", err
+	}
+	found := fmt.Sprintf("%v tokens are held for an image of 300 kB", held)
+	if held.most < 60 {
+		return found, fault(found)
+	}
+	return found, nil
+}
+
+// refusals sends requests that may cost more than what is left.
+func refusals(ctx context.Context, a *auditor) (string, error) {
+	const left, costs = 1500, 20
+	paid := 0
+	got, err := a.charged(ctx, left, left/steps, func(k *key) error {
+		for range 10 {
+			if k.do(ctx, k.chat(k.paid(costs), left*2, nil)).passed {
+				paid += costs
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return compare(got, span{paid, paid})
+}
+
+// firstPasses sends a request without a bound to a fresh key.
+func firstPasses(ctx context.Context, a *auditor) (string, error) {
+	tokens := a.Tokens / 2
+	got, err := a.charged(ctx, a.Tokens, a.Tokens/steps, func(k *key) error {
+		if got := k.do(ctx, k.chat(k.paid(tokens), 0, nil)); got.err != nil || !got.passed {
+			return fault(fmt.Sprintf("the first request of a key was not passed on: %v", got))
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return compare(got, span{tokens, tokens})
+}
+
+// aboveTheBudget sends a request whose bound is above all that there is. It may be refused.
+func aboveTheBudget(ctx context.Context, a *auditor) (string, error) {
+	tokens, paid := a.Tokens/2, 0
+	got, err := a.charged(ctx, a.Tokens, a.Tokens/steps, func(k *key) error {
+		got := k.do(ctx, k.chat(k.paid(tokens), 999_999_999, nil))
+		if got.err != nil {
+			return fault(fmt.Sprintf("a request with a bound of 999999999 has no answer: %v", got))
+		}
+		if got.passed {
+			paid = tokens
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return compare(got, span{paid, paid})
+}
+
+// negativeBound looks at what is left while a request with a bound below 0 is under way.
+func negativeBound(ctx context.Context, a *auditor) (string, error) {
+	held, err := a.held(ctx, 2400, 2400/steps, 100, func(k *key, n int) asked { return k.chat(n, -1200, nil) })
+	if refused := fault(""); errors.As(err, &refused) {
+		return "", skip("a bound of -1200 " + err.Error())
+	} else if err != nil {
+		return "", err
+	}
+	found := fmt.Sprintf("%v tokens are held", held)
+	if held.most < 0 {
+		return found, fault(fmt.Sprintf("a bound of -1200 adds %d tokens to the budget as long as the request is under way", -held.most))
+	}
+	return found, nil
+}

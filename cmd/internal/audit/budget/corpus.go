@@ -1,0 +1,100 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/usage"
+)
+
+// pitfalls of the corpus, by the begin of the name of a file. The others are of cuts and ends of lines.
+var pitfalls = []struct{ begin, pitfall string }{
+	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
+	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
+}
+
+// corpus are the checks that each answer of the corpus is charged with what it says.
+func corpus() (all []check) {
+	for _, f := range usage.Corpus() {
+		for _, p := range pitfalls {
+			if strings.HasPrefix(f.File, p.begin) {
+				all = append(all, check{p.pitfall, f.File, fixture(f)})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// fixture is the check of one answer. It is given so often that what it costs stands out.
+func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
+	// What is held differs from what is to be charged.
+	total, times, bound := int(f.Says.Total), 20, 16
+	if f.Final {
+		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150
+	}
+	return cost(func(ctx context.Context, k *key) (span, error) {
+		number := k.model.add(fixed(f.ContentType, string(f.Body)))
+		for i := range times {
+			got := k.do(ctx, k.forFixture(f, number, bound))
+			switch {
+			case got.passed:
+			case i == 0:
+				return span{}, skip(fmt.Sprintf("%s %s is not passed on: %v", http.MethodPost, f.Path, got))
+			default:
+				return span{}, fault(fmt.Sprintf("after %d answers that cost %d tokens of %d nothing is left", i, i*total, rest))
+			}
+		}
+		switch {
+		case f.Says.NoInput: // it is estimated
+			return span{times * total, times * (total + 4*promptTokens)}, nil
+		case f.Final:
+			return exactly(times * total), nil
+		case !f.Known && strings.Contains(string(f.Body), "xception") || strings.Contains(f.File, "failed"):
+			return span{0, rest}, nil // it has failed, and says nothing
+		}
+		return span{max(times*total, 5*times), rest}, nil // whatever of it is known, or a part of its text
+	})
+}
+
+// forFixture is a request of the API of a fixture.
+func (k *key) forFixture(f *usage.Fixture, number, bound int) asked {
+	text, streams := mark+strconv.Itoa(number), !strings.HasPrefix(f.ContentType, jsonType)
+	path := strings.Replace(f.Path, "/tiny", "/"+k.Model, 1)
+	body := object{"model": k.Model}
+	messages := []object{{"role": "user", "content": text}}
+	switch {
+	case f.API == "gemini":
+		body = object{"contents": []object{{"role": "user", "parts": []object{{"text": text}}}}, "generationConfig": object{"maxOutputTokens": bound}}
+		if strings.HasPrefix(f.ContentType, sseType) {
+			path += "?alt=sse"
+		}
+	case f.API == "bedrock":
+		body = object{"messages": []object{{"role": "user", "content": []object{{"text": text}}}}, "inferenceConfig": object{"maxTokens": bound}}
+	case strings.HasSuffix(path, "/embeddings"), strings.HasSuffix(path, "/embed"):
+		body["input"] = text
+	case f.API == "ollama":
+		body["options"], body["stream"] = object{"num_predict": bound}, streams
+		if body["messages"] = messages; strings.HasSuffix(path, "/generate") {
+			delete(body, "messages")
+			body["prompt"] = text
+		}
+	case strings.HasSuffix(path, "/responses"):
+		body["input"], body["max_output_tokens"], body["stream"] = text, bound, streams
+	case strings.HasSuffix(path, "/completions") && !strings.HasSuffix(path, "/chat/completions"):
+		body["prompt"], body["max_tokens"] = text, bound
+	default:
+		if body["messages"], body["max_tokens"], body["stream"] = messages, bound, streams; f.UsageChunk {
+			body["stream_options"] = object{"include_usage": true}
+		}
+	}
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // of what this package made
+	}
+	return asked{method: http.MethodPost, path: path, body: string(encoded), number: number}
+}

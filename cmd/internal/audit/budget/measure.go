@@ -1,0 +1,247 @@
+package budget
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/pause"
+)
+
+// promptTokens is about what the shortest prompt costs: an answer says that it does.
+const promptTokens = 15
+
+// within is how long an answer may take.
+const within = 30 * time.Second
+
+// steps are in how many parts a rest is measured.
+const steps = 60
+
+// ErrNoBudget says that the gateway does not have the budget that was said, so that nothing can be measured.
+var ErrNoBudget = errors.New("the budget cannot be measured")
+
+// A key has a budget of its own.
+type key struct {
+	*auditor
+	number int
+}
+
+// A span is how many tokens: they are found out by steps.
+type span struct{ least, most int }
+
+func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
+
+// may reports whether it may be one of a span.
+func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
+
+// fresh returns a key that nobody has used.
+func (a *auditor) fresh() *key {
+	a.keys++
+	return &key{a, a.keys}
+}
+
+// An answer is what the gateway said.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	passed bool // the model got the request
+	err    error
+}
+
+// refused reports whether the gateway has answered by itself that there is no budget.
+func (a answer) refused() bool {
+	return !a.passed && a.err == nil && (a.status == http.StatusTooManyRequests || a.status == http.StatusForbidden ||
+		a.status == http.StatusPaymentRequired)
+}
+
+// String says how the gateway answered.
+func (a answer) String() string {
+	if a.err != nil {
+		return a.err.Error()
+	}
+	return fmt.Sprintf("status %d", a.status)
+}
+
+// asked is a request to the gateway.
+type asked struct {
+	method, path string
+	body         string
+	number       int    // of its play
+	until        string // the client leaves when it has read this; "" for the end of the answer
+	field        [2]string
+}
+
+// do asks the gateway.
+func (k *key) do(ctx context.Context, q asked) (a answer) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	path, query, _ := strings.Cut(q.path, "?")
+	to := k.URL.JoinPath(path)
+	to.RawQuery = query
+	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), strings.NewReader(q.body))
+	if err != nil {
+		a.err = err
+		return a
+	}
+	for _, f := range append([][2]string{{"Content-Type", jsonType}, {"User-Agent", k.UserAgent}, {"Accept-Encoding", "identity"}, q.field}, k.Fields...) {
+		if f[0] != "" {
+			r.Header.Set(f[0], strings.ReplaceAll(f[1], "{n}", strconv.Itoa(k.number)))
+		}
+	}
+	before := k.model.seen(q.number)
+	k.requests.Add(1)
+	resp, err := k.client.Do(r)
+	if err != nil {
+		a.err, a.passed = err, k.model.seen(q.number) > before
+		return a
+	}
+	a.status, a.header = resp.StatusCode, resp.Header
+	a.body, a.err = readUntil(resp.Body, q.until)
+	a.err = errors.Join(a.err, resp.Body.Close())
+	a.passed = k.model.seen(q.number) > before
+	return a
+}
+
+// readUntil reads to the end, or until a text was read.
+func readUntil(r io.Reader, text string) (all []byte, err error) {
+	buffer := make([]byte, 8<<10)
+	for {
+		n, err := r.Read(buffer)
+		all = append(all, buffer[:n]...)
+		if text != "" && bytes.Contains(all, []byte(text)) || errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		if len(all) > 16<<20 {
+			return all, errors.New("an answer of more than 16 MiB")
+		}
+	}
+}
+
+type object = map[string]any
+
+// chat is a request for a chat, whose prompt is its mark and whatever more has. A bound of 0 is none.
+func (k *key) chat(number, bound int, more object) asked {
+	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
+	if bound != 0 {
+		body["max_tokens"] = bound
+	}
+	for name, value := range more {
+		if body[name] = value; value == nil {
+			delete(body, name)
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // of what this package made
+	}
+	return asked{method: http.MethodPost, path: "/v1/chat/completions", body: string(text), number: number}
+}
+
+// pay has the model answer a chat with a cost. The bound of the request is what the answer has.
+func (k *key) pay(ctx context.Context, tokens int) answer {
+	return k.do(ctx, k.chat(k.paid(tokens), max(tokens-promptTokens, 1), nil))
+}
+
+// paid returns the mark of a play whose chat costs so much.
+func (a *auditor) paid(tokens int) int {
+	number, ok := a.pays[tokens]
+	if !ok {
+		number = a.model.add(fixed(jsonType, chatAnswer(tokens)))
+		a.pays[tokens] = number
+	}
+	return number
+}
+
+// keep has all of the budget paid but a rest.
+func (k *key) keep(ctx context.Context, rest int) error {
+	if rest == k.Tokens {
+		return nil
+	}
+	if a := k.pay(ctx, k.Tokens-rest); !a.passed || a.err != nil {
+		return fmt.Errorf("%w: a request of %d tokens of a budget of %d did not pass: %v", ErrNoBudget, k.Tokens-rest, k.Tokens, a)
+	}
+	return nil
+}
+
+// left finds out how much is left of a budget that had so much, by taking it in units. A gateway that holds an estimate
+// refuses what is less than that, and one that does not admits what is more than there is.
+func (k *key) left(ctx context.Context, of, unit int) (span, error) {
+	for n := 0; ; n++ {
+		a := k.pay(ctx, unit)
+		switch {
+		case a.refused():
+			return span{(n - 1) * unit, (n + 2) * unit}, nil
+		case a.err != nil || !a.passed:
+			return span{}, fmt.Errorf("a request of %d tokens: %v", unit, a)
+		case n > 3*of/unit:
+			return span{n*unit - 2*unit, 1 << 40}, nil
+		}
+	}
+}
+
+// charged finds out what act has cost, of a key with so much left, by units.
+func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
+	k := a.fresh()
+	if err := k.keep(ctx, of); err != nil {
+		return span{}, err
+	}
+	if err := act(k); err != nil {
+		return span{}, err
+	}
+	if err := pause.For(ctx, a.Settle); err != nil {
+		return span{}, err
+	}
+	left, err := k.left(ctx, of, unit)
+	return span{of - left.most, of - left.least}, err
+}
+
+// held finds out what is held for a request as long as it is not answered. It is a fault if it is not passed on.
+func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *key, number int) asked) (held span, err error) {
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
+		arrived <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		reply(w, jsonType, chatAnswer(tokens))
+	})
+	answered := make(chan answer, 1)
+	asks := false
+	held, err = a.charged(ctx, of, unit, func(k *key) error {
+		asks = true
+		go func() { answered <- k.do(ctx, ask(k, number)) }()
+		select {
+		case <-arrived:
+			return nil
+		case got := <-answered:
+			answered <- got
+			return fault(fmt.Sprintf("was not passed on: %v", got))
+		}
+	})
+	if close(release); asks {
+		<-answered
+	}
+	return held, err
+}
+
+// A fault is what is wrong with a gateway.
+type fault string
+
+func (f fault) Error() string { return string(f) }
+
+// A skip is why something was not tried.
+type skip string
+
+func (s skip) Error() string { return string(s) }

@@ -1,0 +1,173 @@
+package budget
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A play is what the model answers to the requests of one mark.
+type play func(w http.ResponseWriter, r *http.Request, q request)
+
+// A request is one that the model got.
+type request struct {
+	body  []byte
+	times int // how many of this mark it got before
+}
+
+// A model is the server behind the gateway. A request says by a mark in its text how it is to be answered, because
+// everything else of it may be changed on the way.
+type model struct {
+	server http.Server
+	done   chan error
+
+	mu    sync.Mutex
+	plays map[int]play
+	got   map[int]int // requests by their marks
+	gets  int         // requests without a body
+}
+
+// mark begins the number of a play in the text of a request.
+const mark = "weir-audit-"
+
+// startModel starts the model at an address.
+func startModel(ctx context.Context, address string) (*model, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("the model of the audit: %w", err)
+	}
+	m := &model{done: make(chan error, 1), plays: map[int]play{}, got: map[int]int{}}
+	m.server = http.Server{Handler: http.HandlerFunc(m.serve), ReadHeaderTimeout: time.Minute}
+	go func() { m.done <- m.server.Serve(l) }()
+	return m, nil
+}
+
+// stop ends the model, and what it still answers.
+func (m *model) stop() error {
+	err := m.server.Close()
+	if served := <-m.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// add has the model answer requests of a new mark, which it returns.
+func (m *model) add(p play) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	number := len(m.plays) + 1
+	m.plays[number] = p
+	return number
+}
+
+// seen returns how many requests of a mark the model got.
+func (m *model) seen(number int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.got[number]
+}
+
+func (m *model) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
+	if err != nil {
+		return // the gateway has left
+	}
+	if r.Method != http.MethodPost {
+		m.mu.Lock()
+		m.gets++
+		m.mu.Unlock()
+		reply(w, "application/json", `{"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"weir"}]}`)
+		return
+	}
+	number := markOf(body)
+	m.mu.Lock()
+	play, times := m.plays[number], m.got[number]
+	m.got[number]++
+	m.mu.Unlock()
+	if play == nil {
+		http.Error(w, `{"error":{"message":"this model answers weir audit only","type":"invalid_request_error"}}`, http.StatusBadRequest)
+		return
+	}
+	play(w, r, request{body, times})
+}
+
+// markOf returns the number of the play that a body asks for; 0 if it has none.
+func markOf(body []byte) int {
+	_, after, _ := bytes.Cut(body, []byte(mark))
+	digits := after[:0]
+	for len(after) > len(digits) && after[len(digits)] >= '0' && after[len(digits)] <= '9' {
+		digits = after[:len(digits)+1]
+	}
+	n, err := strconv.Atoi(string(digits))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// reply answers with a body.
+func reply(w http.ResponseWriter, contentType, body string) {
+	w.Header().Set("Content-Type", contentType)
+	_, _ = io.WriteString(w, body) // an error means that the gateway has left
+	_ = http.NewResponseController(w).Flush()
+}
+
+// fixed answers each request with the same body.
+func fixed(contentType, body string) play {
+	return func(w http.ResponseWriter, _ *http.Request, _ request) { reply(w, contentType, body) }
+}
+
+// Media types.
+const (
+	jsonType = "application/json"
+	sseType  = "text/event-stream"
+)
+
+// chatUsage is what a chat has cost, as OpenAI's API says it.
+func chatUsage(input, output string) string {
+	total := "0"
+	in, inErr := strconv.Atoi(input)
+	if out, err := strconv.Atoi(output); err == nil && inErr == nil {
+		total = strconv.Itoa(in + out)
+	} else if err == nil {
+		total = input
+	} else {
+		total = output
+	}
+	return `"usage":{"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total + `}`
+}
+
+// chatAnswer is a whole answer to a chat, which costs so many tokens.
+func chatAnswer(tokens int) string {
+	input := min(promptTokens, tokens)
+	return `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant",` +
+		`"content":"ok"},"finish_reason":"stop"}],` + chatUsage(strconv.Itoa(input), strconv.Itoa(tokens-input)) + `}`
+}
+
+// chatText is an event of a stream of a chat with a text.
+func chatText(text string) string {
+	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":` +
+		`"assistant","content":` + strconv.Quote(text) + `},"finish_reason":null}]}` + "\n\n"
+}
+
+// chatEnd is the last event with a choice.
+const chatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{},` +
+	`"finish_reason":"stop"}]}` + "\n\n"
+
+// chatCost is the event that says what a stream has cost.
+func chatCost(tokens int) string {
+	input := min(promptTokens, tokens)
+	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[],` +
+		chatUsage(strconv.Itoa(input), strconv.Itoa(tokens-input)) + "}\n\n"
+}
+
+// done is the end of a stream of a chat.
+const done = "data: [DONE]\n\n"
