@@ -75,9 +75,12 @@ type Table struct {
 
 // An Upstream is a server that requests are passed to.
 type Upstream struct {
-	Name     string `json:"name"`
-	Up       bool   `json:"up"` // requests are sent to it
-	InFlight int64  `json:"in_flight"`
+	Name     string  `json:"name"`
+	Up       bool    `json:"up"` // requests are sent to it
+	InFlight int64   `json:"in_flight"`
+	Answered uint64  `json:"answered"` // so far
+	Failed   uint64  `json:"failed"`   // requests that it did not serve, so far
+	Seconds  float64 `json:"seconds"`  // until the headers of all answers, together
 }
 
 // A Reload is the outcome of the last reload.

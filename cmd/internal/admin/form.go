@@ -66,8 +66,8 @@ func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfte
 // answered 502.
 func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	do func(Buckets, Bucket) (recorded bool, d engine.Decision, err error)) {
-	request, status, err := readForm(w, r)
-	if err != nil {
+	var request keyRequest
+	if status, err := readForm(w, r, &request); err != nil {
 		fail(w, status, err)
 		return
 	}
@@ -81,6 +81,11 @@ func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 		fail(w, http.StatusBadGateway, errors.New(strings.TrimPrefix(err.Error(), "redislimit: ")))
 		return
 	}
+	answer(w, http.StatusOK, a.keyView(rule, b, recorded, d))
+}
+
+// keyView is what a decision says of a key.
+func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) keyView {
 	v := keyView{
 		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
 		RetryAfter: inWords(d.RetryAfter), ResetAfter: inWords(d.ResetAfter), Allowed: d.Allowed,
@@ -91,7 +96,7 @@ func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	if a.config.Keys != KeysOff {
 		v.Hash = hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 	}
-	answer(w, http.StatusOK, v)
+	return v
 }
 
 // inFlight says when requests pass of which so many may be in flight: when others are over, which is not known.
@@ -108,21 +113,22 @@ func fail(w http.ResponseWriter, status int, err error) {
 	answer(w, status, map[string]string{"error": err.Error()})
 }
 
-func readForm(w http.ResponseWriter, r *http.Request) (request keyRequest, status int, err error) {
+// readForm reads a request of the page.
+func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return request, http.StatusUnsupportedMediaType,
+		return http.StatusUnsupportedMediaType,
 			fmt.Errorf("the content type is %q: want application/json", r.Header.Get("Content-Type"))
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&request); err != nil {
+	if err := decoder.Decode(into); err != nil {
 		var long *http.MaxBytesError
 		if errors.As(err, &long) {
-			return request, http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
+			return http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
 		}
-		return request, http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
+		return http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
 	}
-	return request, http.StatusOK, nil
+	return http.StatusOK, nil
 }
 
 // bucket returns that of the key that a request names, and its rule.

@@ -47,7 +47,7 @@ func byKeyboard(t *testing.T, b *browsertest.Browser, d *demo) {
 	b.Do(chromedp.Reload())
 	b.Until(`[...document.querySelectorAll("#refused code")].some((e) => e.textContent === "ip:203.0.113.201")`)
 	var stops []string
-	peek := "Look up ip:203.0.113.201 of login"
+	peek := "Look up ip:203.0.113.201"
 	for range 60 {
 		b.Do(chromedp.KeyEvent(kb.Tab))
 		s := focused(t, b)

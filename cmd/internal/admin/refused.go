@@ -68,17 +68,39 @@ type refusedKey struct {
 	least, most uint64
 }
 
-// top returns the keys that were certainly refused most often, and the number of all refusals.
-func (r *refusals) top(n int) (keys []refusedKey, all uint64) {
+// A refusedClient is one key under all rules that refused it, the one that did most often first.
+type refusedClient struct {
+	hash        uint64
+	keys        []refusedKey
+	least, most uint64
+}
+
+// top returns the clients that were certainly refused most often, and the number of all refusals.
+func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
+	var keys []refusedKey
 	for i := range r.shards {
 		of, seen := r.shards[i].merge()
 		keys, all = append(keys, of...), all+seen
 	}
 	slices.SortFunc(keys, func(a, b refusedKey) int {
-		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most),
-			cmp.Compare(a.rule, b.rule), cmp.Compare(r.hash(a.identity), r.hash(b.identity)))
+		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most), cmp.Compare(a.rule, b.rule))
 	})
-	return keys[:min(n, len(keys))], all
+	at := map[uint64]int{}
+	for _, k := range keys {
+		hash := r.hash(k.identity)
+		i, ok := at[hash]
+		if !ok {
+			i = len(clients)
+			at[hash], clients = i, append(clients, refusedClient{hash: hash})
+		}
+		c := &clients[i]
+		c.keys, c.least, c.most = append(c.keys, k), c.least+k.least, c.most+k.most
+	}
+	slices.SortFunc(clients, func(a, b refusedClient) int {
+		return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most), cmp.Compare(a.keys[0].rule, b.keys[0].rule),
+			cmp.Compare(a.hash, b.hash))
+	})
+	return clients[:min(n, len(clients))], all
 }
 
 // merge adds up the windows. A key that one of them does not watch may have been refused as often as
@@ -140,6 +162,12 @@ func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 		}
 	}
 	return e, false
+}
+
+// has reports whether a key of a rule is watched that has the hash.
+func (r *refusals) has(rule string, hash uint64) bool {
+	_, found := r.find(rule, hash)
+	return found
 }
 
 func (s *refusalShard) find(is func(identity) bool) (e entry, found bool) {

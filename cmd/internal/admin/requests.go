@@ -10,6 +10,7 @@ type Requests struct {
 	Answered uint64 // all
 	Refused  uint64 // by a rule
 	Failures uint64 // that the upstream did not serve
+	InFlight int64  // that are not answered yet
 	Times    Times  // of those that were passed on and answered
 }
 
@@ -25,6 +26,7 @@ type requestsView struct {
 	Rate     float32 `json:"rate"` // requests a second
 	Refused  float32 `json:"refused"`
 	Failures float32 `json:"failures"`
+	InFlight int64   `json:"in_flight"`
 	// Timed says whether there are times at all.
 	Timed bool `json:"timed"`
 	// Times are those of the requests that were passed on in the last minute; null if there were none.
@@ -69,6 +71,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 		Rate:     perSecond(total.Answered-r.before.Answered, elapsed),
 		Refused:  perSecond(total.Refused-r.before.Refused, elapsed),
 		Failures: perSecond(total.Failures-r.before.Failures, elapsed),
+		InFlight: total.InFlight,
 		Timed:    len(total.Times.Bounds) > 0,
 		Times:    total.Times.since(r.counts[r.ticks%minute]),
 	}

@@ -35,6 +35,7 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	own.HandleFunc("GET /history.json", a.serveHistory)
 	own.HandleFunc("POST /key/peek", a.servePeek)
 	own.HandleFunc("POST /key/reset", a.serveReset)
+	own.HandleFunc("POST /client/peek", a.serveClient)
 	if a.config.Pprof {
 		own.HandleFunc("GET /debug/pprof/", pprof.Index)
 		own.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

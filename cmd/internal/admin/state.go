@@ -3,6 +3,8 @@ package admin
 import (
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/weir-go/weir/engine"
 )
 
@@ -18,8 +20,9 @@ type state struct {
 	Reload    *reloadView   `json:"reload"`
 	Requests  *requestsView `json:"requests"` // null where they are not known
 	Upstreams []Upstream    `json:"upstreams"`
-	Reset     bool          `json:"reset"`  // whether keys may be reset
-	Tables    []tableView   `json:"tables"` // that several rules share
+	Resident  uint64        `json:"resident_bytes"` // of the program in memory; 0 where the system does not say
+	Reset     bool          `json:"reset"`          // whether keys may be reset
+	Tables    []tableView   `json:"tables"`         // that several rules share
 	Rules     []ruleView    `json:"rules"`
 	Store     *storeView    `json:"store"`   // null where no rule is kept in one
 	Refused   *topView      `json:"refused"` // null where keys are not shown
@@ -68,13 +71,19 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals, of all keys
 }
 
-// A topKey was refused Least times at least and Most times at most.
+// A topKey was refused Least times at least and Most times at most, by all rules together that have it as a key.
 type topKey struct {
+	Key   string    `json:"key,omitempty"` // where keys are shown in full
+	Hash  string    `json:"hash"`
+	Least uint64    `json:"least"`
+	Most  uint64    `json:"most"`
+	Rules []topRule `json:"rules"` // that refused it, the one that did most often first
+}
+
+// A topRule has refused a key Least times at least.
+type topRule struct {
 	Rule  string `json:"rule"`
-	Key   string `json:"key,omitempty"` // where keys are shown in full
-	Hash  string `json:"hash"`
 	Least uint64 `json:"least"`
-	Most  uint64 `json:"most"`
 }
 
 func (a *Admin) state(now time.Time) state {
@@ -85,6 +94,7 @@ func (a *Admin) state(now time.Time) state {
 	if last := a.reload(); !last.At.IsZero() {
 		s.Reload = &reloadView{last.At, last.OK, last.Error, last.Generation}
 	}
+	s.Resident = resident()
 	if a.config.Upstreams != nil {
 		s.Upstreams = append(s.Upstreams, a.config.Upstreams()...)
 	}
@@ -142,13 +152,30 @@ func (a *Admin) top(rules []Rule) *topView {
 	for _, r := range rules {
 		labels[r.Name] = r.Parts
 	}
-	keys, all := a.refusals.top(topKeys)
-	v := &topView{Keys: make([]topKey, len(keys)), All: all}
-	for i, k := range keys {
-		v.Keys[i] = topKey{Rule: k.rule, Hash: hashText(a.refusals.hash(k.identity)), Least: k.least, Most: k.most}
+	clients, all := a.refusals.top(topKeys)
+	v := &topView{Keys: make([]topKey, len(clients)), All: all}
+	for i, c := range clients {
+		first := c.keys[0]
+		v.Keys[i] = topKey{Hash: hashText(c.hash), Least: c.least, Most: c.most}
 		if a.config.Keys == KeysFull { // of keys in a store there is a text in any case
-			v.Keys[i].Key = readable(k.text, labels[k.rule])
+			v.Keys[i].Key = readable(first.text, labels[first.rule])
+		}
+		for _, k := range c.keys {
+			v.Keys[i].Rules = append(v.Keys[i].Rules, topRule{k.rule, k.least})
 		}
 	}
 	return v
+}
+
+// resident returns the bytes of the program that are in memory, 0 where the system does not say.
+func resident() uint64 {
+	self, err := procfs.Self()
+	if err != nil {
+		return 0
+	}
+	stat, err := self.Stat()
+	if err != nil {
+		return 0
+	}
+	return uint64(stat.ResidentMemory())
 }

@@ -72,6 +72,7 @@ func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	}
 	of := x.server.pool.of
 	of.failed.Add(1)
+	x.server.failed.Add(1)
 	of.failures.WithLabelValues(x.server.Target.String(), reason).Inc()
 	x.server.log.Error("upstream failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	if isUnconnected(err) {

@@ -19,7 +19,8 @@ type member struct {
 
 	protocol atomic.Int32 // the major version of HTTP of its last answer; 0 before the first
 	inFlight atomic.Int64
-	sick     atomic.Bool // by checks
+	failed   atomic.Uint64 // requests that it did not serve
+	sick     atomic.Bool   // by checks
 	// retryAt is when a request may try the server again after a connection that failed, in nanoseconds; 0 for a server
 	// that can be reached. Each try moves it on.
 	retryAt atomic.Int64

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/weir-go/weir/cmd/internal/refcount"
 )
@@ -142,7 +143,10 @@ func (s *Set) Close() {
 type Server struct {
 	Name     string
 	Up       bool
-	InFlight int64 // requests
+	InFlight int64   // requests
+	Answered uint64  // requests, since the program started
+	Failed   uint64  // requests that it did not serve, since it is an upstream
+	Seconds  float64 // all together that it took until the headers of its answers
 }
 
 // Servers returns the servers of all upstreams, by name. One that several upstreams have is up if it is for all of
@@ -150,7 +154,7 @@ type Server struct {
 func (s *Set) Servers() (all []Server) {
 	for _, p := range s.pools {
 		for _, m := range p.Value.members {
-			shown := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load()}
+			shown := m.shown()
 			i := slices.IndexFunc(all, func(u Server) bool { return u.Name == m.Target.String() })
 			if i < 0 {
 				all = append(all, shown)
@@ -158,8 +162,20 @@ func (s *Set) Servers() (all []Server) {
 			}
 			all[i].Up = all[i].Up && shown.Up
 			all[i].InFlight += shown.InFlight
+			all[i].Failed += shown.Failed
 		}
 	}
 	slices.SortFunc(all, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// shown returns how the server does. Its answers and their times are in the histogram, which all members of its name
+// share.
+func (m *member) shown() Server {
+	s := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load(), Failed: m.failed.Load()}
+	var now dto.Metric
+	if metric, ok := m.seconds.(prometheus.Metric); ok && metric.Write(&now) == nil {
+		s.Answered, s.Seconds = now.GetHistogram().GetSampleCount(), now.GetHistogram().GetSampleSum()
+	}
+	return s
 }

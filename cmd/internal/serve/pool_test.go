@@ -63,7 +63,7 @@ func TestLeastConnections(t *testing.T) {
 	<-entered
 	assert.Equal(t, "bbbbbb", s.bodies(6), "a has one under way")
 	_, state := s.askAdmin("/state.json")
-	assert.Contains(t, state, `{"name":"`+slow+`","up":true,"in_flight":1}`)
+	assert.Contains(t, state, `{"name":"`+slow+`","up":true,"in_flight":1,`)
 	close(finish)
 	<-done
 }
@@ -238,7 +238,7 @@ func TestHealthChecks(t *testing.T) {
 	assert.Equal(t, "weir health check x=1", agent.Load())
 	assert.Equal(t, "bbbbbb", s.bodies(6))
 	_, state := s.askAdmin("/state.json")
-	assert.Contains(t, state, `{"name":"`+a+`/app","up":false,"in_flight":0}`)
+	assert.Contains(t, state, `{"name":"`+a+`/app","up":false,"in_flight":0,`)
 	sick.Store(false)
 	s.waitFor(`msg="upstream up: it passes checks"`)
 	assert.Contains(t, s.bodies(6), "a")

@@ -30,8 +30,9 @@ func (r *running) key(action, body string) (status int, view keyView) {
 
 // A refusal is a line of the list of those refused most.
 type refusal struct {
-	Rule, Key, Hash string
-	Least, Most     uint64
+	Key, Hash   string
+	Least, Most uint64
+	Rules       []struct{ Rule string }
 }
 
 func (r *running) refusals() (keys []refusal, all uint64) {
@@ -66,7 +67,7 @@ func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	keys, all := a.refusals()
 	assert.EqualValues(t, 2, all)
 	require.Len(t, keys, 1)
-	assert.Equal(t, refusal{"api", "X-Api-Key: alice", view.Hash, 2, 2}, keys[0])
+	assert.Equal(t, refusal{"X-Api-Key: alice", view.Hash, 2, 2, []struct{ Rule string }{{"api"}}}, keys[0])
 	none, all := b.refusals()
 	assert.Empty(t, none, "this node's")
 	assert.Zero(t, all)

@@ -67,7 +67,7 @@ func (t *traffic) ended(x *exchange) {
 // requestsForPage returns the requests as the live page shows them.
 func (s *Server) requestsForPage() admin.Requests {
 	t := s.traffic
-	r := admin.Requests{Failures: s.upstreams.Failures(), Times: timesOf(t.seconds[byUpstream])}
+	r := admin.Requests{Failures: s.upstreams.Failures(), InFlight: t.inFlight.Load(), Times: timesOf(t.seconds[byUpstream])}
 	for by := range answerers {
 		for status := range t.answers[by] {
 			r.Answered += t.answers[by][status].Load()

@@ -74,8 +74,13 @@ export class Chart {
     return Math.max(0, ...this.lines[outcome]);
   }
 
+  // drawn is what is drawn.
+  get drawn() {
+    return this.shown ?? this;
+  }
+
   draw(shadow) {
-    const { points, lines } = this.shown ?? this;
+    const { points, lines } = this.drawn;
     const most = (o) => Math.max(0, ...lines[o]);
     const peak = Math.max(...outcomes.map(most));
     const top = ceiling(peak);

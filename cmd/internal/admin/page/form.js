@@ -6,8 +6,8 @@ const byId = (id) => document.getElementById(id);
 const form = byId("form"), ruleField = byId("form-rule"), partsField = byId("form-parts"), result = byId("result"), dialog = byId("confirm");
 let rules = [], shownParts = "", mayReset = true;
 
-async function ask(action, target) {
-  const answer = await fetch("/key/" + action, {
+async function ask(path, target) {
+  const answer = await fetch(path, {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(target),
   });
   const body = await answer.json();
@@ -48,16 +48,32 @@ function show(action, target, name, k) {
 
 async function run(action, target, name) {
   try {
-    show(action, target, name, await ask(action, target));
+    show(action, target, name, await ask("/key/" + action, target));
   } catch (error) {
     say(true, make("p", {}, error instanceof TypeError ? "The server cannot be reached." : error.message));
   }
 }
 
-// peek looks at a key and shows what it has.
-export async function peek(target, name) {
-  await run("peek", target, name);
+// peekClient looks at a client, under every rule that has it as a key, and shows what it has left.
+export async function peekClient(target, name) {
+  try {
+    const { keys } = await ask("/client/peek", target);
+    if (keys.length === 1 && target.hash) show("peek", { rule: keys[0].rule, hash: target.hash }, name, keys[0]);
+    else showClient(name, keys);
+  } catch (error) {
+    say(true, make("p", {}, error instanceof TypeError ? "The server cannot be reached." : error.message));
+  }
   result.scrollIntoView({ block: "nearest" });
+}
+
+function showClient(name, keys) {
+  const refusing = keys.filter((k) => !k.allowed).length;
+  const used = keys.filter((k) => k.recorded), whole = keys.length - used.length;
+  const rows = used.map((k) => make("tr", {}, make("th", { scope: "row" }, k.rule), make("td", {}, `${count(k.remaining)} of ${count(k.limit)}`),
+    make("td", { class: k.allowed ? "" : "bad" }, k.retry_after)));
+  const others = whole ? [make("p", { class: "note" }, `${used.length ? "Of the others" : "Of all rules"} it has the whole limit.`)] : [];
+  say(false, make("p", {}, `${name}: ${refusing ? `refused now by ${count(refusing)} of ${count(keys.length)}` : `passes ${count(keys.length)}`} ${keys.length === 1 ? "rule" : "rules"}.`),
+    ...(used.length ? [make("table", {}, make("thead", {}, make("tr", {}, ...["rule", "left", "next passes"].map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, ...rows))] : []), ...others);
 }
 
 // Where a reset reaches, by the mode of the rule.
@@ -77,6 +93,10 @@ function reset(target, name) {
   dialog.showModal();
 }
 
+// everyRule is what the form calls all rules that have the client's address as their key.
+const everyRule = "\nevery";
+const isByAddress = (r) => r.parts.length === 1 && r.parts[0] === "ip";
+
 const chosen = () => rules.find((r) => r.name === ruleField.value);
 
 function typed() {
@@ -87,7 +107,8 @@ function typed() {
 
 // showParts makes a field for each part of the rule's key, unless they are there.
 function showParts() {
-  const parts = chosen()?.parts ?? [];
+  const parts = ruleField.value === everyRule ? ["ip"] : chosen()?.parts ?? [];
+  byId("form-reset").hidden = !mayReset || ruleField.value === everyRule;
   const id = JSON.stringify([ruleField.value, parts]);
   if (id === shownParts) return;
   shownParts = id;
@@ -101,14 +122,15 @@ function showParts() {
 // showForm offers the rules that have keys to look at, and to reset them if they may be.
 export function showForm(all, reset) {
   mayReset = reset;
-  byId("form-reset").hidden = !reset;
   put(byId("form-may"), reset ? ", or give it its whole limit back." : ".");
   const before = rules.map((r) => r.name).join("\n");
   rules = all.filter((r) => r.form).map((r) => ({ name: r.name, mode: r.mode, parts: r.parts ?? [] }));
   if (rules.map((r) => r.name).join("\n") !== before || !ruleField.options.length) {
     const was = ruleField.value;
-    ruleField.replaceChildren(...rules.map((r) => make("option", { value: r.name }, r.name)));
-    if (rules.some((r) => r.name === was)) ruleField.value = was;
+    const options = rules.map((r) => make("option", { value: r.name }, r.name));
+    if (rules.filter(isByAddress).length > 1) options.push(make("option", { value: everyRule }, "every rule, by client address"));
+    ruleField.replaceChildren(...options);
+    if (options.some((o) => o.value === was)) ruleField.value = was;
   }
   form.hidden = rules.length === 0;
   byId("form-none").hidden = rules.length > 0;
@@ -118,7 +140,9 @@ export function showForm(all, reset) {
 ruleField.addEventListener("change", showParts);
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  run("peek", ...typed());
+  const [target, name] = typed();
+  if (target.rule === everyRule) peekClient({ address: target.parts[0] }, name);
+  else run("peek", target, name);
 });
 byId("form-reset").addEventListener("click", () => {
   if (form.reportValidity()) reset(...typed());

@@ -1,9 +1,11 @@
 // The live page: takes the history and then a state each second, and shows them.
 
 import { RuleCard } from "./rule.js";
-import { peek, showForm } from "./form.js";
+import { peekClient, showForm } from "./form.js";
+import { Line } from "./line.js";
 import { showRefused } from "./refused.js";
 import { TableMeter } from "./table.js";
+import { showUpstreams } from "./upstreams.js";
 import { bytes, count, duration, make, percent, plainly, put, rate } from "./text.js";
 import { speakAs, word } from "./words.js";
 
@@ -57,6 +59,7 @@ function showRequests(requests) {
   if (!requests) return;
   amount(byId("requests-rate"), rate(requests.rate), " /s");
   amount(byId("requests-refused"), percent(requests.refused, requests.rate), `, ${rate(requests.refused)} /s`);
+  put(byId("requests-in-flight"), `, ${count(requests.in_flight)} in flight`);
   amount(byId("requests-failures"), percent(requests.failures, requests.rate), `, ${rate(requests.failures)} /s`);
   byId("requests-failures-box").classList.toggle("bad", requests.failures > 0);
   put(byId("requests-failures-name"), word.failures);
@@ -75,12 +78,12 @@ function showRequests(requests) {
 // showTables tells what the tables of all rules hold, and whether keys had to be forgotten. Each that several rules share
 // is shown here, others with their rules.
 const meters = new Map();
-function showTables(rules, shared) {
+function showTables(rules, shared, resident) {
   const tables = [...shared, ...rules.map((r) => r.table).filter(Boolean)];
   const sum = (read) => tables.reduce((all, t) => all + read(t), 0);
   const evictions = sum((t) => t.evictions);
   const lost = evictions ? ` ${count(evictions)} keys were forgotten for want of room: raise ${word.room}.` : "";
-  put(byId("tables"), `${count(sum((t) => t.keys))} keys are known, in ${bytes(sum((t) => t.bytes))} of memory.${lost}`);
+  put(byId("tables"), `${count(sum((t) => t.keys))} keys are known, in ${bytes(sum((t) => t.bytes))} of memory.${resident ? ` The program has ${bytes(resident)}.` : ""}${lost}`);
   byId("tables").classList.toggle("bad", evictions > 0);
   byId("tables").hidden = tables.length === 0;
   byId("shared-box").hidden = shared.length === 0;
@@ -108,14 +111,25 @@ function showStore(store) {
   put(byId("store-text"), `${count(store.calls)} calls, ${count(store.failures)} failed, ${count(store.timeouts)} out of time`);
 }
 
+// Where there are more rules than that each has a line, most refused first.
+const fewRules = 8;
+
 function showRules(rules, moved) {
-  list.classList.toggle("many", rules.length > 8); // before a chart measures itself
+  let fresh = false;
+  const many = rules.length > fewRules;
+  if (list.classList.contains("many") !== many) {
+    list.classList.toggle("many", many); // before a chart measures itself
+    list.replaceChildren();
+    if (sort.value === (many ? "file" : "refused")) sort.value = many ? "refused" : "file";
+  }
   const names = new Set(rules.map((r) => r.name));
   for (const [name, card] of cards) {
     if (names.has(name)) continue;
     card.element.remove();
+    card.line?.remove();
     card.row.remove();
     cards.delete(name);
+    fresh = true;
   }
   for (const rule of rules) {
     let card = cards.get(rule.name);
@@ -124,30 +138,48 @@ function showRules(rules, moved) {
       card.chart.load(past.rules[rule.name]);
       card.chart.showSpan(spans[span], longer, longer?.rules[rule.name]);
       cards.set(rule.name, card);
-      list.append(card.element);
+      fresh = true;
     } else if (moved) {
       card.chart.push(rule.rate);
     }
     card.show(rule, Date.parse(latest.at));
+    if (Boolean(card.line) !== many) {
+      card.element.remove();
+      card.line?.remove();
+      card.line = many ? new Line(card) : null;
+      fresh = true;
+    }
   }
   byId("tools").hidden = rules.length < 5;
   byId("no-rules").hidden = rules.length > 0;
   put(byId("count"), rules.length ? String(rules.length) : "");
-  arrange();
+  if (fresh || latest.seq >= arranged + 5) arrange(); // lines that move all the time cannot be read
+  for (const card of cards.values()) card.draw();
+  drawNumbers();
+}
+
+// box is what stands for a rule in the list.
+const box = (card) => card.line?.element ?? card.element;
+
+// drawNumbers fills the table, if that is open.
+function drawNumbers() {
+  if (byId("numbers-box").open) for (const card of cards.values()) card.drawRow();
 }
 
 // arrange filters and sorts. A card moves only if its place is another.
+let arranged = 0; // when, in seconds that were counted
 function arrange() {
   if (!latest) return;
+  arranged = latest.seq;
   const wanted = filter.value.trim().toLowerCase();
   let shown = latest.rules.map((r) => cards.get(r.name));
   for (const card of shown) {
-    card.element.hidden = !(card.rule.name + " " + card.rule.policy).toLowerCase().includes(wanted);
+    box(card).hidden = !(card.rule.name + " " + card.rule.policy).toLowerCase().includes(wanted);
   }
-  byId("no-match").hidden = shown.length === 0 || shown.some((c) => !c.element.hidden);
+  byId("no-match").hidden = shown.length === 0 || shown.some((c) => !box(c).hidden);
   if (sort.value !== "file") shown = shown.toSorted((a, b) => b.order[sort.value] - a.order[sort.value]);
   shown.forEach((card, i) => {
-    if (list.children[i] !== card.element) list.insertBefore(card.element, list.children[i] ?? null);
+    if (list.children[i] !== box(card)) list.insertBefore(box(card), list.children[i] ?? null);
     if (numbers.children[i] !== card.row) numbers.insertBefore(card.row, numbers.children[i] ?? null);
   });
 }
@@ -158,11 +190,12 @@ function showState(state) {
   latest = state;
   showHead(state);
   showRequests(state.requests);
-  showTables(state.rules, state.tables);
+  showTables(state.rules, state.tables, state.resident_bytes);
+  showUpstreams(state.upstreams, Date.parse(state.at));
   showStore(state.store);
   document.body.classList.toggle("with-store", Boolean(state.store));
   showRules(state.rules, moved);
-  showRefused(state.refused, state.rules, peek);
+  showRefused(state.refused, state.rules, peekClient);
   showForm(state.rules, state.reset);
 }
 
@@ -170,7 +203,7 @@ function showState(state) {
 function showSpan() {
   for (const [name, card] of cards) {
     card.chart.showSpan(spans[span], longer, longer?.rules[name]);
-    card.chart.draw(card.rule.shadow);
+    card.draw();
   }
 }
 
@@ -224,4 +257,5 @@ function connect() {
 
 filter.addEventListener("input", arrange);
 sort.addEventListener("change", arrange);
+byId("numbers-box").addEventListener("toggle", drawNumbers);
 connect();

@@ -11,8 +11,8 @@ const rows = new Map();
 
 function makeRow(key, onPeek) {
   const row = { times: make("b"), error: make("small"), rule: make("small"), share: make("div", { class: "share" }) };
-  const button = make("button", { class: "small", "aria-label": `Look up ${key.key || key.hash} of ${key.rule}` }, "Look up");
-  button.addEventListener("click", () => onPeek({ rule: key.rule, hash: key.hash }, key.key || key.hash));
+  const button = make("button", { class: "small", "aria-label": `Look up ${key.key || key.hash}` }, "Look up");
+  button.addEventListener("click", () => onPeek({ hash: key.hash }, key.key || key.hash));
   row.code = make("code");
   row.button = button;
   row.element = make("li", {}, make("div", { class: "who" }, row.code, row.rule),
@@ -25,16 +25,17 @@ export function showRefused(top, rules, onPeek) {
   const keys = top?.keys ?? [];
   const present = new Set();
   keys.forEach((key, i) => {
-    const id = `${key.rule}\n${key.hash}`;
+    const id = `${key.rules[0].rule}\n${key.hash}`;
     present.add(id);
     if (!rows.has(id)) rows.set(id, makeRow(key, onPeek));
-    const row = rows.get(id), rule = withForm.get(key.rule);
+    const row = rows.get(id);
     put(row.code, key.key || key.hash);
-    put(row.rule, key.rule + (rule?.shadow ? ", would be refused" : ""));
+    row.code.title = key.key || key.hash;
+    put(row.rule, key.rules.map(({ rule, least }) => rule + (key.rules.length > 1 ? ` ${count(least)}` : "") + (withForm.get(rule)?.shadow ? ", would be refused" : "")).join(", "));
     put(row.times, count(key.least) + (key.most > key.least ? "+" : ""));
     put(row.error, key.most > key.least ? `at most ${count(key.most)}` : percent(key.least, top.all));
     row.share.style.width = (100 * key.least) / Math.max(1, keys[0].least) + "%";
-    row.button.hidden = !rule?.form;
+    row.button.hidden = !key.rules.some(({ rule }) => withForm.get(rule)?.form);
     if (list.children[i] !== row.element) list.insertBefore(row.element, list.children[i] ?? null);
   });
   for (const [id, row] of rows) {

@@ -29,14 +29,26 @@ export class RuleCard {
     this.tokens = new TokenLine();
     this.element = make("article", { class: "rule", "aria-label": "Rule " + rule.name },
       make("header", {}, make("h3", {}, rule.name), this.tag, this.mode, this.policy, this.meaning), this.chart.element, this.tokens.element, this.table.element, this.leases);
+    this.line = null; // where there are many rules
     this.cells = Array.from({ length: 8 }, () => make("td"));
     this.row = make("tr", {}, make("th", { scope: "row" }, rule.name), ...this.cells);
   }
 
+  // show takes the numbers of a second.
   show(rule, now) {
     this.rule = rule;
-    this.tokens.show(rule.tokens, now);
     this.refusing = rule.shadow ? "shadow_refused" : "refused";
+    this.tokens.note(rule.tokens, now);
+  }
+
+  // draw shows them in the card, or in a line with the card below it if that is open.
+  draw() {
+    const rule = this.rule;
+    if (this.line) {
+      this.line.draw();
+      if (!this.line.isOpen) return;
+    }
+    this.tokens.show(rule.tokens);
     this.tag.hidden = !rule.shadow;
     put(this.policy, plainly(rule.policy));
     put(this.meaning, rule.for ? `for ${rule.for}, ${whose(rule)}` : "");
@@ -45,6 +57,11 @@ export class RuleCard {
     this.table.show(rule.table);
     this.#showLeases(rule.leases, rule.mode);
     this.chart.draw(rule.shadow);
+  }
+
+  // drawRow shows the numbers in the table.
+  drawRow() {
+    const rule = this.rule;
     ["allowed", this.refusing].forEach((o, i) => {
       put(this.cells[3 * i], rate(rule.rate[o]));
       put(this.cells[3 * i + 1], rate(this.chart.mean(o, 60)));
@@ -65,7 +82,7 @@ export class RuleCard {
   get order() {
     const r = this.rule;
     return {
-      refused: r.rate[this.refusing] || this.chart.mean(this.refusing, 60),
+      refused: this.chart.mean(this.refusing, 60),
       requests: this.chart.mean("allowed", 60) + this.chart.mean(this.refusing, 60),
       full: r.table ? r.table.keys / r.table.slots : 0,
     };

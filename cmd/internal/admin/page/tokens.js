@@ -15,12 +15,16 @@ export class TokenLine {
     this.element = make("div", {}, this.numbers, this.budget);
   }
 
-  // show tells tokens as they were at a time in milliseconds.
-  show(tokens, now) {
-    this.element.hidden = !tokens;
+  // note takes the tokens of a time in milliseconds.
+  note(tokens, now) {
     if (!tokens) return;
     if (this.last && now > this.last.now) this.rate = (1000 * (tokens.settled - this.last.settled)) / (now - this.last.now);
     this.last = { now, settled: tokens.settled };
+  }
+
+  show(tokens) {
+    this.element.hidden = !tokens;
+    if (!tokens) return;
     const cost = tokens.most ? `; half cost up to ${percent(tokens.half, 1)} of what is held, 95 % up to ${percent(tokens.most, 1)}` : "";
     const unknown = tokens.unknown ? `; ${count(tokens.unknown)} without usage` : "";
     put(this.numbers, `${rate(this.rate ?? 0)} tokens/s, ${count(tokens.held)} held now${cost}${unknown}`);

@@ -124,8 +124,9 @@ type state struct {
 	}
 	Refused struct {
 		Keys []struct {
-			Rule, Key, Hash string
-			Least           uint64
+			Key, Hash string
+			Rules     []struct{ Rule string }
+			Least     uint64
 		}
 	}
 }
@@ -162,7 +163,7 @@ func TestDecisionsAreShown(t *testing.T) {
 		"shop.everyone_all | 10000 per 6 hours, fixed window | domain shop, everyone=all | global | false | 0 0 0",
 	}, told)
 	require.Len(t, now.Refused.Keys, 2)
-	assert.Equal(t, "shop.tenant", now.Refused.Keys[0].Rule)
+	assert.Equal(t, "shop.tenant", now.Refused.Keys[0].Rules[0].Rule)
 	assert.Equal(t, "tenant=a", now.Refused.Keys[0].Key)
 	assert.Equal(t, "path=/login · remote_address=192.0.2.1", now.Refused.Keys[1].Key)
 	assert.EqualValues(t, 3, now.Refused.Keys[1].Least)
@@ -179,7 +180,7 @@ func TestPeekAndReset(t *testing.T) {
 	assert.Contains(t, typed, `"allowed":false`)
 	listed := s.state().Refused.Keys[0]
 	assert.Empty(t, listed.Key, "hashed")
-	_, byHash := s.send("POST", "/key/peek", fmt.Sprintf(`{"rule":%q,"hash":%q}`, listed.Rule, listed.Hash))
+	_, byHash := s.send("POST", "/key/peek", fmt.Sprintf(`{"rule":%q,"hash":%q}`, listed.Rules[0].Rule, listed.Hash))
 	assert.Equal(t, typed, byHash)
 	_, other := s.send("POST", "/key/peek", strings.Replace(login, "192.0.2.1", "192.0.2.2", 1))
 	assert.Contains(t, other, `"recorded":false,"limit":5,"remaining":5,"retry_after":"now","reset_after":"now","allowed":true`)

@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// A clientRequest names a client: by its address, or one of those refused most by its hash.
+type clientRequest struct {
+	Address string `json:"address"`
+	Hash    string `json:"hash"`
+}
+
+// A clientView is what the rules say of a client.
+type clientView struct {
+	Keys []keyView `json:"keys"`
+}
+
+// serveClient answers what a client has left under all rules: by its address, under those whose key that is; by its
+// hash, under those that have refused it lately.
+func (a *Admin) serveClient(w http.ResponseWriter, r *http.Request) {
+	var request clientRequest
+	if status, err := readForm(w, r, &request); err != nil {
+		fail(w, status, err)
+		return
+	}
+	rules, buckets, err := a.bucketsOf(request)
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	v := clientView{Keys: make([]keyView, len(rules))}
+	for i, rule := range rules {
+		if v.Keys[i], err = a.peek(r.Context(), rule, buckets[i]); err != nil {
+			fail(w, http.StatusBadGateway, fmt.Errorf("rule %q: %s", rule.Name, strings.TrimPrefix(err.Error(), "redislimit: ")))
+			return
+		}
+	}
+	answer(w, http.StatusOK, v)
+}
+
+func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) {
+	d, err := rule.Buckets.Peek(ctx, b)
+	return a.keyView(rule, b, known(d), d), err
+}
+
+// bucketsOf returns the rules that have the client as a key, and its bucket of each.
+func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket, err error) {
+	if request.Hash == "" {
+		if err := checkAddress(request.Address); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, rule := range a.rules() {
+		var b Bucket
+		switch {
+		case rule.Buckets == nil:
+			continue
+		case request.Hash != "":
+			if hash, ok := parseHash(request.Hash); !ok || !a.refusals.has(rule.Name, hash) {
+				continue
+			}
+			b, err = a.listed(rule, request.Hash)
+		case !slices.Equal(rule.Parts, []string{"ip"}):
+			continue
+		default:
+			b, err = rule.Buckets.Of([]string{request.Address})
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		rules, buckets = append(rules, rule), append(buckets, b)
+	}
+	if len(rules) == 0 && request.Hash != "" {
+		return nil, nil, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", request.Hash)
+	}
+	if len(rules) == 0 {
+		return nil, nil, errors.New("no rule has the client's address as its key")
+	}
+	return rules, buckets, nil
+}
