@@ -21,7 +21,7 @@ type command struct {
 
 const (
 	unbounded    = math.MaxInt
-	commandCount = 31
+	commandCount = 33
 )
 
 // commands are those that there are, byName where each is. Some of them look at all, so init fills them.
@@ -57,6 +57,9 @@ func init() {
 			syntax: "numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...] [FOR seconds]", summary: "The same of several keys, all or none"},
 		{name: "weir.settle", atLeast: 3, atMost: 3, run: settle,
 			syntax: "id cost", summary: "Replaces what was held by what it has cost"},
+		{name: "weir.enter", atLeast: 4, atMost: 6, lastKey: 1, run: enter,
+			syntax: "key LIMIT n [COST n]", summary: "Takes places in flight, and answers the id by which they are left"},
+		{name: "weir.release", atLeast: 2, atMost: 2, run: release, syntax: "id", summary: "Leaves places in flight"},
 		{name: "weir.reset", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,
 			syntax: "key [key ...]", summary: "Makes keys as if they had taken nothing"},
 		{name: "del", atLeast: 2, atMost: unbounded, lastKey: -1, run: resetKeys,

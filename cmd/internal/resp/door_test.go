@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -64,8 +65,10 @@ func openWith(t *testing.T, wrap func(net.Conn) net.Conn, passwords ...string) *
 	}
 	holds, err := NewHolds(1000, d.clock.now, engine.ClockFunc(d.clock.now))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, holds.Uses.Close()) })
-	d.settings.Store(&Settings{Limiter: d.clock.limiter(t, longestOfTests), Longest: longestOfTests, Passwords: all, Holds: holds})
+	places, err := NewPlaces(time.Minute, 1000, engine.Evict, engine.ClockFunc(d.clock.now))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(holds.Uses.Close(), places.Limiter.Close())) })
+	d.settings.Store(&Settings{Limiter: d.clock.limiter(t, longestOfTests), Longest: longestOfTests, Passwords: all, Holds: holds, Places: places})
 	d.Server = &Server{Settings: d.settings.Load, Counters: d.counters, Version: "v1.2.3"}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -167,7 +170,7 @@ func TestAnswers(t *testing.T) {
 		{"hello else", "HELLO 3 FOO", "-ERR syntax error in HELLO option 'FOO': want AUTH username password or SETNAME name"},
 		{"auth without a password", "AUTH x", "-ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?"},
-		{"count", "COMMAND COUNT", ":31"},
+		{"count", "COMMAND COUNT", ":33"},
 		{"command info", "COMMAND INFO DEL nothing", "*2 *6 $3 del :-2 *1 +fast :1 :-1 :1 $-1"},
 		{"command docs", "COMMAND DOCS ping ping nothing", "*2 $4 ping *6 $7 summary $28 Answers PONG, or the message $5 group " +
 			"$10 rate_limit $6 syntax $14 PING [message]"},

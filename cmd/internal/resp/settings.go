@@ -30,6 +30,8 @@ type Settings struct {
 	Negative bool
 	// Holds make the ids of holds.
 	Holds *Holds
+	// Places are what is in flight; nil if nothing is counted so.
+	Places *Places
 	// IdleTimeout is how long a connection may wait for its next command, 0 for as long as it likes.
 	IdleTimeout time.Duration
 	// Leave is called when a batch that was decided by the settings is answered; nil for nothing.

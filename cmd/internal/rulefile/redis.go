@@ -29,6 +29,7 @@ type Redis struct {
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
 	Negative     bool          // a negative quantity gives tokens back
+	InFlight     time.Duration // for which a place that is not left is counted; 0 for none
 	ReusePort    bool
 	State        string // file in which the keys are kept beyond the process; "" for none
 }
@@ -90,6 +91,8 @@ func (r *Redis) section() section {
 					"`624h` times are exact to the nanosecond"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
+			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "for how long a place of `WEIR.ENTER` that is not left is "+
+				"certainly counted. A reload cannot change it").unless("`WEIR.ENTER` is an error"),
 			at("negative_quantities", yes, &r.Negative, "", "a negative quantity of `CL.THROTTLE` gives tokens back, as redis-cell does. "+
 				"Without it that is an error"),
 			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "of a connection without a command; 0s is no bound"),

@@ -103,7 +103,7 @@ var allKeys = []string{
 	"decide: {address: unix:/d, mode: 600}\ntrusted_proxies: [10.0.0.0/8, \"::1\"]\nclient_ip: {from: header:X-A, " +
 		"ipv6_prefix: 56}\nexempt: {path: /a}\nrules: {name: a, rate: 1/s}",
 	"redis: unix:/e",
-	"redis: {address: :6380, password_file: a, longest: 8760h, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true}",
+	"redis: {address: :6380, password_file: a, longest: 8760h, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true, in_flight: 1m}",
 	"redis: {address: \"[::]:6380\", tls: {cert: a, key: b}, password_env: A_1, allow_remote: true}\nrules: {name: a, rate: 1/s}",
 	"rules: [{name: a, rate: 1/s, key: global, spread: true}]",
 	"rules: [{name: a, rate: 1/s, tokens: {api: openai, count: {input: 0.15, output: 3}, estimate: learned, default_output: 100, " +

@@ -35,6 +35,9 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	}
 	if f.Redis != nil {
 		f.Redis.State = filepath.Join(f.State, layoutName(f.Redis.stateStem()))
+		if f.Redis.InFlight > 0 {
+			d.Fail(at, "state: redis has in_flight, and what WEIR.ENTER counts cannot be kept in a file: leave one of the two out")
+		}
 	}
 	for i := range f.Rules {
 		r := &f.Rules[i]

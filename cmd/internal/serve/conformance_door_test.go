@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,7 +83,7 @@ func startDoor(env *conformance.Env, c conformance.Config) (conformance.Server, 
 func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
-		case l.Key == conformance.Everyone || l.Concurrency > 0 || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
+		case l.Key == conformance.Everyone || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
 			l.Algorithm != engine.NoAlgorithm && l.Algorithm != engine.AlgorithmTokenBucket:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
@@ -96,7 +97,14 @@ func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 		}
 	}
 	overflow := map[engine.OverflowPolicy]string{engine.Evict: "evict", engine.Refuse: "refuse"}[c.Limits[0].Overflow]
-	text := fmt.Sprintf("redis: {address: 127.0.0.1:0, max_keys: %d, overflow: %s}\n", c.Limits[0].Room(), overflow)
+	inFlight := ""
+	if slices.ContainsFunc(c.Limits, func(l conformance.Limit) bool { return l.Concurrency > 0 }) {
+		inFlight = ", in_flight: 12h"
+		if c.Dir != "" {
+			return nil, fmt.Errorf("%w: in_flight with state", conformance.ErrUnsupported)
+		}
+	}
+	text := fmt.Sprintf("redis: {address: 127.0.0.1:0, max_keys: %d, overflow: %s%s}\n", c.Limits[0].Room(), overflow, inFlight)
 	if c.Dir != "" {
 		text += fmt.Sprintf("state: %q\n", c.Dir)
 	}
@@ -126,8 +134,8 @@ type question struct {
 	text []string // LIMIT and so on
 }
 
-// questions returns those about the limits of a request with holds, and about others.
-func (a *asking) questions(q conformance.Request) (holds, takes []question, err error) {
+// questions returns those about the limits of a request that are of what is in flight, those with holds, and others.
+func (a *asking) questions(q conformance.Request) (places, holds, takes []question, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range a.limits {
@@ -144,20 +152,24 @@ func (a *asking) questions(q conformance.Request) (holds, takes []question, err 
 		}
 		if l.Quota && q.Quota != nil {
 			if numbers = *q.Quota; numbers.Constant != 0 {
-				return nil, nil, fmt.Errorf("%w: no command has such a limit", conformance.ErrUnsupported)
+				return nil, nil, nil, fmt.Errorf("%w: no command has such a limit", conformance.ErrUnsupported)
 			}
 		}
 		if l.Cost {
 			one.cost = q.Takes()
 		}
 		one.text = []string{"LIMIT", fmt.Sprintf("%d/%dms", numbers.N, numbers.Per.Milliseconds()), "BURST", fmt.Sprint(numbers.Burst)}
-		if l.Hold {
+		switch {
+		case l.Concurrency > 0:
+			one.text = []string{"LIMIT", fmt.Sprint(l.Concurrency), "COST", fmt.Sprint(one.cost)}
+			places = append(places, one)
+		case l.Hold:
 			holds = append(holds, one)
-		} else {
+		default:
 			takes = append(takes, one)
 		}
 	}
-	return holds, takes, nil
+	return places, holds, takes, nil
 }
 
 // all asks about several keys, all or nothing, and returns the id, and what is refused.
@@ -190,9 +202,22 @@ func (a *asking) all(name string, questions []question) (id string, answer confo
 
 // Send asks for the tokens of a request, serves it if they are there, and says what it has cost.
 func (a *asking) Send(ctx context.Context, q conformance.Request) (answer conformance.Answer) {
-	holds, takes, err := a.questions(q)
+	places, holds, takes, err := a.questions(q)
 	if err != nil {
 		return conformance.Answer{Err: err}
+	}
+	for _, one := range places {
+		got, err := a.command(append([]string{"WEIR.ENTER", one.key}, one.text...)...)
+		switch {
+		case err != nil:
+			return conformance.Answer{Failed: true}
+		case got["allowed"] != "1":
+			return conformance.Answer{Refused: []string{one.Name}}
+		}
+		defer func() {
+			_, err := a.command("WEIR.RELEASE", got["id"].(string))
+			answer.Err = errors.Join(answer.Err, err)
+		}()
 	}
 	id := ""
 	if len(holds) > 0 {
@@ -239,7 +264,8 @@ func (a *asking) command(words ...string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byName(got.([]any)), nil
+	list, _ := got.([]any)
+	return byName(list), nil
 }
 
 // byName are the names and values of a flat list.

@@ -54,11 +54,29 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 			return fmt.Errorf("redis: %w", err)
 		}
 	}
+	places, err := s.redisPlaces(want)
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
 	g.redis = &resp.Settings{
 		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
-		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.holds, Leave: g.leave,
+		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.holds, Places: places, Leave: g.leave,
 	}
 	return nil
+}
+
+// redisPlaces returns what counts what is in flight; nil for nothing. They are those of the first file that wants them:
+// what is in flight could not go to others.
+func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
+	switch {
+	case want.InFlight == 0:
+		return nil, nil
+	case s.places == nil:
+		s.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.LimiterOptions...)
+	case s.places.Lifetime != want.InFlight:
+		err = fmt.Errorf("in_flight was %v and is %v: what is in flight would be counted no more: start weir again", s.places.Lifetime, want.InFlight)
+	}
+	return s.places, err
 }
 
 // redisCollector reads the numbers of clients of Redis when Prometheus asks. There are none where there is no listener

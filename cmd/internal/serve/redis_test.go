@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,4 +237,45 @@ func (r *running) metrics() string {
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
 	return string(text)
+}
+
+// TestPlacesOutliveAReload: what is in flight still counts, and the time for which it does cannot change.
+func TestPlacesOutliveAReload(t *testing.T) {
+	r := startRedis(t, redisFile(", in_flight: 1h"))
+	ask := func(command string) string { return flatReply(t, r, command) }
+	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :1 ")
+	r.rewrite(redisFile(", in_flight: 1h, longest: 5m, overflow: refuse"))
+	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
+	require.NoError(t, os.WriteFile(r.path, []byte(redisFile(", in_flight: 2h")), 0o600))
+	require.ErrorContains(t, r.Reload(), "redis: in_flight was 1h0m0s and is 2h0m0s")
+	r.rewrite(redisFile(""))
+	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), "-ERR nothing is counted in flight")
+	r.rewrite(redisFile(", in_flight: 1h"))
+	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
+}
+
+// TestHoldsOutliveAReload: an id that was used is not good again.
+func TestHoldsOutliveAReload(t *testing.T) {
+	r := startRedis(t, redisFile(""))
+	fields := strings.Fields(flatReply(t, r, "WEIR.HOLD a LIMIT 100/d COST 40"))
+	id := fields[slices.Index(fields, "id")+2]
+	require.Contains(t, flatReply(t, r, "WEIR.SETTLE "+id+" 40"), " settled ")
+	r.rewrite(redisFile(", longest: 48h, overflow: refuse"))
+	require.Contains(t, flatReply(t, r, "WEIR.SETTLE "+id+" 0"), " repeated ")
+	require.Contains(t, flatReply(t, r, "WEIR.PEEK a LIMIT 100/d"), " remaining :60 ")
+}
+
+// flatReply is what an inline command is answered with, on one line.
+func flatReply(t *testing.T, r *running, command string) string {
+	t.Helper()
+	address, err := url.Parse(r.urlOf(redisClients))
+	require.NoError(t, err)
+	c, err := net.Dial("tcp", address.Host)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, command+"\r\nQUIT\r\n")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	return strings.ReplaceAll(string(answer), "\r\n", " ")
 }

@@ -52,7 +52,8 @@ type Server struct {
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
 	redis       resp.Counters
-	holds       *resp.Holds // of clients of Redis; nil before there are any
+	holds       *resp.Holds  // of clients of Redis; nil before there are any
+	places      *resp.Places // the same
 	tokens      metering.States
 	page        page
 	life        life

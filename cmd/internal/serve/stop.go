@@ -53,6 +53,9 @@ func (s *Server) stop() {
 	if s.holds != nil {
 		_ = s.holds.Uses.Close() // always nil
 	}
+	if s.places != nil {
+		_ = s.places.Limiter.Close() // the same
+	}
 	for _, limit := range s.connections {
 		limit.Wait()
 	}

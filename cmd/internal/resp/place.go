@@ -1,0 +1,118 @@
+package resp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/sealed"
+	"github.com/weir-go/weir/engine"
+)
+
+// MinPlace and MaxPlace bound for how long a place in flight is certainly counted.
+const (
+	MinPlace = time.Second
+	MaxPlace = sealed.MaxLifetime / 2 // it may be counted for twice that, and its id has to be good as long
+)
+
+// maxPlaces is the highest limit of what is in flight.
+const maxPlaces = 1<<16 - 1
+
+// Places are what is in flight. They outlive all Settings.
+type Places struct {
+	Limiter  *engine.Limiter
+	Lifetime time.Duration // for which a place that is not left is counted
+	sealer   *sealed.Sealer
+}
+
+// NewPlaces returns the places of up to so many keys.
+func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, options ...engine.Option) (*Places, error) {
+	options = append([]engine.Option{engine.MaxKeys(keys), engine.Overflow(overflow), engine.MaxQuota(maxPlaces)}, options...)
+	limiter, err := engine.New(engine.Concurrency(1, lifetime), options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Places{limiter, lifetime, sealed.New("places of the door for clients of Redis")}, nil
+}
+
+// places returns them, or answers that there are none.
+func (b *batch) places(c *conn) (*Places, bool) {
+	if c.settings.Places == nil {
+		b.fail("ERR nothing is counted in flight: say for example in_flight: 1m in redis: of the rule file")
+		return nil, false
+	}
+	return c.settings.Places, true
+}
+
+// enter answers WEIR.ENTER key LIMIT n [COST n].
+func enter(c *conn, b *batch, args [][]byte) {
+	places, ok := b.places(c)
+	if !ok {
+		return
+	}
+	if !isWord(args[2], "LIMIT") || len(args) == 6 && !isWord(args[4], "COST") || len(args) == 5 {
+		b.fail("ERR syntax error: want WEIR.ENTER key LIMIT n [COST n]")
+		return
+	}
+	limit, ok := b.ranged("LIMIT", args[3], 1, maxPlaces)
+	if !ok {
+		return
+	}
+	cost := uint64(1)
+	if len(args) == 6 {
+		if cost, ok = b.ranged("COST", args[5], 1, maxPlaces); !ok {
+			return
+		}
+	}
+	if len(args[1]) > heldKeys {
+		b.fail(fmt.Sprintf("ERR a key of %d bytes: want at most %d of what is in flight", len(args[1]), heldKeys))
+		return
+	}
+	quota, err := places.Limiter.Quota(engine.Concurrency(limit, places.Lifetime))
+	if err != nil {
+		b.fail("ERR " + err.Error())
+		return
+	}
+	d, receipt := places.Limiter.TakeReceipt(places.Limiter.KeyBytes(args[1]).With(quota), cost)
+	b.counts.decision(d.Allowed)
+	id := ""
+	if d.Allowed {
+		id = places.sealer.Seal(append(receipt.Append(nil), args[1]...), c.settings.Holds.Uses.Expires(2*places.Lifetime))
+	}
+	b.pairs(4)
+	b.tellID(id)
+	b.bulk("allowed")
+	b.boolean(d.Allowed)
+	b.bulk("limit")
+	b.integer(int64(d.Limit))
+	b.bulk("remaining")
+	b.integer(int64(d.Remaining))
+}
+
+// release answers WEIR.RELEASE id: 1 the first time, in the time in which a place may be counted, else 0.
+func release(c *conn, b *batch, args [][]byte) {
+	places, ok := b.places(c)
+	if !ok {
+		return
+	}
+	opened, err := places.sealer.Open(string(args[1]))
+	var receipt engine.Receipt
+	if err == nil {
+		text := opened.Receipt // of ours
+		receipt, err = places.Limiter.ParseReceipt(places.Limiter.KeyBytes(text[engine.ReceiptBytes:]), text[:engine.ReceiptBytes])
+	}
+	use := sealed.Repeated
+	if err == nil {
+		use, err = c.settings.Holds.Uses.Use(context.Background(), opened)
+	}
+	if err != nil {
+		b.fail("ERR " + err.Error())
+		return
+	}
+	if use != sealed.First {
+		b.integer(0)
+		return
+	}
+	receipt.Release()
+	b.integer(1)
+}

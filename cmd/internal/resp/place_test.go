@@ -1,0 +1,56 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestEnterAndRelease: so many are in flight at a time, and one that leaves makes room, once.
+func TestEnterAndRelease(t *testing.T) {
+	d := open(t)
+	enter := func() map[string]string { return d.ask("WEIR.ENTER a LIMIT 2") }
+	first, second := enter(), enter()
+	require.Equal(t, "1", first["allowed"])
+	require.Equal(t, "0", second["remaining"])
+	assert.Equal(t, "*8 $2 id $-1 $7 allowed :0 $5 limit :2 $9 remaining :0", flat(d.says(resp("WEIR.ENTER a LIMIT 2"))))
+	assert.Equal(t, "1", d.ask("WEIR.ENTER b LIMIT 3 COST 3")["allowed"])
+	assert.Equal(t, ":1 :0 :0", flat(d.says(resp("WEIR.RELEASE "+first["id"], "WEIR.RELEASE "+first["id"], "WEIR.RELEASE "+first["id"]))))
+	require.Equal(t, "1", enter()["allowed"])
+	require.Equal(t, "0", enter()["allowed"])
+	assert.Equal(t, "0", d.ask("WEIR.ENTER a LIMIT 2 COST 3")["allowed"])
+
+	// A place that nobody leaves is forgotten, and leaving it then makes no room.
+	d.clock.nanos.Add(int64(2 * time.Minute))
+	require.Equal(t, "1", enter()["allowed"])
+	require.Equal(t, "1", enter()["allowed"])
+	assert.Equal(t, ":0", flat(d.says(resp("WEIR.RELEASE "+second["id"]))))
+	require.Equal(t, "0", enter()["allowed"])
+	require.Equal(t, ":0", flat(d.says(resp("EXISTS a"))), "what is in flight is apart from what is taken")
+}
+
+// TestPlacesThatAreNone are errors.
+func TestPlacesThatAreNone(t *testing.T) {
+	d := open(t)
+	hold := d.ask("WEIR.HOLD a LIMIT 1/s")["id"]
+	place := d.ask("WEIR.ENTER a LIMIT 1")["id"]
+	const forged, syntax = "-ERR no such id: it was not sealed with the key of this server", "-ERR syntax error: want WEIR.ENTER key LIMIT n [COST n]"
+	for sent, want := range map[string]string{
+		"WEIR.RELEASE x": forged, "WEIR.RELEASE " + hold: forged, "WEIR.SETTLE " + place + " 1": forged,
+		"WEIR.ENTER a MOST 1": syntax, "WEIR.ENTER a LIMIT 1 COST": syntax, "WEIR.ENTER a LIMIT 1 MOST 1": syntax,
+		"WEIR.ENTER a LIMIT 65536":                             "-ERR value is not an integer or out of range: LIMIT '65536': want 1 to 65535",
+		"WEIR.ENTER a LIMIT 1 COST 0":                          "-ERR value is not an integer or out of range: COST '0': want 1 to 65535",
+		"WEIR.ENTER " + strings.Repeat("k", 5000) + " LIMIT 1": "-ERR a key of 5000 bytes: want at most 4096 of what is in flight",
+	} {
+		assert.Equal(t, want, flat(d.says(resp(sent))), sent)
+	}
+	none := *d.settings.Load()
+	none.Places = nil
+	d.settings.Store(&none)
+	for _, sent := range []string{"WEIR.ENTER a LIMIT 1", "WEIR.RELEASE " + place} {
+		assert.Equal(t, "-ERR nothing is counted in flight: say for example in_flight: 1m in redis: of the rule file", flat(d.says(resp(sent))))
+	}
+}
