@@ -87,11 +87,24 @@ func (w *word) String() string { return "1" + "2" }
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 
+import "sync/atomic"
+
 type quota struct{ token, limit uint64; name string }
 
 type flag struct{}
 
 func (flag) Swap(bool) bool { return false }
+
+type once struct{ ended uint32 }
+
+func (o *once) end() bool { return atomic.SwapUint32(&o.ended, 1) == 0 }
+
+func h(o *once) bool {
+	if !o.end() {
+		return false
+	}
+	return true
+}
 
 func g(a, b uint64, q quota) bool { return false }
 
@@ -105,12 +118,14 @@ func f(n, most uint64, q quota, all []quota, done flag) bool {
 }
 `})
 	require.NoError(t, err)
-	require.NoError(t, parsed.check(nil))
+	imports, err := exported("../..", packages)
+	require.NoError(t, err)
+	require.NoError(t, parsed.check(imports))
 	found := parsed.file("a.go")
 	var names []string
 	for _, m := range mutations([]file{found}) {
 		if m.isNew() {
-			names = append(names, strings.TrimPrefix(m.name(), "a.go f: "))
+			names = append(names, strings.TrimPrefix(strings.TrimPrefix(m.name(), "a.go f: "), "a.go "))
 		}
 	}
 	assert.ElementsMatch(t, []string{
@@ -120,6 +135,8 @@ func f(n, most uint64, q quota, all []quota, done flag) bool {
 		"another variable: most -> n in half := n / most",
 		"another operator: *= -> /= in half *= 2",
 		"a flag too late: done.Swap(true) { return true } -> done.Load() { return true }; defer done.Store(true) in if done.Swap(true) {",
+		"h: a flag too late: if !o.end() { return false } -> if !o.end() { return false } atomic.StoreUint32(&o.ended, 0); " +
+			"defer atomic.StoreUint32(&o.ended, 1) in if !o.end() {",
 		"swap arguments: half, q.token -> q.token, half in return g(half, q.token, all[n])",
 		"nothing of it: all[n] -> mutantZero(all[n]) in return g(half, q.token, all[n])",
 		"another variable: half -> most in return g(half, q.token, all[n])",

@@ -104,20 +104,28 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	}
 }
 
-// later reads what a statement has read into a variable once more where the variable is used.
+// later reads what a statement has read into variables once more where they are used.
 func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	define, ok := s.(*ast.AssignStmt)
-	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != 1 || len(callsOf(define.Rhs[0], loads)) == 0 {
+	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != len(define.Rhs) {
 		return
 	}
-	name := f.file.textOf(define.Lhs[0])
+	for i, read := range define.Rhs {
+		if len(callsOf(read, loads)) > 0 {
+			f.readAgain(f.file.textOf(define.Lhs[i]), f.file.textOf(read), after)
+		}
+	}
+}
+
+// readAgain reads a variable once more where statements use it.
+func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {
 			if assign, ok := n.(*ast.AssignStmt); ok && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool { return f.file.textOf(e) == name }) {
 				return false
 			}
 			if id, ok := n.(*ast.Ident); ok && id.Name == name {
-				f.replace("read it here", id, "mutantNow("+name+", "+f.file.textOf(define.Rhs[0])+")")
+				f.replace("read it here", id, "mutantNow("+name+", "+read+")")
 			}
 			return true
 		})
@@ -126,6 +134,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 
 // tooLate makes a flag that a call sets, if it is not set, be set when what follows is done.
 func (f *finder) tooLate(s *ast.IfStmt) {
+	f.endsTooLate(s)
 	c, ok := s.Cond.(*ast.CallExpr)
 	if !ok {
 		return
@@ -144,4 +153,27 @@ func (f *finder) tooLate(s *ast.IfStmt) {
 	case of.Sel.Name == "Swap" && len(c.Args) == 1 && s.Else == nil && s.Init == nil:
 		f.add("a flag too late", s.Cond.Pos(), s.Body.End(), on+".Load() {"+body+"; defer "+on+".Store("+f.file.textOf(c.Args[0])+")")
 	}
+}
+
+// endsTooLate does that to a flag which a method sets that does nothing else: "if !r.end() { return }".
+func (f *finder) endsTooLate(s *ast.IfStmt) {
+	not, ok := s.Cond.(*ast.UnaryExpr)
+	if !ok || not.Op != token.NOT {
+		return
+	}
+	c, ok := not.X.(*ast.CallExpr)
+	if !ok || len(c.Args) > 0 {
+		return
+	}
+	of, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	flag, kind, set, was := f.typed.flagOf(of.Sel.Name)
+	if flag == "" {
+		return
+	}
+	address := "&" + f.file.textOf(of.X) + "." + flag
+	f.add("a flag too late", s.Pos(), s.End(), f.file.textOf(s)+"\natomic.Store"+kind+"("+address+", "+was+
+		"); defer atomic.Store"+kind+"("+address+", "+set+")")
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -99,6 +100,28 @@ func (t *typed) known(e ast.Expr) types.Type {
 	}
 	return t.info.TypeOf(e)
 }
+
+// flagOf returns the flag that a method sets: "return atomic.SwapUint32(&r.ended, 1) == 0". It returns nothing if the
+// method is another.
+func (p *parsed) flagOf(method string) (flag, kind, set, was string) {
+	for name, tree := range p.trees {
+		text := func(n ast.Node) string {
+			return p.sources[name][p.positions.Position(n.Pos()).Offset:p.positions.Position(n.End()).Offset]
+		}
+		for _, d := range tree.Decls {
+			function, ok := d.(*ast.FuncDecl)
+			if !ok || function.Recv == nil || function.Name.Name != method || function.Body == nil {
+				continue
+			}
+			if m := flagSet.FindStringSubmatch(text(function.Body)); m != nil {
+				return m[2], m[1], m[3], m[4]
+			}
+		}
+	}
+	return "", "", "", ""
+}
+
+var flagSet = regexp.MustCompile(`^\{\s*return atomic\.Swap(\w+)\(&\w+\.(\w+), (\w+)\) == (\w+)\s*\}$`)
 
 // most is how many others stand in the place of a variable or a field.
 const most = 2
