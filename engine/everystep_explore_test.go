@@ -36,6 +36,9 @@ type step struct {
 	own Quota // that of the limiter itself, or of its other tier
 	// priced says that a token does not cost the same under both.
 	priced bool
+	// waiting says that somebody waits. Then what is refused under a price, while another call is made under another
+	// price, may be told to wait longer than after it or before it.
+	waiting bool
 	// again makes another one, in which nobody waits.
 	again func() step
 }
@@ -60,7 +63,7 @@ func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func
 					quota, err = l.Quota(p[0])
 					require.NoError(t, err)
 				}
-				return step{l, l.KeyUint64(1).Tier(1), quota, own.algorithm == AlgorithmTokenBucket, again}
+				return step{l, l.KeyUint64(1).Tier(1), quota, own.algorithm == AlgorithmTokenBucket, false, again}
 			}
 			interleave.Inject(func() (call, other func(), check func(string)) { return make(t, again()) })
 		})
@@ -205,20 +208,26 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 
 // stepVerbs are verbs that are one step for those beside them; what they answer, and what is left.
 var stepVerbs = map[string]func(s step) any{
-	"allow":     func(s step) any { return s.AllowKey(s.key) },
-	"take":      func(s step) any { return s.TakeKey(s.key, 3) },
-	"take all":  func(s step) any { return s.TakeKey(s.key, 30) },
-	"too much":  func(s step) any { return s.TakeKey(s.key, 31).RetryAfter },
-	"take at":   func(s step) any { return s.TakeAt(s.key, 3, time.Unix(1_700_000_000, 0)) },
-	"receipt":   func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
-	"hold":      func(s step) any { d, _ := s.Hold(s.key, 3); return d },
-	"enter":     func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
-	"peek":      func(s step) any { return s.Peek(s.key, 3) },
-	"refund":    func(s step) any { s.Refund(s.key, 3); return nil },
-	"reset":     func(s step) any { s.Reset(s.key); return nil },
-	"sweep":     func(s step) any { s.Sweep(); return nil },
-	"charge":    func(s step) any { d, lost := s.Charge(s.key, 28); return []any{d, lost} },
-	"own limit": func(s step) any { return s.TakeKey(s.key.With(s.own), 3) },
+	"allow":    func(s step) any { return s.AllowKey(s.key) },
+	"take":     func(s step) any { return s.TakeKey(s.key, 3) },
+	"take all": func(s step) any { return s.TakeKey(s.key, 30) },
+	"too much": func(s step) any { return s.TakeKey(s.key, 31).RetryAfter },
+	"take at":  func(s step) any { return s.TakeAt(s.key, 3, time.Unix(1_700_000_000, 0)) },
+	"receipt":  func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
+	"hold":     func(s step) any { d, _ := s.Hold(s.key, 3); return d },
+	"enter":    func(s step) any { d, _ := s.TakeReceipt(s.key, 3); return d },
+	"peek":     func(s step) any { return s.Peek(s.key, 3) },
+	"refund":   func(s step) any { s.Refund(s.key, 3); return nil },
+	"reset":    func(s step) any { s.Reset(s.key); return nil },
+	"sweep":    func(s step) any { s.Sweep(); return nil },
+	"charge":   func(s step) any { d, lost := s.Charge(s.key, 28); return []any{d, lost} },
+	"own limit": func(s step) any {
+		d := s.TakeKey(s.key.With(s.own), 3)
+		if s.priced && s.waiting {
+			d.RetryAfter, d.ResetAfter = 0, 0
+		}
+		return d
+	},
 	"reserve": func(s step) any {
 		r, err := s.ahead(s.key, 29, time.Hour)
 		if err != nil {
@@ -231,42 +240,109 @@ var stepVerbs = map[string]func(s step) any{
 	},
 }
 
-// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before any operation of one verb another one is made of the same key.
-// Both answer, and leave the key, as if they had been made one after the other.
-func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
-	type outcome struct{ call, other, own, tier any }
-	outcomeOf := func(s step, call, other any) outcome {
-		own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
-		if s.priced { // of two prices at once, either may be the one by which it comes back
-			own.RetryAfter, own.ResetAfter, tier.RetryAfter, tier.ResetAfter = 0, 0, 0, 0
-		}
-		return outcome{call, other, own, tier}
+// outcomeOf is what two calls have answered, and what they left.
+func outcomeOf(s step, call, other any) any {
+	own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
+	if s.priced { // of two prices at once, either may be the one by which it comes back
+		own.RetryAfter, own.ResetAfter, tier.RetryAfter, tier.ResetAfter = 0, 0, 0, 0
 	}
+	return [4]any{call, other, own, tier}
+}
+
+// requireOneAfterTheOther makes a call, and before any operation of it another one. Both answer, and leave the key, as
+// if they had been made one after the other. prepare makes the situation in which they are made, or returns false.
+func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
+	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
+		one, two := s.again(), s.again()
+		if !prepare(t, &s) || !prepare(t, &one) || !prepare(t, &two) {
+			t.Skip("there is no such situation")
+		}
+		a, b := call(one), other(one)
+		want := []any{outcomeOf(one, a, b)}
+		b, a = other(two), call(two)
+		want = append(want, outcomeOf(two, a, b))
+		var x, y any
+		return func() { x = call(s) }, func() { y = other(s) },
+			func(what string) { require.Contains(t, want, outcomeOf(s, x, y), what) }
+	})
+}
+
+// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before any operation of one verb another one is made of the same key.
+func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {
 			t.Run(name+" beside "+otherName, func(t *testing.T) {
 				for _, fresh := range []bool{true, false} {
-					prepare := func(t *testing.T, s step) step {
-						if !fresh {
-							require.True(t, s.TakeKey(s.key, 4).Allowed)
-						}
-						return s
-					}
-					forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
-						prepare(t, s)
-						one, two := s.again(), s.again()
-						prepare(t, one)
-						prepare(t, two)
-						a, b := call(one), other(one)
-						want := []outcome{outcomeOf(one, a, b)}
-						b, a = other(two), call(two)
-						want = append(want, outcomeOf(two, a, b))
-						var x, y any
-						return func() { x = call(s) }, func() { y = other(s) },
-							func(what string) { require.Contains(t, want, outcomeOf(s, x, y), what) }
+					requireOneAfterTheOther(t, call, other, func(t *testing.T, s *step) bool {
+						return fresh || s.TakeKey(s.key, 4).Allowed
 					})
 				}
 			})
+		}
+	}
+}
+
+// under puts the key of a step under something.
+func (s *step) under(t *testing.T, quota bool) {
+	s.key = s.key.Tier(0)
+	if s.priced && s.Policy(0).grant == grantsQuotas {
+		s.key = s.key.Tier(1)
+	}
+	if !quota {
+		return
+	}
+	p := s.Policy(1)
+	p.limit = 25
+	if p.algorithm == AlgorithmTokenBucket {
+		p.rate = Per(1, 1300*time.Millisecond)
+	}
+	q, err := s.Quota(p)
+	require.NoError(t, err)
+	s.key = s.key.With(q)
+}
+
+// change changes the numbers of all tiers.
+func (s *step) change(t *testing.T) {
+	own, tier := s.Policy(0), s.Policy(1)
+	tier.limit = 28
+	if own.grant != grantsQuotas {
+		own.limit = 19
+	}
+	if own.algorithm == AlgorithmTokenBucket {
+		tier.rate = Per(1, 500*time.Millisecond)
+	}
+	require.NoError(t, s.SetPolicy(own, tier))
+}
+
+// waits makes somebody wait for tokens of the key; false if that is not possible.
+func (s *step) waits() bool {
+	if !s.TakeKey(s.key, s.Peek(s.key, 0).Remaining).Allowed {
+		return false
+	}
+	r, err := s.ahead(s.key, 2, time.Hour)
+	s.waiting = err == nil && r.delay > 0
+	return s.waiting
+}
+
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): the same beside a take, a charge and a reset, of a key that has taken
+// under the limiter's own policy or under a quota, after a change of the policy, and while somebody waits.
+func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
+	for name, call := range stepVerbs {
+		for _, otherName := range []string{"take", "charge", "reset"} {
+			for situation := range 8 {
+				quota, changed, waiting := situation&1 > 0, situation&2 > 0, situation&4 > 0
+				t.Run(fmt.Sprintf("%s beside %s, quota %v, changed %v, waiting %v", name, otherName, quota, changed, waiting), func(t *testing.T) {
+					requireOneAfterTheOther(t, call, stepVerbs[otherName], func(t *testing.T, s *step) bool {
+						require.True(t, s.TakeKey(s.key, 4).Allowed)
+						if changed {
+							s.change(t)
+						}
+						s.under(t, quota)
+						require.True(t, s.TakeKey(s.key, 1).Allowed)
+						return !waiting || s.waits()
+					})
+				})
+			}
 		}
 	}
 }

@@ -154,6 +154,7 @@ func (m *model) takesAll() {
 		n := m.tokens(q)
 		requests[i] = Request{Limiter: m.limiter, Key: q.key(k.key), N: n}
 		tks[i] = &taken{modelKey: k, under: q}
+		m.makes(m.verb, q)
 	}
 	answers := make([]Answer, 2)
 	// On paper one after the other, and each limiter's call as it comes.
@@ -231,6 +232,7 @@ func (m *model) holdsAll() {
 		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
 		requests[i] = Request{Limiter: m.limiter, Key: q.key(k.key), N: m.tokens(q)}
 		tks[i] = &taken{modelKey: k, under: q, hold: &holds[i]}
+		m.makes(m.verb, q)
 	}
 	for i, tk := range tks {
 		var e *event

@@ -95,13 +95,16 @@ var (
 // setsPolicy changes the numbers of one tier. Each key keeps the tokens that it has taken, by the tier of its last
 // take. So keys under other tiers are told what they were told before.
 func (m *model) setsPolicy() {
-	if len(m.kind.tiers) < 2 || m.byte()%4 > 0 {
+	if m.kind.policy.grant == grantsLimit && len(m.kind.tiers) == 1 || m.byte()%4 > 0 {
 		return
 	}
 	m.set(m.seen)
 	tier := int(m.byte()) % 3
 	if m.kind.perNano > 1 { // the first tier's numbers are those of the ticks, or there are none
 		tier = 1 + tier%2
+	}
+	if len(m.kind.tiers) == 0 {
+		tier = 0
 	}
 	policies := make([]Policy, len(m.kind.tiers)+1)
 	for i := range policies {
@@ -112,10 +115,10 @@ func (m *model) setsPolicy() {
 	}
 	q := m.grants[tier]
 	to, was := q.policy, *q
-	if to.limit = pick(m, modelBursts); to.algorithm == AlgorithmTokenBucket {
+	if to.limit = pick(m, modelBursts); m.kind.hasPrices() {
 		to.rate = Per(1, pick(m, modelPeriods))
 		q.token = int64(to.rate.Period) * m.kind.perNano
-	} else {
+	} else if to.algorithm != AlgorithmTokenBucket {
 		to.limit = 1 + to.limit%9
 	}
 	policies[tier] = to

@@ -51,6 +51,8 @@ type model struct {
 	keys     [3]*modelKey
 	open     []*taken
 	call     string // under way
+	verb     string // of the call, as docs/correctness.md has it
+	made     map[cell]bool
 }
 
 // A modelKey is a key, what it owes, and what it has been given.
@@ -112,9 +114,9 @@ var modelCalls = []struct {
 	call func(m *model)
 }{
 	{"take", (*model).takes}, {"take", (*model).takes}, {"take", (*model).takes}, {"peek", (*model).peeks},
-	{"drain", (*model).drains}, {"time", (*model).passes}, {"time", (*model).passes}, {"time", (*model).passes},
+	{"take", (*model).drains}, {"time", (*model).passes}, {"time", (*model).passes}, {"time", (*model).passes},
 	{"receipt", (*model).takesReceipt}, {"receipt", (*model).takesReceipt}, {"hold", (*model).holds},
-	{"hold", (*model).holds}, {"hold up to", (*model).holdsUpTo}, {"enter", (*model).enters}, {"reserve", (*model).reserves},
+	{"hold", (*model).holds}, {"hold", (*model).holdsUpTo}, {"enter", (*model).enters}, {"reserve", (*model).reserves},
 	{"reserve", (*model).reserves}, {"end", (*model).ends}, {"end", (*model).ends}, {"end", (*model).ends},
 	{"end", (*model).ends}, {"charge", (*model).charges}, {"refund", (*model).refunds}, {"reset", (*model).resets},
 	{"sweep", (*model).sweeps}, {"all", (*model).takesAll}, {"hold all", (*model).holdsAll},
@@ -124,7 +126,7 @@ var modelCalls = []struct {
 func (m *model) run() {
 	for calls := 0; len(m.program) > 0 && calls < 200; calls++ {
 		c := pick(m, modelCalls)
-		m.call = fmt.Sprintf("%v, call %d, %s", m.kind.policy, calls, c.name)
+		m.call, m.verb = fmt.Sprintf("%v, call %d, %s", m.kind.policy, calls, c.name), c.name
 		c.call(m)
 	}
 	for _, k := range m.keys {
@@ -147,6 +149,7 @@ func (m *model) key() (*modelKey, *grants, Key) {
 	if q.tokens > 0 {
 		k.under(q)
 	}
+	m.makes(m.verb, q)
 	return k, q, q.key(k.key)
 }
 
@@ -259,8 +262,10 @@ func newModel(t *testing.T, program []byte) *model {
 	m := &model{t: t, program: program, now: 1_700_000_000_123_456_789, debt: 1}
 	kind := pick(m, modelKinds)
 	m.kind = kind
-	options := []Option{MaxKeys(100), Shards(1), SweepInterval(24 * time.Hour), Tiers(kind.tiers...),
-		ClockFunc(func() time.Time { return time.Unix(0, m.now) })}
+	options := []Option{MaxKeys(100), Shards(1), SweepInterval(24 * time.Hour), ClockFunc(func() time.Time { return time.Unix(0, m.now) })}
+	if len(kind.tiers) > 0 {
+		options = append(options, Tiers(kind.tiers...))
+	}
 	if kind.perNano > 0 || kind.refill > 0 {
 		m.debt = 10
 	}
@@ -289,7 +294,7 @@ func newModel(t *testing.T, program []byte) *model {
 	}
 	for i := range m.keys {
 		m.keys[i] = &modelKey{key: m.limiter.KeyUint64(uint64(i)), account: kind.account()}
-		if b, ok := m.keys[i].account.(*bucket); ok && kind.policy.algorithm == AlgorithmTokenBucket {
+		if b, ok := m.keys[i].account.(*bucket); ok && kind.hasPrices() {
 			b.prices = m.prices
 		}
 	}
@@ -304,6 +309,11 @@ type modelKind struct {
 	quotas  []Policy
 	ticker  // of buckets
 	account func() account
+}
+
+// hasPrices reports whether a limiter's tokens do not all cost the same.
+func (kind modelKind) hasPrices() bool {
+	return kind.policy.algorithm == AlgorithmTokenBucket && (len(kind.tiers) > 0 || kind.policy.grant == grantsQuotas)
 }
 
 // draw makes what keys are asked under: the tiers, quotas, and what grants nothing or everything.
@@ -341,6 +351,8 @@ func modelKindsOfBuckets() []modelKind {
 		buckets(TokenBucket(PerSecond(1), 5), tiers, quotas, ticker{perNano: 1}),
 		buckets(TokenBucket(Per(16, 15001*time.Nanosecond), 3), tiers, quotas, ticker{perNano: 16}),
 		buckets(TokenBuckets(time.Hour), tiers, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Per(1, 90*time.Millisecond), 3)), ticker{perNano: 16}),
+		buckets(TokenBucket(PerSecond(1), 5), nil,
+			[]Policy{TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(1), 1000), Unlimited(), Blocked()}, ticker{perNano: 1}),
 		buckets(batches(10), []Policy{batches(4), batches(25), Unlimited()}, []Policy{batches(7), batches(40), Blocked()},
 			ticker{refill: 3, interval: int64(time.Second)}),
 	}

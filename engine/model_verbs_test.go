@@ -112,6 +112,7 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 
 // takesAt takes at a time that is late, or ahead of the clock, or too far ahead.
 func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
+	m.makes("take at a time", q)
 	nanos := m.now + (int64(m.byte())-64)*int64(maxLead)/128
 	if m.kind.policy.algorithm == AlgorithmSlidingLog { // whose ring has no room for what leaves only by the clock
 		nanos = m.now
@@ -295,7 +296,12 @@ func (m *model) chargeOnPaper(k *modelKey, q *grants, n uint64) (d Decision, los
 	return m.answer(k, q, 1, at, at-m.now), lost
 }
 
-func (m *model) sweeps() { m.limiter.Sweep() }
+func (m *model) sweeps() {
+	for _, k := range m.keys {
+		m.makes("sweep", k.last)
+	}
+	m.limiter.Sweep()
+}
 
 func (m *model) resets() {
 	if m.byte()%4 > 0 {
@@ -306,6 +312,7 @@ func (m *model) resets() {
 
 func (m *model) forget(k *modelKey) {
 	m.requireFits(k)
+	m.makes("reset", k.last)
 	m.limiter.Reset(k.key)
 	k.clear()
 	k.story, k.vague, k.resets = nil, false, k.resets+1
