@@ -37,8 +37,8 @@ type budgetCase struct {
 	shares bool        // the bound has the shares of all nodes
 }
 
-// TestBudgetsInVirtualTime holds strict nodes with holds to the bound of docs/budgets.md, in every interval of a minute:
-// the nodes' breakers, shares, debts and claims are their own code, and the store is the model of the scripts.
+// TestBudgetsInVirtualTime compares strict nodes with the bound of docs/budgets.md, in every interval of a minute. The
+// nodes' breakers, shares, debts and claims are their own code, and the store is the model of the scripts.
 func TestBudgetsInVirtualTime(t *testing.T) {
 	for _, c := range []budgetCase{
 		{name: "nothing happens"},
@@ -289,7 +289,7 @@ func (w *budgetWorld) check(t *testing.T) {
 			for second := range w.c.killed {
 				at := int64(second) * int64(time.Second)
 				if at >= first.at && at <= q.at && int64(second) >= w.c.away[0] && int64(second) <= w.c.away[1] {
-					bound += 2 * budgetLimit / budgetNodes // a new share, and what the one before admitted is not charged
+					bound += 2 * budgetLimit / budgetNodes // a new share; what the one before admitted is not charged
 				}
 			}
 			for _, at := range w.c.wiped {
