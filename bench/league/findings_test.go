@@ -1,6 +1,7 @@
 package league
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/didip/tollbooth/v7"
 	limits "github.com/didip/tollbooth/v7/limiter"
+
+	"github.com/weir-go/weir/limitertest"
 )
 
 // The programs of docs/audit.md. One that no longer shows its finding has a table to change.
@@ -68,4 +71,36 @@ func TestAKeyExpiresInUse(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		assert.Equal(t, 5, drain(), "one has come back")
 	})
+}
+
+// TestACancelThatIsRepeated: a reservation of x/time/rate that is canceled twice gives back more than it had.
+func TestACancelThatIsRepeated(t *testing.T) {
+	for times, want := range map[int]bool{1: false, 2: true} {
+		lim, t0 := rate.NewLimiter(1, 1), time.Now()
+		assert.True(t, lim.AllowN(t0, 1))
+		r := lim.ReserveN(t0, 1)
+		for range times {
+			r.CancelAt(t0)
+		}
+		assert.Equal(t, want, lim.AllowN(t0, 1), "the second of a burst of 1, canceled %d times", times)
+	}
+}
+
+// TestCostsThatOverflow: a cost times the time of a token, or the sum of a cost and a count, is taken without a look at
+// its size, so that a cost above the limit passes.
+func TestCostsThatOverflow(t *testing.T) {
+	daily := limitertest.Limit{Tokens: 1, Per: 24 * time.Hour, Burst: 1}
+	for name, c := range map[string]struct {
+		of   made
+		cost int64
+	}{"throttled": {gcra, 1 << 32}, "juju/ratelimit": {buckets, 1 << 32}, "httprate": {increments, math.MaxInt64}} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := c.of(t, daily)
+			assert.False(t, limiter.Take("a", 2).Allowed, name)
+			if name == "httprate" {
+				assert.True(t, limiter.Take("b", 1).Allowed, name)
+			}
+			assert.True(t, limiter.Take("b", c.cost).Allowed, name)
+		})
+	}
 }

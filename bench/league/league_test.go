@@ -151,20 +151,24 @@ func entries() []entry {
 		weir("weir sliding log", "so many in any window", limitertest.SlidingExact, func(l limitertest.Limit) engine.Policy {
 			return engine.SlidingLog(l.Tokens, l.Per)
 		}),
-		peer("x/time/rate, sync.Map", "rate.Limiter: a token bucket of size b, refilled at rate r", limitertest.Bucket, nil).rounds(),
+		peer("x/time/rate, sync.Map", "rate.Limiter: a token bucket of size b, refilled at rate r", limitertest.Bucket, nil).with(xtime).rounds().
+			skip("Cancel/Order", "documented: others that were made since are considered").
+			skip("Cancel/Wait", "the same, of waiters that give up in any order"),
 		sethvargo(),
-		peer("throttled", "GCRA: a rate and a burst", limitertest.Bucket, nil).rounds(),
-		peer("ulule/limiter", "so many requests in a period", limitertest.FixedWindow, nil).longer(),
+		peer("throttled", "GCRA: a rate and a burst", limitertest.Bucket, nil).with(gcra).rounds(),
+		peer("ulule/limiter", "so many requests in a period", limitertest.FixedWindow, nil).longer().
+			skip("Costs", "Increment counts what it refuses, and Get asks for one"),
 		peer("tollbooth", "a token bucket for each key, until the key expires (an hour in its examples)", limitertest.Bucket,
 			nil).only(func(l limitertest.Limit) bool { return l.Per < time.Hour }).rounds(),
-		peer("httprate", "a sliding window counter", limitertest.SlidingEstimate, nil),
+		peer("httprate", "a sliding window counter", limitertest.SlidingEstimate, nil).with(increments),
 		peer("tailscale util/limiter", "a token at each multiple of RefillInterval, up to Max", limitertest.BatchRefill,
 			map[string]string{"Forget": "documented: only the Size most recently seen keys are tracked"}).
 			only(func(l limitertest.Limit) bool { return l.Tokens == 1 }),
 		peer("echo", "a rate.Limiter for each key, dropped when it was idle for ExpiresIn", limitertest.Bucket, nil).rounds(),
-		peer("grafana/dskit", "a rate.Limiter for each tenant", limitertest.Bucket, nil).rounds(),
+		peer("grafana/dskit", "a rate.Limiter for each tenant", limitertest.Bucket, nil).with(ofTenants).rounds().
+			skip("Cancel/Order", "that of x/time/rate").skip("Cancel/Wait", "that of x/time/rate"),
 		peer("juju/ratelimit (un-keyed)", "a token at each multiple of fillInterval since the bucket was made", limitertest.BatchRefill, nil).
-			only(func(l limitertest.Limit) bool { return l.Tokens == 1 }),
+			keyed(buckets).only(func(l limitertest.Limit) bool { return l.Tokens == 1 }),
 		peer("failsafe-go (un-keyed)", "bursty: permits for each period", limitertest.AlignedWindow, nil),
 	}
 }

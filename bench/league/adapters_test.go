@@ -1,0 +1,177 @@
+package league
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/httprate"
+	dskit "github.com/grafana/dskit/limiter"
+	"github.com/juju/ratelimit"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+	"golang.org/x/time/rate"
+
+	"github.com/weir-go/weir/limitertest"
+)
+
+// The adapters of the benchmark ask for one token. Those here ask for several, for the wait, and for what can be given
+// up, where a library has that. A cost below 0 is asked of none: no documentation has one.
+
+// made is what makes a limiter for a limit.
+type made func(testing.TB, limitertest.Limit) limitertest.Limiter
+
+// with replaces the adapter of an entry by one that asks for costs.
+func (e entry) with(of made) entry {
+	delete(e.config.Skip, "Costs")
+	e.config.New = of
+	return e
+}
+
+// keyed is with for a library that has no keys: the adapter has one of its limiters for each.
+func (e entry) keyed(of made) entry {
+	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
+		delete(e.config.Skip, part)
+	}
+	e.config.Skip["Leak"] = "the map of the adapter never forgets a key"
+	return e.with(of)
+}
+
+// skip leaves out a subtest, with the reason.
+func (e entry) skip(part, reason string) entry {
+	e.config.Skip[part] = reason
+	return e
+}
+
+// taking is a limiter that only takes. A cost below 0 is refused without asking.
+func taking(take func(key string, n int64) limitertest.Decision) limitertest.TakeFunc {
+	return func(key string, n int64) limitertest.Decision {
+		if n < 0 {
+			return limitertest.Decision{RetryAfter: -1}
+		}
+		return take(key, n)
+	}
+}
+
+func yes(allowed bool) limitertest.Decision {
+	return limitertest.Decision{Allowed: allowed, RetryAfter: -1}
+}
+
+// A reserving limiter has the reservations of x/time/rate for each key.
+type reserving struct {
+	limitertest.TakeFunc
+	reserve func(key string, n int64) *rate.Reservation
+	wait    func(ctx context.Context, key string, n int64) error
+}
+
+func (r reserving) Reserve(key string, n int64) (time.Duration, func(), bool) {
+	made := r.reserve(key, n)
+	return made.Delay(), made.Cancel, made.OK()
+}
+
+func (r reserving) Wait(ctx context.Context, key string, n int64) error { return r.wait(ctx, key, n) }
+
+// perSecond is a limit as x/time/rate has it.
+func perSecond(l limitertest.Limit) float64 { return float64(l.Tokens) / l.Per.Seconds() }
+
+// xtime is a rate.Limiter for each key.
+func xtime(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
+	var limiters sync.Map
+	of := func(key string) *rate.Limiter {
+		limiter, ok := limiters.Load(key)
+		if !ok {
+			limiter, _ = limiters.LoadOrStore(key, rate.NewLimiter(rate.Limit(perSecond(l)), int(l.Burst)))
+		}
+		return limiter.(*rate.Limiter)
+	}
+	return reserving{
+		taking(func(key string, n int64) limitertest.Decision { return yes(of(key).AllowN(time.Now(), int(n))) }),
+		func(key string, n int64) *rate.Reservation { return of(key).ReserveN(time.Now(), int(n)) },
+		func(ctx context.Context, key string, n int64) error { return of(key).WaitN(ctx, int(n)) },
+	}
+}
+
+// tenants gives all tenants of dskit the same limit.
+type tenants struct{ all limitertest.Limit }
+
+func (t tenants) Limit(string) float64 { return perSecond(t.all) }
+func (t tenants) Burst(string) int     { return int(t.all.Burst) }
+
+func ofTenants(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
+	all := dskit.NewRateLimiter(tenants{l}, 10*time.Second)
+	return reserving{
+		taking(func(key string, n int64) limitertest.Decision { return yes(all.AllowN(time.Now(), key, int(n))) }),
+		func(key string, n int64) *rate.Reservation { return all.ReserveN(time.Now(), key, int(n)) },
+		func(ctx context.Context, key string, n int64) error { return all.WaitN(ctx, key, int(n)) },
+	}
+}
+
+// gcra is throttled's, with its RetryAfter.
+func gcra(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
+	store, err := memstore.NewCtx(0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+		MaxRate: throttled.PerDuration(int(l.Tokens), l.Per), MaxBurst: int(l.Burst) - 1})
+	if err != nil {
+		return nil
+	}
+	return taking(func(key string, n int64) limitertest.Decision {
+		limited, result, err := limiter.RateLimitCtx(context.Background(), key, int(n))
+		return limitertest.Decision{Allowed: !limited && err == nil, RetryAfter: result.RetryAfter}
+	})
+}
+
+// silent is a response writer that drops everything.
+type silent struct{ header http.Header }
+
+func (s silent) Header() http.Header         { return s.header }
+func (s silent) Write(b []byte) (int, error) { return len(b), nil }
+func (s silent) WriteHeader(int)             {}
+
+// increments is httprate with WithIncrement.
+func increments(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
+	limiter := httprate.NewRateLimiter(int(l.Tokens), l.Per, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	return taking(func(key string, n int64) limitertest.Decision {
+		r := request
+		if n != 1 {
+			r = request.WithContext(httprate.WithIncrement(request.Context(), int(n)))
+		}
+		return yes(!limiter.OnLimit(silent{http.Header{}}, r, key))
+	})
+}
+
+// A tick is a clock whose first time is that of the latest multiple of a period: a bucket of juju's counts from then.
+type tick struct {
+	period time.Duration
+	begun  bool
+}
+
+func (c *tick) Now() time.Time {
+	if !c.begun {
+		c.begun = true
+		return time.Now().Truncate(c.period)
+	}
+	return time.Now()
+}
+
+func (c *tick) Sleep(d time.Duration) { time.Sleep(d) }
+
+// buckets is a bucket of juju's for each key, of which all or nothing is taken.
+func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
+	var all sync.Map
+	return taking(func(key string, n int64) limitertest.Decision {
+		bucket, ok := all.Load(key)
+		if !ok {
+			every := l.Per / time.Duration(l.Tokens)
+			bucket, _ = all.LoadOrStore(key, ratelimit.NewBucketWithClock(every, int64(l.Burst), &tick{period: every}))
+		}
+		_, taken := bucket.(*ratelimit.Bucket).TakeMaxDuration(n, 0)
+		return yes(taken)
+	})
+}
