@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -138,10 +136,6 @@ func TestManyRules(t *testing.T) {
 	for _, width := range []int64{360, 1280} {
 		b.Do(b.Size(width, 800, "dark"))
 		assert.Zero(t, b.Over(), "%d pixels wide", width)
-	}
-	if *screenshots != "" {
-		b.Do(b.Size(1280, 1000, "light"))
-		require.NoError(t, os.WriteFile(filepath.Join(*screenshots, "live-page-many.png"), fewColours(t, b.Picture()), 0o644))
 	}
 	b.NoProblems()
 }
