@@ -102,7 +102,8 @@
 // that was not read yet to one that was.
 //
 // S7. The terms are read after the shared word, which says which they are. Those of a plan stay in their place until
-// the third change after it. A draw is made from a shared word (S3), so under the terms by which it was measured. A
+// the third change after it. What a call is told of the shared word as it was met before is by these terms only if they
+// began before that; else it reads the word. A draw is made from a shared word (S3), so under the terms by which it was measured. A
 // change of the terms changes the shared word, and then takes back what every cell holds: that may be more than the new
 // share. Nothing else is drawn by the old terms.
 //

@@ -25,17 +25,17 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 
 // outcome returns that of a request that was paid from a cell, which has so many tokens left.
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
-	s := state(h.seen.Load())
-	if uint64(nanos-h.met.Load()) > uint64(Ahead) {
+	met, s := h.met.Load(), state(h.seen.Load())
+	t := b.terms[s.plan()].Load()
+	if uint64(nanos-met) > uint64(Ahead) || met <= t.begin.Load() { // S7: these may be others than it was met with
 		at := int64(b.at.Load())
 		s = state(b.shared.Load())
-		if t := b.terms[s.plan()].Load(); nanos-at > t.quarter { // S9
+		if t = b.terms[s.plan()].Load(); nanos-at > t.quarter { // S9
 			s = s.next(t.Bucket.Ticks(nanos))
 		}
 		h.seen.Store(uint64(s))
 		h.met.Store(nanos)
 	}
-	t := b.terms[s.plan()].Load()
 	owed := s.debt(t.Bucket.Ticks(nanos))
 	return Outcome{true, t, owed - min(owed, left*t.Quota.Token), nanos}
 }

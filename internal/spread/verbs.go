@@ -84,6 +84,7 @@ func (b *Bucket) Reset() {
 // goroutine calls it at a time.
 func (b *Bucket) Replace(t *Terms) {
 	plan := state(b.shared.Load()).plan() + 1
+	t.begin.Store(b.clock()) // before they can be met: S7
 	b.terms[plan&planMask].Store(t)
 	for {
 		v := b.look()

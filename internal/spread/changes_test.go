@@ -1,0 +1,61 @@
+//go:build !explore
+
+package spread
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. What
+// it is told then, and gives back, is by terms that were in force: the place of its own has others by now, or such as
+// are still to come. It gives back what it took, or nothing, whatever the terms.
+func TestASpendingBesideManyChanges(t *testing.T) {
+	const burst = 2000
+	for _, moves := range []int64{0, 1} { // of the clock, between the changes
+		for changes := range 7 {
+			for _, coming := range []bool{false, true} { // one more is about to come
+				now := newTold()
+				b := New(terms(t, 100, burst, 2), now.nanos.Load)
+				h, taken := &b.cells[0], uint64(1)
+				for ; !cell(h.word.Load()).pays(1); taken++ { // until it draws some
+					require.True(t, b.takes(0, 1))
+				}
+				c := cell(h.word.Load())
+				nanos := now.nanos.Load()
+				require.True(t, h.word.CompareAndSwap(uint64(c), uint64(c.spent(1))))
+				next := func(i int) *Terms { return terms(t, []float64{7, 1000, 33}[i%3], burst, 2) }
+				for i := range changes {
+					now.nanos.Add(moves)
+					b.Replace(next(i))
+				}
+				plan, last := state(b.shared.Load()).plan(), next(changes)
+				if coming { // as Replace begins
+					last.begin.Store(now.nanos.Load())
+					b.terms[(plan+1)&planMask].Store(last)
+				}
+
+				o := b.outcome(h, nanos, 0)
+				assert.NotSame(t, last, o.Terms, "%d changes", changes)
+				if changes > 0 {
+					tokens, _ := o.Left()
+					assert.InDelta(t, burst-taken, tokens, 1, "%d changes, %d ns apart", changes, moves)
+				}
+
+				if coming {
+					b.Replace(last)
+				}
+				owed := b.Owed()
+				b.Refund(1, o.Terms, o.Nanos)
+				switch back := owed - b.Owed(); {
+				case moves > 0 && (changes > 0 || coming && o.Terms == last):
+					assert.Zero(t, back, "%d changes", changes)
+				default:
+					assert.LessOrEqual(t, back, uint64(1), "%d changes", changes)
+				}
+			}
+		}
+	}
+}
