@@ -352,6 +352,10 @@
 // is the latest time for which the record may have been charged: at which a request ahead of its clock was granted,
 // until which a reservation near by waits, or that of the clock, which is read after the state.
 //
+// A replacement of the plan offers prices in units of the next plan. So a call that has met another's offer reads the
+// plan after it, and begins again if that is not its own. A replacement that meets another's offer adds a tick. Else a
+// price would be read in other ticks than it was offered in, and a debt would come back at a rate that no limit has.
+//
 // A debt at a price may be more than a record has room for. A call of that price sees at its own time as much as the
 // largest limit, and is refused. If it were cut off at the earlier time, a call ahead of its clock would see less.
 //

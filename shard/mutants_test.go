@@ -118,6 +118,24 @@ var mutants = []interleave.Mutant{
 	{"R27", "hit does not look at the price of a tier", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/quota.go", "!atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, quota.Token) { // R27", "false {"},
 	}},
+	{"R27", "a call takes a price of the next plan for one of its own", "TestAPlanOfPricesInEveryOrder", "R24", []interleave.Edit{
+		{"shard/price.go", "if t.current() != plan { // after the offer", "if false { // after the offer"},
+	}},
+	{"R27", "a replacement takes a price of the plan before for one of its own", "TestAPlanOfPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/price.go", "if ok && next != price {", "if ok && next != price && false {"},
+	}},
+	{"R24", "a take writes afterwards under which tier it is", "TestAPlanOfPricesInEveryOrder", "R24", []interleave.Edit{
+		{"shard/take.go", "\t\t\tt.relabel(p, sl, r.quota)\n\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n", "\t\t\tif after, ok := t.move(sl, seen, plan, payload, r.now); ok {\n\t\t\t\tt.relabel(p, sl, r.quota)\n"},
+	}},
+	{"R24", "a charge does not say under which tier it is", "TestAPlanOfPricesInEveryOrder", "R24", []interleave.Edit{
+		{"shard/charge.go", "\tt.relabel(p, sl, r.quota)\n\tif after", "\tif after"},
+	}},
+	{"R9", "an insert does not look which plan a record follows", "TestAPlanOfPricesInEveryOrder", "I1", []interleave.Edit{
+		{"shard/insert.go", "s.IsLive() && s.Tag() != plan.live", "false"},
+	}},
+	{"R9", "a hit under a quota does not look which plan a record follows", "TestAPlanOfPricesInEveryOrder", "I2", []interleave.Edit{
+		{"shard/quota.go", "if s.Tag() != plan.live {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift", "if !s.IsLive() {\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift"},
+	}},
 	{"R27", "a call takes the price that another offers for its own", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/price.go", "if next == v.of {", "if next > 0 {"},
 	}},

@@ -126,6 +126,9 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	if next == v.of {
 		return sl.state.Convert(v.from, v.from.Tag(), payload)
 	}
+	if t.current() != plan { // after the offer, which may be in units of that plan
+		return 0, false
+	}
 	// Another call has offered its price to the same state: it is made with this call's tokens, so that no two calls
 	// keep each other from ending.
 	after = atomicbucket.NewState(v.from.Tag(), v.from.Version()+1, payload)

@@ -15,14 +15,25 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
+// after are the tiers of the plan that replaces that of these.
+var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5}, {Token: 26, Tokens: 6}}
+
 // The prices of these quotas have no common divisor, so a debt that is read by another price is no number of tokens.
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
-// A priceCall takes n tokens of the one key, by the quota of a number, and gives back some of them. The quota is a
-// value, or from tiers on, a tier of the same numbers.
-type priceCall struct{ quota, n, back int }
+// A priceCall takes n tokens of a key, by the quota of a number, and gives back some of them. The quota is a value, or
+// from tiers on, a tier of the same numbers. Or it charges them, or replaces the plan.
+type priceCall struct {
+	quota, n, back int
+	other          bool // of another key
+	charges        bool
+	adopts         bool
+}
 
 const tiers = 3
+
+// noon is the time of all calls, another tick by each plan.
+const noon = start + 1000
 
 // A priceWorld is calls under several quotas beside each other, at one moment, on one record.
 type priceWorld struct {
@@ -31,6 +42,8 @@ type priceWorld struct {
 	origin  []uint64
 	threads []*priceThread
 	trace   func(string)
+	plans   map[atomicbucket.Tag]*Plan // the present one, and the one that a call adopts
+	adopted *Plan                      // the latter, if one does
 }
 
 type priceThread struct {
@@ -40,26 +53,35 @@ type priceThread struct {
 	finished bool
 }
 
+// ticksOf returns a plan with so many ticks in a nanosecond, and tiers of so many ticks a token.
+func ticksOf(t *testing.T, ticks uint64, tiers ...atomicbucket.Quota) *Plan {
+	algorithm, err := atomicbucket.NewTicks(time.Duration(1 << 51 / ticks))
+	require.NoError(t, err)
+	require.Equal(t, ticks, algorithm.Ticks(1))
+	plan, err := NewPlan(&algorithm, 0, tiers...)
+	require.NoError(t, err)
+	return plan
+}
+
 func newPriceWorld(t *testing.T, before *priceCall, calls ...priceCall) *priceWorld {
-	algorithm, err := atomicbucket.NewTicks(20 * 24 * time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, uint64(1), algorithm.Ticks(1))
-	plan, err := NewPlan(&algorithm, 0, explored...)
-	require.NoError(t, err)
-	table, err := New(Config{Plan: plan, Slots: 1, Shards: 1, ProbeWindow: 1, Start: start})
+	table, err := New(Config{Plan: ticksOf(t, 1, explored...), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: noon})
 	require.NoError(t, err)
 	table.MarkPages()
 	w := &priceWorld{table: table, words: table.Words()}
+	w.plans = map[atomicbucket.Tag]*Plan{atomicbucket.Live: table.Plan(), atomicbucket.Second: ticksOf(t, 2, after...)}
 	if before != nil {
-		before.make(w.table, new(uint64))
+		before.make(w, new(uint64))
 	}
 	for _, p := range w.words {
 		w.origin = append(w.origin, p.Peek())
 	}
 	for _, c := range calls {
+		if c.adopts {
+			w.adopted = w.plans[atomicbucket.Second]
+		}
 		th := &priceThread{call: c}
 		th.Thread = interleave.NewThread(func() {
-			th.call.make(w.table, &th.admitted)
+			th.call.make(w, &th.admitted)
 			th.finished = true
 		})
 		w.threads = append(w.threads, th)
@@ -67,40 +89,54 @@ func newPriceWorld(t *testing.T, before *priceCall, calls ...priceCall) *priceWo
 	return w
 }
 
-func (c priceCall) make(t *Table, admitted *uint64) {
-	p, q, hit := t.Find(1), TierQuota(uint8(c.quota-tiers+1)), (*Table).HitTier
+func (c priceCall) make(w *priceWorld, admitted *uint64) {
+	t := w.table
+	if c.adopts {
+		t.Adopt(w.adopted, clockAt(noon))
+		return
+	}
+	p, q, hit := t.Find(1+interleave.Bit(c.other)), TierQuota(uint8(c.quota-tiers+1)), (*Table).HitTier
+	if c.charges {
+		o, n := Outcome{}, uint64(c.n)
+		if _, _, o.Verdict = t.HitCharge(p, noon, n, q); o.Verdict == Undecided { // as a limiter does
+			o, n = t.Charge(p, noon, noon, n, q, nil)
+		}
+		*admitted += n * interleave.Bit(o.Verdict == Admitted)
+		return
+	}
 	if c.quota < tiers {
 		q, hit = t.Plan().NewQuota(explored[c.quota]), (*Table).HitQuota
 	}
 	ends := t.Ends(p)
-	o := Outcome{At: start}
-	if o.State, o.Plan, o.Verdict = hit(t, p, start, uint64(c.n), q); o.Verdict == Undecided { // as a limiter does
-		o = t.MissQuota(p, start, uint64(c.n), q, nil)
+	o := Outcome{At: noon}
+	if o.State, o.Plan, o.Verdict = hit(t, p, noon, uint64(c.n), q); o.Verdict == Undecided { // as a limiter does
+		o = t.MissQuota(p, noon, uint64(c.n), q, nil)
 	}
 	if o.Verdict == Admitted {
 		*admitted += uint64(c.n)
 		var receipt Receipt
 		receipt.Enter(&o, uint64(c.n), q, ends)
 		if c.back > 0 {
-			t.RefundOf(p, func() int64 { return start }, uint64(c.back), &receipt)
+			t.RefundOf(p, func() int64 { return noon }, uint64(c.back), &receipt)
 			*admitted -= uint64(c.back)
 		}
 	}
 }
 
 // owes returns what a record owes, and what a token of it costs.
-func (t *Table) owes() (owed [2]uint64) {
-	sl := t.first
+func (w *priceWorld) owes() (owed [2]uint64) {
+	sl := w.table.first
 	s := atomicbucket.State((*word.Word)(unsafe.Pointer(&sl.state)).Peek())
 	if !s.IsLive() {
 		return owed
 	}
-	w := t.priceWord(sl, s).Peek()
-	price := w>>13 + 1
-	if !atomicbucket.PriceIs(w, s, price) {
+	word := w.table.priceWord(sl, s).Peek()
+	price := word>>13 + 1
+	if !atomicbucket.PriceIs(word, s, price) {
 		price = 0
 	}
-	return [2]uint64{t.Plan().bucket.Debt(s.Record(), uint64(start)), price}
+	bucket := &w.plans[s.Tag()].bucket
+	return [2]uint64{bucket.Debt(s.Record(), bucket.Ticks(noon)), price}
 }
 
 func (w *priceWorld) Restart() {
@@ -129,11 +165,15 @@ func (w *priceWorld) Step(thread, _ int) error {
 	th := w.threads[thread]
 	a := th.Pending
 	from, to := th.Thread.Step()
-	owes := w.table.owes()
+	owes := w.owes()
 	if w.trace != nil {
 		w.trace(fmt.Sprintf("thread %d: %v of %p: %#x -> %#x, owes %d at a price of %d", thread, a.Op, a.Word, from, to, owes[0], owes[1]))
 	}
-	if owes[0] > 0 && (owes[1] == 0 || owes[0]%owes[1] != 0) {
+	spare := uint64(0) // a tick is added where an offer is for the plan before
+	if w.adopted != nil {
+		spare = owes[1] / 2
+	}
+	if owes[0] > 0 && (owes[1] == 0 || owes[0]%owes[1] > spare) {
 		return fmt.Errorf("I2: the record owes %d ticks at a price of %d", owes[0], owes[1])
 	}
 	return nil
@@ -157,12 +197,24 @@ func (w *priceWorld) CheckEnd() error {
 		kept += th.admitted
 		given += uint64(th.call.back)
 	}
-	owes, one := w.table.owes(), uint64(0)
+	owes, one := w.owes(), uint64(0)
 	if w.origin[0] != 0 {
 		one = 1
 	}
 	if tokens := owes[0] / max(owes[1], 1); tokens < kept+one || tokens > kept+one+given || tokens > 6 {
 		return fmt.Errorf("I1: %d tokens were admitted, and the record owes %d", kept+one, tokens)
+	}
+	if w.adopted == nil || owes[0] == 0 {
+		return nil
+	}
+	if s := atomicbucket.State((*word.Word)(unsafe.Pointer(&w.table.first.state)).Peek()); s.Tag() != w.adopted.live {
+		return fmt.Errorf("R9: the record is %v, and follows a plan that is not the present one", s)
+	}
+	// Where calls race, a record may have the price of one of them and the tier of another. It owes as much time then.
+	if th := w.threads[0]; len(w.threads) == 2 && th.admitted > 0 && th.call.quota >= tiers {
+		if want := w.adopted.Quota(uint8(th.call.quota - tiers + 1)).Token; owes[1] != want {
+			return fmt.Errorf("R24: a token costs %d, and %d by the tier of the last take", owes[1], want)
+		}
 	}
 	return nil
 }
@@ -173,27 +225,50 @@ func (w *priceWorld) Trace(tell func(string)) { w.trace = tell }
 // order of their steps. At each step the record owes a number of tokens at the price that it says, and in the end it
 // owes what was admitted.
 func TestPricesInEveryOrder(t *testing.T) {
-	one := &priceCall{0, 1, 0}
+	one := &priceCall{quota: 0, n: 1}
 	for name, of := range map[string]struct {
 		before *priceCall
 		calls  []priceCall
 	}{
-		"two prices":         {one, []priceCall{{1, 1, 0}, {2, 1, 0}}},
-		"the price before":   {one, []priceCall{{0, 1, 0}, {1, 2, 0}}},
-		"the same new price": {one, []priceCall{{1, 1, 0}, {1, 2, 0}}},
+		"two prices":         {one, []priceCall{{quota: 1, n: 1}, {quota: 2, n: 1}}},
+		"the price before":   {one, []priceCall{{quota: 0, n: 1}, {quota: 1, n: 2}}},
+		"the same new price": {one, []priceCall{{quota: 1, n: 1}, {quota: 1, n: 2}}},
 		// None of these waits for another.
-		"three prices":               {one, []priceCall{{0, 1, 0}, {1, 1, 0}, {2, 1, 0}}},
-		"two prices, no record":      {nil, []priceCall{{0, 1, 0}, {1, 1, 0}}},
-		"given back":                 {one, []priceCall{{0, 2, 2}, {1, 1, 0}}},
-		"given back at a new price":  {one, []priceCall{{1, 2, 1}, {0, 1, 0}}},
-		"given back at two prices":   {one, []priceCall{{1, 2, 2}, {2, 1, 1}}},
-		"two tiers":                  {&priceCall{tiers, 1, 0}, []priceCall{{tiers + 1, 1, 0}, {tiers, 2, 0}}},
-		"the same other tier":        {&priceCall{tiers, 1, 0}, []priceCall{{tiers + 1, 1, 0}, {tiers + 1, 2, 0}}},
-		"two tiers, no record":       {nil, []priceCall{{tiers, 1, 0}, {tiers + 1, 1, 0}}},
-		"a tier and a quota":         {one, []priceCall{{tiers, 1, 0}, {2, 1, 0}}},
-		"a tier that is given back":  {&priceCall{tiers + 1, 1, 0}, []priceCall{{tiers + 1, 2, 2}, {tiers, 1, 0}}},
-		"the last tokens of a tier":  {&priceCall{tiers, 1, 0}, []priceCall{{tiers, 3, 0}, {tiers + 1, 4, 0}}},
-		"the last tokens of a limit": {&priceCall{0, 1, 0}, []priceCall{{0, 3, 0}, {1, 4, 0}}},
+		"three prices":               {one, []priceCall{{quota: 0, n: 1}, {quota: 1, n: 1}, {quota: 2, n: 1}}},
+		"two prices, no record":      {nil, []priceCall{{quota: 0, n: 1}, {quota: 1, n: 1}}},
+		"given back":                 {one, []priceCall{{quota: 0, n: 2, back: 2}, {quota: 1, n: 1}}},
+		"given back at a new price":  {one, []priceCall{{quota: 1, n: 2, back: 1}, {quota: 0, n: 1}}},
+		"given back at two prices":   {one, []priceCall{{quota: 1, n: 2, back: 2}, {quota: 2, n: 1, back: 1}}},
+		"two tiers":                  {&priceCall{quota: tiers, n: 1}, []priceCall{{quota: tiers + 1, n: 1}, {quota: tiers, n: 2}}},
+		"the same other tier":        {&priceCall{quota: tiers, n: 1}, []priceCall{{quota: tiers + 1, n: 1}, {quota: tiers + 1, n: 2}}},
+		"two tiers, no record":       {nil, []priceCall{{quota: tiers, n: 1}, {quota: tiers + 1, n: 1}}},
+		"a tier and a quota":         {one, []priceCall{{quota: tiers, n: 1}, {quota: 2, n: 1}}},
+		"a tier that is given back":  {&priceCall{quota: tiers + 1, n: 1}, []priceCall{{quota: tiers + 1, n: 2, back: 2}, {quota: tiers, n: 1}}},
+		"the last tokens of a tier":  {&priceCall{quota: tiers, n: 1}, []priceCall{{quota: tiers, n: 3}, {quota: tiers + 1, n: 4}}},
+		"the last tokens of a limit": {&priceCall{quota: 0, n: 1}, []priceCall{{quota: 0, n: 3}, {quota: 1, n: 4}}},
+	} {
+		interleave.Test(t, name, false, func() (interleave.Report, error) {
+			interleave.Intercept(nil)
+			return interleave.Explore(newPriceWorld(t, of.before, of.calls...))
+		})
+	}
+}
+
+// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the same beside a change of the plan, by which the ticks are others and
+// the tiers have other rates. The record then has the price of the tier under which its key was charged last.
+func TestAPlanOfPricesInEveryOrder(t *testing.T) {
+	first, adopts := &priceCall{quota: tiers, n: 1}, priceCall{adopts: true}
+	for name, of := range map[string]struct {
+		before *priceCall
+		calls  []priceCall
+	}{
+		"a tier":                  {first, []priceCall{{quota: tiers, n: 2}, adopts}},
+		"another tier":            {first, []priceCall{{quota: tiers + 1, n: 2}, adopts}},
+		"another tier, no record": {nil, []priceCall{{quota: tiers + 1, n: 2}, adopts}},
+		"a charge of a tier":      {first, []priceCall{{quota: tiers + 1, n: 2, charges: true}, adopts}},
+		"a quota":                 {&priceCall{quota: 0, n: 1}, []priceCall{{quota: 0, n: 2}, adopts}},
+		"a tier and a quota":      {&priceCall{quota: 0, n: 1}, []priceCall{{quota: tiers + 2, n: 2}, adopts}},
+		"another key":             {&priceCall{quota: tiers, n: 1, other: true}, []priceCall{{quota: tiers, n: 1}, adopts}},
 	} {
 		interleave.Test(t, name, false, func() (interleave.Report, error) {
 			interleave.Intercept(nil)

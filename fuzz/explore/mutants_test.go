@@ -87,6 +87,10 @@ var mutants = []mutant{
 	{"R5", "a claim in the home line goes beyond a slot that was never used", "one taker", "I2", []edit{
 		{candidateGo, "return candidate{sl, s, unowned}", "c = candidate{sl, s, unowned}\n\t\t\t\tsl = sl.next()\n\t\t\t\tcontinue"},
 	}},
+	{"R5", "a claim passes the third slot if it was never used", "a taker beside one that comes and goes, refuse", "I9", []edit{
+		{insertGo, "room.consider(sl, s, rank)", "if s != 0 || i < 2 {\n\t\t\t\troom.consider(sl, s, rank)\n\t\t\t}"},
+		{candidateGo, "if s.Tag() <= atomicbucket.Free {\n\t\t\t\treturn candidate", "if s.Tag() <= atomicbucket.Free && (s != 0 || left > 1) {\n\t\t\t\treturn candidate"},
+	}},
 	{"R5", "a freed slot is as if it was never used", "two resets of a stranger's slot", "I7", []edit{
 		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
 			"func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), 0)"},

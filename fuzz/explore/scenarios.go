@@ -84,6 +84,7 @@ var scenarios = []scenario{
 
 	// Two keys and too few slots.
 	{name: "two keys, one slot, evict", probeWindow: 1, threads: together(one, takes(key2, 1))},
+	{name: "a taker beside one that comes and goes, refuse", probeWindow: 3, overflow: shard.Refuse, before: []call{idle3, idle4}, threads: [][]call{{one}, {resets(other3), idle3}}},
 	{name: "two keys, one slot, refuse", probeWindow: 1, overflow: shard.Refuse, threads: together(one, takes(key2, 1))},
 	{name: "two keys, one slot, admit", probeWindow: 1, overflow: shard.Admit, threads: together(one, takes(key2, 1))},
 	{name: "two keys, one idle slot", probeWindow: 1, before: []call{idle3}, threads: together(one.at(past), takes(key2, 1).at(past))},

@@ -33,6 +33,7 @@ type thread struct {
 	disturbed bool    // another thread changed a word
 	refusable bool    // there was a moment at which its bucket had less than the cost
 	sights    []sight // what there was to see of its key, at any moment
+	taken     uint64  // slots of its probe window that had an owner at some moment
 }
 
 // A sight is what a call could have seen: that its key owed so many tokens at a time, which
@@ -114,6 +115,6 @@ func (th *thread) hash() uint64 {
 	for _, s := range th.sights {
 		sights += interleave.Mix(interleave.Mix(1, uint64(s.at)), s.owed)
 	}
-	h = interleave.Mix(h, sights)
+	h = interleave.Mix(interleave.Mix(h, sights), th.taken)
 	return interleave.Mix(h, interleave.Bit(th.disturbed)|interleave.Bit(th.refusable)<<1)
 }

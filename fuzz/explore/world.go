@@ -240,6 +240,12 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 
 // observe notes what the thread's call could have seen at this moment.
 func (w *world) observe(th *thread) {
+	if w.scenario.overflow == shard.Refuse && w.scenario.slots == 0 {
+		for i := range w.scenario.probeWindow {
+			owned := atomicbucket.State(w.words[2*i].Peek()).Tag() > atomicbucket.Free
+			th.taken |= interleave.Bit(owned) << i
+		}
+	}
 	switch c := th.call(); c.verb {
 	case charge:
 		if w.shadow.fits(c, w.shadow.algorithm.Ticks(max(c.now(), th.floor))) == 0 {
