@@ -254,8 +254,8 @@ func TestPricesInEveryOrder(t *testing.T) {
 	}
 }
 
-// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the same beside a change of the plan, by which the ticks are others and
-// the tiers have other rates. The record then has the price of the tier under which its key was charged last.
+// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the same beside a change of the plan, by which the ticks are others
+// and the tiers have other rates. The record then has the price of the tier under which its key was charged last.
 func TestAPlanOfPricesInEveryOrder(t *testing.T) {
 	first, adopts := &priceCall{quota: tiers, n: 1}, priceCall{adopts: true}
 	for name, of := range map[string]struct {

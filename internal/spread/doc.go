@@ -102,10 +102,10 @@
 // that was not read yet to one that was.
 //
 // S7. The terms are read after the shared word, which says which they are. Those of a plan stay in their place until
-// the third change after it. What a call is told of the shared word as it was met before is by these terms only if they
-// began before that; else it reads the word. A draw is made from a shared word (S3), so under the terms by which it was measured. A
-// change of the terms changes the shared word, and then takes back what every cell holds: that may be more than the new
-// share. Nothing else is drawn by the old terms.
+// the third change after it. What a call is told by the shared word as it was met before is by these terms only if they
+// began before that; else it reads the word. A draw is made from a shared word (S3), so under the terms by which it was
+// measured. A change of the terms changes the shared word, and then takes back what every cell holds: that may be more
+// than the new share. Nothing else is drawn by the old terms.
 //
 // S8. What was taken out of the bucket for a cell is counted from a time that is τ ago at most, and a draw is for no
 // more than that count. The cell is empty when it draws, so all of it was used. A call that takes tokens from
