@@ -892,9 +892,12 @@ func TestObserveEveryRefusal(t *testing.T) {
 		l.Take("k", 2)
 		l.TakeKey(k, 11)
 		l.TakeAt(k, 3, h.now())
+		l.TakeAt(k, 4, h.now().Add(maxLead+1))
+		l.HoldUpTo(k, 5, 9)
+		l.HoldUpTo(k, 6, 0)
 		l.AllowKey(m)
 		l.TakeKey(m, 7)
-		require.Equal(t, []refusal{{k, 1}, {k, 1}, {k, 2}, {k, 11}, {k, 3}, {m, 1}, {m, 7}}, seen.all, a.name)
+		require.Equal(t, []refusal{{k, 1}, {k, 1}, {k, 2}, {k, 11}, {k, 3}, {k, 4}, {k, 5}, {k, 6}, {m, 1}, {m, 7}}, seen.all, a.name)
 		seen.all = nil
 		for i := range uint64(40) { // and who finds no room
 			l.AllowKey(l.KeyUint64(i))

@@ -92,6 +92,11 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 			}
 			return func() { h.Settle(0) }
 		},
+		"hold up to": func(s step) back {
+			d, h := s.HoldUpTo(s.key, 3, 3)
+			require.True(t, d.Allowed)
+			return func() { h.Settle(0) }
+		},
 		"enter": func(s step) back {
 			d, e := s.TakeReceipt(s.key, 3)
 			require.True(t, d.Allowed)
