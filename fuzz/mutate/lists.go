@@ -11,6 +11,23 @@ var equivalentText string
 //go:embed open.txt
 var openText string
 
+//go:embed noticed.txt
+var noticedText string
+
+// noticed are the keys of changes of package engine that a test has noticed once.
+var noticed = keys(noticedText)
+
+// keys reads a list of functions and keys.
+func keys(text string) map[string]bool {
+	found := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if _, key, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+			found[key] = true
+		}
+	}
+	return found
+}
+
 // What is known of changes that survive, by their names.
 var (
 	equivalent = reasons(equivalentText)

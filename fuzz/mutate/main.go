@@ -15,8 +15,8 @@
 // not tried and count as not noticed. The score is how many were noticed of all that are not explained. The exit status
 // is 1 if another one was not.
 //
-// Kinds of changes, and packages, that were never tried whole are new: see isNew. A sample has a part of each, prints
-// those that survive, and fails only if one of the others does.
+// Kinds of changes that were never tried whole are new, and so are changes of engine that noticed.txt has not: see
+// isNew. A sample has a part of each, prints those that survive, and fails only if one of the others does.
 //
 // The history is a file outside the repository, bin/mutants.txt. What a run finds is added to it as it comes, so a run
 // may be stopped, and the next one goes on. An entry counts as long as the text of its function stays the same, but for
@@ -116,7 +116,7 @@ func (o options) run() (status int, err error) {
 		t.print()
 		return 0, nil
 	case o.sample > 0:
-		chosen = slices.Concat(firstOf(chosen, spare*o.sample, false), firstOf(chosen, spare*o.sample, true))
+		chosen = parts(chosen, spare*o.sample)
 	case !o.fresh && !o.listed:
 		t := h.tally(chosen)
 		chosen = append(t.untried, t.survivors...)
@@ -147,7 +147,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	}
 	if o.sample > 0 {
 		chosen = slices.DeleteFunc(chosen, r.unbuilt)
-		chosen = slices.Concat(firstOf(chosen, (o.sample+1)/2, false), firstOf(chosen, o.sample/2, true))
+		chosen = parts(chosen, o.sample)
 	}
 	// A change that has survived the fast suites in a run which was stopped goes on with the slow ones.
 	fast, rest := fast(), []mutation{}
@@ -186,10 +186,17 @@ func only(all []file, chosen []mutation) []file {
 	return all
 }
 
-// firstOf returns the first changes, of those that are new or of the others.
-func firstOf(chosen []mutation, n int, isNew bool) []mutation {
-	of := slices.DeleteFunc(slices.Clone(chosen), func(m mutation) bool { return m.isNew() != isNew })
-	return of[:min(n, len(of))]
+// parts returns a sample: half of it changes of package engine that were noticed before, a quarter others that are not
+// new, and the rest new ones.
+func parts(chosen []mutation, n int) []mutation {
+	of := func(n int, is func(m mutation) bool) []mutation {
+		found := slices.DeleteFunc(slices.Clone(chosen), func(m mutation) bool { return !is(m) })
+		return found[:min(n, len(found))]
+	}
+	return slices.Concat(
+		of((n+1)/2, func(m mutation) bool { return !m.isNew() && m.isOfEngine() }),
+		of((n+2)/4, func(m mutation) bool { return !m.isNew() && !m.isOfEngine() }),
+		of(n/4, mutation.isNew))
 }
 
 // fewChanges are tried against all tests, rather than to learn which tests reach them.

@@ -168,6 +168,20 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 	}
 }
 
+// TestASampleHasAllParts: a sample has changes of engine that were noticed before, which fail it if they survive.
+func TestASampleHasAllParts(t *testing.T) {
+	all, err := files("../..", packages)
+	require.NoError(t, err)
+	sample := parts(mutations(all), 8)
+	require.Len(t, sample, 8)
+	count := map[[2]bool]int{}
+	for _, m := range sample {
+		count[[2]bool{m.isOfEngine(), m.isNew()}]++
+	}
+	assert.Equal(t, 4, count[[2]bool{true, false}], "of engine")
+	assert.Equal(t, 2, count[[2]bool{false, false}], "of the others")
+}
+
 func TestReasons(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "because of this", "b": "because of this", "c": "or that"},
 		reasons("# what\nbecause\nof this\n\ta\n\n\tb\nor that\n\tc\n"))

@@ -43,11 +43,14 @@ func (m mutation) name() string {
 // isConstant reports whether it is one of a declaration of constants.
 func (m mutation) isConstant() bool { return m.function == "const" }
 
-// isNew reports whether it is of a package or of a kind that was never tried whole: then it may survive, and nobody has
-// looked at it.
+// isOfEngine reports whether it is one of package engine, which was never tried whole.
+func (m mutation) isOfEngine() bool { return strings.HasPrefix(m.file, "engine/") }
+
+// isNew reports whether it is of a kind that was never tried whole, or one of package engine that was not noticed yet:
+// then it may survive, and nobody has looked at it.
 func (m mutation) isNew() bool {
-	if strings.HasPrefix(m.file, "engine/") {
-		return true
+	if m.isOfEngine() {
+		return !noticed[m.key]
 	}
 	switch m.what {
 	case "another variable", "another field", "swap arguments", "nothing of it", "the first", "begin with nothing", "read it here", "a flag too late":
