@@ -90,6 +90,11 @@ func init() {
 		{name: "command", atLeast: 1, atMost: unbounded, run: describe, syntax: "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
 			summary: "Tells the commands that there are"},
 	}
+	index()
+}
+
+// index notes where each command is.
+func index() {
 	for i := range commands {
 		byName[commands[i].name] = i
 		allNames = append(allNames, []byte(commands[i].name))

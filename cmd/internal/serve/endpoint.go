@@ -74,7 +74,7 @@ func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
 		return &resp.Server{
-			Settings: s.redisSettings, TLS: over, Counters: &s.redis, Version: s.config.Version,
+			Settings: s.redisSettings, TLS: over, Counters: &s.redis.counters, Version: s.config.Version,
 		}
 	}
 	handler := s.handler(e.Role)

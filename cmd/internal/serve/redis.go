@@ -49,8 +49,8 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 			g.redisTable = next
 		}
 	}
-	if s.holds == nil { // which outlive all generations: an id that was used would else be good again
-		if s.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
+	if s.redis.holds == nil { // which outlive all generations: an id that was used would else be good again
+		if s.redis.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 	}
 	g.redis = &resp.Settings{
 		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
-		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.holds, Places: places, Leave: g.leave,
+		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.redis.holds, Places: places, Leave: g.leave,
 	}
 	return nil
 }
@@ -71,12 +71,12 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
 	case want.InFlight == 0:
 		return nil, nil
-	case s.places == nil:
-		s.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.LimiterOptions...)
-	case s.places.Lifetime != want.InFlight:
-		err = fmt.Errorf("in_flight was %v and is %v: what is in flight would be counted no more: start weir again", s.places.Lifetime, want.InFlight)
+	case s.redis.places == nil:
+		s.redis.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.LimiterOptions...)
+	case s.redis.places.Lifetime != want.InFlight:
+		err = fmt.Errorf("in_flight was %v and is %v: what is in flight would be counted no more: start weir again", s.redis.places.Lifetime, want.InFlight)
 	}
-	return s.places, err
+	return s.redis.places, err
 }
 
 // redisCollector reads the numbers of clients of Redis when Prometheus asks. There are none where there is no listener
@@ -129,7 +129,7 @@ func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n float64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n)
 	}
-	n := c.server.redis.Count()
+	n := c.server.redis.counters.Count()
 	for name, times := range n.Commands {
 		counter(redisCommands, times, name)
 	}

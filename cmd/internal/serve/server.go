@@ -51,12 +51,17 @@ type Server struct {
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
 	upstreams   *proxy.Upstreams
-	redis       resp.Counters
-	holds       *resp.Holds  // of clients of Redis; nil before there are any
-	places      *resp.Places // the same
+	redis       door
 	tokens      metering.States
 	page        page
 	life        life
+}
+
+// A door is what of clients of Redis outlives all generations.
+type door struct {
+	counters resp.Counters
+	holds    *resp.Holds  // nil before there are any
+	places   *resp.Places // the same
 }
 
 // Start binds the ports and serves. After an error nothing is left open.

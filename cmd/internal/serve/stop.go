@@ -50,11 +50,11 @@ func (s *Server) stop() {
 	s.settle(ctx)
 	s.current.Load().leave()
 	s.generations.Wait()
-	if s.holds != nil {
-		_ = s.holds.Uses.Close() // always nil
+	if s.redis.holds != nil {
+		_ = s.redis.holds.Uses.Close() // always nil
 	}
-	if s.places != nil {
-		_ = s.places.Limiter.Close() // the same
+	if s.redis.places != nil {
+		_ = s.redis.places.Limiter.Close() // the same
 	}
 	for _, limit := range s.connections {
 		limit.Wait()
