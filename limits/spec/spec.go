@@ -320,8 +320,6 @@ func (l *Limit) notStored(own engine.Policy) string {
 		return "tokens of a store cannot be waited for (max_wait)"
 	case l.Spread:
 		return "a bucket on all processors is on each machine (spread)"
-	case own.Algorithm() == engine.AlgorithmConcurrency:
-		return "what is in flight is counted on each machine (concurrency)"
 	case own.Algorithm() == engine.AlgorithmBatchRefill:
 		return "batches are not kept in a store (batch-refill)"
 	case l.Overflow != engine.Evict:

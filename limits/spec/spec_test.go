@@ -153,8 +153,6 @@ func TestWhatDoesNotFit(t *testing.T) {
 			{"", "store", "batches are not kept in a store (batch-refill)"}}},
 		{func(l *Limit) { l.Stored, l.Overflow = true, engine.Admit }, "1/s", []Error{
 			{"", "store", "a store has room for every key, so that there is no overflow (overflow: admit)"}}},
-		{func(l *Limit) { l.Stored, l.Rate, l.Concurrency = true, Rate{}, 1 }, "1/s", []Error{
-			{"", "store", "what is in flight is counted on each machine (concurrency)"}}},
 		{func(l *Limit) { l.Cost = 11 }, "10/s", []Error{{"", "cost", "cost 11 is above the limit, 10: such a request could never pass"}}},
 		{func(l *Limit) { l.Cost, l.Tiers = 3, []Tier{{"a", Numbers{Burst: ptr(2)}}} }, "10/s", []Error{
 			{"", "cost", `cost 3 is above the limit of tier "a", 2: such a request could never pass`}}},

@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -115,10 +114,7 @@ func (s Spec) check(name string) error {
 		_, err := s.Keys()
 		return err
 	}
-	switch {
-	case s.Policy.Algorithm() == engine.AlgorithmConcurrency:
-		return errors.New("requests in flight are counted in this process: want no store, or another limit")
-	case s.Overflow != engine.Evict:
+	if s.Overflow != engine.Evict {
 		return fmt.Errorf("overflow %v: a store has no table that could be full: want no overflow, or no store", s.Overflow)
 	}
 	return redislimit.Check(name, s.Policy, s.storeOptions()...)

@@ -297,7 +297,6 @@ func TestBadSpecs(t *testing.T) {
 		"max_keys -1: want 1 to 2147483647":               {Policy: log, MaxKeys: -1},
 		"sweep_interval 25h0m0s: want 1ms":                {Policy: log, Sweep: 25 * time.Hour},
 		"the zero Policy limits nothing":                  {},
-		"counted in this process":                         {Policy: engine.Concurrency(1, time.Hour), Store: "redis://x"},
 		"a store has no table":                            {Policy: log, Store: "redis://x", Overflow: engine.Refuse},
 		"no store here":                                   {Policy: log, Store: "redis://x"},
 		"want a token bucket or a window":                 {Policy: engine.Blocked(), Store: "redis://x"},

@@ -90,13 +90,21 @@ func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) k
 		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
 		RetryAfter: inWords(d.RetryAfter), ResetAfter: inWords(d.ResetAfter), Allowed: d.Allowed,
 	}
-	if l := rule.Limiter; l != nil && l.Algorithm() == engine.AlgorithmConcurrency {
+	if rule.isInFlight() {
 		v.inFlight(d)
 	}
 	if a.config.Keys != KeysOff {
 		v.Hash = hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 	}
 	return v
+}
+
+// isInFlight reports whether the rule limits how many requests are in flight.
+func (r *Rule) isInFlight() bool {
+	if r.Stored != nil {
+		return r.Stored.Source().Policy().Algorithm() == engine.AlgorithmConcurrency
+	}
+	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
 // inFlight says when requests pass of which so many may be in flight: when others are over, which is not known.

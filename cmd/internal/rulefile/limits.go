@@ -91,14 +91,13 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 // resolve gives a rule the policies that a limit comes to, and notes what is wrong with it. A number that was refused
 // leaves nothing to check.
 func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
-	inFlight := l.Concurrency != 0
 	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
 		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {
 		return
 	}
 	l.MaxWait, l.Cost, l.Refund, l.Overflow, l.Spread = r.MaxWait, r.Cost.Max, len(r.Refund) > 0, r.Overflow, r.Spread
 	l.Tiers = t.tiersOf(&l)
-	stored := t.stored(d, f, &l, inFlight && r != &t.Rule)
+	stored := t.stored(d, f, &l)
 	l.Stored = stored
 	own, tiers, err := l.Policies()
 	for _, e := range spec.ErrorsOf(err) {
@@ -138,12 +137,8 @@ func tiersOf(header string, l *spec.Limit, policies []engine.Policy) *Tiers {
 }
 
 // stored decides whether a limit of the rule is kept in the file's store.
-func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit, beside bool) bool {
-	want := t.store
-	if beside && want != nil && *want {
-		want = nil // it is about the rate
-	}
-	switch {
+func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
+	switch want := t.store; {
 	case want == nil:
 		return f.Store != nil && l.Counts()
 	case !*want:
@@ -180,9 +175,6 @@ func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time"
 	case e.Key != "store":
 		return e.Error()
-	case r != &t.Rule:
-		return "the file has a store, and " + e.Message +
-			": write a rule of its own for it with store: false, and each machine counts by itself"
 	}
 	return "the file has a store, and " + e.Message + ": write store: false, and each machine counts by itself"
 }

@@ -101,7 +101,7 @@ func (t *ruleText) deeds() []entry {
 		}),
 		overflowEntry(&r.Overflow),
 		at("store", optional(yes), &t.store, "",
-			"whether the limit is kept in the file's `store`. `max_wait`, `concurrency`, `batch-refill` and an `overflow` of "+
+			"whether the limit is kept in the file's `store`. `max_wait`, `batch-refill` and an `overflow` of "+
 				"`refuse` or `admit` cannot be: a rule that has one of them is an error unless it says `store: false`, and then each "+
 				"machine counts by itself. A `concurrency` next to a `rate` in the store is a rule of its own").
 			unless("`true` if the file has a store, else `false`").apart().saying("kept", func() string {
@@ -129,7 +129,7 @@ func burstEntry(into **uint64) entry {
 func concurrencyEntry(into *uint64) entry {
 	return at("concurrency", whole[uint64](1, atomicbucket.MaxInFlight), into, "",
 		"N requests at a time: see below. Next to a `rate` it is a rule of its own").
-		within(fmt.Sprintf("1 to %d; not with `decide`, and on this machine alone", atomicbucket.MaxInFlight)).apart()
+		within(fmt.Sprintf("1 to %d; not with `decide`; in a `store` at most 4096", atomicbucket.MaxInFlight)).apart()
 }
 
 func maxKeysEntry(into *int) entry {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -190,4 +191,36 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	s.waitFor("wait=unknown")
 	let(held)
 	held.Body.Close()
+}
+
+// TestInFlightInTheStore: a limit of two machines, which the page of each of them shows as one of requests in flight.
+func TestInFlightInTheStore(t *testing.T) {
+	upstream, let := slowly(t)
+	store := miniredis.RunT(t)
+	file := func(n int) string {
+		return fmt.Sprintf("admin: {address: \"127.0.0.1:0\", keys: full}\nupstream: %s\n"+
+			"store: {url: \"redis://%s\", timeout: 2s}\nrules: [{name: a, concurrency: %d, key: header:A}]\n", upstream, store.Addr(), n)
+	}
+	a, b := start(t, file(1)), start(t, file(1))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.URL()+"hold", nil)
+	require.NoError(t, err)
+	request.Header.Set("A", "alice")
+	held, err := a.client.Do(request)
+	require.NoError(t, err)
+	assert.Equal(t, `"a";q=1;qu="concurrent-requests"`, held.Header.Get("RateLimit-Policy"))
+	refused := b.get("/", "A: alice")
+	assert.Equal(t, http.StatusTooManyRequests, refused.status)
+	assert.Empty(t, refused.retryAfter)
+	assert.Equal(t, "200", b.statuses(1, "A: bob"))
+	_, view := b.key("peek", `{"rule":"a","parts":["alice"]}`)
+	assert.Equal(t, keyView{Hash: view.Hash, Recorded: true, Limit: 1, RetryAfter: "when one of them is over"}, view)
+	assert.Contains(t, b.metrics(), `weir_requests_total{outcome="refused",rule="a"} 1`)
+
+	a.change(file(2))
+	assert.Equal(t, "200", a.statuses(1, "A: alice"), "one of two is free")
+	a.change(file(1))
+	assert.Equal(t, "429", a.statuses(1, "A: alice"), "what was in flight before the reloads is")
+	let(held)
+	held.Body.Close()
+	require.Eventually(t, func() bool { return b.statuses(1, "A: alice") == "200" }, 20*time.Second, time.Millisecond)
 }
