@@ -345,3 +345,17 @@ func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 		assert.EqualValues(t, 8, left(l.Limiter), name)
 	}
 }
+
+// TestAClientThatGoesAfterTheAnswerBegan: it did not bring the answer about, so the tokens come back.
+func TestAClientThatGoesAfterTheAnswerBegan(t *testing.T) {
+	l := shared("all", testclock.New().Burst(t, 9))
+	l.Refund = func(_ *http.Request, status int) bool { return status == http.StatusInternalServerError }
+	ctx, cancel := context.WithCancel(t.Context())
+	h := one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		cancel()
+		_, _ = w.Write([]byte("gone by now"))
+	}))
+	serve(h, getFrom(direct).WithContext(ctx))
+	assert.EqualValues(t, 9, left(l.Limiter))
+}

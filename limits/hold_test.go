@@ -213,6 +213,22 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
+// TestAnEstimateAboveTheLimitOfOne: where another limit refuses, a hold answers as it would alone, of what it would have
+// taken.
+func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
+	minute, day := budget(t), budget(t)
+	day.Name = "day"
+	set, err := limits.New([]limits.Limit[int]{minute, day}, limits.Options[int]{})
+	require.NoError(t, err)
+	_, before := day.Limiter.Hold(day.Limiter.KeyUint64(0), 1)
+	defer before.Release()
+	res := set.Decide(context.Background(), 1_000_000)
+	require.False(t, res.Allowed())
+	assert.Equal(t, limits.NotTaken, res.Check(0).Outcome)
+	assert.True(t, res.Check(0).Decision.Allowed)
+	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
+}
+
 // TestLeast: a request that can do with less takes what is left, of every limit, or is refused and takes nothing.
 func TestLeast(t *testing.T) {
 	minute, day := budget(t), budget(t)
