@@ -89,7 +89,7 @@ func TestTheTableOfVerbsIsTrue(t *testing.T) {
 		}
 	}
 	reasons := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| ([a-z]) \\| (.*) \\|$").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\| ([a-z]) \| (.*) \|$`).FindAllStringSubmatch(text, -1) {
 		reasons[m[1]] = true
 		for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(m[2], -1) {
 			assert.True(t, hasTest(t, name[1]), "no test is called %s", name[1])
