@@ -411,3 +411,24 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.NoError(t, l.SetPolicy(engine.TokenBucket(engine.PerSecond(7e7), 10)))
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
+
+// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price a receipt is taken for one of the record's
+// present version. It gives back what it is for at most, and that once.
+func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
+	for changes := 120; changes <= 136; changes += 2 {
+		l, now, under := priced(t)
+		quotas := []engine.Key{under(engine.TokenBucket(engine.PerSecond(100), 1000)), under(engine.TokenBucket(engine.PerSecond(200), 2000))}
+		_, r := l.TakeReceipt(quotas[0], 400)
+		for i := range changes {
+			*now = now.Add(time.Millisecond)
+			require.True(t, l.AllowKey(quotas[(i+1)%2]), i)
+		}
+		owed, _ := l.Owed(quotas[0])
+		r.Refund(400)
+		left, _ := l.Owed(quotas[0])
+		assert.LessOrEqual(t, owed-left, uint64(400), "%d changes", changes)
+		r.Refund(400)
+		again, _ := l.Owed(quotas[0])
+		assert.Equal(t, left, again, "%d changes", changes)
+	}
+}

@@ -367,8 +367,9 @@
 // that is cut off where a record has no more room.
 //
 // A refund counts in tokens of the record. A receipt of the same version has the same price, unless the version has
-// come round: after 128 changes of the price (R15). For any other, what came back since the take has done so at the
-// lowest price of all conversions at most: a word of the table has it, and is written before the conversion.
+// come round: after 128 changes of the price (R15). Then it gives back what has come back since, too, but no more in
+// all than it is for, once. For any other, what came back since the take has done so at the lowest price of all
+// conversions at most: a word of the table has it, and is written before the conversion.
 //
 // # Why it is right
 //
