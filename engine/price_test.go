@@ -412,8 +412,8 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
 
-// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price a receipt is taken for one of the record's
-// present version. It gives back what it is for at most, and that once.
+// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price a receipt is taken for one of the
+// record's present version. It gives back what it is for at most, and that once.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)
