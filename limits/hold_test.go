@@ -213,8 +213,8 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
-// TestAnEstimateAboveTheLimitOfOne: where another limit refuses, a hold answers as it would alone, of what it would have
-// taken.
+// TestAnEstimateAboveTheLimitOfOne: where another limit refuses, a hold answers as it would alone, of what it would
+// have taken.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
