@@ -30,7 +30,7 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 		admitted = admitted && answers[i].Fits()
 	}
 	for i, one := range group {
-		if admitted || !answers[i].Fits() && one.Limit.terms.Refusals != engine.ChargeNothing {
+		if admitted || !answers[i].Fits() { // as when it is asked alone: a refusal may convert what a key holds, or cost
 			answers[i] = models[i].Ask(one.Limit, now, one.Ask)
 		}
 	}
@@ -63,7 +63,7 @@ func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	c, err := connect(w.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	random := rand.New(rand.NewPCG(1, 7))
+	random := rand.New(rand.NewPCG(1, 12))
 	var members []*member
 	for _, f := range forms {
 		l, err := NewLimit(f.policy, f.terms)
