@@ -100,7 +100,7 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 		return ps, ps, nil
 	}
 	before = policiesOf(ps.all[0], tiers)
-	before.base, before.last = ps.base, slices.Clone(before.all)
+	before.base, before.last, before.quotas = ps.base, slices.Clone(before.all), ps.quotas
 	copy(before.all, ps.all)
 	copy(before.last, ps.last)
 	copy(before.room, ps.room)
@@ -229,8 +229,10 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	}
 	before := d.table.Plan().Algorithm()
 	in, err := to.plan(before, terms)
-	if bucket, ok := in.Bucket(); ok && err == nil {
-		err = from.fits(bucket)
+	if err == nil {
+		if bucket, ok := in.Bucket(); ok {
+			err = from.fits(bucket)
+		}
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("policy: what keys owe under %v cannot be told under %v: %w", from.all[0], to.all[0], err)

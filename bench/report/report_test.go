@@ -84,7 +84,8 @@ func TestWhatStandsUnderARow(t *testing.T) {
 	r := &result.Row{Name: "allowed-1k", Cores: 1, Entries: []result.Entry{
 		{Name: measure.WeirTSC, Nanos: six(28)}, {Name: peers.DIYCounter, Nanos: six(20)},
 	}}
-	known := []result.Peer{{Name: peers.DIYCounter}, {Name: "uber-go/ratelimit (un-keyed)"}, {Name: "echo"}, {Name: "tollbooth"}}
+	known := []result.Peer{{Name: peers.DIYCounter}, {Name: "uber-go/ratelimit (un-keyed)",
+		Cannot: map[peers.Ability]string{peers.Keys: "one limit for everybody"}}, {Name: "echo"}, {Name: "tollbooth"}}
 	assert.Equal(t, "Same clock. By the counter: weir 28.0 ns, the do-it-yourself word 20.0 ns, 1.40 times (1.40 - 1.40, 6 rounds). "+
 		"Without one limit for everybody: uber-go/ratelimit (un-keyed); no time for it in this run: echo, tollbooth.", row(r, known).Note)
 }

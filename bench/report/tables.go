@@ -182,7 +182,15 @@ func without(r *result.Row, known []result.Peer) string {
 		if _, ok := r.Entry(p.Name); ok {
 			continue
 		}
-		why := cmp.Or(measure.Cannot(&found, p.Name), "no time for it in this run")
+		// By what the run says of it: it may be of another machine.
+		why := ""
+		if found.Want() < 1 {
+			why = p.Cannot[peers.Refuse]
+		}
+		if found.Keys > 1 {
+			why = cmp.Or(why, p.Cannot[peers.Keys])
+		}
+		why = cmp.Or(why, "no time for it in this run")
 		if reasons[why] == nil {
 			order = append(order, why)
 		}

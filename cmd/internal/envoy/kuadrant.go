@@ -135,6 +135,9 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 		return nil, s.refuse(err)
 	}
 	released := false
+	// The client's deadline ends no commit halfway: an id that was used, and whose cost was not counted, would be free.
+	// The store has a timeout of its own.
+	ctx = context.WithoutCancel(ctx)
 	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
 		use := sealed.Late
 		if opened.Salt != nil {

@@ -117,6 +117,10 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	}
 	key := u.memory.KeyBytes(o.Salt).With(quota)
 	switch {
+	// A take that is refused would make what the id owes come back by its own quota, which is a shorter one. A look
+	// leaves it as it is.
+	case !u.memory.Peek(key, 1).Allowed:
+		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:
 		return late, nil
 	case u.memory.Peek(key, 1).Allowed: // it is not known, and there is no room

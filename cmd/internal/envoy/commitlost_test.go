@@ -1,0 +1,46 @@
+package envoy
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
+)
+
+// TestACommitOutlivesItsClient: a client that gives up while the store is slow has its reservation settled all the same,
+// and once if it tries again.
+func TestACommitOutlivesItsClient(t *testing.T) {
+	server := startRedis(t)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))
+	s := storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ReservationKey: key})
+	g, of := newGateway(t, s), "d: window=a"
+	id := g.reserve(of, 30)
+	require.EqualValues(t, 970, remains(t, s, of))
+	require.NoError(t, server.process.Signal(syscall.SIGSTOP)) // the store is slow
+	ctx, giveUp := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		r := asking(t, of)
+		_, err := s.Kuadrant().Commit(ctx, &kuadrant.CommitRequest{
+			Domain: r.Domain, Descriptors: r.Descriptors, ReservationId: id, ActualAmount: 130,
+		})
+		done <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // most likely it has asked the store by then
+	giveUp()
+	time.Sleep(50 * time.Millisecond)
+	require.NoError(t, server.process.Signal(syscall.SIGCONT))
+	require.NoError(t, <-done)
+	assert.EqualValues(t, 870, remains(t, s, of))
+	g.commit(of, id, 130)
+	assert.EqualValues(t, 870, remains(t, s, of), "it tries again")
+}
