@@ -120,3 +120,19 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 	assert.Greater(t, named, 20)
 }
+
+// Text right behind a table is a row of it.
+func TestNoTextIsARowOfATable(t *testing.T) {
+	for name, text := range documents(t) {
+		inCode, before := false, ""
+		for i, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(line, "```") {
+				inCode = !inCode
+			}
+			if !inCode && strings.HasPrefix(before, "|") {
+				assert.True(t, line == "" || strings.HasPrefix(line, "|"), "%s:%d: want a blank line behind the table", name, i+1)
+			}
+			before = line
+		}
+	}
+}

@@ -20,6 +20,9 @@ func TestNoCommentIsWiderThan120Columns(t *testing.T) {
 	const widest = 120
 	files := 0
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && path == filepath.Join("..", "bin") { // what was built, such as a site
+			return filepath.SkipDir
+		}
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
 			return err
 		}

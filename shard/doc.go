@@ -336,7 +336,7 @@
 // it scaled all at its own time, what goes later would be forgiven. One for another state that looks the same is as
 // good. If the record has no room for its debt at that price, a tick is added, and the offer is for another state. (A
 // call that is suspended within an offer, while others come to a state of the same mark and use the offer before it,
-// could change the price of a record. That takes one state of 4096.) A record is committed at the price of the call that claimed
+// could change a record's price: one state of 4096.) A record is committed at the price of the call that claimed
 // it. A call of another price commits it full, and begins again. Hit leaves tables with prices alone. HitQuota and
 // HitTier compare the price with the state that was read before it. Without prices 100/s with burst 100, drained,
 // would be one token of 1/s. So a table without them has one price: a quota of another is an error. If the price were

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReplacementKnowsTheLargest: a caller that does not know of a quota that another process has made replaces nothing.
+// TestAReplacementKnowsTheLargest: a caller that does not know of a quota of another process replaces nothing.
 func TestAReplacementKnowsTheLargest(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})

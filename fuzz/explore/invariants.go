@@ -115,7 +115,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		}
 	case shard.NoRoom:
 		w.shadow.noRoom++
-		if free := w.scenario.probeWindow - bits.OnesCount64(th.taken); w.scenario.slots == 0 && free > 0 {
+		if free := w.scenario.probeWindow - bits.OnesCount64(th.taken); w.watchesRoom() && free > 0 {
 			return fmt.Errorf("I9: %v found no room, and %d slots were free all the time", c, free)
 		}
 	case shard.Unrecorded:

@@ -238,9 +238,15 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	return err
 }
 
+// watchesRoom reports whether it is noted which slots are free: where a table that refuses has one probe window.
+// Another says that it has no room as soon as what it would evict is being claimed.
+func (w *world) watchesRoom() bool {
+	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
+}
+
 // observe notes what the thread's call could have seen at this moment.
 func (w *world) observe(th *thread) {
-	if w.scenario.overflow == shard.Refuse && w.scenario.slots == 0 {
+	if w.watchesRoom() {
 		for i := range w.scenario.probeWindow {
 			owned := atomicbucket.State(w.words[2*i].Peek()).Tag() > atomicbucket.Free
 			th.taken |= interleave.Bit(owned) << i

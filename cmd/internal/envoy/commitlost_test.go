@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/kuadrant"
 )
 
-// TestACommitOutlivesItsClient: a client that gives up while the store is slow has its reservation settled all the same,
-// and once if it tries again.
+// TestACommitOutlivesItsClient: the reservation of a client that gives up while the store is slow is settled all the
+// same, and once if it tries again.
 func TestACommitOutlivesItsClient(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

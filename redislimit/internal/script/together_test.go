@@ -30,7 +30,7 @@ func expect(now int64, group []Item, models []*Model) (answers []Answer, admitte
 		admitted = admitted && answers[i].Fits()
 	}
 	for i, one := range group {
-		if admitted || !answers[i].Fits() { // as when it is asked alone: a refusal may convert what a key holds, or cost
+		if admitted || !answers[i].Fits() { // as alone: a refusal may convert what a key holds, or cost
 			answers[i] = models[i].Ask(one.Limit, now, one.Ask)
 		}
 	}
