@@ -217,7 +217,7 @@ func TestEnvironmentRemoved(t *testing.T) {
 	}
 	coming.Wait()
 	first.Sweep()
-	assert.ErrorContains(t, first.Stats().FileLost, "while it is in use")
+	assert.ErrorContains(t, first.Stats().FileLost, "another file has taken the place of the one in use")
 	second, err := largeLimiter(path)
 	require.NoError(t, err)
 	defer second.Close()

@@ -105,8 +105,9 @@
 // the third change after it. What a call is told by the shared word as it was met before is by these terms only if they
 // began before that; else it reads the word. (A call that is suspended between its look and its note of it, for four
 // changes, leaves a note by which a later call of the cell is told wrong numbers once. They decide nothing.) A draw
-// is made from a shared word (S3), so under the terms by which it was measured. A change of the terms changes the shared word, and then takes back what every cell holds: that may be more
-// than the new share. Nothing else is drawn by the old terms.
+// is made from a shared word (S3), so under the terms by which it was measured. A change of the terms changes the
+// shared word, and then takes back what every cell holds: that may be more than the new share. Nothing else is drawn by
+// the old terms.
 //
 // S8. What was taken out of the bucket for a cell is counted from a time that is τ ago at most, and a draw is for no
 // more than that count. The cell is empty when it draws, so all of it was used. A call that takes tokens from
