@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -129,14 +130,20 @@ func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		var long *http.MaxBytesError
-		if errors.As(err, &long) {
-			return http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
+	err = decoder.Decode(into)
+	var long *http.MaxBytesError
+	if err == nil {
+		switch _, err = decoder.Token(); {
+		case err == io.EOF:
+			return http.StatusOK, nil
+		case !errors.As(err, &long):
+			err = errors.New("text after its JSON")
 		}
-		return http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
 	}
-	return http.StatusOK, nil
+	if errors.As(err, &long) {
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
+	}
+	return http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
 }
 
 // bucket returns that of the key that a request names, and its rule.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,13 +79,15 @@ func TestPeekAndReset(t *testing.T) {
 func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	a, _ := byAddress(t, KeysHashed)
 	for body, want := range map[string]string{
-		``:                                   "not a request for a key: EOF",
-		`{"rule":1}`:                         "cannot unmarshal number",
-		`{"rule":"login","tier":3}`:          `unknown field "tier"`,
-		`{"rule":"<b>","parts":[]}`:          `there is no rule "<b>"`,
-		`{"rule":"elsewhere","parts":[]}`:    `rule "elsewhere" cannot be looked at`,
-		`{"rule":"login"}`:                   "keys of 1 parts: 0 were given",
-		`{"rule":"login","parts":["1","2"]}`: "keys of 1 parts: 2 were given",
+		``:                                           "not a request for a key: EOF",
+		`{"rule":1}`:                                 "cannot unmarshal number",
+		`{"rule":"login"}x`:                          "not a request for a key: text after its JSON",
+		`{"rule":"login"} {}`:                        "not a request for a key: text after its JSON",
+		`{"rule":"login","tier":3}`:                  `unknown field "tier"`,
+		`{"rule":"<b>","parts":[]}`:                  `there is no rule "<b>"`,
+		`{"rule":"elsewhere","parts":[]}`:            `rule "elsewhere" cannot be looked at`,
+		`{"rule":"login"}`:                           "keys of 1 parts: 0 were given",
+		`{"rule":"login","parts":["1","2"]}`:         "keys of 1 parts: 2 were given",
 		`{"rule":"login","parts":["192.0.2.1/24"]}`:  `"192.0.2.1/24" is not an IP address`,
 		`{"rule":"login","hash":"zz"}`:               `the hash is "zz": want 16 hexadecimal digits`,
 		`{"rule":"login","hash":"0123456789abcdef"}`: "no key 0123456789abcdef is watched any more",
@@ -93,6 +96,29 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 		assert.Contains(t, []int{400, 422}, status, body)
 		assert.Contains(t, got["error"], want)
 	}
+}
+
+// TestNothingStandsBehindARequest: what a program did not read is no part of what it has done.
+func TestNothingStandsBehindARequest(t *testing.T) {
+	a, m := byAddress(t, KeysOff)
+	refuse(m, 3)
+	const form, client = `{"rule":"login","parts":["192.0.2.1"]}`, `{"address":"192.0.2.1"}`
+	for path, body := range map[string]string{"/key/peek": form, "/key/reset": form, "/client/peek": client} {
+		for behind, want := range map[string]int{"": 200, " \n\t": 200, "x": 400, " {}": 400, "]": 400, "\x00": 400, body: 400,
+			strings.Repeat(" ", maxForm): 413} {
+			if want == 200 && path == "/key/reset" {
+				continue
+			}
+			w := request(a, "POST", "http://localhost"+path, body+behind, "Content-Type: application/json")
+			assert.Equal(t, want, w.Code, "%s %.20q", path, behind)
+			if want == 400 {
+				assert.JSONEq(t, `{"error":"not a request for a key: text after its JSON"}`, w.Body.String())
+			}
+		}
+	}
+	status, got := post(t, a, "peek", form)
+	assert.Equal(t, 200, status)
+	assert.Equal(t, 0.0, got["remaining"], "nothing was reset")
 }
 
 // TestRefusedKeysAsConfigured: full, hashed and off, and a hash leads to the key.
