@@ -1,12 +1,15 @@
 package resp
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
 
 // A transaction is the commands between MULTI and EXEC, which then are answered together, one after the other. Nil is
 // no transaction.
 type transaction struct {
-	bytes   []byte // of all arguments
-	lengths []int  // of the arguments, and before those of each command how many they are
+	queued  []byte // of each command how many arguments it has, and of each argument how long it is, and itself
 	n       int    // commands
 	aborted bool   // a command was wrong, so that none is run
 }
@@ -14,26 +17,26 @@ type transaction struct {
 // abort has EXEC run nothing.
 func (t *transaction) abort() {
 	if t != nil {
-		t.aborted, t.bytes, t.lengths = true, nil, nil
+		t.aborted, t.queued = true, nil
 	}
 }
 
 // add keeps a command for EXEC, and answers that it does.
 func (t *transaction) add(b *batch, args [][]byte) {
-	size := 0
+	size := lengthBytes(len(args))
 	for _, arg := range args {
-		size += len(arg)
+		size += lengthBytes(len(arg)) + len(arg)
 	}
 	switch {
 	case t.aborted:
-	case len(t.bytes)+size > queueBytes || t.n == queueCommands:
+	case len(t.queued)+size > queueBytes || t.n == queueCommands:
 		t.abort()
 		b.fail(fmt.Sprintf("ERR a transaction of more than %d bytes or %d commands: it is discarded", queueBytes, queueCommands))
 		return
 	default:
-		t.lengths = append(t.lengths, len(args))
+		t.queued = binary.AppendUvarint(t.queued, uint64(len(args)))
 		for _, arg := range args {
-			t.bytes, t.lengths = append(t.bytes, arg...), append(t.lengths, len(arg))
+			t.queued = append(binary.AppendUvarint(t.queued, uint64(len(arg))), arg...)
 		}
 		t.n++
 	}
@@ -41,14 +44,23 @@ func (t *transaction) add(b *batch, args [][]byte) {
 	b.line('+', "QUEUED")
 }
 
-// next takes the first command out. Its arguments are parts of bytes.
+// lengthBytes is how many bytes a length takes in what is queued.
+func lengthBytes(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
+
+// length takes a length out of what is queued.
+func (t *transaction) length() int {
+	n, size := binary.Uvarint(t.queued) // of ours
+	t.queued = t.queued[size:]
+	return int(n)
+}
+
+// next takes the first command out. Its arguments are parts of what is queued.
 func (t *transaction) next(args [][]byte) [][]byte {
-	n := t.lengths[0]
-	for _, length := range t.lengths[1 : n+1] {
-		args = append(args, t.bytes[:length:length])
-		t.bytes = t.bytes[length:]
+	for range t.length() {
+		n := t.length()
+		args = append(args, t.queued[:n:n])
+		t.queued = t.queued[n:]
 	}
-	t.lengths = t.lengths[n+1:]
 	return args
 }
 

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,40 @@ func TestLargeTransactions(t *testing.T) {
 	got = flat(d.says("MULTI\r\n" + strings.Repeat("COMMAND\r\n", 200) + "EXEC\r\nPING\r\n"))
 	assert.True(t, strings.HasSuffix(got, " +PONG"))
 	assert.Equal(t, 200, strings.Count(got, " *33 "))
+}
+
+// TestEmptyArgumentsOfATransaction: what is kept of an argument is bounded, also where it is empty.
+func TestEmptyArgumentsOfATransaction(t *testing.T) {
+	args := make([][]byte, maxArguments)
+	args[0] = []byte("DEL")
+	var queue transaction
+	var b batch
+	for !queue.aborted && queue.n < 15_000 {
+		queue.add(&b, args)
+		require.LessOrEqual(t, cap(queue.queued), 328<<10)
+		require.LessOrEqual(t, len(queue.queued), queueBytes)
+	}
+	require.True(t, queue.aborted)
+	assert.Equal(t, "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded", flat(string(b.out[strings.LastIndex(string(b.out), "-"):])))
+}
+
+// TestArgumentsOfATransaction come out as they were: empty ones, and long ones, whose length takes more bytes.
+func TestArgumentsOfATransaction(t *testing.T) {
+	var queue transaction
+	var b batch
+	sent := [][][]byte{{[]byte("DEL"), nil, []byte("a"), nil}, {[]byte("ECHO"), bytes.Repeat([]byte("x"), 127)},
+		{[]byte("ECHO"), bytes.Repeat([]byte("y"), 128)}, {[]byte("ECHO"), bytes.Repeat([]byte("z"), 60_000)}, {[]byte("PING")}}
+	for _, args := range sent {
+		queue.add(&b, args)
+	}
+	for _, args := range sent {
+		got := queue.next(nil)
+		require.Len(t, got, len(args))
+		for i := range args {
+			require.Equal(t, string(args[i]), string(got[i]))
+		}
+	}
+	assert.Empty(t, queue.queued)
 }
 
 // TestKeysThatOwe: EXISTS and TTL know a key by what it owes, at the rate at which that comes back.
