@@ -49,6 +49,32 @@ func TestReservationsInAStore(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
+// TestReplicasOfOtherLifetimes: an id is committed once over all replicas, also while RESERVATION_LIFETIME is changed.
+func TestReplicasOfOtherLifetimes(t *testing.T) {
+	server := startRedis(t)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))
+	var nodes []*Service
+	var gateways []*gateway
+	for _, lifetime := range []time.Duration{0, time.Minute, 24 * time.Hour} {
+		o := Options{Store: server.connect(t, 10*time.Second), ReservationKey: key, ReservationLifetime: lifetime}
+		nodes = append(nodes, storedService(t, reservable, o))
+		gateways = append(gateways, newGateway(t, nodes[len(nodes)-1]))
+	}
+	const of = "d: window=a"
+	left := uint64(1000)
+	for i, g := range gateways {
+		id := g.reserve(of, 30)
+		require.NotEmpty(t, id)
+		require.True(t, g.commit(of, id, 40))
+		left -= 40
+		for j, other := range gateways {
+			require.False(t, other.commit(of, id, 40), "%d committed by %d", i, j)
+			require.EqualValues(t, left, remains(t, nodes[j], of), "%d committed by %d", i, j)
+		}
+	}
+}
+
 // TestARefusedReservationThatPasses, because the service is in shadow mode: nothing is held, and all of the cost is
 // counted.
 func TestARefusedReservationThatPasses(t *testing.T) {

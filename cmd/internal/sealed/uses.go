@@ -59,12 +59,14 @@ func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, 
 	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
 }
 
-// NewStoredUses returns the memory of all processes that have a store. An error is one of the store's limiter.
+// NewStoredUses returns the memory of all processes that have a store. It is one memory, whatever their lifetimes:
+// an id is remembered for [MaxLifetime] and the skew, since each process may be asked about the ids of all. An error
+// is one of the store's limiter.
 func NewStoredUses(lifetime time.Duration, client *redislimit.Client) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
 	}
-	store, err := redislimit.New(client, "used ids", engine.FixedWindow(1, lifetime+skew), redislimit.SharedName(),
+	store, err := redislimit.New(client, "used ids", engine.FixedWindow(1, MaxLifetime+skew), redislimit.SharedName(),
 		redislimit.InMode(redislimit.Strict), redislimit.OnLoss(redislimit.FailClosed))
 	if err != nil {
 		return nil, err
