@@ -65,9 +65,9 @@ func openWith(t *testing.T, wrap func(net.Conn) net.Conn, passwords ...string) *
 	}
 	holds, err := NewHolds(1000, d.clock.now, engine.ClockFunc(d.clock.now))
 	require.NoError(t, err)
-	places, err := NewPlaces(time.Minute, 1000, engine.Evict, engine.ClockFunc(d.clock.now))
+	places, err := NewPlaces(time.Minute, 1000, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, errors.Join(holds.Uses.Close(), places.Limiter.Close())) })
+	t.Cleanup(func() { require.NoError(t, errors.Join(holds.Uses.Close(), places.Close())) })
 	d.settings.Store(&Settings{Limiter: d.clock.limiter(t, longestOfTests), Longest: longestOfTests, Passwords: all, Holds: holds, Places: places})
 	d.Server = &Server{Settings: d.settings.Load, Counters: d.counters, Version: "v1.2.3"}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

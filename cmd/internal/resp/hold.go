@@ -132,7 +132,9 @@ func (b *batch) open(text []byte) (all []holding, err error) {
 }
 
 // outcomes are how WEIR.SETTLE answers.
-var outcomes = map[sealed.Use]string{sealed.First: "settled", sealed.Late: "late", sealed.Repeated: "repeated"}
+var outcomes = map[sealed.Use]string{
+	sealed.First: "settled", sealed.Late: "late", sealed.NoRoom: "late", sealed.Repeated: "repeated",
+}
 
 // settle answers WEIR.SETTLE id cost.
 func settle(c *conn, b *batch, args [][]byte) {
@@ -158,7 +160,7 @@ func settle(c *conn, b *batch, args [][]byte) {
 		switch r := &all[i].receipt; {
 		case use == sealed.First:
 			lost += r.Settle(cost)
-		case use == sealed.Late && cost > r.Taken():
+		case use != sealed.Repeated && cost > r.Taken():
 			lost += r.Charge(cost - r.Taken())
 		}
 	}

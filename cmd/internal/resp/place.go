@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,18 +23,29 @@ const maxPlaces = 1<<16 - 1
 type Places struct {
 	Limiter  *engine.Limiter
 	Lifetime time.Duration // for which a place that is not left is counted
-	sealer   *sealed.Sealer
+	ids      Holds         // apart from those of holds, or settles would leave no room for releases
 }
 
-// NewPlaces returns the places of up to so many keys.
-func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, options ...engine.Option) (*Places, error) {
+// NewPlaces returns the places of up to so many keys, and remembers as many that were left. now is nil for the clock of
+// the system.
+func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
+	uses, err := sealed.NewUses(2*lifetime, keys, options...) // for which a place may be counted
+	if err != nil {
+		return nil, err
+	}
+	if now != nil {
+		uses.WithClock(now)
+	}
 	options = append([]engine.Option{engine.MaxKeys(keys), engine.Overflow(overflow), engine.MaxQuota(maxPlaces)}, options...)
 	limiter, err := engine.New(engine.Concurrency(1, lifetime), options...)
 	if err != nil {
 		return nil, err
 	}
-	return &Places{limiter, lifetime, sealed.New("places of the door for clients of Redis")}, nil
+	return &Places{limiter, lifetime, Holds{sealed.New("places of the door for clients of Redis"), uses}}, nil
 }
+
+// Close ends the places. None is taken or left any more.
+func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Uses.Close()) }
 
 // places returns them, or answers that there are none.
 func (b *batch) places(c *conn) (*Places, bool) {
@@ -77,7 +89,7 @@ func enter(c *conn, b *batch, args [][]byte) {
 	b.counts.decision(d.Allowed)
 	id := ""
 	if d.Allowed {
-		id = places.sealer.Seal(append(receipt.Append(nil), args[1]...), c.settings.Holds.Uses.Expires(2*places.Lifetime))
+		id = places.ids.Sealer.Seal(append(receipt.Append(nil), args[1]...), places.ids.Uses.Expires(2*places.Lifetime))
 	}
 	b.pairs(4)
 	b.tellID(id)
@@ -89,30 +101,35 @@ func enter(c *conn, b *batch, args [][]byte) {
 	b.integer(int64(d.Remaining))
 }
 
-// release answers WEIR.RELEASE id: 1 the first time, in the time in which a place may be counted, else 0.
+// release answers WEIR.RELEASE id: 1 the first time, in the time in which a place may be counted, else 0. A place of
+// which cannot be remembered that it was left stays taken: a second release would free another's.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {
 		return
 	}
-	opened, err := places.sealer.Open(string(args[1]))
+	opened, err := places.ids.Sealer.Open(string(args[1]))
 	var receipt engine.Receipt
 	if err == nil {
 		text := opened.Receipt // of ours
 		receipt, err = places.Limiter.ParseReceipt(places.Limiter.KeyBytes(text[engine.ReceiptBytes:]), text[:engine.ReceiptBytes])
 	}
-	use := sealed.Repeated
-	if err == nil {
-		use, err = c.settings.Holds.Uses.Use(context.Background(), opened)
+	use := sealed.Late // and then nobody has to remember it: nothing of it is left
+	if err == nil && !places.ids.Uses.IsLate(opened) {
+		use, err = places.ids.Uses.Use(context.Background(), opened)
 	}
 	if err != nil {
 		b.fail("ERR " + err.Error())
 		return
 	}
-	if use != sealed.First {
+	switch use {
+	case sealed.First:
+		receipt.Release()
+		b.integer(1)
+	case sealed.NoRoom:
+		b.fail("ERR no room to remember that the place was left: it is taken until in_flight has passed, or a later release; " +
+			"raise max_keys, and start weir again")
+	default:
 		b.integer(0)
-		return
 	}
-	receipt.Release()
-	b.integer(1)
 }

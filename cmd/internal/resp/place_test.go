@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // TestEnterAndRelease: so many are in flight at a time, and one that leaves makes room, once.
@@ -53,4 +55,76 @@ func TestPlacesThatAreNone(t *testing.T) {
 	for _, sent := range []string{"WEIR.ENTER a LIMIT 1", "WEIR.RELEASE " + place} {
 		assert.Equal(t, "-ERR nothing is counted in flight: say for example in_flight: 1m in redis: of the rule file", flat(d.says(resp(sent))))
 	}
+}
+
+// TestSettlesCrowdOutNoReleases: ids of holds that were used take no room from those of places.
+func TestSettlesCrowdOutNoReleases(t *testing.T) {
+	d := open(t)
+	holds, err := NewHolds(1, d.clock.now, engine.ClockFunc(d.clock.now))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, holds.Uses.Close()) })
+	crowded := *d.settings.Load()
+	crowded.Holds = holds
+	d.settings.Store(&crowded)
+	for outcome, n := "", 0; outcome != "late"; n++ {
+		require.Less(t, n, 1000)
+		outcome = d.ask("WEIR.SETTLE " + d.ask("WEIR.HOLD other LIMIT 1000/s")["id"] + " 1")["outcome"]
+	}
+	for range 20 {
+		id := d.ask("WEIR.ENTER a LIMIT 1")["id"]
+		require.Equal(t, ":1 :0", flat(d.says(resp("WEIR.RELEASE "+id, "WEIR.RELEASE "+id))))
+	}
+}
+
+// TestReleasesWithoutRoom: where it cannot be noted that a place was left, that is an error, and the place counts on. A
+// release that is repeated, and one that is late, are none.
+func TestReleasesWithoutRoom(t *testing.T) {
+	d := open(t)
+	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, places.Close()) })
+	few := *d.settings.Load()
+	few.Places = places
+	d.settings.Store(&few)
+	const full = "-ERR no room to remember that the place was left: it is taken until in_flight has passed, or a later release; " +
+		"raise max_keys, and start weir again"
+	late, first, id, answer := d.ask("WEIR.ENTER a LIMIT 2")["id"], "", "", ":1"
+	for n := 0; answer == ":1"; n++ {
+		require.Less(t, n, 1000)
+		id = d.ask("WEIR.ENTER a LIMIT 2")["id"]
+		require.NotEqual(t, "$-1", id)
+		if answer = flat(d.says(resp("WEIR.RELEASE " + id))); n == 0 {
+			first = id
+		}
+	}
+	require.Equal(t, full, answer)
+	for range 3 {
+		assert.Equal(t, full, flat(d.says(resp("WEIR.RELEASE "+id))))
+	}
+	assert.Equal(t, ":0", flat(d.says(resp("WEIR.RELEASE "+first))), "it was left before")
+	assert.Equal(t, "0", d.ask("WEIR.ENTER a LIMIT 2")["allowed"], "it counts on")
+	d.clock.nanos.Add(int64(2 * time.Minute))
+	assert.Equal(t, ":0", flat(d.says(resp("WEIR.RELEASE "+late))), "what it had is free already")
+
+	d.clock.nanos.Add(int64(time.Minute))
+	id = d.ask("WEIR.ENTER a LIMIT 1")["id"]
+	assert.Equal(t, ":1 :0", flat(d.says(resp("WEIR.RELEASE "+id, "WEIR.RELEASE "+id))), "there is room again")
+}
+
+// TestLateReleasesTakeNoRoom: what a late release would free is free already, so nobody has to remember it.
+func TestLateReleasesTakeNoRoom(t *testing.T) {
+	d := open(t)
+	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, places.Close()) })
+	few := *d.settings.Load()
+	few.Places = places
+	d.settings.Store(&few)
+	var releases []string
+	for range 1000 {
+		releases = append(releases, "WEIR.RELEASE "+d.ask("WEIR.ENTER a LIMIT 1000")["id"])
+	}
+	d.clock.nanos.Add(int64(2 * time.Minute))
+	require.Equal(t, strings.Repeat(":0\r\n", len(releases)), d.says(resp(releases...)))
+	require.Equal(t, ":1", flat(d.says(resp("WEIR.RELEASE "+d.ask("WEIR.ENTER a LIMIT 1000")["id"]))))
 }

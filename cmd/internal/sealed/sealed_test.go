@@ -102,13 +102,13 @@ func TestUses(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestUsesWithoutRoom: an id that there is no room for is late, and never the first again.
+// TestUsesWithoutRoom: an id that there is no room for says so, and is never the first again.
 func TestUsesWithoutRoom(t *testing.T) {
 	u, err := NewUses(time.Minute, 1)
 	require.NoError(t, err)
 	defer u.Close()
 	s := New("x")
-	first, late := 0, 0
+	first, full := 0, 0
 	for range 100 {
 		o, err := s.Open(s.Seal(nil, u.Expires(0)))
 		require.NoError(t, err)
@@ -121,12 +121,18 @@ func TestUsesWithoutRoom(t *testing.T) {
 		case First:
 			first++
 			require.Equal(t, Repeated, again)
-		case Late:
-			late++
+		case NoRoom:
+			full++
+			require.Equal(t, NoRoom, again)
 		}
 	}
 	require.Positive(t, first)
-	require.Positive(t, late)
+	require.Positive(t, full)
+	expired, err := s.Open(s.Seal(nil, time.Now().Add(-time.Second)))
+	require.NoError(t, err)
+	got, err := u.Use(context.Background(), expired)
+	require.NoError(t, err)
+	require.Equal(t, Late, got, "which it is with room and without")
 }
 
 // FuzzOpen: no text is an id that was not sealed.

@@ -26,9 +26,10 @@ const (
 	Repeated Use = iota
 	// First: what was not used comes back, and what was used beyond the estimate is charged.
 	First
-	// Late: nothing comes back, and what was used beyond the estimate is charged. So it is after the lifetime of the
-	// id, and where there is no room to remember that it has been used.
+	// Late: the lifetime of the id is over. Nothing comes back, and what was used beyond the estimate is charged.
 	Late
+	// NoRoom: there is none to remember that the id has been used. What is Late holds, and the id is as good as before.
+	NoRoom
 )
 
 // Uses know for a lifetime which ids have been used. Make them with [NewUses]. Their methods may be called from any
@@ -45,8 +46,8 @@ type Uses struct {
 	store  *redislimit.Limiter // instead
 }
 
-// NewUses returns the memory of a process for up to so many ids that are used within their lifetimes. Those beyond are
-// [Late] for want of room. Numbers out of range are an error.
+// NewUses returns the memory of a process for so many ids that are used within their lifetimes. Some three quarters of
+// them find room, and for those that do not the answer is [NoRoom]. Numbers out of range are an error.
 func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
@@ -96,11 +97,14 @@ func (u *Uses) Expires(asked time.Duration) time.Time {
 	return u.now().Add(min(asked, u.Lifetime))
 }
 
+// IsLate reports whether the lifetime of an id is over.
+func (u *Uses) IsLate(o Opened) bool { return !o.Expires.After(u.now()) }
+
 // Use uses an id, and says what for. The error is one of the store, and then the id is as good as before, unless the
 // answer was lost.
 func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	late, left := First, o.Expires.Sub(u.now())
-	if left <= 0 {
+	if u.IsLate(o) {
 		late, left = Late, u.Usual
 	}
 	if u.store != nil {
@@ -125,7 +129,9 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:
 		return late, nil
-	case u.memory.Peek(key, 1).Allowed: // it is not known, and there is no room
+	case late == First && u.memory.Peek(key, 1).Allowed: // it is not known, and there is no room
+		return NoRoom, nil
+	case u.memory.Peek(key, 1).Allowed:
 		return Late, nil
 	}
 	return Repeated, nil

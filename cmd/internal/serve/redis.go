@@ -72,7 +72,7 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	case want.InFlight == 0:
 		return nil, nil
 	case s.redis.places == nil:
-		s.redis.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.LimiterOptions...)
+		s.redis.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.Clock, s.config.LimiterOptions...)
 	case s.redis.places.Lifetime != want.InFlight:
 		err = fmt.Errorf("in_flight was %v and is %v: what is in flight would be counted no more: start weir again", s.redis.places.Lifetime, want.InFlight)
 	}

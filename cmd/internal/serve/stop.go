@@ -54,7 +54,7 @@ func (s *Server) stop() {
 		_ = s.redis.holds.Uses.Close() // always nil
 	}
 	if s.redis.places != nil {
-		_ = s.redis.places.Limiter.Close() // the same
+		_ = s.redis.places.Close() // the same
 	}
 	for _, limit := range s.connections {
 		limit.Wait()
