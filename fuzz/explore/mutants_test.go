@@ -529,7 +529,7 @@ var mutants = []mutant{
 	}},
 	{"R15", "an eviction is not counted as an end", "receipt: an eviction", "I2", []edit{
 		{evictGo, "if t.end(victims, func() (ok bool) { // so debt and key were the victim's\n\t\tclaimed, ok = sl.state.Claim(victim, t.claimant)\n\t\treturn ok\n\t}) {",
-			"if claimed, ok = sl.state.Claim(victim, t.claimant); ok {"},
+			"if next, ok := sl.state.Claim(victim, t.claimant); ok {\n\t\tclaimed = next"},
 		{evictGo, "o.ended = 1", "o.ended = 0"},
 	}},
 	{"R15", "a take counts more ends as its own than it made", "receipt: a take that evicts another key", "I2", []edit{
