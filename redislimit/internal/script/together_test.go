@@ -63,7 +63,7 @@ func groupsAreTheModels(t *testing.T, forms []form, upTo bool) {
 	c, err := connect(w.Addr())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	random := rand.New(rand.NewPCG(1, 12))
+	random := rand.New(rand.NewPCG(1, 13))
 	var members []*member
 	for _, f := range forms {
 		l, err := NewLimit(f.policy, f.terms)
