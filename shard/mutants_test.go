@@ -109,6 +109,15 @@ var mutants = []interleave.Mutant{
 	{"R27", "a debt for which there is no room is cut off where it is counted", "TestADebtForWhichThereIsNoRoom", "I1", []interleave.Edit{
 		{"atomicbucket/price.go", "maxBurstTicks+maxSkew-min(ahead, maxSkew)", "maxBurstTicks-min(ahead, maxSkew)"},
 	}},
+	{"R27", "a higher price leaves the watermark behind", "TestALateCallAfterAHigherPrice", "I1", []interleave.Edit{
+		{"shard/price.go", "\t\t\tt.raise(v.earliest) // what has come back later", "\t\t\t// what has come back later"},
+	}},
+	{"R27", "a higher price that another offers leaves the watermark behind", "TestALateCallAfterAnothersHigherPrice", "I1", []interleave.Edit{
+		{"shard/price.go", "\t\t\tt.raise(v.earliest) // as move does\n", ""},
+	}},
+	{"R27", "an offer for which there is no room stays one for that state", "TestAnOfferForWhichThereIsNoRoom", "I5", []interleave.Edit{
+		{"shard/price.go", "\t\tsl.state.Move(v.from, v.from.Payload()+1) // a tick more, so that the offer is one for another state\n", ""},
+	}},
 	{"R27", "an offer does not look at the state again", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"atomicbucket/price.go", "if at.Load() != s { // after", "if false { // after"},
 	}},

@@ -9,22 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/internal/word"
 )
 
 // TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call of a slow price is stopped behind its offer. A take of a fast
 // price ahead of its clock is made at that price, and the key still owes at the present time what it took before.
 func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
-	algorithm, err := atomicbucket.NewTicks(480 * time.Hour)
-	require.NoError(t, err)
-	of := func(token time.Duration) atomicbucket.Quota {
-		return atomicbucket.Quota{Token: uint64(token), Tokens: 100}
-	}
 	const usual, fast, slow = 10 * time.Millisecond, time.Millisecond, time.Second
-	plan, err := NewPlan(&algorithm, 0, of(usual))
-	require.NoError(t, err)
-	table, err := New(Config{Plan: plan, Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
-	require.NoError(t, err)
-	p, under := table.Find(1), func(token time.Duration) Quota { return table.Plan().NewQuota(of(token)) }
+	table, p, under := priced(t, usual)
 	require.Equal(t, Admitted, table.TakeAt(p, start, start, 100, under(usual), nil).Verdict)
 
 	record, now, sl := table.record(p)
@@ -60,6 +52,37 @@ func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 			t.Errorf("broken: I1: a take %d ahead of its clock is admitted", ahead)
 		}
 	}
+}
+
+// TestAnOfferForWhichThereIsNoRoom (I5, R27): a call that meets an offer of another, at which a record has no room for
+// what it owes, makes it an offer for another state, and ends.
+func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
+	algorithm, err := atomicbucket.NewTicks(1 << 51)
+	require.NoError(t, err)
+	quick, slow := atomicbucket.Quota{Token: 1000, Tokens: 200}, atomicbucket.Quota{Token: 1 << 44, Tokens: 1 << 7}
+	other := atomicbucket.Quota{Token: 2000, Tokens: 400}
+	plan, err := NewPlan(&algorithm, 0, quick, slow, other)
+	require.NoError(t, err)
+	table, err := New(Config{Plan: plan, Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+	require.NoError(t, err)
+	p := table.Find(1)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 200, TierQuota(1), nil).Verdict)
+	record, _, sl := table.record(p)
+	_, offered := record.Ring.Offer(record.State, slow.Token, &sl.state)
+	require.True(t, offered)
+	steps := 0
+	word.Before = func(word.Access) {
+		if steps++; steps > 10_000 {
+			word.Before = nil
+			t.Error("broken: I5: a call does not end")
+			t.FailNow()
+		}
+	}
+	defer func() { word.Before = nil }()
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 1, TierQuota(3), nil).Verdict)
+	price, known := table.LastPrice(p)
+	require.True(t, known)
+	require.Equal(t, other.Token, price)
 }
 
 // TestAConversionGoesByTheTier (R24): what a key owes above the limit of its tier, by reservations, stays time when the

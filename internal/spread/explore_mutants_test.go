@@ -116,6 +116,13 @@ var mutants = []mutant{
 		{verbsGo, "b.terms[plan&planMask].Store(t)", "b.terms[(plan-1)&planMask].Store(t)\n\tb.terms[plan&planMask].Store(t)"},
 	}},
 
+	{"S7", "terms begin when they are met", "TestTermsBeginBeforeTheyAreMet", "U2", []edit{
+		{verbsGo, "\tt.begin.Store(b.clock()) // before they can be met: S7\n\tb.terms[plan&planMask].Store(t)", "\tb.terms[plan&planMask].Store(t)\n\tt.begin.Store(b.clock())"},
+	}},
+	{"S7", "what was met before the terms is told by them", "TestASpendingBesideManyChanges", "U2", []edit{
+		{takeGo, " || met <= t.begin.Load() {", " {"},
+	}},
+
 	{"S8", "a cell draws what nobody has used", "two takers of a full bucket", "U4", []edit{
 		{takeGo, "\tif u := h.used.Load(); since(u, nanos) {\n\t\treturn u & tokenMask\n\t}\n\treturn 0", "\treturn 2"},
 	}},

@@ -1,0 +1,56 @@
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// priced returns a table whose records have prices, the place of a key in it, and the quotas of 100 tokens by what one
+// costs. That of the plan is usual.
+func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under func(token time.Duration) Quota) {
+	algorithm, err := atomicbucket.NewTicks(480 * time.Hour)
+	require.NoError(t, err)
+	of := func(token time.Duration) atomicbucket.Quota {
+		return atomicbucket.Quota{Token: uint64(token), Tokens: 100}
+	}
+	plan, err := NewPlan(&algorithm, 0, of(usual))
+	require.NoError(t, err)
+	table, err = New(Config{Plan: plan, Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+	require.NoError(t, err)
+	return table, table.Find(1), func(token time.Duration) Quota { return table.Plan().NewQuota(of(token)) }
+}
+
+// TestALateCallAfterAHigherPrice (I1, R27): when a record gets a higher price, the watermark is at the time at which
+// its tokens were counted. What came back at the lower price before is not counted at the higher one.
+func TestALateCallAfterAHigherPrice(t *testing.T) {
+	const fast, slow, later = time.Millisecond, time.Second, int64(50 * time.Millisecond)
+	table, p, under := priced(t, fast)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 100, under(fast), nil).Verdict)
+	require.Equal(t, Admitted, table.TakeAt(p, start+later, start+later, 1, under(slow), nil).Verdict)
+	o := table.TakeAt(p, start, start, 48, under(slow), nil) // a call whose clock is late
+	if require.Equal(t, Admitted, o.Verdict); o.At != start+later {
+		t.Error("broken: I1: at its own time the key has nothing")
+	}
+}
+
+// TestALateCallAfterAnothersHigherPrice (I1, R27): the same where the price is one that another call has offered.
+func TestALateCallAfterAnothersHigherPrice(t *testing.T) {
+	const usual, fast, slow, later = time.Millisecond, time.Microsecond, time.Second, int64(50 * time.Millisecond)
+	table, p, under := priced(t, usual)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 100, under(usual), nil).Verdict)
+	record, _, sl := table.record(p)
+	_, offered := record.Ring.Offer(record.State, uint64(slow), &sl.state)
+	require.True(t, offered)
+	require.Equal(t, Admitted, table.TakeAt(p, start+later, start+later, 1, under(fast), nil).Verdict)
+	price, known := table.LastPrice(p)
+	require.True(t, known)
+	require.EqualValues(t, slow, price)
+	o := table.TakeAt(p, start, start, 40, under(slow), nil) // a call whose clock is late
+	if require.Equal(t, Admitted, o.Verdict); o.At != start+later {
+		t.Error("broken: I1: at its own time the key has nothing")
+	}
+}
