@@ -61,6 +61,8 @@ var (
 	tokenBucketLua string
 	//go:embed fixedwindow.lua
 	fixedWindowLua string
+	//go:embed count.lua
+	countLua string // of both kinds of fixed windows
 	//go:embed calendarwindow.lua
 	calendarWindowLua string
 	//go:embed slidingwindow.lua
@@ -90,7 +92,7 @@ func composeTogether() string {
 
 func fill(frame string, number uint8, algorithm string) string {
 	limit, key, _ := strings.Cut(algorithm, "\n-- Each key:\n")
-	step := strings.Replace(stepLua, "\n    KEY\n", "\n"+key, 1)
+	step := strings.Replace(stepLua, "\n    KEY\n", "\n"+strings.Replace(key, "COUNT\n", countLua, 1), 1)
 	return strings.NewReplacer("\nSHARED\n", "\n"+sharedLua, "\nLIMIT\n", "\n"+limit+"\n", "    STEP\n", step, "    WRITE\n", writeLua,
 		"NUMBER", strconv.Itoa(int(number))).Replace(frame)
 }

@@ -24,18 +24,7 @@ if value then
   end
 end
 
-local before = count
-if returned > 0 and start and (start == of or of == 1) then -- 1: of any
-  count = math.max(0, count - returned)
-end
-if debt > 0 then
-  count = math.max(count, math.min(times * limit, count + debt))
-end
-if count < limit then
-  room = limit - count
-end
-granted = grant(need, want, room)
-count = count + granted
+COUNT
 if not start and (granted > 0 or debt > 0) then
   start, back = period, true
 end
