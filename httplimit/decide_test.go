@@ -335,7 +335,7 @@ func TestBadLimits(t *testing.T) {
 		want   string
 	}{
 		{nil, "option 1 of 1 is nil"},
-		{httplimit.Headers(8), "Headers(8)"},
+		{httplimit.Headers(128), "Headers(128)"},
 		{httplimit.Body(2), "Body(2)"},
 		{httplimit.RefuseWith(nil), "RefuseWith(nil)"},
 		{httplimit.Skip(nil), "Skip(nil)"},
