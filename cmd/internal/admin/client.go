@@ -50,10 +50,13 @@ func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) 
 
 // bucketsOf returns the rules that have the client as a key, and its bucket of each.
 func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket, err error) {
-	if request.Hash == "" {
+	switch {
+	case request.Hash == "":
 		if err := checkAddress(request.Address); err != nil {
 			return nil, nil, err
 		}
+	case request.Address != "":
+		return nil, nil, errors.New("an address and a hash: want one of them")
 	}
 	for _, rule := range a.rules() {
 		var b Bucket

@@ -90,6 +90,7 @@ func TestClients(t *testing.T) {
 		`{"hash":"0123456789abcdef"}`: "no key 0123456789abcdef is watched any more",
 		`{"hash":"zz"}`:               "no key zz is watched",
 		`{"rule":"rule-00"}`:          "unknown field",
+		`{"address":"192.0.2.1","hash":"0123456789abcdef"}`: "an address and a hash: want one of them",
 	} {
 		_, problem := look(body)
 		assert.Contains(t, problem, want, body)
