@@ -9,6 +9,8 @@ const empty = document.getElementById("refused-empty");
 const note = document.getElementById("refused-note");
 const rows = new Map();
 
+const named = 3; // rules of a key
+
 function makeRow(key, onPeek) {
   const row = { times: make("b"), error: make("small"), rule: make("small"), share: make("div", { class: "share" }) };
   const button = make("button", { class: "small", "aria-label": `Look up ${key.key || key.hash}` }, "Look up");
@@ -31,7 +33,8 @@ export function showRefused(top, rules, onPeek) {
     const row = rows.get(id);
     put(row.code, key.key || key.hash);
     row.code.title = key.key || key.hash;
-    put(row.rule, key.rules.map(({ rule, least }) => rule + (key.rules.length > 1 ? ` ${count(least)}` : "") + (withForm.get(rule)?.shadow ? ", would be refused" : "")).join(", "));
+    put(row.rule, key.rules.slice(0, named).map(({ rule, least }) => rule + (key.rules.length > 1 ? ` ${count(least)}` : "") + (withForm.get(rule)?.shadow ? ", would be refused" : "")).join(", ") +
+      (key.rules.length > named ? ` and ${count(key.rules.length - named)} more` : ""));
     put(row.times, count(key.least) + (key.most > key.least ? "+" : ""));
     put(row.error, key.most > key.least ? `at most ${count(key.most)}` : percent(key.least, top.all));
     row.share.style.width = (100 * key.least) / Math.max(1, keys[0].least) + "%";
