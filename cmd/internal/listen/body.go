@@ -27,7 +27,7 @@ func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Dura
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
 	}
-	b := &Body{ReadCloser: r.Body, pace: pace{control: http.NewResponseController(w), rate: rate}}
+	b := &Body{ReadCloser: r.Body, pace: pace{control: http.NewResponseController(w), rate: rate, credit: paceGrace}}
 	r.Body = b
 	if timeout > 0 {
 		b.pace.timeout = time.Now().Add(timeout)
@@ -78,7 +78,8 @@ func (b *Body) Read(into []byte) (n int, err error) {
 const (
 	// paceGrace is how long a body may take beyond what its bytes allow.
 	paceGrace = 10 * time.Second
-	// paceSilence is how long a body may stop, however fast it was before.
+	// paceSilence is how long a body may stop, however fast it was before. It may do so again when as many bytes more
+	// have come as take so long at the least rate.
 	paceSilence = time.Minute
 	// paceStep is how far a deadline is from the right one at most. To set one for every read would cost more.
 	paceStep = time.Second
@@ -91,17 +92,15 @@ type pace struct {
 	rate    int       // bytes a second
 	timeout time.Time // the end of read_timeout; zero for none
 
-	bytes    int64
-	waited   time.Duration
-	began    time.Time // of the present read
-	deadline time.Time // that is set
+	credit   time.Duration // how long weir waits for more, at most paceSilence
+	began    time.Time     // of the present read
+	deadline time.Time     // that is set
 }
 
 // begin is called before a read, and sets its deadline.
 func (p *pace) begin() {
 	p.began = time.Now()
-	allowed := paceGrace + time.Duration(float64(p.bytes)/float64(p.rate)*float64(time.Second))
-	deadline := p.began.Add(min(max(allowed-p.waited, 0), paceSilence))
+	deadline := p.began.Add(max(p.credit, 0))
 	if !p.timeout.IsZero() && deadline.After(p.timeout) {
 		deadline = p.timeout
 	}
@@ -114,8 +113,8 @@ func (p *pace) begin() {
 // goes on reading to notice a client that leaves, and would take the end of the deadline for that. The deadline of a
 // body that breaks off stays, or net/http would wait for the rest of it.
 func (p *pace) end(n int, err error) {
-	p.bytes += int64(n)
-	p.waited += time.Since(p.began)
+	earned := time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
+	p.credit = min(p.credit-time.Since(p.began)+earned, paceSilence)
 	if errors.Is(err, io.EOF) {
 		p.set(time.Time{})
 	}

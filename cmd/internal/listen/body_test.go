@@ -18,6 +18,7 @@ import (
 type trickle struct {
 	http.ResponseWriter
 	deadline time.Time
+	first    int // bytes that come at once
 	every    time.Duration
 	bytes    int // each time
 	times    int
@@ -27,6 +28,10 @@ type trickle struct {
 func (c *trickle) SetReadDeadline(deadline time.Time) error { c.deadline = deadline; return nil }
 func (c *trickle) Close() error                             { return nil }
 func (c *trickle) Read(into []byte) (int, error) {
+	if n := min(c.first, len(into)); n > 0 {
+		c.first -= n
+		return n, nil
+	}
 	wait := c.every
 	if c.times == 0 {
 		wait = c.last
@@ -66,6 +71,10 @@ func TestSlowBodies(t *testing.T) {
 			last: 2 * time.Minute}, took: 69 * time.Second, broken: true},
 		"fast, then nothing for half a minute": {client: trickle{every: 9 * time.Second, bytes: 100_000, times: 1,
 			last: 30 * time.Second}, took: 39 * time.Second},
+		"fast, then a byte now and then": {client: trickle{first: 8 << 20, every: 9 * time.Second, bytes: 1, times: 100},
+			took: time.Minute, broken: true},
+		"in bursts": {client: trickle{first: 8 << 20, every: 55 * time.Second, bytes: 14_000, times: 20},
+			took: 20 * 55 * time.Second},
 		"a slow upstream": {client: trickle{bytes: 1, times: 100}, slow: time.Minute, took: 100 * time.Minute},
 		"read_timeout is shorter": {client: trickle{every: time.Second, bytes: 240, times: 100}, timeout: 5 * time.Second,
 			took: 5 * time.Second, broken: true},
@@ -73,7 +82,7 @@ func TestSlowBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
-				p := pace{control: http.NewResponseController(&c.client), rate: 240}
+				p := pace{control: http.NewResponseController(&c.client), rate: 240, credit: paceGrace}
 				if c.timeout > 0 {
 					p.timeout = begin.Add(c.timeout)
 				}

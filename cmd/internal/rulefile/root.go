@@ -187,8 +187,8 @@ func (s *Server) section() section {
 			"requests that wait for tokens at one time (`max_wait`), of all rules together, and an eighth of them for one key; "+
 				"further ones are refused at once"),
 		at("min_body_rate", size(0, 1<<30), &s.MinBodyRate, "240",
-			"bytes a second at which the body of a request must come on average, after ten seconds, and never stop for a minute; "+
-				"0 is no bound. Not for gRPC, whose streams may be silent"),
+			"bytes a second at which the body of a request must come on average, after ten seconds. What comes faster is time "+
+				"for later, a minute at most; 0 is no bound. Not for gRPC, whose streams may be silent"),
 	}}
 }
 
