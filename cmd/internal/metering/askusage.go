@@ -2,71 +2,80 @@ package metering
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// askForUsage returns the body of a request with stream_options.include_usage; false if it is no object, or its
-// stream_options are none. Nothing else is changed.
-func askForUsage(body []byte) (asking []byte, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	from, found := int64(0), false
-	var out []byte
-	empty := true
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, false
-		}
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			return nil, false
-		}
-		if empty = false; key != "stream_options" {
-			continue
-		}
-		end := d.InputOffset()
-		with, err := withUsage(value)
-		if err != nil {
-			return nil, false
-		}
-		found = true
-		out = append(append(out, body[from:end-int64(len(value))]...), with...)
-		from = end
-	}
-	if _, err := d.Token(); err != nil { // the end of the object
-		return nil, false
-	}
-	end := d.InputOffset() - 1
-	out = append(out, body[from:end]...)
-	if !found {
-		if !empty {
-			out = append(out, ',')
-		}
-		out = append(out, `"stream_options":{"include_usage":true}`...)
-	}
-	return append(out, body[end:]...), true
+// usageAdds returns how many bytes longer the body of a request is with stream_options.include_usage; false if it is no
+// object, or its stream_options are none.
+func usageAdds(body []byte) (longer int, ok bool) {
+	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
+	return longer, ok
 }
 
-var errNoOptions = errors.New("stream_options is no object")
+// addUsage returns the body so. Nothing else is changed.
+func addUsage(body []byte, longer int) []byte {
+	out, done := make([]byte, 0, len(body)+longer), 0
+	eachOption(body, func(from, to int, text string) {
+		out = append(append(out, body[done:from]...), text...)
+		done = to
+	})
+	return append(out, body[done:]...)
+}
 
-// withUsage returns an object with include_usage as its last member, which servers take if there are two.
-func withUsage(options json.RawMessage) ([]byte, error) {
-	const usage = `"include_usage":true}`
-	trimmed := bytes.TrimSpace(options)
-	switch {
-	case string(trimmed) == "null":
-		return []byte("{" + usage), nil
-	case len(trimmed) == 0 || trimmed[0] != '{':
-		return nil, errNoOptions
+// eachOption calls put with the parts of a body that are to be replaced, and by what, for each of its stream_options.
+// Of two members of a name servers take the last. It is false if the body is no object, or its stream_options are none.
+func eachOption(body []byte, put func(from, to int, text string)) bool {
+	const usage = `"include_usage":true`
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if d.PeekKind() != '{' {
+		return false
 	}
-	inside := bytes.TrimSpace(trimmed[1 : len(trimmed)-1])
-	out := append([]byte{'{'}, inside...)
-	if len(inside) > 0 {
-		out = append(out, ',')
+	_, _ = d.ReadToken() // the kind is that of a token
+	found, empty := false, true
+	for d.PeekKind() == '"' {
+		name, err := d.ReadValue()
+		if err != nil {
+			return false
+		}
+		isOptions := nameOf(name) == "stream_options"
+		value, err := d.ReadValue()
+		if err != nil {
+			return false
+		}
+		if empty = false; !isOptions {
+			continue
+		}
+		end := int(d.InputOffset())
+		found = true
+		switch {
+		case string(value) == "null":
+			put(end-len(value), end, "{"+usage+"}")
+		case value[0] != '{':
+			return false
+		case len(bytes.TrimSpace(value[1:len(value)-1])) == 0:
+			put(end-1, end-1, usage)
+		default:
+			put(end-1, end-1, ","+usage)
+		}
 	}
-	return append(out, usage...), nil
+	if _, err := d.ReadToken(); err != nil { // the end of the object
+		return false
+	}
+	if end := int(d.InputOffset()) - 1; !found && empty {
+		put(end, end, `"stream_options":{`+usage+"}")
+	} else if !found {
+		put(end, end, `,"stream_options":{`+usage+"}")
+	}
+	return true
+}
+
+// nameOf returns the name that a text of JSON is; "" for one that is longer than any that matters, so that it is not
+// copied.
+func nameOf(text []byte) string {
+	if len(text) > 256 {
+		return ""
+	}
+	name, _ := jsontext.AppendUnquote(nil, text) // an error says that it is no UTF-8
+	return string(name)
 }

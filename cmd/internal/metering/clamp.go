@@ -26,6 +26,9 @@ type cut struct {
 	fresh  edit // a bound of a body without one; zero where the API has no place for it that is known
 }
 
+// maxBounds is how many bounds a body may have.
+const maxBounds = 64
+
 // An edit puts a number in the place of some bytes of a body, between two texts.
 type edit struct {
 	from, to      int
@@ -96,11 +99,11 @@ func (c *cut) read(d *jsontext.Decoder, path, object, name string) bool {
 		return false
 	}
 	for d.PeekKind() == '"' {
-		key, err := d.ReadToken()
+		key, err := d.ReadValue()
 		if err != nil {
 			return false
 		}
-		member := path + strings.ToLower(key.String())
+		member := path + strings.ToLower(nameOf(key))
 		isFresh := object != "" && member == strings.ToLower(object)
 		if path == "" && d.PeekKind() == '{' && slices.Contains(boundsInside, member) {
 			if !c.read(d, member+".", object, name) {
@@ -118,6 +121,8 @@ func (c *cut) read(d *jsontext.Decoder, path, object, name string) bool {
 		at := edit{from: int(d.InputOffset()) - len(value), to: int(d.InputOffset())}
 		null := string(value) == "null"
 		switch {
+		case usage.IsBound(member) && len(c.bounds) == maxBounds:
+			return false
 		case usage.IsBound(member):
 			c.bounds = append(c.bounds, bound{at, usage.Bound(bytes.Trim(value, `"`)), null})
 		case isFresh && null:
@@ -147,9 +152,13 @@ func (c *cut) least() (tokens uint64) {
 	return tokens
 }
 
+// size returns how long the body is with other bounds, at most.
+func (c *cut) size() int { return len(c.body) + (len(c.bounds)+1)*64 }
+
 // to returns the body with no bound above most, from 1 on. A body without a bound gets one.
 func (c *cut) to(most uint64) (body []byte) {
 	number, from, bounded := strconv.FormatUint(most, 10), 0, c.least() > 0
+	body = make([]byte, 0, c.size())
 	replace := func(e edit) {
 		body = append(append(append(append(body, c.body[from:e.from]...), e.before...), number...), e.after...)
 		from = e.to
@@ -216,6 +225,7 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 		fresh = fresh || m.answerIn(a.q, left) < m.tokens.DefaultOutput
 	}
 	if by == nil || a.q.body.Cap() <= most && (a.q.body.Cap() > 0 || !fresh) {
+		a.q.memory.giveSpare()
 		return
 	}
 	by.state.clamped.Add(1)

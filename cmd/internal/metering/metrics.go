@@ -75,11 +75,13 @@ var (
 		"Requests whose bound of the answer was lowered to what was left.", []string{"rule"}, nil)
 	lostDesc = prometheus.NewDesc("weir_tokens_lost_total",
 		"Tokens that were not charged because the debt of their key was at its bound.", []string{"rule"}, nil)
+	bodiesDesc = prometheus.NewDesc("weir_tokens_bodies_bytes",
+		"Memory that bodies of requests take, of the 256 MiB that there are for them.", nil, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (s *States) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc, clampedDesc, warnedDesc} {
+	for _, d := range []*prometheus.Desc{settledDesc, endedDesc, heldDesc, ratioDesc, badDesc, unreadDesc, lostDesc, clampedDesc, warnedDesc, bodiesDesc} {
 		out <- d
 	}
 }
@@ -89,6 +91,9 @@ func (s *States) Collect(out chan<- prometheus.Metric) {
 	s.mu.Lock()
 	all := maps.Clone(s.of)
 	s.mu.Unlock()
+	if len(all) > 0 {
+		out <- prometheus.MustNewConstMetric(bodiesDesc, prometheus.GaugeValue, float64(s.in.taken.Load()))
+	}
 	for _, rule := range slices.Sorted(maps.Keys(all)) {
 		st := all[rule]
 		counter := func(d *prometheus.Desc, n uint64, labels ...string) {

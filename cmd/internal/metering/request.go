@@ -6,9 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/usage"
@@ -18,10 +18,14 @@ import (
 type Meters struct {
 	all    []*Meter
 	states *States
+	client func(*http.Request) netip.Prefix
 }
 
-// NewMeters returns meters as one.
-func NewMeters(all []*Meter, states *States) *Meters { return &Meters{all, states} }
+// NewMeters returns meters as one. client returns the client that bodies count for, the zero Prefix for one that may
+// fill the memory for bodies alone.
+func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
+	return &Meters{all, states, client}
+}
 
 // Of returns the meter of a rule; nil if it has none, and of nil Meters.
 func (ms *Meters) Of(rule string) *Meter {
@@ -39,15 +43,15 @@ func (ms *Meters) Of(rule string) *Meter {
 // A Request is what is known of a request for meters.
 type Request struct {
 	context.Context
-	API      rulefile.API
-	meters   []*Meter // of the rules that are for it
-	body     usage.Request
-	whole    bool   // all of its body was read
-	embeds   bool   // it has no output
-	asked    bool   // weir has asked for a usage that the client does not want
-	inPath   string // the model that the path names
-	cut      *cut   // what can lower the bounds of its answer; nil for nothing
-	inMemory int64  // bytes of its body
+	API    rulefile.API
+	meters []*Meter // of the rules that are for it
+	body   usage.Request
+	whole  bool   // all of its body was read
+	embeds bool   // it has no output
+	asked  bool   // weir has asked for a usage that the client does not want
+	inPath string // the model that the path names
+	cut    *cut   // what can lower the bounds of its answer; nil for nothing
+	memory claim  // of its body
 }
 
 type requestKey struct{}
@@ -144,28 +148,12 @@ func embeds(path string) bool {
 	return false
 }
 
-// maxRoom is how many bytes of bodies are in memory at a time, of all requests.
-const maxRoom = 256 << 20
-
-// room is what is left of them.
-type room struct{ taken atomic.Int64 }
-
-func (o *room) take(n int64) bool {
-	if o.taken.Add(n) > maxRoom {
-		o.taken.Add(-n)
-		return false
-	}
-	return true
-}
-
-// ErrNoRoom says that the bodies of other requests take all the memory that there is for them.
-var ErrNoRoom = errors.New("too many bodies of requests are in memory")
-
 // Read reads the body of a request for the rules that are for it. It returns the request with what it has found, which
 // is the one to go on with, and what is to be called when it is over. Requests that no meter is for are returned as
 // they are.
 //
-// A body that breaks off is no error: it breaks off for whoever reads it next. [ErrNoRoom] is the only one.
+// A body that breaks off is no error: it breaks off for whoever reads it next. [ErrNoRoom] and [ErrShare] are the only
+// ones.
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
 	var of []*Meter
 	most, reads := 0, false
@@ -190,11 +178,12 @@ func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error
 	if reads {
 		r.Header["Accept-Encoding"] = []string{"identity"}
 	}
-	done = func() { ms.states.in.taken.Add(-q.inMemory) }
+	q.memory = claim{in: &ms.states.in, who: func() netip.Prefix { return ms.client(r) }}
+	done = func() { q.memory.give(q.memory.bytes) }
 	if r.Body == nil || r.Body == http.NoBody || most == 0 {
 		return r, done, nil
 	}
-	if err := q.read(r, most, &ms.states.in); err != nil {
+	if err := q.read(r, most); err != nil {
 		done()
 		return r, func() {}, err
 	}
@@ -206,70 +195,96 @@ func (m *Meter) readsRequest() bool {
 	return m.tokens.From == (rulefile.CostPlace{})
 }
 
-// readStep is how much of a body is read at a time.
-const readStep = 64 << 10
-
 // read reads up to most bytes of the body, and puts what it has read in front of the rest.
-func (q *Request) read(r *http.Request, most int, in *room) error {
-	var body bytes.Buffer
-	var failed error
-	for body.Len() < most && failed == nil {
-		if !q.keep(in, max(q.inMemory, int64(body.Len())+readStep)) {
-			return ErrNoRoom
-		}
-		var n int64
-		if n, failed = io.CopyN(&body, r.Body, int64(min(readStep, most-body.Len()))); failed == nil && n == 0 {
-			break
-		}
+func (q *Request) read(r *http.Request, most int) error {
+	text, end, err := q.memory.read(r.Body, r.ContentLength, most)
+	if err != nil {
+		return err
 	}
-	if !q.keep(in, int64(body.Cap())) {
-		return ErrNoRoom
+	complete := errors.Is(end, io.EOF)
+	plain, whole, err := q.decompress(text, r.Header.Get("Content-Encoding"), most)
+	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrShare) {
+		return err
 	}
-	complete := errors.Is(failed, io.EOF)
-	plain, whole, err := usage.Decompress(body.Bytes(), r.Header.Get("Content-Encoding"), most)
 	size := int64(len(plain))
 	if err != nil {
-		plain, size = body.Bytes(), max(int64(body.Len()), r.ContentLength) // it counts by its length
+		plain, size = text, max(int64(len(text)), r.ContentLength) // it counts by its length
 	} else if !whole || !complete {
 		size = max(size, r.ContentLength)
 	}
 	q.body, q.whole = usage.ReadRequest(plain, size), complete && whole && err == nil
-	text := body.Bytes()
-	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
-		compressed := len(text) > 0 && len(plain) > 0 && &text[0] != &plain[0]
-		if compressed && !q.keep(in, q.inMemory+int64(len(plain))) {
-			return ErrNoRoom
-		}
-		q.cut = newCut(plain, q.API, r.URL.Path)
-	}
 	if complete && r.Header.Get("Content-Encoding") == "" && q.wantsUsage(r.URL.Path) {
-		if asking, ok := askForUsage(text); ok {
-			text, q.asked = asking, true
-			if q.cut != nil {
-				q.cut = newCut(text, q.API, r.URL.Path)
-			}
-			if r.ContentLength >= 0 {
-				r.ContentLength = int64(len(text))
-				delete(r.Header, "Content-Length")
-			}
+		if text, err = q.askForUsage(text); err != nil {
+			return err
 		}
+		if plain = text; q.asked && r.ContentLength >= 0 {
+			r.ContentLength = int64(len(text))
+			delete(r.Header, "Content-Length")
+		}
+	}
+	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
+		if q.cut = newCut(plain, q.API, r.URL.Path); q.cut != nil {
+			spare := sizeOf(q.cut.size())
+			if err := q.memory.take(spare); err != nil {
+				return err
+			}
+			q.memory.spare = spare
+		}
+	}
+	if q.cut == nil && len(text) > 0 && len(plain) > 0 && &plain[0] != &text[0] {
+		q.memory.give(sizeOf(cap(plain)))
 	}
 	rest := io.Reader(r.Body)
-	if failed != nil {
-		rest = failing{failed}
+	if end != nil {
+		rest = failing{end}
 	}
 	r.Body = &readBody{io.MultiReader(bytes.NewReader(text), rest), r.Body}
 	return nil
 }
 
-// keep notes how many bytes of its body the request keeps until it is over. It is false if there is no room for them.
-func (q *Request) keep(in *room, size int64) bool {
-	if size > q.inMemory && !in.take(size-q.inMemory) {
-		return false
+// inflating has an element for each body that is being decompressed: a decompressor may take 16 MiB for itself.
+var inflating = make(chan struct{}, 8)
+
+// decompress returns the bytes of a body, most at most, and whether that is all of it. Beside the errors of a claim
+// there is one for a body that is none of its encoding.
+func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
+	encoding = strings.ToLower(strings.TrimSpace(encoding))
+	if encoding == "" || encoding == "identity" {
+		return text, true, nil
 	}
-	in.taken.Add(min(size-q.inMemory, 0))
-	q.inMemory = size
-	return true
+	inflating <- struct{}{}
+	defer func() { <-inflating }()
+	z, closed, err := usage.Decompressor(bytes.NewReader(text), encoding)
+	if err != nil {
+		return nil, false, err
+	}
+	defer closed()
+	before := q.memory.bytes
+	plain, end, err := q.memory.read(z, -1, most+1)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case end != nil && !errors.Is(end, io.EOF):
+		q.memory.give(q.memory.bytes - before)
+		return nil, false, end
+	}
+	return plain[:min(len(plain), most)], len(plain) <= most, nil
+}
+
+// askForUsage returns the body with a request for the usage of its stream. Where that is not possible it returns the
+// body as it is.
+func (q *Request) askForUsage(body []byte) ([]byte, error) {
+	longer, ok := usageAdds(body)
+	if !ok {
+		return body, nil
+	}
+	if err := q.memory.take(sizeOf(len(body) + longer)); err != nil {
+		return nil, err
+	}
+	asking := addUsage(body, longer)
+	q.asked = true
+	q.memory.give(sizeOf(cap(body)))
+	return asking, nil
 }
 
 // wantsUsage reports whether weir is to ask for the usage of a stream that the client has not asked for.

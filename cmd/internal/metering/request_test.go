@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // TestAskForUsage: nothing but stream_options changes.
@@ -23,12 +20,13 @@ func TestAskForUsage(t *testing.T) {
 		`{"stream_options":{},"stream_options":{}}`:  `{"stream_options":{"include_usage":true},"stream_options":{"include_usage":true}}`,
 		`{"a":{"stream_options":{}}}`:                `{"a":{"stream_options":{}},"stream_options":{"include_usage":true}}`,
 	} {
-		got, ok := askForUsage([]byte(body))
+		longer, ok := usageAdds([]byte(body))
 		assert.True(t, ok, body)
-		assert.Equal(t, want, string(got))
+		assert.Equal(t, want, string(addUsage([]byte(body), longer)))
+		assert.Len(t, want, len(body)+longer)
 	}
 	for _, body := range []string{"", "[]", "1", `{"a"`, `{"stream_options":1}`, `{"a":}`, `{"stream_options":{"a":`} {
-		_, ok := askForUsage([]byte(body))
+		_, ok := usageAdds([]byte(body))
 		assert.False(t, ok, body)
 	}
 }
@@ -53,33 +51,4 @@ func TestIsFree(t *testing.T) {
 	socket := httptest.NewRequest("GET", "/v1/realtime", nil)
 	socket.Header.Set("Upgrade", "websocket")
 	assert.False(t, IsFree(socket), "a WebSocket")
-}
-
-// TestRoom: bodies take so much memory at most, and give it back.
-func TestRoom(t *testing.T) {
-	var states States
-	rule := &rulefile.Rule{Name: "a", Tokens: &rulefile.Tokens{API: rulefile.APIAuto, MaxBody: 1 << 20}}
-	m, err := NewMeter(rule, func(*http.Request) bool { return true }, &states)
-	require.NoError(t, err)
-	ms := NewMeters([]*Meter{m}, &states)
-	ask := func() *http.Request {
-		return httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(strings.Repeat("a", 100<<10)))
-	}
-	states.in.taken.Store(maxRoom - 64<<10)
-	_, _, err = ms.Read(ask())
-	assert.ErrorIs(t, err, ErrNoRoom)
-	assert.Equal(t, int64(maxRoom-64<<10), states.in.taken.Load(), "what it had taken comes back")
-	states.in.taken.Store(0)
-	_, done, err := ms.Read(ask())
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, states.in.taken.Load(), int64(100<<10))
-	assert.LessOrEqual(t, states.in.taken.Load(), int64(256<<10))
-	done()
-	assert.Zero(t, states.in.taken.Load())
-
-	for range 10_000 { // at one time
-		_, _, err := ms.Read(httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(strings.Repeat("a", 2<<10))))
-		require.NoError(t, err)
-	}
-	assert.Less(t, states.in.taken.Load(), int64(10_000*(8<<10)))
 }

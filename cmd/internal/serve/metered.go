@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -25,7 +26,7 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	if all == nil {
 		return nil, nil
 	}
-	return metering.NewMeters(all, &s.tokens), nil
+	return metering.NewMeters(all, &s.tokens, g.ip.Prefix), nil
 }
 
 // limited returns the handler of the limits. Where rules have meters, it reads the request before they decide, and
@@ -46,6 +47,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 		}
 		r, done, err := g.meters.Read(r)
 		if err != nil {
+			s.warnOfBodies(g, r, err)
 			w.Header().Set("Retry-After", "1")
 			fail(w, r, g.file.Response.Body, http.StatusServiceUnavailable, "Too many bodies of requests are being read")
 			return
@@ -68,4 +70,13 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 			return 0
 		})
 	})
+}
+
+// warnOfBodies says in the log why a request finds no room for its body. Those that repeat are summed up there.
+func (s *Server) warnOfBodies(g *generation, r *http.Request, reason error) {
+	text := "bodies of requests take all the memory there is for them: others are answered 503"
+	if errors.Is(reason, metering.ErrShare) {
+		text = "bodies of one client take its share of the memory: its others are answered 503"
+	}
+	s.config.Log.Warn(text, "client", g.ip.Prefix(r).String())
 }

@@ -222,24 +222,14 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 	return errUnread
 }
 
-// Decompress returns the bytes of a body of a request, most at most, and whether that is all of it. A body that is none
-// of its encoding is an error.
-func Decompress(body []byte, encoding string, most int) (plain []byte, complete bool, err error) {
-	encoding = strings.ToLower(strings.TrimSpace(encoding))
-	if encoding == "" || encoding == "identity" {
-		return body[:min(len(body), most)], len(body) <= most, nil
-	}
+// Decompressor returns what decompresses a body of an encoding, in lower case, and what closes it. An encoding that is
+// not known is an error, and so may be a body that is none of it.
+func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {
-		return nil, false, errors.New("an encoding that is not known: " + encoding)
+		return nil, nil, errors.New("an encoding that is not known: " + encoding)
 	}
-	z, closed, err := open(bytes.NewReader(body))
-	if err != nil {
-		return nil, false, err
-	}
-	defer closed()
-	plain, err = io.ReadAll(io.LimitReader(z, int64(most)+1))
-	return plain[:min(len(plain), most)], err == nil && len(plain) <= most, err
+	return open(body)
 }
 
 // maxEvent is how long an event may be to be hidden.

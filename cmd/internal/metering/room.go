@@ -1,0 +1,170 @@
+package metering
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// maxRoom is how many bytes the bodies in memory take at a time, of all requests.
+	maxRoom = 256 << 20
+	// maxShare is how many of them are for one client that has several requests under way.
+	maxShare = maxRoom / 8
+	// maxPiece is how much of a body is read at a time. Longer bodies count for the share of their client.
+	maxPiece = 64 << 10
+	// minPiece is the first piece of a body whose length is not known.
+	minPiece = 2 << 10
+)
+
+var (
+	// ErrNoRoom says that the bodies of other requests take all the memory that there is for them.
+	ErrNoRoom = errors.New("too many bodies of requests are in memory")
+	// ErrShare says that the bodies of the client's other requests take as much of it as one client may have.
+	ErrShare = errors.New("too many bodies of requests of one client are in memory")
+)
+
+// room is the memory for bodies.
+type room struct {
+	taken atomic.Int64
+
+	mu sync.Mutex
+	of map[netip.Prefix]int64 // bytes that count for a client
+}
+
+func (o *room) take(n int64) bool {
+	if o.taken.Add(n) > maxRoom {
+		o.taken.Add(-n)
+		return false
+	}
+	return true
+}
+
+// share counts n bytes more for a client, of which the request that asks has own bytes. It is false if they are beyond
+// the client's share, and the request is not its only one that counts.
+func (o *room) share(client netip.Prefix, n, own int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	has := o.of[client]
+	if n > 0 && has > own && has+n > maxShare {
+		return false
+	}
+	if o.of == nil {
+		o.of = map[netip.Prefix]int64{}
+	}
+	if o.of[client] = has + n; has+n == 0 {
+		delete(o.of, client)
+	}
+	return true
+}
+
+// A claim is what one request has of the room. Buffers are claimed before they are made.
+type claim struct {
+	in     *room
+	who    func() netip.Prefix // the client; the zero Prefix for one without a share
+	bytes  int64
+	spare  int64        // of bytes: for a buffer that may be made later
+	client netip.Prefix // that the bytes count for; the zero Prefix before they do
+}
+
+// take claims n bytes more. The error is [ErrNoRoom] or [ErrShare].
+func (c *claim) take(n int64) error {
+	if !c.in.take(n) {
+		return ErrNoRoom
+	}
+	if c.client.IsValid() && !c.in.share(c.client, n, c.bytes) {
+		c.in.taken.Add(-n)
+		return ErrShare
+	}
+	c.bytes += n
+	return nil
+}
+
+// give gives n bytes back.
+func (c *claim) give(n int64) {
+	c.bytes -= n
+	if c.client.IsValid() {
+		c.in.share(c.client, -n, 0)
+	}
+	c.in.taken.Add(-n)
+}
+
+// count has the bytes, and those that come, count for the share of the client.
+func (c *claim) count() error {
+	if c.client.IsValid() {
+		return nil
+	}
+	client := c.who()
+	if client.IsValid() && !c.in.share(client, c.bytes, 0) {
+		return ErrShare
+	}
+	c.client = client
+	return nil
+}
+
+// giveSpare gives back what was claimed for a buffer that is not made.
+func (c *claim) giveSpare() {
+	c.give(c.spare)
+	c.spare = 0
+}
+
+// sizeOf returns how much memory a buffer takes at most. Those of the allocator are an eighth apart, and have whole
+// pages from 32 KiB on.
+func sizeOf(n int) int64 {
+	if n <= 32<<10 {
+		return int64(n + n/8 + 16)
+	}
+	return (int64(n) + 8191) &^ 8191
+}
+
+// read reads up to most bytes. length is how long they are said to be, -1 for not known. The bytes are in pieces until
+// all are there, so that a body that is not complete takes no more than has come, and a piece. end is the error that
+// the reader ends with: io.EOF where that was all, and nil where there may be more. The other one is that of take.
+func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
+	var pieces [][]byte
+	n, room, size := 0, 0, int64(0)
+	for n < most && end == nil {
+		if n == room {
+			next := nextPiece(n, length, most)
+			if n+next > maxPiece {
+				if err := c.count(); err != nil {
+					return nil, nil, err
+				}
+			}
+			if err := c.take(sizeOf(next)); err != nil {
+				return nil, nil, err
+			}
+			pieces, room, size = append(pieces, make([]byte, 0, next)), room+next, size+sizeOf(next)
+		}
+		piece := &pieces[len(pieces)-1]
+		var came int
+		came, end = from.Read((*piece)[len(*piece):cap(*piece)])
+		*piece, n = (*piece)[:len(*piece)+came], n+came
+	}
+	if len(pieces) == 1 {
+		return pieces[0], end, nil
+	}
+	if !c.in.take(sizeOf(n)) { // beside the pieces, and for no longer than it takes to copy them
+		return nil, nil, ErrNoRoom
+	}
+	defer c.in.taken.Add(-sizeOf(n))
+	if err := c.take(max(sizeOf(n)-size, 0)); err != nil {
+		return nil, nil, err
+	}
+	text = slices.Clip(bytes.Join(pieces, nil))
+	c.give(max(size-sizeOf(n), 0))
+	return text, end, nil
+}
+
+// nextPiece returns how large the next piece is, after n bytes.
+func nextPiece(n int, length int64, most int) int {
+	next := int64(max(n, minPiece))
+	if length >= int64(n) {
+		next = length - int64(n) + 1 // where the reader tells the end
+	}
+	return int(min(next, maxPiece, int64(most-n)))
+}
