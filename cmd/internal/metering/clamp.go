@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/usage"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits/spec"
@@ -21,96 +20,60 @@ import (
 
 // A cut is a body in which the bounds of the answer can be lowered. What is not a bound stays as it is, byte by byte.
 type cut struct {
-	body   []byte // not compressed
-	bounds []bound
-	fresh  edit // a bound of a body without one; zero where the API has no place for it that is known
+	body    []byte // not compressed
+	of      *usage.Bounds
+	bounded bool   // the server heeds one of the bounds
+	edits   []edit // of what looks like a bound, and of each place for one more, in their order
+	found   bool   // there is an object that bounds belong in, as it is spelled
 }
 
-// maxBounds is how many bounds a body may have.
+// maxBounds is how many edits a body may have.
 const maxBounds = 64
 
 // An edit puts a number in the place of some bytes of a body, between two texts.
 type edit struct {
 	from, to      int
 	before, after string
-}
-
-// A bound is a value that bounds the answer.
-type bound struct {
-	edit
-	tokens uint64 // 0 if it bounds nothing
-	null   bool
+	bounds        bool   // there is a bound already
+	tokens        uint64 // of it, or of a text that looks like one; 0 for none
 }
 
 // Members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newBound is where a request without a bound gets one: in an object inside of the body, "" for the body itself.
-func newBound(api rulefile.API, path string) (object, name string, ok bool) {
-	switch {
-	case api == rulefile.APIAnthropic:
-		return "", "max_tokens", true
-	case api == rulefile.APIGemini:
-		return "generationConfig", "maxOutputTokens", true
-	case api == rulefile.APIOllama && (strings.HasSuffix(path, "/generate") || strings.HasSuffix(path, "/chat")):
-		return "options", "num_predict", true
-	case api == rulefile.APIBedrock && strings.Contains(path, "/converse"):
-		return "inferenceConfig", "maxTokens", true
-	case api != rulefile.APIOpenAI:
-	case strings.HasSuffix(path, "/chat/completions"):
-		return "", "max_completion_tokens", true
-	case strings.HasSuffix(path, "/completions"):
-		return "", "max_tokens", true
-	case strings.HasSuffix(path, "/responses"):
-		return "", "max_output_tokens", true
+// newCut returns what can lower the bounds of a whole body that a server with such bounds gets. bounded says that it
+// heeds one of those that are there. It is nil if the body is no object of JSON, or no bounds are known.
+func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
+	if of == nil || len(of.Fields) == 0 {
+		return nil
 	}
-	return "", "", false
-}
-
-// newCut returns what can lower the bounds of a whole body for a request of an API. It is nil if the body is no object
-// of JSON, or has no bound and the API no place for one that is known.
-func newCut(body []byte, api rulefile.API, path string) *cut {
-	c := &cut{body: body}
-	object, name, known := newBound(api, path)
+	c := &cut{body: body, of: of, bounded: bounded}
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if d.PeekKind() != '{' || !c.read(d, "", object, name) {
+	if d.PeekKind() != '{' || !c.read(d, "") {
 		return nil
 	}
-	end := int(d.InputOffset()) - 1
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil
-	}
-	if known && c.fresh == (edit{}) {
-		c.fresh = c.member(end, `"`+name+`":`, "")
-		if object != "" {
-			c.fresh = c.member(end, `"`+object+`":{"`+name+`":`, "}")
-		}
-	}
-	if c.fresh == (edit{}) && c.least() == 0 {
 		return nil
 	}
 	return c
 }
 
-// read reads an object, whose members have names that begin with path. A new bound is a member name of the object at
-// object. It is false for what is no JSON.
-func (c *cut) read(d *jsontext.Decoder, path, object, name string) bool {
+// read reads an object, whose members have paths that begin with one. An object that bounds belong in gets a place for
+// one if it has none. It is false for what is no JSON.
+func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
 	}
+	has := false
 	for d.PeekKind() == '"' {
 		key, err := d.ReadValue()
 		if err != nil {
 			return false
 		}
-		member := path + strings.ToLower(nameOf(key))
-		isFresh := object != "" && member == strings.ToLower(object)
-		if path == "" && d.PeekKind() == '{' && slices.Contains(boundsInside, member) {
-			if !c.read(d, member+".", object, name) {
+		member := path + nameOf(key)
+		if path == "" && d.PeekKind() == '{' && slices.Contains(boundsInside, usage.Fold(member)) {
+			if !c.read(d, member+".") {
 				return false
-			}
-			if isFresh {
-				c.fresh = c.member(int(d.InputOffset())-1, `"`+name+`":`, "")
 			}
 			continue
 		}
@@ -118,58 +81,75 @@ func (c *cut) read(d *jsontext.Decoder, path, object, name string) bool {
 		if err != nil {
 			return false
 		}
-		at := edit{from: int(d.InputOffset()) - len(value), to: int(d.InputOffset())}
-		null := string(value) == "null"
-		switch {
-		case usage.IsBound(member) && len(c.bounds) == maxBounds:
+		if has = c.value(member, value, int(d.InputOffset())) || has; len(c.edits) > maxBounds {
 			return false
-		case usage.IsBound(member):
-			c.bounds = append(c.bounds, bound{at, usage.Bound(bytes.Trim(value, `"`)), null})
-		case isFresh && null:
-			at.before, at.after = `{"`+name+`":`, "}"
-			c.fresh = at
 		}
 	}
-	_, err := d.ReadToken()
-	return err == nil
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	c.place(strings.TrimSuffix(path, "."), int(d.InputOffset())-1, has)
+	return len(c.edits) <= maxBounds
 }
 
-// member is a member more in front of the end of an object.
-func (c *cut) member(end int, before, after string) edit {
+// value notes the value of a member that ends at an offset of the body. It reports whether it has the name of a bound.
+func (c *cut) value(member string, value jsontext.Value, end int) (exact bool) {
+	e, folded, null := edit{from: end - len(value), to: end}, usage.Fold(member), value.Kind() == 'n'
+	field, exact := c.of.Find(member)
+	switch {
+	case usage.IsBound(folded) && (field >= 0 || !null):
+		e.tokens = usage.Bound(bytes.Trim(value, `"`))
+		e.bounds = value.Kind() == '0' && e.tokens > 0
+		c.edits = append(c.edits, e)
+	case null && c.of.IsObject(folded):
+		e.before, e.after = `{"`+c.of.Fields[0][0]+`":`, "}"
+		c.edits = append(c.edits, e)
+		c.note(member)
+	}
+	return exact
+}
+
+// place notes the end of an object, "" for the body itself, as the place of a bound, if one belongs there.
+func (c *cut) place(object string, end int, has bool) {
+	before, after := `"`+c.of.Fields[0][0]+`":`, ""
+	switch inside := len(c.of.Object) > 0; {
+	case object != "" && !c.of.IsObject(usage.Fold(object)), object == "" && inside && c.found:
+		return
+	case object != "":
+		c.note(object)
+	case inside:
+		before, after = `"`+c.of.Object[0]+`":{`+before, "}"
+	}
+	if has {
+		return
+	}
 	if last := bytes.TrimRight(c.body[:end], " \t\r\n"); last[len(last)-1] != '{' {
 		before = "," + before
 	}
-	return edit{end, end, before, after}
+	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// least returns the smallest bound of the body; 0 if it has none.
-func (c *cut) least() (tokens uint64) {
-	for _, b := range c.bounds {
-		if tokens == 0 || b.tokens > 0 && b.tokens < tokens {
-			tokens = b.tokens
-		}
-	}
-	return tokens
-}
+// note notes an object that bounds belong in, by any spelling.
+func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
 
 // size returns how long the body is with other bounds, at most.
-func (c *cut) size() int { return len(c.body) + (len(c.bounds)+1)*64 }
+func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
 // to returns the body with no bound above most, from 1 on. A body without a bound gets one.
 func (c *cut) to(most uint64) (body []byte) {
-	number, from, bounded := strconv.FormatUint(most, 10), 0, c.least() > 0
+	from := 0
 	body = make([]byte, 0, c.size())
-	replace := func(e edit) {
-		body = append(append(append(append(body, c.body[from:e.from]...), e.before...), number...), e.after...)
-		from = e.to
-	}
-	for _, b := range c.bounds {
-		if (b.tokens == 0 || b.tokens > most) && !(b.null && bounded) {
-			replace(b.edit)
+	for _, e := range c.edits {
+		if e.bounds && e.tokens <= most || !e.bounds && c.bounded {
+			continue
 		}
-	}
-	if len(c.bounds) == 0 {
-		replace(c.fresh)
+		n := most
+		if e.tokens > 0 {
+			n = min(n, e.tokens)
+		}
+		body = append(append(body, c.body[from:e.from]...), e.before...)
+		body = append(strconv.AppendUint(body, n, 10), e.after...)
+		from = e.to
 	}
 	return append(body, c.body[from:]...)
 }
@@ -202,7 +182,7 @@ func (m *Meter) Least(r *http.Request) uint64 {
 // clamp lowers the bounds of an admitted request to what its rules have left. So an answer that is as long as it may be
 // costs what is held, but for what the estimate of the prompt is off.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
-	most, fresh, by := uint64(math.MaxUint64), false, (*Meter)(nil)
+	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {
 		c := res.Check(i)
 		m := a.meterOf(c)
@@ -219,12 +199,13 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 			continue
 		}
 		left := c.Decision.Remaining + held
-		if n := m.answerIn(a.q, left); n < most {
+		n := m.answerIn(a.q, left)
+		over = over || n < a.q.body.Answer(m.tokens.DefaultOutput)
+		if n < most {
 			most, by = n, m
 		}
-		fresh = fresh || m.answerIn(a.q, left) < m.tokens.DefaultOutput
 	}
-	if by == nil || a.q.body.Cap() <= most && (a.q.body.Cap() > 0 || !fresh) {
+	if !over {
 		a.q.memory.giveSpare()
 		return
 	}

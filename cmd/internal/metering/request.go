@@ -130,7 +130,7 @@ func apiOf(path string) rulefile.API {
 	case strings.Contains(path, ":generateContent") || strings.Contains(path, ":streamGenerateContent") ||
 		strings.HasSuffix(path, "mbedContents") || strings.HasSuffix(path, ":embedContent"):
 		return rulefile.APIGemini
-	case strings.HasPrefix(path, "/api/"):
+	case strings.HasPrefix(path, "/api/") && !strings.HasSuffix(path, "/completions"):
 		return rulefile.APIOllama
 	case strings.HasPrefix(path, "/model/"):
 		return rulefile.APIBedrock
@@ -212,7 +212,8 @@ func (q *Request) read(r *http.Request, most int) error {
 	} else if !whole || !complete {
 		size = max(size, r.ContentLength)
 	}
-	q.body, q.whole = usage.ReadRequest(plain, size), complete && whole && err == nil
+	of := boundsOf(q.API, r.URL.Path)
+	q.body, q.whole = usage.ReadRequest(plain, size, of), complete && whole && err == nil
 	if complete && r.Header.Get("Content-Encoding") == "" && q.wantsUsage(r.URL.Path) {
 		if text, err = q.askForUsage(text); err != nil {
 			return err
@@ -223,7 +224,7 @@ func (q *Request) read(r *http.Request, most int) error {
 		}
 	}
 	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
-		if q.cut = newCut(plain, q.API, r.URL.Path); q.cut != nil {
+		if q.cut = newCut(plain, of, q.body.Cap() > 0); q.cut != nil {
 			spare := sizeOf(q.cut.size())
 			if err := q.memory.take(spare); err != nil {
 				return err

@@ -170,7 +170,7 @@ func (a *answer) endHold(h *held, how Settled) {
 		!how.Whole && m.tokens.Abort.Kind == rulefile.AbortDelivered:
 		h.settle(max(seen, m.delivered(a.q, text)), delivered, a.q)
 	default:
-		h.settle(max(seen, h.tokens), kept, a.q)
+		h.settle(max(seen, h.tokens, m.delivered(a.q, text)), kept, a.q)
 	}
 }
 

@@ -1,5 +1,10 @@
 package usage
 
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
 // A node is a place in a JSON document that is looked for: the end of a path, or a step of one.
 type node struct {
 	keys  map[string]*node // of an object
@@ -257,16 +262,14 @@ func (d *document) unicode(c byte) {
 		return
 	}
 	d.step = inString
-	switch {
-	case d.code < 0x80:
-		d.keep(byte(d.code))
-	case d.code < 0x800:
+	if utf16.IsSurrogate(d.code) { // half of a pair, of which both are four bytes
 		d.keep('?')
 		d.keep('?')
-	default: // or half of a pair, of which both are four bytes
-		d.keep('?')
-		d.keep('?')
-		d.size++
+		return
+	}
+	var encoded [utf8.UTFMax]byte
+	for _, b := range encoded[:utf8.EncodeRune(encoded[:], d.code)] {
+		d.keep(b)
 	}
 }
 
@@ -284,11 +287,7 @@ func (d *document) endString() {
 		return
 	}
 	if d.fold {
-		for i, c := range text {
-			if c >= 'A' && c <= 'Z' {
-				text[i] = c | 0x20
-			}
-		}
+		text = fold(text)
 	}
 	if !d.over {
 		d.at = in.keys[string(text)]

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,50 +25,59 @@ type Request struct {
 	text    uint64 // bytes
 	numbers uint64 // in lists: a prompt may be a list of tokens
 	media   uint64
-	cap     uint64 // the largest bound of the answer; 0 for none
+	own     uint64 // the largest bound of the answer that its server heeds; 0 for none
+	bounds  tally  // what looks like one
 	times   uint64 // how many answers are asked for
-	batch   [3]uint64
+	batch   batch
 	unread  uint64 // bytes of the body that were not read
 }
 
-// What a batch has.
-const (
-	batchItems = iota
-	batchCapped
-	batchCaps // their sum
-)
+// A batch is a request with several inside.
+type batch struct {
+	is      bool // by its path: others may have a field of the same name, which means nothing to their servers
+	items   uint64
+	unbound uint64 // items without a bound
+	bounds  uint64 // the sum of what looks like bounds, of each item the largest
+}
+
+// add adds an item.
+func (b *batch) add(item *tally) {
+	if item.bound() == 0 {
+		b.unbound++
+	}
+	b.bounds += item.largest
+}
 
 // Fields of a request.
 const (
 	qModel field = iota + 1
 	qStream
+	qOptions
 	qAsked
-	qCap
+	qBound
+	qObject // of bounds
 	qTimes
-	qItem     // of a batch
-	qBatchCap // of an item
-	qMedia
+	qItem       // of a batch
+	qItemBound  // of an item
+	qItemObject // of its bounds
 )
-
-// caps are the paths of bounds of an answer, in lower case: some servers do not mind the case of keys.
-var caps = []string{
-	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
-	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
-	"inferenceconfig.maxtokens", "options.num_predict", "max_new_tokens", "parameters.max_new_tokens", "num_predict",
-}
 
 // asked are the fields of a request.
 var asked = func() *node {
 	root := &node{}
 	fields(root, map[string]field{
-		"model": qModel, "stream": qStream, "stream_options.include_usage": qAsked, "n": qTimes, "best_of": qTimes,
+		"model": qModel, "stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qAsked,
 		"generationconfig.candidatecount": qTimes, "generation_config.candidate_count": qTimes,
-		"generationconfig.candidate_count": qTimes, "generation_config.candidatecount": qTimes, "requests.[]": qItem,
+		"generationconfig.candidate_count": qTimes, "generation_config.candidatecount": qTimes,
+		"n": qTimes, "best_of": qTimes, "requests.[]": qItem, "requests.[].params": qItemObject,
 	})
 	for _, path := range caps {
-		root.at(strings.Split(path, ".")...).field = qCap
+		root.at(strings.Split(path, ".")...).field = qBound
+		if object, _, inside := strings.Cut(path, "."); inside {
+			root.at(object).field = qObject
+		}
 		for _, item := range []string{"params", "body", "request"} {
-			root.at("requests", "[]", item).at(strings.Split(path, ".")...).field = qBatchCap
+			root.at("requests", "[]", item).at(strings.Split(path, ".")...).field = qItemBound
 		}
 	}
 	return root
@@ -81,11 +89,13 @@ var media = map[string]bool{
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the body of a request, decompressed. size is how long the body is in full if that is more: what is
-// not here counts as text. A body that is no JSON counts as text.
-func ReadRequest(body []byte, size int64) Request {
+// ReadRequest reads the body of a request, decompressed, to a server with such bounds. size is how long the body is in
+// full if that is more: what is not here counts as text. A body that is no JSON counts as text. In a body that is not
+// one whole document of JSON nothing is a bound: a server may read it otherwise.
+func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
-	a := &asker{q: &q}
+	q.batch.is = of != nil && of.Batch
+	a := &asker{q: &q, of: of}
 	a.doc.sink, a.doc.root, a.doc.fold = a, asked, true
 	a.doc.reset()
 	a.doc.write(body)
@@ -97,23 +107,44 @@ func ReadRequest(body []byte, size int64) Request {
 		q.text = max(q.text, uint64(len(body))) // and nothing in it is taken for media
 		q.media, q.Model = 0, ""
 	}
+	if q.batch.items > 0 {
+		q.batch.add(&a.item)
+	}
+	if a.doc.isBetween() && a.documents == 1 && q.unread == 0 {
+		q.own = q.bounds.bound()
+	} else {
+		q.batch.unbound = q.batch.items
+	}
 	return q
 }
 
 // An asker reads a request.
 type asker struct {
-	doc   document
-	q     *Request
-	key   string // the last one
-	named bool   // a model
+	doc       document
+	q         *Request
+	of        *Bounds
+	key       string          // the last one, in lower case
+	keys      [maxKeys]string // of objects, by their depths, as they are spelled
+	named     bool            // a model
+	item      tally           // of the item of a batch that is read
+	documents int
 }
+
+// maxKeys is how deep what is looked for by its spelling may be, and 1.
+const maxKeys = 8
+
+// atItem is the depth of the keys of an item of a batch.
+const atItem = 3
 
 // value implements sink.
 func (a *asker) value(d *document, at *node, k kind, text []byte, size int) {
 	q := a.q
 	switch {
 	case k == isString && d.isKey:
-		a.key = string(bytes.ToLower(d.text[:d.kept]))
+		key := string(d.text[:d.kept])
+		if a.key = strings.ToLower(key); d.depth < maxKeys {
+			a.keys[d.depth] = key
+		}
 		q.text += uint64(size)
 		return
 	case k == isString && media[a.key] && isMedia(text, size):
@@ -123,31 +154,49 @@ func (a *asker) value(d *document, at *node, k kind, text []byte, size int) {
 	case k == isNumber && d.depth > 0 && d.isArray():
 		q.numbers++
 	}
-	if at == nil {
-		return
-	}
-	switch at.field {
-	case qModel:
-		a.name(k == isString, string(text))
-	case qStream:
-		q.Stream = q.Stream || string(text) == "true"
-	case qAsked:
-		q.Asked = string(text) == "true"
-	case qCap:
-		q.cap = max(q.cap, Bound(text))
-	case qTimes:
-		q.times = max(q.times, bound(text, maxTimes))
-	case qItem:
-		q.batch[batchItems]++
-	case qBatchCap:
-		if n := Bound(text); n > 0 {
-			q.batch[batchCapped]++
-			q.batch[batchCaps] += n
-		}
+	if at != nil {
+		a.field(d, at.field, k, text)
 	}
 }
 
-func (a *asker) ended(*document) {}
+// field notes the value of a field.
+func (a *asker) field(d *document, f field, k kind, text []byte) {
+	q := a.q
+	switch f {
+	case qModel:
+		a.name(k == isString, string(text))
+	case qStream:
+		q.Stream = q.Stream || k != isLiteral || string(text) == "true"
+	case qOptions:
+		q.Asked = false // the last ones count
+	case qAsked:
+		q.Asked = k == isLiteral && string(text) == "true" && a.path(d, 1) == "stream_options.include_usage"
+	case qBound:
+		q.bounds.note(a.of, a.path(d, 1), k, text)
+	case qObject:
+		if a.of.IsObject(Fold(a.path(d, 1))) {
+			q.bounds.objects++
+		}
+	case qTimes:
+		q.times = max(q.times, bound(text, maxTimes))
+	case qItem:
+		if q.batch.items > 0 {
+			q.batch.add(&a.item)
+		}
+		q.batch.items, a.item = q.batch.items+1, tally{}
+	case qItemBound:
+		a.item.note(ofItem, a.path(d, atItem), k, text)
+	case qItemObject:
+		a.item.objects++
+	}
+}
+
+// path returns the keys that the present value is at, as they are spelled, from those at a depth on.
+func (a *asker) path(d *document, from int) string {
+	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
+}
+
+func (a *asker) ended(*document) { a.documents++ }
 
 // name notes a model. Of two that differ a server may take either, so the request has none then.
 func (a *asker) name(ok bool, model string) {
@@ -159,9 +208,6 @@ func (a *asker) name(ok bool, model string) {
 	}
 	a.named = true
 }
-
-// IsBound reports whether a path, in lower case, is one of a bound of the answer.
-func IsBound(path string) bool { return slices.Contains(caps, path) }
 
 // Bound returns the bound that the text of a number is, at most [MaxField]; 0 for what bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
@@ -195,25 +241,25 @@ func (q *Request) Input() uint64 {
 	return (q.text+q.unread+perToken-1)/perToken + q.numbers + q.media*perMedia
 }
 
-// Cap returns the largest bound of the answer; 0 for none.
-func (q *Request) Cap() uint64 { return q.cap }
+// Cap returns the largest bound of the answer that the server heeds; 0 for none.
+func (q *Request) Cap() uint64 { return q.own }
 
 // Times returns how many answers are asked for, 1 at least.
 func (q *Request) Times() uint64 { return max(q.times, 1) }
 
-// IsBatch reports whether the request has several inside.
-func (q *Request) IsBatch() bool { return q.batch[batchItems] > 0 }
+// IsBatch reports whether the request is a batch that has others inside.
+func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Output returns how many tokens the answer may have at most. Without a bound in the request it is defaultOutput. That
-// of a batch is the sum of its requests.
+// Answer returns how many tokens one answer to the request may have at most. Without a bound that the server heeds it
+// is defaultOutput, or what looks like a bound if that is more.
+func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
+
+// Output returns how many tokens the answers may have at most: that of a batch those of its items, and that of any
+// other request those of one answer, times the answers. What looks like a batch and is none lowers nothing.
 func (q *Request) Output(defaultOutput uint64) uint64 {
-	if items := q.batch[batchItems]; items > 0 {
-		unbound := items - min(items, q.batch[batchCapped])
-		return max(q.batch[batchCaps]+unbound*defaultOutput, q.cap)
+	items := q.batch.bounds + q.batch.unbound*defaultOutput
+	if q.IsBatch() {
+		return max(items, q.bounds.largest)
 	}
-	one := q.cap
-	if one == 0 {
-		one = defaultOutput
-	}
-	return one * q.Times()
+	return max(items, q.Answer(defaultOutput)*q.Times())
 }

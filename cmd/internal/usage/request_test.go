@@ -9,44 +9,109 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func ask(body string) *Request {
-	q := ReadRequest([]byte(body), int64(len(body)))
+func ask(body string) *Request { return askOf(ofChat, body) }
+
+func askOf(of *Bounds, body string) *Request {
+	q := ReadRequest([]byte(body), int64(len(body)), of)
 	return &q
 }
 
-// TestBounds (pitfalls 6, 7, 9, 40): the largest bound counts, times the answers.
+// Bounds of some servers.
+var (
+	ofChat     = &Bounds{Fields: [][]string{{"max_completion_tokens"}, {"max_tokens"}}}
+	ofResponse = &Bounds{Fields: [][]string{{"max_output_tokens"}}}
+	ofGemini   = &Bounds{Object: []string{"generationConfig", "generation_config"}, Fields: [][]string{{"maxOutputTokens", "max_output_tokens"}}}
+	ofConverse = &Bounds{Object: []string{"inferenceConfig"}, Fields: [][]string{{"maxTokens"}}}
+	ofOllama   = &Bounds{Object: []string{"options"}, Fields: [][]string{{"num_predict"}}}
+	ofBatch    = &Bounds{Batch: true}
+)
+
+// TestBounds (pitfalls 6, 7, 9, 40): the largest bound counts, times the answers. One that the server may not heed
+// lowers nothing.
 func TestBounds(t *testing.T) {
 	const standard = 1024
-	for body, want := range map[string]uint64{
-		`{}`:                        standard,
-		`{"max_tokens":5}`:          5,
-		`{"max_tokens":999999999}`:  MaxField,
-		`{"max_tokens":1e300}`:      MaxField,
-		`{"max_tokens":0}`:          standard,
-		`{"max_tokens":-1}`:         standard,
-		`{"max_tokens":null}`:       standard,
-		`{"max_tokens":"70"}`:       70,
-		`{"max_tokens":70.0}`:       70,
-		`{"MAX_tokens":70}`:         70,
-		`{"max\u005ftokens":70}`:    70,
-		`{"a":{"max_tokens":70}}`:   standard,
-		`{"max_tokens":70} trailer`: 70,
-		`{"max_tokens":1,"max_completion_tokens":100000}`:               100000,
-		`{"max_tokens":9,"max_tokens":1}`:                               9,
-		`{"max_output_tokens":6}`:                                       6,
-		`{"generationConfig":{"maxOutputTokens":7,"candidateCount":3}}`: 21,
-		`{"generation_config":{"max_output_tokens":7}}`:                 7,
-		`{"inferenceConfig":{"maxTokens":8}}`:                           8,
-		`{"options":{"num_predict":9}}`:                                 9,
-		`{"options":{"num_predict":-1}}`:                                standard,
-		`{"max_tokens":10,"n":4}`:                                       40,
-		`{"max_tokens":10,"n":2,"best_of":5}`:                           50,
-		`{"max_tokens":10,"n":1000000000}`:                              10 * maxTimes,
-		`{"max_tokens":10,"n":-4}`:                                      10,
-		`{"requests":[{"params":{"max_tokens":10}},{"params":{"max_tokens":30}},{"params":{}}]}`: 40 + standard,
+	for _, c := range []struct {
+		of   *Bounds
+		body string
+		own  uint64
+		want uint64
+	}{
+		{ofChat, `{}`, 0, standard},
+		{ofChat, `{"max_tokens":5}`, 5, 5},
+		{ofChat, `{"max_tokens":999999999}`, MaxField, MaxField},
+		{ofChat, `{"max_tokens":1e300}`, MaxField, MaxField},
+		{ofChat, `{"max_tokens":0}`, 0, standard},
+		{ofChat, `{"max_tokens":-1}`, 0, standard},
+		{ofChat, `{"max_tokens":null}`, 0, standard},
+		{ofChat, `{"max_tokens":70.0}`, 70, 70},
+		{ofChat, `{"max\u005ftokens":70}`, 70, 70},
+		{ofChat, `{"a":{"max_tokens":70}}`, 0, standard},
+		{ofChat, `{"max_tokens":1,"max_completion_tokens":100000}`, 100000, 100000},
+		{ofChat, `{"max_tokens":null,"max_completion_tokens":9}`, 9, 9},
+		{ofChat, `{"max_tokens":9,"max_tokens":1}`, 9, 9},
+		{ofChat, `{"max_tokens":1,"max_tokens":9}`, 9, 9},
+		{ofChat, `{"max_tokens":10,"n":4}`, 10, 40},
+		{ofChat, `{"max_tokens":10,"n":2,"best_of":5}`, 10, 50},
+		{ofChat, `{"max_tokens":10,"n":1000000000}`, 10, 10 * maxTimes},
+		{ofChat, `{"max_tokens":10,"n":-4}`, 10, 10},
+		{ofResponse, `{"max_output_tokens":6}`, 6, 6},
+		{ofGemini, `{"generationConfig":{"maxOutputTokens":7,"candidateCount":3}}`, 7, 21},
+		{ofGemini, `{"generation_config":{"max_output_tokens":7}}`, 7, 7},
+		{ofConverse, `{"inferenceConfig":{"maxTokens":8}}`, 8, 8},
+		{ofOllama, `{"options":{"num_predict":9}}`, 9, 9},
+		{ofOllama, `{"options":{"num_predict":-1}}`, 0, standard},
+
+		{nil, `{"max_tokens":5}`, 0, standard}, // the server is not known
+		{nil, `{"max_tokens":5000}`, 0, 5000},
+		{ofResponse, `{"max_tokens":5}`, 0, standard},
+		{ofChat, `{"MAX_tokens":70}`, 0, standard},
+		{ofChat, `{"MAX_tokens":7000}`, 0, 7000},
+		{ofChat, `{"max_tokens":"70"}`, 0, standard}, // a server may take the text for no bound
+		{ofChat, `{"max_tokens":"7000"}`, 0, 7000},
+		{ofChat, `{"max_tokens":true}`, 0, standard},
+		{ofChat, `{"max_tokens":[1]}`, 0, standard},
+		{ofChat, `{"num_predict":1}`, 0, standard},
+		{ofChat, `{"max_tokens":5,"num_predict":5000}`, 5, 5000},
+		{ofChat, `{"max_tokens":5,"num_predict":null}`, 5, 5},
+		{ofChat, `{"max_tokens":5,"n_predict":-1}`, 0, standard}, // which counts more at llama.cpp
+		{ofChat, `{"max_tokens":null,"num_predict":1}`, 0, standard},
+		{ofChat, `{"max_tokens":5,"MAX_TOKENS":5000}`, 5000, 5000}, // a server may not mind the case
+		{ofChat, `{"max_tokens":5,"MAX_TOKENS":null}`, 0, standard},
+		{ofChat, `{"max_tokens":5,"max_to\u212aens":null}`, 0, standard},
+		{ofChat, `{"max_tokens":5,"max_token\u017f":5000}`, 5000, 5000},
+		{ofChat, "{\"max_tokens\":5,\"max_token\u017f\":5000}", 5000, 5000},
+		{ofChat, `{"max_tokens":1,"max_tokens":null}`, 0, standard},
+		{ofChat, `{"max_tokens":null,"max_tokens":1}`, 0, standard},
+		{ofChat, `{"max_tokens":70} trailer`, 0, standard}, // and a body may be read in several ways
+		{ofChat, `{}{"max_tokens":1}`, 0, standard},
+		{ofChat, `{"max_tokens":1,"a":NaN,"max_tokens":5000}`, 0, standard},
+		{ofChat, `{"max_tokens":1`, 0, standard},
+		{ofGemini, `{"generationconfig":{"maxOutputTokens":7}}`, 0, standard},
+		{ofGemini, `{"generationConfig":{"maxoutputtokens":7}}`, 0, standard},
+		{ofGemini, `{"generationConfig":{"maxOutputTokens":7},"generationConfig":{}}`, 0, standard},
+		{ofGemini, `{"generationConfig":{"maxOutputTokens":7},"generation_config":{}}`, 0, standard},
+		{ofGemini, `{"generationConfig":{"maxOutputTokens":7,"max_output_tokens":null}}`, 0, standard},
+		{ofOllama, `{"options":{"num_predict":1},"OPTIONS":null}`, 0, standard},
+		{ofOllama, `{"num_predict":1}`, 0, standard},
+		{ofOllama, `{"options":[{"num_predict":1}]}`, 0, standard},
+
+		{ofBatch, `{"requests":[{"params":{"max_tokens":10}},{"params":{"max_tokens":30}},{"params":{}}]}`, 0, 40 + standard},
+		{ofBatch, `{"requests":[{"params":{"max_tokens":1,"max_completion_tokens":1}},{"params":{}}]}`, 0, 1 + standard},
+		{ofBatch, `{"requests":[{"params":{"max_tokens":1,"max_tokens":1}},{},{}]}`, 0, 1 + 2*standard},
+		{ofBatch, `{"requests":[{"params":{"MAX_TOKENS":1}},{"body":{"max_tokens":1}},{"max_tokens":1}]}`, 0, 2 + 3*standard},
+		{ofBatch, `{"requests":[{"params":{"max_tokens":1},"params":{}},null]}`, 0, 1 + 2*standard},
+		{ofBatch, `{"requests":[{"params":{"max_tokens":1}}]`, 0, 1 + standard},
+		{ofBatch, `{"max_tokens":1}`, 0, standard},
+		{ofChat, `{"requests":[{"params":{"max_tokens":1}}]}`, 0, standard}, // none
+		{ofChat, `{"max_tokens":5,"requests":[{"params":{"max_tokens":100}},{}]}`, 5, 100 + standard},
 	} {
-		assert.Equal(t, want, ask(body).Output(standard), body)
+		q := askOf(c.of, c.body)
+		assert.Equal(t, c.own, q.Cap(), c.body)
+		assert.Equal(t, c.want, q.Output(standard), c.body)
+		assert.Equal(t, c.of == ofBatch && strings.Contains(c.body, "requests"), q.IsBatch(), c.body)
 	}
+	cut := ReadRequest([]byte(`{"max_tokens":5}`), 100, ofChat)
+	assert.Equal(t, uint64(standard), cut.Output(standard), "the rest may have another bound")
 }
 
 // TestPrompt (pitfalls 8, 10, 12): text counts, media count as media, tokens count as tokens.
@@ -80,7 +145,7 @@ func TestNotRead(t *testing.T) {
 		assert.InDelta(t, 1000, q.Input(), 10, body[:9])
 		assert.Equal(t, uint64(1024), q.Output(1024))
 	}
-	q := ReadRequest([]byte(`{"content":"aaa`), 4000)
+	q := ReadRequest([]byte(`{"content":"aaa`), 4000, ofChat)
 	assert.InDelta(t, 1000, q.Input(), 10, "what was not read")
 	assert.Zero(t, ask("").Input())
 	deep := strings.Repeat(`{"a":`, 2000)

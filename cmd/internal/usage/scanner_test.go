@@ -173,7 +173,7 @@ func FuzzScanner(f *testing.F) {
 		u2, known2, final2 := two.Usage()
 		require.Equal(t, fmt.Sprint(u1, known1, final1, one.Text(), one.Bad()), fmt.Sprint(u2, known2, final2, two.Text(), two.Bad()))
 		require.LessOrEqual(t, u1.Total, uint64(8*MaxField))
-		q := ReadRequest(body, int64(len(body)))
+		q := ReadRequest(body, int64(len(body)), nil)
 		q.Output(10)
 	})
 }

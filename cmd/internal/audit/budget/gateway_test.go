@@ -44,6 +44,21 @@ func (g *gateway) take(key string, tokens int, must bool) bool {
 	return true
 }
 
+// boundsOf are those of the answers to requests at a path.
+func boundsOf(path string) *usage.Bounds {
+	switch {
+	case strings.HasSuffix(path, "/responses"):
+		return &usage.Bounds{Fields: [][]string{{"max_output_tokens"}}}
+	case strings.Contains(path, ":"):
+		return &usage.Bounds{Object: []string{"generationConfig"}, Fields: [][]string{{"maxOutputTokens"}}}
+	case strings.HasPrefix(path, "/model/"):
+		return &usage.Bounds{Object: []string{"inferenceConfig"}, Fields: [][]string{{"maxTokens"}}}
+	case strings.HasPrefix(path, "/api/"):
+		return &usage.Bounds{Object: []string{"options"}, Fields: [][]string{{"num_predict"}}}
+	}
+	return &usage.Bounds{Fields: [][]string{{"max_tokens"}, {"max_completion_tokens"}}}
+}
+
 // estimate is what is held for a request.
 func (g *gateway) estimate(r *http.Request, body []byte) int {
 	var bound int
@@ -59,7 +74,7 @@ func (g *gateway) estimate(r *http.Request, body []byte) int {
 		delete(raw, "max_output_tokens")
 	}
 	read, _ := json.Marshal(raw)
-	request := usage.ReadRequest(read, int64(len(read)))
+	request := usage.ReadRequest(read, int64(len(read)), boundsOf(r.URL.Path))
 	input, output := int(request.Input()), int(request.Output(200))
 	switch {
 	case g.is("holds nothing"):

@@ -1,0 +1,56 @@
+package metering
+
+import (
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/usage"
+)
+
+// Bounds of answers, by what has them.
+var (
+	boundsOfChat      = &usage.Bounds{Fields: [][]string{{"max_completion_tokens"}, {"max_tokens"}}}
+	boundsOfMessages  = &usage.Bounds{Fields: [][]string{{"max_tokens"}}} // and of OpenAI's completions
+	boundsOfComplete  = &usage.Bounds{Fields: [][]string{{"max_tokens_to_sample"}}}
+	boundsOfResponses = &usage.Bounds{Fields: [][]string{{"max_output_tokens"}}}
+	boundsOfGemini    = &usage.Bounds{
+		Object: []string{"generationConfig", "generation_config"}, Fields: [][]string{{"maxOutputTokens", "max_output_tokens"}},
+	}
+	boundsOfOllama   = &usage.Bounds{Object: []string{"options"}, Fields: [][]string{{"num_predict"}}}
+	boundsOfConverse = &usage.Bounds{Object: []string{"inferenceConfig"}, Fields: [][]string{{"maxTokens"}}}
+	boundsOfBatch    = &usage.Bounds{Batch: true}
+)
+
+// boundsAt are the bounds of the paths of an API, by how these end. A longer end is before a shorter one.
+var boundsAt = map[rulefile.API][]struct {
+	end string
+	of  *usage.Bounds
+}{
+	rulefile.APIOpenAI: {
+		{"/chat/completions", boundsOfChat}, {"/completions", boundsOfMessages}, {"/responses", boundsOfResponses},
+	},
+	rulefile.APIAnthropic: {
+		{"/messages/batches", boundsOfBatch}, {"/messages", boundsOfMessages}, {"/complete", boundsOfComplete},
+		{":rawPredict", boundsOfMessages}, {":streamRawPredict", boundsOfMessages},
+	},
+	rulefile.APIGemini:  {{":generateContent", boundsOfGemini}, {":streamGenerateContent", boundsOfGemini}},
+	rulefile.APIOllama:  {{"/api/generate", boundsOfOllama}, {"/api/chat", boundsOfOllama}},
+	rulefile.APIBedrock: {{"/converse", boundsOfConverse}, {"/converse-stream", boundsOfConverse}},
+}
+
+// boundsOf returns the bounds of requests of an API at a path; nil where they are not known.
+func boundsOf(api rulefile.API, path string) *usage.Bounds {
+	for _, at := range boundsAt[api] {
+		if strings.HasSuffix(path, at.end) {
+			return at.of
+		}
+	}
+	// The body of an invocation is of the model, whose name may have a region in front.
+	model := modelIn(api, path)
+	if _, name, ok := strings.Cut(model, "."); api == rulefile.APIBedrock && ok &&
+		(strings.HasPrefix(model, "anthropic.") || strings.HasPrefix(name, "anthropic.")) &&
+		(strings.HasSuffix(path, "/invoke") || strings.HasSuffix(path, "/invoke-with-response-stream")) {
+		return boundsOfMessages
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// exact is a server of OpenAI's API that reads a request as OpenAI does: keys have one spelling, and the last of
+// duplicates counts. It streams as many tokens as the request allows, 5,000 without a bound. It has a usage if it is
+// asked for one. It adds to served what it has sent.
+func exact(seen func() string, served *atomic.Int64, then func(*http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body := seen()
+		var q struct{ keys, options map[string]json.RawMessage }
+		_ = json.Unmarshal([]byte(body), &q.keys)
+		_ = json.Unmarshal(q.keys["stream_options"], &q.options)
+		tokens := 5000
+		for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+			if n, err := strconv.Atoi(string(q.keys[name])); err == nil && n > 0 {
+				tokens = n
+			}
+		}
+		served.Add(int64(tokens))
+		w.Header().Set("Content-Type", sseType)
+		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}\n\n", strings.Repeat("word", tokens))
+		_ = http.NewResponseController(w).Flush()
+		if then != nil {
+			then(r)
+		}
+		if string(q.options["include_usage"]) == "true" {
+			fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":%d,\"total_tokens\":%d}}\n\n", tokens, tokens+1)
+		}
+		_, _ = io.WriteString(w, endEvent)
+	}
+}
+
+// startExact starts a server with rules in front of one that is exact.
+func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*http.Request)) *model {
+	m := startModel(t, rules, nil)
+	m.serve = exact(func() string {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.seen[len(m.seen)-1]
+	}, served, then)
+	return m
+}
+
+// ignored are members of a body that look like bounds of 1 token, or of 2 in all, of which servers of OpenAI's API heed
+// none.
+var ignored = []string{
+	`"MAX_TOKENS":1`, `"num_predict":1`, `"max_new_tokens":1`, `"options":{"num_predict":1}`, `"max_output_tokens":1`,
+	`"generationConfig":{"maxOutputTokens":1}`, `"parameters":{"max_new_tokens":1}`, `"inferenceConfig":{"maxTokens":1}`,
+	`"max_tokens":1,"max_tokens":null`, `"max_tokens":null,"num_predict":1`, `"max_tokens":"1"`,
+	`"requests":[{"params":{"max_tokens":1}},{"params":{"max_tokens":1}}]`,
+}
+
+// TestIgnoredBounds (attacker): a bound that the server ignores lowers nothing that is held.
+func TestIgnoredBounds(t *testing.T) {
+	held, m := 0, (*model)(nil)
+	m = startModel(t, tokenRule("estimate: worst, ask_usage: true, clamp: true, api: openai"), func(w http.ResponseWriter, _ *http.Request) {
+		held = m.used("tokens")
+		answers(500, jsonType, "{}")(w, nil)
+	})
+	for _, body := range ignored {
+		m.post(chat, `{"messages":[],`+body+`}`)
+		assert.InDelta(t, 1024, held, 40, body)
+		m.isSettled("tokens", 0)
+	}
+	for path, body := range map[string]string{
+		"/v1/responses": `{"max_tokens":1}`, "/v1/completions": `{"max_completion_tokens":1}`, "/v1/unknown": `{"max_tokens":1}`,
+		"/v1/messages": `{"max_tokens":1}`, // the rule says what the API is
+	} {
+		m.post(path, body)
+		assert.InDelta(t, 1024, held, 40, path)
+		m.isSettled("tokens", 0)
+	}
+}
+
+// TestIgnoredBoundsAreClamped (attacker): next to such a bound an answer is cut to what is left all the same.
+func TestIgnoredBoundsAreClamped(t *testing.T) {
+	for _, body := range ignored {
+		var served atomic.Int64
+		m := startExact(t, tokenRule("ask_usage: true, clamp: true, api: openai"), &served, nil)
+		m.post(chat, `{"stream":true,"max_tokens":9499}`)
+		m.isSettled("tokens", 9500)
+		resp, _ := m.post(chat, `{"messages":[],"stream":true,`+body+`}`)
+		assert.Equal(t, 200, resp.StatusCode)
+		assert.Greater(t, served.Load(), int64(9499), body)
+		assert.LessOrEqual(t, served.Load(), int64(10_000), m.seen[len(m.seen)-1])
+		m.isSettled("tokens", int(served.Load())+2)
+		m.stop()
+	}
+}
+
+// TestKeptIsWhatCame (attacker): a client that leaves after an answer that is longer than what was held for it pays for
+// what has come, and so does one whose answer says nothing of its usage.
+func TestKeptIsWhatCame(t *testing.T) {
+	for _, leaves := range []bool{true, false} {
+		var served atomic.Int64
+		m := startExact(t, tokenRule("estimate: 100, unknown: keep"), &served, func(r *http.Request) {
+			if leaves {
+				<-r.Context().Done()
+			}
+		})
+		ctx, leave := context.WithCancel(t.Context())
+		resp, err := m.client.Do(m.request(ctx, http.MethodPost, chat, `{"stream":true}`))
+		require.NoError(t, err)
+		_, err = io.ReadFull(resp.Body, make([]byte, 4*5000))
+		require.NoError(t, err)
+		if leaves {
+			leave()
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		leave()
+		m.isSettled("tokens", 5002) // "stream" is two tokens
+		m.stop()
+	}
+}

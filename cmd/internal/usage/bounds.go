@@ -1,0 +1,130 @@
+package usage
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Bounds are the bounds of an answer that a server heeds in a request: what one of its requests says at other places
+// bounds nothing. A nil *Bounds is those of a server that is not known, which are none. They are safe for concurrent
+// use.
+type Bounds struct {
+	Object []string   // the spellings of the object that they are in; none for the body itself
+	Fields [][]string // the spellings of each, of which the first is for a new one
+	Batch  bool       // the body is a batch of Anthropic's, and its items have them in params
+}
+
+// maxBounds is how many Fields there may be.
+const maxBounds = 2
+
+// ofItem are the bounds of an item of a batch.
+var ofItem = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
+
+// caps are the paths of what may be a bound of an answer, in lower case: some servers do not mind the case of keys.
+var caps = []string{
+	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
+	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
+	"inferenceconfig.maxtokens", "options.num_predict", "max_new_tokens", "parameters.max_new_tokens", "num_predict",
+	"n_predict", "max_tokens_to_sample",
+}
+
+// IsBound reports whether a path, folded, may be one of a bound of the answer.
+func IsBound(path string) bool { return slices.Contains(caps, path) }
+
+// IsObject reports whether a key, folded, is one of the object that the bounds are in, by any spelling.
+func (b *Bounds) IsObject(key string) bool {
+	return b != nil && slices.ContainsFunc(b.Object, func(o string) bool { return Fold(o) == key })
+}
+
+// Find returns which of the fields a path is, folded, and whether it is one as it is spelled. It is -1 for none.
+func (b *Bounds) Find(path string) (field int, exact bool) {
+	if b == nil {
+		return -1, false
+	}
+	object, name, inside := strings.Cut(path, ".")
+	if !inside {
+		object, name = "", path
+	}
+	if inside != (len(b.Object) > 0) || inside && !b.IsObject(Fold(object)) {
+		return -1, false
+	}
+	for i, names := range b.Fields {
+		if slices.ContainsFunc(names, func(n string) bool { return Fold(n) == Fold(name) }) {
+			return i, (!inside || slices.Contains(b.Object, object)) && slices.Contains(names, name)
+		}
+	}
+	return -1, false
+}
+
+// fold returns a key in lower case, and changes it. It takes a long s and the sign of Kelvin for letters, too, as
+// servers do that do not mind the case of keys.
+func fold(key []byte) []byte {
+	out := key[:0]
+	for i := 0; i < len(key); i++ {
+		switch c := key[i]; {
+		case c >= 'A' && c <= 'Z':
+			out = append(out, c|0x20)
+		case bytes.HasPrefix(key[i:], []byte("\u017f")):
+			out, i = append(out, 's'), i+1
+		case bytes.HasPrefix(key[i:], []byte("\u212a")):
+			out, i = append(out, 'k'), i+2
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Fold returns a key of an object in lower case, by which servers may look for it.
+func Fold(key string) string { return string(fold([]byte(key))) }
+
+// A tally is what a body, or an item of a batch, says of bounds. A field is a bound if it is spelled as the server
+// spells it, and no field that a server may take for it says anything else.
+type tally struct {
+	largest uint64 // of all that may be bounds
+	fields  [maxBounds]struct {
+		is, not bool
+		largest uint64
+	}
+	objects int  // how often the object of bounds comes: a server may take any of them
+	not     bool // something is neither a bound nor null, so a server may take it for no bound
+}
+
+// note notes a value at a path that may be one of a bound.
+func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
+	n := Bound(text)
+	t.largest = max(t.largest, n)
+	isNull := k == isLiteral && string(text) == "null"
+	if k != isNumber || n == 0 {
+		t.not = t.not || !isNull
+		n = 0
+	}
+	field, exact := b.Find(path)
+	if field < 0 {
+		return
+	}
+	f := &t.fields[field]
+	f.is, f.not, f.largest = f.is || exact, f.not || n == 0, max(f.largest, n)
+}
+
+// bound returns the largest bound that the server heeds; 0 for none.
+func (t *tally) bound() (most uint64) {
+	if t.not || t.objects > 1 {
+		return 0
+	}
+	for _, f := range t.fields {
+		if f.is && !f.not {
+			most = max(most, f.largest)
+		}
+	}
+	return most
+}
+
+// output returns how long an answer may be of which only the bound is known, or else a default.
+func (t *tally) output(bound, standard uint64) uint64 {
+	if bound == 0 {
+		bound = standard
+	}
+	return max(bound, t.largest)
+}
