@@ -2,12 +2,18 @@ package metering
 
 import (
 	"bytes"
+	"net/http"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/usage"
+	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
 // usageAdds returns how many bytes longer the body of a request is with stream_options.include_usage; false if it is no
-// object, or its stream_options are none.
+// object.
 func usageAdds(body []byte) (longer int, ok bool) {
 	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
 	return longer, ok
@@ -24,9 +30,10 @@ func addUsage(body []byte, longer int) []byte {
 }
 
 // eachOption calls put with the parts of a body that are to be replaced, and by what, for each of its stream_options.
-// Of two members of a name servers take the last. It is false if the body is no object, or its stream_options are none.
+// It adds one at the end if the last are spelled otherwise. Of two members of a name servers take the last, and some do
+// not mind the case. It is false if the body is no object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
-	const usage = `"include_usage":true`
+	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' {
 		return false
@@ -34,38 +41,38 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 	_, _ = d.ReadToken() // the kind is that of a token
 	found, empty := false, true
 	for d.PeekKind() == '"' {
-		name, err := d.ReadValue()
+		key, err := d.ReadValue()
 		if err != nil {
 			return false
 		}
-		isOptions := nameOf(name) == "stream_options"
+		spelled := nameOf(key)
 		value, err := d.ReadValue()
 		if err != nil {
 			return false
 		}
-		if empty = false; !isOptions {
+		if empty = false; usage.Fold(spelled) != name {
+			continue
+		}
+		if found = spelled == name; !found {
 			continue
 		}
 		end := int(d.InputOffset())
-		found = true
 		switch {
-		case string(value) == "null":
-			put(end-len(value), end, "{"+usage+"}")
 		case value[0] != '{':
-			return false
+			put(end-len(value), end, "{"+usageMember+"}")
 		case len(bytes.TrimSpace(value[1:len(value)-1])) == 0:
-			put(end-1, end-1, usage)
+			put(end-1, end-1, usageMember)
 		default:
-			put(end-1, end-1, ","+usage)
+			put(end-1, end-1, ","+usageMember)
 		}
 	}
 	if _, err := d.ReadToken(); err != nil { // the end of the object
 		return false
 	}
 	if end := int(d.InputOffset()) - 1; !found && empty {
-		put(end, end, `"stream_options":{`+usage+"}")
+		put(end, end, `"`+name+`":{`+usageMember+"}")
 	} else if !found {
-		put(end, end, `,"stream_options":{`+usage+"}")
+		put(end, end, `,"`+name+`":{`+usageMember+"}")
 	}
 	return true
 }
@@ -78,4 +85,54 @@ func nameOf(text []byte) string {
 	}
 	name, _ := jsontext.AppendUnquote(nil, text) // an error says that it is no UTF-8
 	return string(name)
+}
+
+// askForUsage puts a request for the usage of its stream in the plain body of a request. It returns the body as it is
+// passed on, and as it is plain. One that could be decompressed is passed on without compression. One that is not what
+// its encoding says, and that is JSON, keeps it: its server may mind no encoding. The errors are those of a claim.
+func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
+	longer, ok := usageAdds(plain)
+	if !ok {
+		return text, plain, nil
+	}
+	if err := q.memory.take(sizeOf(len(plain) + longer)); err != nil {
+		return nil, nil, err
+	}
+	asking := addUsage(plain, longer)
+	q.asked = true
+	q.memory.give(sizeOf(cap(plain)))
+	if isOther(text, plain) {
+		q.memory.give(sizeOf(cap(text)))
+	}
+	if encoded {
+		delete(r.Header, "Content-Encoding")
+	}
+	if r.ContentLength >= 0 {
+		r.ContentLength = int64(len(asking))
+		delete(r.Header, "Content-Length")
+	}
+	return asking, asking, nil
+}
+
+// isOther reports whether the plain body is another buffer than the one that has come.
+func isOther(text, plain []byte) bool {
+	return len(text) > 0 && len(plain) > 0 && &plain[0] != &text[0]
+}
+
+// completions are the paths at which servers of OpenAI's API know stream_options.
+var completions = func() paths.Match {
+	p, err := paths.ParseRegexp("completions/?$")
+	if err != nil {
+		panic(err)
+	}
+	return paths.Match{Paths: []paths.Path{p}}
+}()
+
+// wantsUsage reports whether weir is to ask for the usage of a stream that the client has not asked for. Where the path
+// tells the API, it is one of OpenAI's if any reading of it is.
+func (q *Request) wantsUsage(r *http.Request) bool {
+	return q.body.Stream && !q.body.Asked && slices.ContainsFunc(q.meters, func(m *Meter) bool {
+		api := m.tokens.API
+		return m.tokens.AskUsage && (api == rulefile.APIOpenAI || api == rulefile.APIAuto || api == "")
+	}) && completions.Meets(r, nil)
 }

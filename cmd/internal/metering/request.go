@@ -202,7 +202,7 @@ func (q *Request) read(r *http.Request, most int) error {
 		return err
 	}
 	complete := errors.Is(end, io.EOF)
-	plain, whole, err := q.decompress(text, r.Header.Get("Content-Encoding"), most)
+	plain, whole, err := q.decompress(text, encodingOf(r.Header), most)
 	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrShare) {
 		return err
 	}
@@ -214,13 +214,9 @@ func (q *Request) read(r *http.Request, most int) error {
 	}
 	of := boundsOf(q.API, r.URL.Path)
 	q.body, q.whole = usage.ReadRequest(plain, size, of), complete && whole && err == nil
-	if complete && r.Header.Get("Content-Encoding") == "" && q.wantsUsage(r.URL.Path) {
-		if text, err = q.askForUsage(text); err != nil {
+	if complete && (whole || err != nil) && q.wantsUsage(r) {
+		if text, plain, err = q.askForUsage(r, text, plain, err == nil); err != nil {
 			return err
-		}
-		if plain = text; q.asked && r.ContentLength >= 0 {
-			r.ContentLength = int64(len(text))
-			delete(r.Header, "Content-Length")
 		}
 	}
 	if q.whole && !isSigned(r.Header) && slices.ContainsFunc(q.meters, (*Meter).Clamps) {
@@ -232,7 +228,7 @@ func (q *Request) read(r *http.Request, most int) error {
 			q.memory.spare = spare
 		}
 	}
-	if q.cut == nil && len(text) > 0 && len(plain) > 0 && &plain[0] != &text[0] {
+	if q.cut == nil && isOther(text, plain) {
 		q.memory.give(sizeOf(cap(plain)))
 	}
 	rest := io.Reader(r.Body)
@@ -246,11 +242,21 @@ func (q *Request) read(r *http.Request, most int) error {
 // inflating has an element for each body that is being decompressed: a decompressor may take 16 MiB for itself.
 var inflating = make(chan struct{}, 8)
 
+// encodingOf returns how a body is encoded, in lower case; "" if it is not.
+func encodingOf(h http.Header) string {
+	var all []string
+	for _, e := range strings.Split(strings.Join(h["Content-Encoding"], ","), ",") {
+		if e = strings.ToLower(strings.TrimSpace(e)); e != "" && e != "identity" {
+			all = append(all, e)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
 // decompress returns the bytes of a body, most at most, and whether that is all of it. Beside the errors of a claim
 // there is one for a body that is none of its encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
-	encoding = strings.ToLower(strings.TrimSpace(encoding))
-	if encoding == "" || encoding == "identity" {
+	if encoding == "" {
 		return text, true, nil
 	}
 	inflating <- struct{}{}
@@ -270,35 +276,6 @@ func (q *Request) decompress(text []byte, encoding string, most int) (plain []by
 		return nil, false, end
 	}
 	return plain[:min(len(plain), most)], len(plain) <= most, nil
-}
-
-// askForUsage returns the body with a request for the usage of its stream. Where that is not possible it returns the
-// body as it is.
-func (q *Request) askForUsage(body []byte) ([]byte, error) {
-	longer, ok := usageAdds(body)
-	if !ok {
-		return body, nil
-	}
-	if err := q.memory.take(sizeOf(len(body) + longer)); err != nil {
-		return nil, err
-	}
-	asking := addUsage(body, longer)
-	q.asked = true
-	q.memory.give(sizeOf(cap(body)))
-	return asking, nil
-}
-
-// wantsUsage reports whether weir is to ask for the usage of a stream that the client has not asked for.
-func (q *Request) wantsUsage(path string) bool {
-	if !q.body.Stream || q.body.Asked || q.API != rulefile.APIOpenAI || !strings.HasSuffix(path, "completions") {
-		return false
-	}
-	for _, m := range q.meters {
-		if m.tokens.AskUsage {
-			return true
-		}
-	}
-	return false
 }
 
 // A readBody is a body of which a part was read.

@@ -1,33 +1,67 @@
 package metering
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestAskForUsage: nothing but stream_options changes.
+// TestAskForUsage: nothing but stream_options changes, and every server reads them.
 func TestAskForUsage(t *testing.T) {
+	const asks = `"stream_options":{"include_usage":true}`
 	for body, want := range map[string]string{
-		`{}`:                                 `{"stream_options":{"include_usage":true}}`,
-		"{ \"a\" : [1, {}] }\n":              "{ \"a\" : [1, {}] ,\"stream_options\":{\"include_usage\":true}}\n",
-		`{"stream_options":null}`:            `{"stream_options":{"include_usage":true}}`,
+		`{}`:                                 `{` + asks + `}`,
+		"{ \"a\" : [1, {}] }\n":              "{ \"a\" : [1, {}] ," + asks + "}\n",
+		`{"stream_options":null}`:            `{` + asks + `}`,
 		`{"stream_options": {"x":1} ,"b":2}`: `{"stream_options": {"x":1,"include_usage":true} ,"b":2}`,
-		`{"stream_options":{"include_usage":false}}`: `{"stream_options":{"include_usage":false,"include_usage":true}}`,
-		`{"stream_options":{},"stream_options":{}}`:  `{"stream_options":{"include_usage":true},"stream_options":{"include_usage":true}}`,
-		`{"a":{"stream_options":{}}}`:                `{"a":{"stream_options":{}},"stream_options":{"include_usage":true}}`,
+		`{"stream_options":{"include_usage":false}}`:                      `{"stream_options":{"include_usage":false,"include_usage":true}}`,
+		`{"stream_options":{"include_usage":"true"}}`:                     `{"stream_options":{"include_usage":"true","include_usage":true}}`,
+		`{"stream_options":{},"stream_options":{}}`:                       `{` + asks + `,` + asks + `}`,
+		`{"stream_options":{"include_usage":true},"stream_options":null}`: `{"stream_options":{"include_usage":true,"include_usage":true},` + asks + `}`,
+		`{"a":{"stream_options":{}}}`:                                     `{"a":{"stream_options":{}},` + asks + `}`,
+		`{"Stream_Options":{"Include_Usage":true}}`:                       `{"Stream_Options":{"Include_Usage":true},` + asks + `}`,
+		`{"stream_options":{"x":1},"STREAM_OPTIONS":null}`:                `{"stream_options":{"x":1,"include_usage":true},"STREAM_OPTIONS":null,` + asks + `}`,
+		`{"STREAM_OPTIONS":null,"stream_options":{}}`:                     `{"STREAM_OPTIONS":null,` + asks + `}`,
+		`{"stream_options":1,"b":2}`:                                      `{` + asks + `,"b":2}`,
+		`{"stream_options":[]}`:                                           `{` + asks + `}`,
 	} {
 		longer, ok := usageAdds([]byte(body))
 		assert.True(t, ok, body)
-		assert.Equal(t, want, string(addUsage([]byte(body), longer)))
+		got := addUsage([]byte(body), longer)
+		assert.Equal(t, want, string(got))
 		assert.Len(t, want, len(body)+longer)
+		q := usage.ReadRequest(got, 0, nil)
+		assert.True(t, q.Asked, "%s", got)
+		var folds struct {
+			Options struct {
+				IncludeUsage any `json:"include_usage"`
+			} `json:"stream_options"`
+		}
+		assert.NoError(t, json.Unmarshal(got, &folds))
+		assert.Equal(t, true, folds.Options.IncludeUsage, "a server that does not mind the case of keys: %s", got)
 	}
-	for _, body := range []string{"", "[]", "1", `{"a"`, `{"stream_options":1}`, `{"a":}`, `{"stream_options":{"a":`} {
+	for _, body := range []string{"", "[]", "1", `{"a"`, `{"a":}`, `{"stream_options":{"a":`} {
 		_, ok := usageAdds([]byte(body))
 		assert.False(t, ok, body)
+	}
+}
+
+// TestEncodingOf: what a server may read as it is has no encoding.
+func TestEncodingOf(t *testing.T) {
+	for _, c := range []struct {
+		values []string
+		want   string
+	}{
+		{nil, ""}, {[]string{""}, ""}, {[]string{"Identity"}, ""}, {[]string{"identity, identity", ","}, ""}, {[]string{" GZIP "}, "gzip"},
+		{[]string{"identity", "gzip"}, "gzip"}, {[]string{"gzip, br"}, "gzip,br"},
+	} {
+		assert.Equal(t, c.want, encodingOf(http.Header{"Content-Encoding": c.values}), "%v", c.values)
 	}
 }
 

@@ -169,6 +169,36 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	}
 }
 
+// TestAskingInACompressedBody: it is passed on without compression, and counts as that.
+func TestAskingInACompressedBody(t *testing.T) {
+	const size = 1 << 20
+	begin := `{"prompt":"` + strings.Repeat("a", size) + `","stream":true`
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, begin+"}")
+	_ = z.Close()
+	for _, clamp := range []bool{false, true} {
+		ms, in := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20, AskUsage: true, Clamp: clamp})
+		r := asks("", bytes.NewReader(packed.Bytes()))
+		r.Header.Set("Content-Encoding", "gzip")
+		r.Header.Set("Content-Length", "1")
+		r, done, err := ms.Read(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		assert.True(t, string(body) == begin+`,"stream_options":{"include_usage":true}}`)
+		assert.Equal(t, int64(len(body)), r.ContentLength)
+		assert.NotContains(t, r.Header, "Content-Encoding")
+		assert.NotContains(t, r.Header, "Content-Length")
+		spare := requestOf(r).memory.spare
+		assert.Equal(t, clamp, spare > 0)
+		assert.GreaterOrEqual(t, in.taken.Load()-spare, int64(len(body)))
+		assert.LessOrEqual(t, in.taken.Load()-spare, int64(size+16<<10))
+		done()
+		assert.Zero(t, in.taken.Load())
+	}
+}
+
 // TestShareOfAClient: bodies above 64 KiB of one client take an eighth of the room together, except for one alone.
 func TestShareOfAClient(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 64 << 20})

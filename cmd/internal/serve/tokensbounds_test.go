@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -125,5 +127,57 @@ func TestKeptIsWhatCame(t *testing.T) {
 		leave()
 		m.isSettled("tokens", 5002) // "stream" is two tokens
 		m.stop()
+	}
+}
+
+// TestAskedInSpite (attacker): weir asks for the usage of a stream however its client writes that it does not want one,
+// or that the body is none it could change.
+func TestAskedInSpite(t *testing.T) {
+	var served atomic.Int64
+	m := startExact(t, tokenRule("estimate: none, unknown: free, ask_usage: true"), &served, nil)
+	used := 0
+	send := func(path, body, encoding string) {
+		r := m.request(t.Context(), http.MethodPost, path, body)
+		if encoding != "" {
+			r.Header["Content-Encoding"] = []string{encoding}
+		}
+		resp, err := m.client.Do(r)
+		require.NoError(t, err)
+		got, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, 200, resp.StatusCode)
+		assert.NotContains(t, string(got), "usage", "the client has not asked for it")
+		used += 101
+		m.isSettled("tokens", used)
+		sent := m.seen[len(m.seen)-1]
+		assert.True(t, json.Valid([]byte(sent)), sent)
+	}
+	for _, body := range []string{
+		`"stream":true`, `"stream":1`, `"stream":"true"`, `"STREAM":true`, `"stream":true,"stream":false`,
+		`"stream":true,"Stream_Options":{"Include_Usage":true}`, `"stream":true,"stream_options":{"INCLUDE_USAGE":true}`,
+		`"stream":true,"stream_options":{"include_usage":true},"stream_options":null`,
+		`"stream":true,"stream_options":{"include_usage":true,"include_usage":false}`,
+		`"stream":true,"stream_options":{"include_usage":"true"}`, `"stream":true,"stream_options":7`,
+	} {
+		send(chat, `{"max_tokens":100,`+body+`}`, "")
+	}
+	body := `{"max_tokens":100,"stream":true}`
+	// A server may mind no encoding.
+	for _, encoding := range []string{"identity", "Identity, identity", "gzip", "unknown"} {
+		send(chat, body, encoding)
+	}
+	for _, path := range []string{
+		"/v1/chat/completions/", "/v1/Chat/COMPLETIONS", "/v1/chat/completions;a=b", "/v1/chat//completions/x/..",
+		"/v1/messages/../chat/completions", "/model/a/../../v1/chat/completions", "/v1/chat/%2563ompletions",
+	} {
+		send(path, body, "")
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, body)
+	require.NoError(t, z.Close())
+	for _, encoding := range []string{"gzip", "identity, gzip", "X-GZIP"} {
+		send(chat, packed.String(), encoding)
 	}
 }

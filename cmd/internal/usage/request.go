@@ -19,8 +19,8 @@ const (
 // A Request is what the body of a request says of its cost.
 type Request struct {
 	Model  string // "" if it names none, or several
-	Stream bool   // the answer is one
-	Asked  bool   // stream_options.include_usage: the stream has a usage
+	Stream bool   // the answer may be one
+	Asked  bool   // stream_options.include_usage: the stream has a usage, of every server
 
 	text    uint64 // bytes
 	numbers uint64 // in lists: a prompt may be a list of tokens
@@ -91,7 +91,7 @@ var media = map[string]bool{
 
 // ReadRequest reads the body of a request, decompressed, to a server with such bounds. size is how long the body is in
 // full if that is more: what is not here counts as text. A body that is no JSON counts as text. In a body that is not
-// one whole document of JSON nothing is a bound: a server may read it otherwise.
+// one whole document of JSON nothing is a bound, and it may be a stream: a server may read it otherwise.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -113,7 +113,7 @@ func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	if a.doc.isBetween() && a.documents == 1 && q.unread == 0 {
 		q.own = q.bounds.bound()
 	} else {
-		q.batch.unbound = q.batch.items
+		q.Stream, q.Asked, q.batch.unbound = true, false, q.batch.items
 	}
 	return q
 }

@@ -152,11 +152,38 @@ func TestNotRead(t *testing.T) {
 	assert.Greater(t, ask(deep+`{"max_tokens":5}`).Input(), uint64(2400), "too deep")
 }
 
+// TestAsked: a request asks for a usage if every server reads it so. What a server may take for a stream is one.
 func TestAsked(t *testing.T) {
-	assert.Equal(t, [2]bool{true, false}, [2]bool{ask(`{"stream":true}`).Stream, ask(`{"stream":true}`).Asked})
-	q := ask(`{"model":"m","stream":true,"stream_options":{"include_usage":true}}`)
-	assert.True(t, q.Stream && q.Asked)
-	assert.Equal(t, "m", q.Model)
+	for body, want := range map[string]bool{
+		`{"stream_options":{"include_usage":true}}`:                                                              true,
+		`{"stream_options":{"include_usage":false,"include_usage":true}}`:                                        true,
+		`{"stream_options":null,"stream\u005foptions":{"a":{"include_usage":false},"include_usage":true,"b":1}}`: true,
+		`{}`: false,
+		`{"stream_options":{"include_usage":false}}`:                              false,
+		`{"stream_options":{"include_usage":true,"include_usage":false}}`:         false,
+		`{"stream_options":{"include_usage":true},"stream_options":null}`:         false,
+		`{"stream_options":{"include_usage":true},"stream_options":{}}`:           false,
+		`{"Stream_Options":{"Include_Usage":true}}`:                               false,
+		`{"Stream_Options":{"include_usage":true}}`:                               false,
+		`{"stream_options":{"Include_Usage":true}}`:                               false,
+		`{"stream_options":{"include_usage":true,"INCLUDE_USAGE":false}}`:         false,
+		`{"stream_options":{"include_usage":true},"stream_option\u017f":null}`:    false,
+		`{"stream_options":{"include_usage":"true"}}`:                             false,
+		`{"stream_options":{"include_usage":1}}`:                                  false,
+		`{"stream_options":[{"include_usage":true}]}`:                             false,
+		`{"a":{"stream_options":{"include_usage":true}}}`:                         false,
+		`{"stream":true}{"stream_options":{"include_usage":true}}`:                false,
+		`{"stream_options":{"include_usage":true},"a":NaN,"stream_options":null}`: false,
+	} {
+		assert.Equal(t, want, ask(body).Asked, body)
+	}
+	for body, want := range map[string]bool{
+		`{"stream":true}`: true, `{"stream":1}`: true, `{"stream":"false"}`: true, `{"stream":{}}`: true, `{"STREAM":true}`: true,
+		`{"stream":true,"stream":false}`: true, `{"a":NaN,"stream":true}`: true,
+		`{"stream":false}`: false, `{"stream":null}`: false, `{}`: false, `{"a":{"stream":true}}`: false,
+	} {
+		assert.Equal(t, want, ask(body).Stream, body)
+	}
 }
 
 func TestLearned(t *testing.T) {
