@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -45,6 +46,11 @@ type Config struct {
 	NoReset bool
 	// Program is what the page calls itself; "" means weir. It chooses the words, too (page/words.js).
 	Program string
+	// Access returns the tokens that are good now. If it or what it returns is nil, whoever reaches the listener may do
+	// everything.
+	Access func() *Access
+	// Log gets a line for everything that is done, and for callers who may not. Nil is none.
+	Log *slog.Logger
 	// Collectors are further metrics.
 	Collectors []prometheus.Collector
 }
@@ -132,7 +138,7 @@ func build(c Config) (*Admin, error) {
 	if err := c.Keys.check(); err != nil {
 		return nil, err
 	}
-	c.Program = cmp.Or(c.Program, "weir")
+	c.Program, c.Log = cmp.Or(c.Program, "weir"), cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	a := &Admin{
 		config: c, counters: newCounterSet(), refusals: newRefusals(),
 		watchers: watchers{all: map[chan struct{}]struct{}{}},
@@ -240,6 +246,8 @@ func (a *Admin) tick(now time.Time) {
 }
 
 func (a *Admin) rules() []Rule { return a.config.Rules() }
+
+func (a *Admin) log() *slog.Logger { return a.config.Log }
 
 func (a *Admin) totals(rule string) totals {
 	if c := (*a.counters.current.Load())[rule]; c != nil {

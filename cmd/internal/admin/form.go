@@ -37,8 +37,8 @@ type keyView struct {
 
 // servePeek answers what a key has left.
 func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
-	a.withKey(w, r, func(in Buckets, b Bucket) (recorded bool, d engine.Decision, err error) {
-		d, err = in.Peek(r.Context(), b)
+	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
+		d, err = rule.Buckets.Peek(r.Context(), b)
 		return known(d), d, err
 	})
 }
@@ -49,15 +49,26 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, errors.New("keys are not reset here: the program was not started so that they may be"))
 		return
 	}
-	a.withKey(w, r, func(in Buckets, b Bucket) (recorded bool, d engine.Decision, err error) {
+	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
+		in := rule.Buckets
 		before, failed := in.Peek(r.Context(), b)
 		if err := in.Reset(r.Context(), b); err != nil {
 			return false, d, err
 		}
+		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
+			"peer", r.RemoteAddr)
 		d, err = in.Peek(r.Context(), b)
 		// What cannot be looked at, because there is something else in its place, was there.
 		return failed != nil || known(before), d, err
 	})
+}
+
+// keyInLog is what the log calls a key: its hash, as in the list of refused keys, or nothing where keys are off.
+func (a *Admin) keyInLog(rule Rule, b Bucket) string {
+	if a.config.Keys == KeysOff {
+		return ""
+	}
+	return hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 }
 
 // known reports whether a key has used any of its limit. An idle key cannot be told from one that was never seen.
@@ -66,7 +77,7 @@ func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfte
 // withKey finds the key of a request, calls do with it, and answers with its state afterwards. A store that fails is
 // answered 502.
 func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
-	do func(Buckets, Bucket) (recorded bool, d engine.Decision, err error)) {
+	do func(Rule, Bucket) (recorded bool, d engine.Decision, err error)) {
 	var request keyRequest
 	if status, err := readForm(w, r, &request); err != nil {
 		fail(w, status, err)
@@ -77,7 +88,7 @@ func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 		fail(w, http.StatusUnprocessableEntity, err)
 		return
 	}
-	recorded, d, err := do(rule.Buckets, b)
+	recorded, d, err := do(rule, b)
 	if err != nil {
 		fail(w, http.StatusBadGateway, errors.New(strings.TrimPrefix(err.Error(), "redislimit: ")))
 		return
@@ -94,9 +105,7 @@ func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) k
 	if rule.isInFlight() {
 		v.inFlight(d)
 	}
-	if a.config.Keys != KeysOff {
-		v.Hash = hashText(a.refusals.hash(a.refusals.identity(rule, b)))
-	}
+	v.Hash = a.keyInLog(rule, b)
 	return v
 }
 

@@ -19,33 +19,62 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// routes returns the handler of everything. Probes ask by the name of a service, and learn one word; the rest is only
-// for the names that guard knows.
+// An endpoint is one thing that can be asked.
+type endpoint struct {
+	pattern string // of http.ServeMux
+	needs   role
+	serve   http.HandlerFunc
+}
+
+// endpoints are all that can be asked by the names that guard knows.
+func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
+	all := []endpoint{
+		{"GET /metrics", viewer, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP},
+		{"GET /{$}", viewer, servePage},
+		{"GET /{file}", viewer, servePage},
+		{"GET /state.json", viewer, a.serveState},
+		{"GET /caller.json", viewer, a.serveCaller},
+		{"GET /events", viewer, a.serveEvents},
+		{"GET /history.json", viewer, a.serveHistory},
+		{"POST /key/peek", viewer, a.servePeek},
+		{"POST /key/reset", operator, a.serveReset},
+		{"POST /client/peek", viewer, a.serveClient},
+	}
+	if a.config.Pprof { // which has the command line and what goroutines work at
+		all = append(all, endpoint{"GET /debug/pprof/", operator, pprof.Index},
+			endpoint{"GET /debug/pprof/cmdline", operator, pprof.Cmdline},
+			endpoint{"GET /debug/pprof/profile", operator, pprof.Profile},
+			endpoint{"GET /debug/pprof/symbol", operator, pprof.Symbol},
+			endpoint{"POST /debug/pprof/symbol", operator, pprof.Symbol},
+			endpoint{"GET /debug/pprof/trace", operator, pprof.Trace})
+	}
+	return all
+}
+
+// routes returns the handler of everything. Probes ask by the name of a service, without a token, and learn one word;
+// the rest is only for the names that guard knows, and for callers who may.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	open.HandleFunc("GET /readyz", a.serveReady)
-
 	own := http.NewServeMux()
-	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	own.HandleFunc("GET /{$}", servePage)
-	own.HandleFunc("GET /{file}", servePage)
-	own.HandleFunc("GET /state.json", a.serveState)
-	own.HandleFunc("GET /events", a.serveEvents)
-	own.HandleFunc("GET /history.json", a.serveHistory)
-	own.HandleFunc("POST /key/peek", a.servePeek)
-	own.HandleFunc("POST /key/reset", a.serveReset)
-	own.HandleFunc("POST /client/peek", a.serveClient)
-	if a.config.Pprof {
-		own.HandleFunc("GET /debug/pprof/", pprof.Index)
-		own.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		own.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		own.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		own.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-		own.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	for _, e := range a.endpoints(registry) {
+		own.Handle(e.pattern, a.allow(e))
 	}
 	open.Handle("/", guard(own, a.config.Hosts))
 	return open
+}
+
+// A callerView says who asks, for the page.
+type callerView struct {
+	Who       string `json:"who"`
+	Sure      bool   `json:"sure"`       // the token has the name
+	MayChange bool   `json:"may_change"` // or may only look
+}
+
+func (a *Admin) serveCaller(w http.ResponseWriter, r *http.Request) {
+	c := callerOf(r)
+	answer(w, http.StatusOK, callerView{c.who, c.sure, c.role >= operator})
 }
 
 // servePage serves the page and the files that it loads.

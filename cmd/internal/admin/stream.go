@@ -89,6 +89,9 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-a.done:
 			return
 		}
+		if c, _ := a.caller(r); c.role < viewer { // the token is no longer good
+			return
+		}
 		latest := a.watchers.latest.Load()
 		if latest.seq > sent+1 {
 			past, _ = a.history.view(spans[0].name)

@@ -25,8 +25,6 @@ const (
 	lineMax = 32
 	// nameMax is the longest name of a connection or of a client library, in bytes.
 	nameMax = 128
-	// maxPasswords is how many passwords may be good at the same time.
-	maxPasswords = 16
 	// wrongMost is how many wrong passwords end a connection.
 	wrongMost = 10
 )

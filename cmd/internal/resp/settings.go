@@ -1,15 +1,11 @@
 package resp
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/sealed"
+	"github.com/weir-go/weir/cmd/internal/secretfile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
 )
@@ -60,29 +56,16 @@ func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, 
 }
 
 // Passwords are kept as hashes, so that comparing them takes the same time for every wrong one.
-type Passwords []passwordHash
-
-type passwordHash = [sha256.Size]byte
-
-// maxPasswordFile is the longest file of passwords, in bytes.
-const maxPasswordFile = 64 << 10
+type Passwords []secretfile.Hash
 
 // ReadPasswords reads a file with a password on each line, as [ParsePasswords] does. A file of more than 64 KiB is an
 // error.
 func ReadPasswords(name string) (Passwords, error) {
-	file, err := os.Open(name)
+	text, err := secretfile.Read(name, "password")
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxPasswordFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxPasswordFile {
-		return nil, fmt.Errorf("%s: more than %d bytes: want a password on each line", name, maxPasswordFile)
-	}
-	all, err := ParsePasswords(string(text))
+	all, err := ParsePasswords(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -93,22 +76,12 @@ func ReadPasswords(name string) (Passwords, error) {
 // to another. Spaces around a password are not part of it, and empty lines are passed over. None, or more than 16, is
 // an error.
 func ParsePasswords(text string) (all Passwords, err error) {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			all = append(all, sha256.Sum256([]byte(line)))
-		}
+	lines, err := secretfile.Lines(text, "password")
+	for _, line := range lines {
+		all = append(all, secretfile.HashOf([]byte(line)))
 	}
-	if len(all) == 0 || len(all) > maxPasswords {
-		return nil, fmt.Errorf("%d passwords: want 1 to %d, one on each line", len(all), maxPasswords)
-	}
-	return all, nil
+	return all, err
 }
 
 // have reports whether a password is one of them.
-func (p Passwords) have(text []byte) bool {
-	hash, good := sha256.Sum256(text), 0
-	for i := range p {
-		good |= subtle.ConstantTimeCompare(hash[:], p[i][:])
-	}
-	return good == 1
-}
+func (p Passwords) have(text []byte) bool { return secretfile.Find(p, text) >= 0 }

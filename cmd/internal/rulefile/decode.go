@@ -22,6 +22,7 @@ type decoder struct {
 	concurrent   *yaml.Node    // the first concurrency of a rule
 	settled      *yaml.Node    // the first cost that only answers tell
 	passwords    *yaml.Node    // password_file or password_env of redis, to be tried by Load
+	tokens       *yaml.Node    // token_file of admin, the same
 }
 
 type certificate struct {

@@ -81,6 +81,8 @@ type Admin struct {
 	Pprof       bool
 	Keys        admin.Keys
 	Hosts       []string // names by which the page may be asked, in addition to localhost and addresses; in lower case
+	// TokenFile has the tokens that may do everything, ReadTokenFile those that may only look; "" for none.
+	TokenFile, ReadTokenFile string
 }
 
 // Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says

@@ -61,13 +61,47 @@ func (a *Admin) section() section {
 				"names by which the live page and `/metrics` may be asked, besides localhost and addresses: that of a proxy in front "+
 					"of it, such as `weir.example.com`, or of the service that Prometheus asks. Any other name is refused, since "+
 					"another site could point it here"),
+			at("token_file", tokenFile, &a.TokenFile, "",
+				"a file with a token on each line, `TOKEN` or `NAME:TOKEN`, relative to the rule file. Then everything but `/healthz` and "+
+					"`/readyz` wants one, as a bearer token or as the password of a browser. It is read again when it changes").
+				unless("none: whoever reaches the listener may do everything").within("1 to 16 tokens of 16 characters or more, 64KiB"),
+			at("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same, of tokens that may only look").within("with `token_file`"),
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			if !a.AllowRemote && isRemote(a.Address) {
 				d.Fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
 			}
 			d.checkAddress(seen, Listener{Address: a.Address})
+			if d.tokens = seen["token_file"]; a.ReadTokenFile != "" && a.TokenFile == "" {
+				d.Fail(seen["read_token_file"], "read_token_file: tokens that may only look want a token_file, of those that may do more")
+			}
 		},
+	}
+}
+
+var tokenFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "" {
+		d.Fail(n, "%s: want the name of a file with a token on each line", what)
+		return ""
+	}
+	return d.beside(s)
+})
+
+// Access reads the tokens; nil where no file is named.
+func (a *Admin) Access() (*admin.Access, error) {
+	if a.TokenFile == "" {
+		return nil, nil
+	}
+	return admin.NewAccess(a.TokenFile, a.ReadTokenFile)
+}
+
+// tryTokens reads those that the file names.
+func (d *decoder) tryTokens(f *File) {
+	if d.tokens == nil || f.Admin == nil {
+		return
+	}
+	if _, err := f.Admin.Access(); err != nil {
+		d.Fail(d.tokens, "admin: %v", err)
 	}
 }
 
@@ -75,7 +109,8 @@ func (a *Admin) describe() string {
 	if a == nil {
 		return ""
 	}
-	return a.Address + ", keys " + string(a.Keys) + when(a.Pprof, ", pprof")
+	return a.Address + ", keys " + string(a.Keys) + when(a.Pprof, ", pprof") +
+		when(a.TokenFile != "", ", with tokens")
 }
 
 // adminHost is a name by which the page may be asked. A name for all below another is not one: any of them could be

@@ -33,6 +33,7 @@ func Load(path string) (*File, error) {
 	f, d := parse(path, text)
 	d.tryCertificates()
 	d.tryPasswords(f)
+	d.tryTokens(f)
 	return f.unless(d)
 }
 

@@ -92,3 +92,25 @@ func TestPasswordsAreTriedWithTheFile(t *testing.T) {
 	_, err = Load(rules)
 	require.NoError(t, err)
 }
+
+// TestTokensAreTriedWithTheFile is the same for the tokens of the admin listener.
+func TestTokensAreTriedWithTheFile(t *testing.T) {
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "weir.yaml")
+	const text = "rules: [{name: a, rate: 1/s}]\nadmin: {address: :9090, allow_remote: true, token_file: all, read_token_file: looks}"
+	require.NoError(t, os.WriteFile(rules, []byte(text), 0o600))
+	_, err := Load(rules)
+	require.ErrorContains(t, err, "weir.yaml:2:57: admin: open "+filepath.Join(dir, "all")+": no such file")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "all"), []byte("alice:a-token-of-alice-alone"), 0o600))
+	_, err = Load(rules)
+	require.ErrorContains(t, err, filepath.Join(dir, "looks")+": no such file")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "looks"), []byte("a-token-of-alice-alone"), 0o600))
+	_, err = Load(rules)
+	require.ErrorContains(t, err, "looks: token 1: it is there twice, or in both files")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "looks"), []byte("a-token-of-prometheus"), 0o600))
+	f, err := Load(rules)
+	require.NoError(t, err)
+	access, err := f.Admin.Access()
+	require.NoError(t, err)
+	assert.NotNil(t, access)
+}

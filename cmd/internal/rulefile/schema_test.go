@@ -92,7 +92,7 @@ var allKeys = []string{
 	"rules: [{name: a, rate: 1/s, match: {host: \"*.a.example\", method: [GET, PURGE], header: {A: 1, B: [x, \"*\"]}, " +
 		"query: {q: true}, client: ::1, case: sensitive, extension: exact, not: [{path: /a}, {client: 10.0.0.0/8}]}}]",
 	"listen: [{address: unix:/a, mode: 0660}, {address: unix:/b, mode: \"666\"}, \"[::1]:80\", :0]\n" +
-		"admin: {address: unix:/c, pprof: true, keys: off, hosts: a.example}\nrules: {name: a, rate: 1/s}",
+		"admin: {address: unix:/c, pprof: true, keys: off, hosts: a.example, token_file: a, read_token_file: b}\nrules: {name: a, rate: 1/s}",
 	"upstream: {url: [\"https://a\", unix:/b], health: {path: /a, interval: 1h30m, passes: 1}, " +
 		"pass_headers: X_A, keep_host: true, ignore_client_abort: true}\nrules: {name: a, rate: 1/s}",
 	"server: {read_timeout: 0, write_timeout: 0s, max_header_bytes: 1 MiB, min_body_rate: 0, max_connections: 0, " +
@@ -123,7 +123,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"can be reached from other machines", "would be sent it, too", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
 	"needs trusted_proxies", "needs a store", "no store", "are believed only", "it is believed only", "begins with a zero",
 	"a second document", "unknown tag", "above max", "above the limit", "want one name, such as", "for fixed windows only",
-	"because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",
+	"want a token_file", "because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",
 	"the path of a socket", "has no host", "is not the name of", "Host is not looked at", "steers HTTP itself", "never used",
 	"cannot be joined", "is never passed on", "want 1 to 64", "a fragment", "user name and password", "not a URL",
 	"want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port (is|[0-9]+ is none)",

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,9 +33,23 @@ func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin,
 
 		Requests:   s.requestsForPage,
 		Upstreams:  s.shownUpstreams,
+		Access:     s.page.access.Load,
+		Log:        s.config.Log,
 		Collectors: s.collectors(),
 	})
 	return a, true, err
+}
+
+// accessOf reads the tokens that a file names; nil where it names none.
+func accessOf(f *rulefile.File) (*admin.Access, error) {
+	if f.Admin == nil {
+		return nil, nil
+	}
+	a, err := f.Admin.Access()
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	return a, nil
 }
 
 // ready returns the reason why the server should get no more requests; nil if it should.

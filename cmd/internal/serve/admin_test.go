@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -109,4 +111,43 @@ func TestAnAdministratorsListenerThatGoesAway(t *testing.T) {
 	assert.NoError(t, err, "its event streams end")
 	assert.Empty(t, s.urlOf(administrators))
 	assert.Equal(t, "200", s.statuses(1))
+}
+
+// TestTokensAreReadAgain: a reload takes new tokens, keeps the counters, and with a bad file changes nothing.
+func TestTokensAreReadAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("first-token-of-all")
+	rules := "admin: {address: \"127.0.0.1:0\", token_file: " + file + "}\n" + one
+	s := start(t, rules)
+	assert.Contains(t, filesOf(s.current.Load().file), file, "it is watched")
+	metrics := func(token string) (int, string) {
+		r, err := http.NewRequest(http.MethodGet, s.urlOf(administrators)+"metrics", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := s.client.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(text)
+	}
+	status, _ := s.askAdmin("/metrics")
+	assert.Equal(t, 401, status)
+	s.statuses(3)
+	write("second-token-of-all")
+	require.NoError(t, s.Reload())
+	status, _ = metrics("first-token-of-all")
+	assert.Equal(t, 401, status)
+	status, text := metrics("second-token-of-all")
+	assert.Equal(t, 200, status)
+	assert.Contains(t, text, `weir_requests_total{outcome="allowed",rule="default"} 3`)
+
+	write("short")
+	require.ErrorContains(t, s.Reload(), "token 1: 5 characters: want 16 at least")
+	status, _ = metrics("second-token-of-all")
+	assert.Equal(t, 200, status)
+	s.change(administered + one)
+	status, _ = s.askAdmin("/metrics")
+	assert.Equal(t, 200, status, "no token is wanted any more")
 }

@@ -11,6 +11,7 @@ import (
 type page struct {
 	admin    atomic.Pointer[admin.Admin]  // nil for none
 	reloaded atomic.Pointer[admin.Reload] // the last one
+	access   atomic.Pointer[admin.Access] // nil where no token is wanted
 }
 
 // ServeHTTP implements [http.Handler].

@@ -58,6 +58,10 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	if s.life.stopped {
 		return nil, errStopped
 	}
+	access, err := accessOf(file)
+	if err != nil {
+		return nil, err
+	}
 	before := s.current.Load()
 	changes := rulefile.Diff(before.file, file)
 	sockets, err := s.sockets.Prepare(endpoints(file))
@@ -82,6 +86,7 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	if s.config.SetLog != nil {
 		s.config.SetLog(file.Log)
 	}
+	s.page.access.Store(access) // before a page that may be one for all
 	s.page.replace(observer)
 	s.bound(file)
 	sockets.Apply(file.Server.ShutdownTimeout)

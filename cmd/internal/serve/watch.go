@@ -68,7 +68,7 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	return files
 }
 
-// filesOf returns the rule file, its certificates and its file of passwords.
+// filesOf returns the rule file, its certificates and its files of passwords and tokens.
 func filesOf(f *rulefile.File) []string {
 	files := []string{f.Name}
 	for _, e := range endpoints(f) {
@@ -78,6 +78,13 @@ func filesOf(f *rulefile.File) []string {
 	}
 	if f.Redis != nil && f.Redis.PasswordFile != "" {
 		files = append(files, f.Redis.PasswordFile)
+	}
+	if a := f.Admin; a != nil {
+		for _, name := range []string{a.TokenFile, a.ReadTokenFile} {
+			if name != "" {
+				files = append(files, name)
+			}
+		}
 	}
 	return files
 }

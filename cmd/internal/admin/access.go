@@ -1,0 +1,160 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/internal/secretfile"
+)
+
+// A role says what a caller may do. A higher one may do all that a lower one may.
+type role uint8
+
+const (
+	anyone   role = iota // has no token, or a wrong one
+	viewer               // looks
+	operator             // looks, changes, and takes profiles of the program
+)
+
+// minToken is the shortest token, in characters: what is shorter can be guessed.
+const minToken = 16
+
+// Access says which tokens are good. The zero Access has none; use a nil one where no token is wanted.
+type Access struct {
+	hashes []secretfile.Hash
+	roles  []role
+	names  []string // of those to whom the tokens belong; "" for none
+}
+
+// NewAccess reads the file of tokens that may do everything, and that of tokens that may only look; "" for no such one.
+// A file has 1 to 16 lines, each a token or name:token. A token has the characters of a bearer token (RFC 6750), 16 at
+// least. The error of a bad file names the file and the line, and repeats no token.
+func NewAccess(file, readFile string) (*Access, error) {
+	a := &Access{}
+	if err := a.add(file, operator); err != nil {
+		return nil, err
+	}
+	if readFile != "" {
+		if err := a.add(readFile, viewer); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+var (
+	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	// A name is written into logs, and is a user of HTTP's Basic scheme.
+	nameForm = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+)
+
+func (a *Access) add(file string, as role) error {
+	text, err := secretfile.Read(file, "token")
+	if err != nil {
+		return err
+	}
+	lines, err := secretfile.Lines(text, "token")
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for i, line := range lines {
+		whose, secret, isNamed := strings.Cut(line, ":")
+		if !isNamed {
+			whose, secret = "", line
+		}
+		bad := ""
+		switch {
+		case isNamed && !nameForm.MatchString(whose):
+			bad = "the name in front of the colon: want 1 to 64 letters, digits, dots, @, _ and -"
+		case len(secret) < minToken:
+			bad = fmt.Sprintf("%d characters: want %d at least, such as what openssl rand -hex 32 writes", len(secret), minToken)
+		case !tokenForm.MatchString(secret):
+			bad = "want letters, digits and -._~+/ only, and = at the end"
+		case secretfile.Find(a.hashes, []byte(secret)) >= 0:
+			bad = "it is there twice, or in both files"
+		}
+		if bad != "" {
+			return fmt.Errorf("%s: token %d: %s", file, i+1, bad)
+		}
+		a.hashes = append(a.hashes, secretfile.HashOf([]byte(secret)))
+		a.roles, a.names = append(a.roles, as), append(a.names, whose)
+	}
+	return nil
+}
+
+// A caller is who has sent a request.
+type caller struct {
+	role role
+	who  string // by the name of its token, or else as it calls itself; "" for nothing
+	sure bool   // who is the name of the token
+}
+
+var (
+	errNoToken    = errors.New("a token is wanted: send Authorization: Bearer TOKEN, or Basic with the token as the password")
+	errWrongToken = errors.New("the token is none of those in the files, or it is another user's")
+)
+
+// caller returns who has sent a request. Where no token is wanted everybody may do everything. The error says why the
+// caller is anyone.
+func (a *Admin) caller(r *http.Request) (caller, error) {
+	var access *Access
+	if a.config.Access != nil {
+		access = a.config.Access()
+	}
+	if access == nil {
+		return caller{role: operator}, nil
+	}
+	user, secret, isBasic := r.BasicAuth()
+	if !isBasic {
+		scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return caller{}, errNoToken
+		}
+		secret = strings.TrimSpace(rest)
+	}
+	i := secretfile.Find(access.hashes, []byte(secret))
+	switch {
+	case i < 0, isBasic && access.names[i] != "" && access.names[i] != user:
+		return caller{}, errWrongToken
+	case access.names[i] != "":
+		return caller{access.roles[i], access.names[i], true}, nil
+	case isBasic && user != "" && !nameForm.MatchString(user):
+		return caller{}, errWrongToken
+	}
+	return caller{role: access.roles[i], who: user}, nil
+}
+
+type callerKey struct{}
+
+// callerOf returns who has sent a request that allow has admitted.
+func callerOf(r *http.Request) caller {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c
+}
+
+// allow admits the requests of callers who may do what an endpoint does.
+func (a *Admin) allow(e endpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := a.caller(r)
+		if c.role >= e.needs {
+			e.serve(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+			return
+		}
+		status := http.StatusForbidden
+		if err == nil {
+			err = errors.New("the token may only look")
+		} else {
+			status = http.StatusUnauthorized
+			// Browsers ask for the password of the first, and keep it until they are closed.
+			w.Header()["Www-Authenticate"] = []string{`Basic realm="weir", charset="UTF-8"`, `Bearer realm="weir"`}
+		}
+		if !errors.Is(err, errNoToken) {
+			a.log().Warn("admin: refused", "path", r.URL.Path, "method", r.Method, "peer", r.RemoteAddr, "who", c.who, "err", err)
+		}
+		fail(w, status, err)
+	})
+}

@@ -1,0 +1,66 @@
+// Package secretfile reads files of secrets, one on each line, and compares secrets in a time that does not depend on
+// how much of one is right.
+package secretfile
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+const (
+	// MaxBytes is the longest file.
+	MaxBytes = 64 << 10
+	// Max is how many secrets a file may have, so that clients can change from one to another.
+	Max = 16
+)
+
+// A Hash is what is kept of a secret.
+type Hash = [sha256.Size]byte
+
+// HashOf returns the hash of a secret.
+func HashOf(secret []byte) Hash { return sha256.Sum256(secret) }
+
+// Read returns the text of a file of at most MaxBytes. The errors of this package call a secret by what, such as
+// password, and repeat none.
+func Read(name, what string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > MaxBytes {
+		return "", fmt.Errorf("%s: more than %d bytes: want a %s on each line", name, MaxBytes, what)
+	}
+	return string(text), nil
+}
+
+// Lines returns the lines of a text without the spaces around them. Empty lines are left out. None, or more than Max,
+// is an error.
+func Lines(text, what string) (all []string, err error) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 || len(all) > Max {
+		return nil, fmt.Errorf("%d %ss: want 1 to %d, one on each line", len(all), what, Max)
+	}
+	return all, nil
+}
+
+// Find returns the place of a secret among hashes; -1 if it is none of them. It looks at all of them in any case.
+func Find(hashes []Hash, secret []byte) int {
+	hash, found := HashOf(secret), -1
+	for i := range hashes {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(hash[:], hashes[i][:]), i, found)
+	}
+	return found
+}
