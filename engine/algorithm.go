@@ -2,11 +2,10 @@ package engine
 
 import "fmt"
 
-// An Algorithm is a way to count. [Policy.Algorithm] tells which one a policy has.
+// An Algorithm is a way to count. [Policy.Algorithm] returns the algorithm of a policy.
 type Algorithm uint8
 
-// The algorithms, each named after the function that makes a [Policy] of it. NoAlgorithm is that of the zero
-// Policy.
+// The algorithms, each named after the function that makes a [Policy] of it. The zero Policy has NoAlgorithm.
 const (
 	NoAlgorithm Algorithm = iota
 	AlgorithmTokenBucket

@@ -2,39 +2,40 @@ package engine
 
 import "fmt"
 
-// maxRequests bounds how many limits [TakeAll] asks.
+// maxRequests is the largest number of requests that [TakeAll] accepts.
 const maxRequests = 64
 
-// A Request is for one of the limits that [TakeAll] asks.
+// A Request asks one limiter for tokens, as part of [TakeAll].
 type Request struct {
 	Limiter *Limiter
 	Key     Key
 	N       uint64 // tokens
-	Hold    bool   // N is an estimate: above the limit it counts as the limit ([Limiter.Hold])
+	Hold    bool   // N is an estimate: a larger N than the limit is taken as the limit ([Limiter.Hold])
 }
 
-// An Answer is what one of the limits that [TakeAll] asks says of its request.
+// An Answer is a limiter's answer to one [Request] of [TakeAll].
 type Answer struct {
 	Decision Decision
-	Receipt  Receipt // what was taken; of nothing if the requests were refused
+	Receipt  Receipt // for the tokens taken; the zero Receipt if the requests were refused
 }
 
-// TakeAll takes from several limits at once, all or nothing: per second and per hour, per user
-// and for all users together. It is allowed if each of them allows it. Otherwise nothing is taken, and each answer is
-// what its limit alone would say, so those that are not Allowed tell which limits refuse: nothing passes sooner than
-// after the longest RetryAfter. The answers are in the order of the requests, and answers must have room for them.
-// TakeAll does not allocate. Package limits does the same for requests of a server, in memory and in stores.
+// TakeAll takes from several limits at once, all or nothing: per second and per hour, per user and for all users
+// together. The requests are allowed if every limiter allows its request. Otherwise nothing is taken, and each answer
+// is what that limiter would say if it were asked alone. The answers that are not Allowed show which limiters refuse.
+// The same requests cannot pass before the longest RetryAfter is over. The answers are in the order of the requests,
+// and answers must have room for them. TakeAll does not allocate. Package limits does the same for requests of a
+// server, in memory and in stores.
 //
-// TakeAll takes from one limit after the other. When one refuses, what was taken is given back: each limit is left as
-// if its take had never been ([Receipt.Refund]). No call waits for another, so no order of limits can deadlock. The
-// price is in three cases:
+// TakeAll takes from one limiter after the other. When one refuses, what was taken from the others is given back: each
+// record becomes what it would be without that take ([Receipt.Refund]). No call waits for another, so no order of
+// limiters can deadlock. Giving back has a price in three cases:
 //
 //   - Another request may be refused for tokens that are given back a moment later.
-//   - If another request takes in between, a bucket that was nearly full may lose a part of a token.
-//   - Tokens for which another key was evicted are not given back.
+//   - If another request takes in between, a bucket that was nearly full may lose part of a token.
+//   - If a take evicted another key, that key does not get its record back.
 //
-// No requests or more than 64, a nil limiter, and the same key of the same limiter twice are
-// errors, and nothing is taken.
+// These are errors, and nothing is taken: no requests, more than 64 requests, a nil limiter, and two requests for the
+// same key of the same limiter.
 func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	if err := check(requests); err != nil {
 		return false, err
@@ -54,7 +55,8 @@ func TakeAll(requests []Request, answers []Answer) (allowed bool, err error) {
 	return true, nil
 }
 
-// undo gives back what was taken before request i was refused, and asks all others what they say.
+// undo gives back what was taken before request i was refused, and peeks at the limiters of all other requests for
+// their answers.
 func undo(requests []Request, answers []Answer, i int) {
 	for j := range i {
 		answers[j].Receipt.Release()

@@ -2,14 +2,13 @@ package engine
 
 import "fmt"
 
-// batchAhead is how many keys a batch has on their way from memory at a time: about as many
-// cache lines as a core can wait for at once, twice.
+// batchAhead is the number of keys that a batch loads from memory at a time: about twice the number of cache lines that
+// a core can wait for at once.
 const batchAhead = 24
 
-// TakeBatch takes n tokens from each of the keys in turn and puts the answers into
-// decisions. It is faster than a loop of TakeKey: the clock is read once, and the keys' cache
-// lines come from memory at the same time. A key may occur more than once. The error is for
-// fewer decisions than keys; then nothing is taken.
+// TakeBatch takes n tokens from each of the keys in turn and puts the answers into decisions. It is faster than a loop
+// of TakeKey: the clock is read once, and the keys' cache lines are loaded at the same time. A key may occur more than
+// once. If decisions is shorter than keys, TakeBatch returns an error and takes nothing.
 func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
 	l.requireMade()
 	if len(decisions) < len(keys) {

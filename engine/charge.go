@@ -8,25 +8,25 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Charge takes n tokens from the key whether they are there or not: for what has happened already, such as the bytes of
-// an answer or the tokens of a language model. The key may then owe more than its limit, and passes again when enough
-// of that is back. It does not allocate.
+// Charge takes n tokens from the key whether the key has them or not. It is for a cost that has already arisen, such as
+// the bytes of an answer or the tokens of a language model. The key may then owe more than its limit. Its requests pass
+// again when enough of the debt has come back. It does not allocate.
 //
-// The decision is about a request for one token, after the charge: Allowed says whether it would pass, RetryAfter when;
-// Remaining is never below 0. A charge of 0 takes nothing.
+// The decision is about a request for one token, after the charge: Allowed says whether that request would pass, and
+// RetryAfter says when. Remaining is never below 0. A charge of 0 takes nothing.
 //
-// What a key owes is bounded ([MaxDebt]), so that no charge, however wrong its number, locks a key out for ever. lost
+// The debt of a key is bounded ([MaxDebt]), so that no charge, however wrong its number, locks a key out forever. lost
 // is how many of the n tokens were not charged:
 //
-//   - It is 0 if all were charged, and for a key under [Unlimited], of which nothing is counted.
-//   - It is n for a key under [Blocked], and for a new key without room for a record under [Refuse] or [Admit].
+//   - It is 0 if all were charged, and for a key under [Unlimited], whose tokens are not counted.
+//   - It is n for a key under [Blocked], and for a new key that finds no room for a record under [Refuse] or [Admit].
 //
-// How the key gets rid of the debt depends on the algorithm:
+// How the debt goes away depends on the algorithm:
 //
-//   - A token bucket comes back from its debt at its rate.
-//   - The next fixed window forgets it: what is above the limit matters to refunds only.
-//   - A sliding window counter counts the present window's tokens in the next one, too.
-//   - A sliding window log cannot hold more than its ring, so it charges what fits.
+//   - A token bucket pays its debt back at its rate.
+//   - The next fixed window starts without it: what was charged above the limit only matters to refunds.
+//   - A sliding window counter also counts the current window's tokens in the next one.
+//   - A sliding window log cannot record more than its ring holds, so it charges what fits.
 func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
 	if n == 0 {
 		return l.Peek(k, 1), 0
@@ -44,7 +44,7 @@ func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {
 	return l.chargeSlowly(place, k, n, nanos)
 }
 
-// chargeSlowly is the rest of Charge when its hit was undecided.
+// chargeSlowly is the rest of Charge, for the case that the fast path has not decided.
 func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) (d Decision, lost uint64) {
 	var status atomicbucket.Status
 	o, charged := l.table.Charge(place, nanos, nanos, n, k.quota, &status)
@@ -62,16 +62,16 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	return d, n - charged
 }
 
-// MaxDebt bounds what a key may owe by [Limiter.Charge], and by refusals that cost something ([ChargeRefusals]). The
-// bound is limits times the key's limit. Without this option it is 10 limits for buckets ([TokenBucket],
-// [BatchRefill]). That is enough for requests whose cost is known only afterwards, if none costs more than several
-// limits. A key that was charged wrongly then passes again after nine times the time in which its bucket fills. It is 1
-// limit for the others, which forget.
+// MaxDebt bounds the debt that a key may have from [Limiter.Charge] and from refusals that cost something
+// ([ChargeRefusals]). The bound is limits times the key's limit. Without this option it is 10 limits for buckets
+// ([TokenBucket], [BatchRefill]). That is enough for requests whose cost is known only afterwards, if none costs more
+// than several limits. A key that was charged wrongly then passes again after nine times the time in which its bucket
+// fills. For the other algorithms, which forget debts, it is 1 limit.
 //
-// A window or a log whose keys may owe more has to be able to count it. That leaves less of the record's word for the
-// time, and makes the log's ring longer by the factor limits. [New] refuses what does not fit, such as a debt of more
-// than the 2^51 ticks of a bucket. Where the debt of a [Quota] would not fit, the bound is what fits. limits is 1 to
-// 2^32.
+// A window or a log must be able to count the whole debt. A higher bound leaves fewer bits of the record's word for the
+// time, and makes the log's ring longer by the factor limits. [New] refuses a bound that does not fit, such as a debt
+// of more than the 2^51 ticks of a bucket. Where the debt of a [Quota] would not fit, the bound is the largest debt
+// that fits. limits is 1 to 2^32.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 || limits > 1<<32 {
@@ -88,21 +88,21 @@ type RefusalCharge = shard.RefusalCharge
 const (
 	// ChargeNothing: a refused request takes nothing. This is the default.
 	ChargeNothing = shard.Nothing
-	// ChargeTheRest: a refused request takes what there is, as far as it asked for it. A request for 5 of 3 tokens that
-	// are left takes them, and one for 1 is refused then, too.
+	// ChargeTheRest: a refused request takes the tokens that are left, up to the number that it asked for. If 3 tokens
+	// are left, a request for 5 is refused and takes the 3. A request for 1 that follows is refused, too.
 	ChargeTheRest = shard.TheRest
-	// ChargePenalty: a refused request is charged as by [Limiter.Charge], up to [MaxDebt]. A client that goes on asking
+	// ChargePenalty: a refused request is charged as by [Limiter.Charge], up to [MaxDebt]. A client that keeps asking
 	// waits longer.
 	ChargePenalty = shard.Penalty
 )
 
-// ChargeRefusals makes refused requests cost something. A refusal and its charge are one step: a request that would
-// have passed is never charged so. RetryAfter takes the charge into account. Requests for more than the limit are
-// charged, too. [Limiter.Reserve] and [Limiter.Wait] on a token bucket are not, since they ask for a place in the
-// queue.
+// ChargeRefusals makes refused requests cost something. A refusal and its charge are one atomic step: a request that
+// would have passed is never charged as a refusal. RetryAfter includes the charge. Requests for more than the limit are
+// charged, too. Refusals of [Limiter.Reserve], and of [Limiter.Wait] on a token bucket, cost nothing, because those
+// calls ask for a place in the queue.
 //
-// Refusals then write to the key's record, as requests that pass do: a client that is refused costs as much as one that
-// is not.
+// With this option refusals write to the key's record, as admitted requests do. A refused client then costs the limiter
+// as much as an admitted one.
 func ChargeRefusals(charge RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > ChargePenalty {
@@ -113,7 +113,7 @@ func ChargeRefusals(charge RefusalCharge) Option {
 	}
 }
 
-// apply makes a plan charge by the terms.
+// apply sets the debt bound and the refusal charge of a plan.
 func (t terms) apply(plan *shard.Plan, ps policies) error {
 	switch {
 	case t.refusals != ChargeNothing && plan.InFlight():
@@ -131,7 +131,7 @@ func (t terms) apply(plan *shard.Plan, ps policies) error {
 	return nil
 }
 
-// chargeable returns the time for a call that may be refused at a cost: by a clock that is not late.
+// chargeable returns the time for a call whose refusal may cost tokens. It uses a clock that is never late.
 func (l *Limiter) chargeable(nanos int64) int64 {
 	if l.terms.refusals != ChargeNothing && l.terms.lateness > 0 {
 		return l.clock.renew(coarseTick)

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Check returns the error that [New] would return for the numbers of the policy, and of further [Tiers]; nil if
-// they are good. Nothing is allocated that lasts.
+// Check returns the error that [New] would return for the numbers of the policy, and of further [Tiers]; nil if New
+// accepts them. It keeps no memory.
 func (p Policy) Check(tiers ...Policy) error {
 	if err := checkTiers(tiers); err != nil {
 		return err
@@ -18,10 +18,10 @@ func (p Policy) Check(tiers ...Policy) error {
 	return err
 }
 
-// Bytes returns how much memory a limiter would hold that [New] makes of the policy and the options. That is
-// [Stats].Bytes of one that is made on this machine with the same GOMAXPROCS. With [Shared] it is the length of the
-// file, on any machine. What New refuses is an error. Bytes does not open the file, and does not check whether the
-// machine has that memory.
+// Bytes returns how many bytes of memory a limiter would hold if [New] made it with the policy and the options. The
+// result equals [Stats].Bytes of such a limiter on this machine with the same GOMAXPROCS. With [Shared] it is the
+// length of the file, on any machine. Arguments that New refuses are errors. Bytes does not open the file, and does not
+// check whether the machine has that much memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -43,9 +43,10 @@ func Bytes(policy Policy, options ...Option) (uint64, error) {
 	return header + bytes, nil
 }
 
-// CheckChange returns the error that [Limiter.SetPolicy] would return if a limiter that was made with the policies in
-// from were given the policies in to. Both list the limiter's own policy first, then those of its tiers. nil means that
-// the limiter accepts the change. If the policy of a limiter was changed before, from is still what it was made with.
+// CheckChange returns the error that [Limiter.SetPolicy] would return for a limiter that was made with the policies
+// from and is changed to the policies to. Both list the limiter's own policy first, then the policies of its tiers. nil
+// means that the limiter accepts the change. For a limiter whose policy has been changed before, from is what it was
+// made with, not what it has now.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),
@@ -66,7 +67,7 @@ func CheckChange(from, to []Policy) error {
 	return err
 }
 
-// How many requests may be in flight in a shared table, of all keys: so many, and one for so many slots.
+// How many requests of all keys may be in flight in a shared table: a fixed number, and one more for every few slots.
 const (
 	spareEntries = atomicbucket.MaxInFlight + 1
 	slotsToEntry = 4

@@ -13,15 +13,15 @@ import (
 type clockKind uint8
 
 const (
-	clockTSC clockKind = iota // the default; clockPrecise where it cannot be had
+	clockTSC clockKind = iota // the default; clockPrecise where the counter is not available
 	clockPrecise
 	clockCoarse
 	clockFunc
 )
 
-// A clock counts nanoseconds on the limiter's timeline: Unix time when the clock was
-// made, and from then on whatever its source counts. A wall clock that is set does
-// not move it. The timeline has no negative times: it begins in 1970 and ends in 2262.
+// A clock counts nanoseconds on the limiter's timeline. It starts at the Unix time at which the clock was made, and
+// from then on advances as its source does. Setting the wall clock does not move it. The timeline has no negative
+// times: it begins in 1970 and ends in 2262.
 type clock struct {
 	kind     clockKind
 	base     time.Time // an instant, with its monotonic reading if it has one
@@ -38,7 +38,7 @@ type clock struct {
 	_      [56]byte
 }
 
-// newClock returns a clock of the kind, or of the one that it falls back to.
+// newClock returns a clock of the kind, or of its fallback.
 func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	c := &clock{kind: kind, base: time.Now(), line: new(atomic.Pointer[calibration])}
 	if kind == clockFunc {
@@ -59,8 +59,8 @@ func newClock(kind clockKind, read func() time.Time) (*clock, error) {
 	return c, nil
 }
 
-// join puts the clock on a timeline that other processes count on, by the machine's monotonic clock. It is off by less
-// than a microsecond, unless this goroutine is suspended at every one of its readings.
+// join puts the clock on the timeline of other processes, by the machine's monotonic clock. The result is off by less
+// than a microsecond, unless this goroutine is suspended during every one of its readings.
 func (c *clock) join(timeline func() int64) {
 	var ahead int64
 	width := time.Duration(math.MaxInt64)
@@ -110,7 +110,7 @@ func (c *clock) exact() int64 {
 	return c.precise()
 }
 
-// surely returns the time by a clock that is never late.
+// surely returns the time, by a clock that is never late.
 func (c *clock) surely() int64 {
 	if c.kind == clockCoarse {
 		return c.exact()
@@ -118,8 +118,9 @@ func (c *clock) surely() int64 {
 	return c.nanos()
 }
 
-// machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. A
-// counter that is ahead of it, such as one that went on while the machine slept, is given up.
+// machine returns the time by the machine's monotonic clock, which all processes of a shared table have in common. If
+// the counter is ahead of that clock, for example because it kept running while the machine slept, the counter is given
+// up.
 func (c *clock) machine() int64 {
 	if now := c.precise(); c.counter == nil || tolerable(time.Duration(c.counter.nanos()-now), recalibrateEvery) {
 		return now
@@ -128,7 +129,7 @@ func (c *clock) machine() int64 {
 	return c.precise()
 }
 
-// lateness returns how late the clock may be, 0 if it never is.
+// lateness returns how late the clock may be; 0 if it is never late.
 func (c *clock) lateness() time.Duration {
 	if c.kind == clockCoarse {
 		return coarseDoubt
@@ -136,8 +137,8 @@ func (c *clock) lateness() time.Duration {
 	return 0
 }
 
-// instant puts t on the timeline. What lies before its beginning or after its end
-// counts as that.
+// instant puts t on the timeline. A time before the beginning of the timeline counts as its beginning, and a time after
+// its end counts as its end.
 func (c *clock) instant(t time.Time) int64 {
 	if nanos, ok := c.unix(t); ok {
 		ahead := c.function.ahead.Load()
@@ -149,8 +150,8 @@ func (c *clock) instant(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// unix returns the nanoseconds from 1970 to t, by the monotonic clock if t and the base have its reading, and false if
-// no int64 holds them or they are negative.
+// unix returns the nanoseconds from 1970 to t. It uses the monotonic clock if both t and the base have a monotonic
+// reading. It returns false if the result is negative or does not fit into an int64.
 func (c *clock) unix(t time.Time) (int64, bool) {
 	d := int64(t.Sub(c.base)) // saturates at 292 years
 	if d > math.MaxInt64-c.origin || c.origin+d < 0 {

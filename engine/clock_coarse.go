@@ -5,15 +5,13 @@ import "time"
 const (
 	// coarseTick is how often the word of a coarse clock is renewed.
 	coarseTick = time.Millisecond
-	// coarseDoubt is how late the word may be, at the outside, before a refusal
-	// that rests on it is wrong: refusals with a longer wait stand at once. With
-	// every processor busy the word was seen 40ms late.
+	// coarseDoubt is how late the word is assumed to be at most. A refusal whose wait is longer stands at once. Other
+	// refusals are checked with the exact clock. With every processor busy the word was seen 40ms late.
 	coarseDoubt = 100 * time.Millisecond
 )
 
-// renew reads the exact clock and publishes it, unless the word is younger than
-// age: refusals by the thousand then write it once. It returns the later of the
-// two.
+// renew reads the exact clock and publishes the reading, unless the word is younger than age. So thousands of refusals
+// write the word once. It returns the later of the two times.
 func (c *clock) renew(age time.Duration) int64 {
 	now := c.exact()
 	for {

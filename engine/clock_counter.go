@@ -18,15 +18,14 @@ type counterClock struct {
 
 	mu   sync.Mutex // guards last
 	last sample     // at the latest calibration
-	// joint says that other processes count on the same timeline, by Go's clock or by counters of their own.
+	// joint is set if other processes use the same timeline, by Go's clock or by counters of their own.
 	joint bool
-	// Once the counter was given up, Go's clock counts on from here.
+	// After the counter was given up, Go's clock continues the timeline from here.
 	left      int64
 	leftSince time.Time
 }
 
-// A calibration is a straight line from counts to nanoseconds. It is immutable;
-// recalibrating publishes another.
+// A calibration is a straight line from counts to nanoseconds. It is immutable; recalibrate publishes a new one.
 type calibration struct {
 	count uint64 // the counter where the line begins
 	nanos int64  // the time there
@@ -47,15 +46,14 @@ func (c *calibration) nanosAt(count uint64) int64 {
 // 16 MHz and more. The line then holds for 2^58 counts, three years at 2.5 GHz.
 const counterScale = 6
 
-// shared is the process's counter clock, made when a limiter first wants it.
+// shared is the process's counter clock. The first limiter that needs it makes it.
 var shared struct {
 	sync.Mutex
 	clock *counterClock
 }
 
-// sharedCounter returns the process's counter clock, or nil if the kernel does not
-// trust the counter, or if Go's clock does not show the counter's time: in a
-// testing/synctest bubble it is another one.
+// sharedCounter returns the process's counter clock, or nil if the kernel does not trust the counter, or if Go's clock
+// does not follow the counter's time, as in a testing/synctest bubble.
 func sharedCounter() *counterClock {
 	shared.Lock()
 	defer shared.Unlock()
@@ -75,7 +73,7 @@ func sharedCounter() *counterClock {
 	return nil
 }
 
-// moved returns a counter clock whose timeline is so many nanoseconds ahead, and which other processes count by, too.
+// moved returns a counter clock whose timeline is that many nanoseconds ahead, and is shared with other processes.
 func (c *counterClock) moved(ahead int64) *counterClock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +90,7 @@ func makeCounter() *counterClock {
 		return nil
 	}
 	first := takeSample()
-	// The bound ends the spin where Go's clock stands still.
+	// The bound ends the spin if Go's clock stands still.
 	for i := 0; i < 1<<20 && time.Since(first.at) < calibrationTime; i++ {
 	}
 	second := takeSample()
@@ -110,21 +108,20 @@ const (
 	// to some tens of nanoseconds, so the first line is good to some 20 parts in
 	// a million; recalibrating refines it.
 	calibrationTime = 2 * time.Millisecond
-	// recalibrateEvery is the usual time between two calibrations, and
-	// slewTime the least in which an error is worked off.
+	// recalibrateEvery is the usual time between two calibrations. slewTime is the shortest time over which an error is
+	// corrected.
 	recalibrateEvery = 10 * time.Second
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether the counter may have come off Go's clock by that much
-// in the time elapsed: more than 10ms and 500 parts in a million, which is as
-// fast as clocks are ever disciplined, means that it stopped, or was set, or that
-// Go's clock is another one.
+// tolerable reports whether the counter may have drifted that far from Go's clock in the time elapsed. A drift of more
+// than 10ms and more than 500 parts in a million, the fastest rate at which clocks are disciplined, means that the
+// counter stopped or was set, or that Go's clock has another source.
 func tolerable(off, elapsed time.Duration) bool {
 	return off.Abs() <= 10*time.Millisecond+elapsed.Abs()/2000
 }
 
-// nanos returns the time. It costs the reading and one multiplication.
+// nanos returns the time. It costs a reading of the counter and one multiplication.
 func (c *counterClock) nanos() int64 {
 	if line := c.current.Load(); line != nil {
 		return line.nanosAt(tsc.Read())
@@ -132,10 +129,9 @@ func (c *counterClock) nanos() int64 {
 	return c.left + int64(time.Since(c.leftSince))
 }
 
-// recalibrate compares the counter with Go's clock and bends the line so that the
-// two meet again, without a jump. If the counter is off by more than is tolerable
-// it is never used again: from then on Go's clock counts on from the reading that the
-// counter had. Calls within a second of another do nothing.
+// recalibrate compares the counter with Go's clock and changes the slope of the line so that the two meet again,
+// without a jump. If the counter is off by more than is tolerable, it is never used again: Go's clock continues from
+// the last reading of the counter. A call within a second of the previous one does nothing.
 func (c *counterClock) recalibrate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,21 +140,21 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// Everything is taken at the sample: this goroutine may be suspended after it.
+	// All readings are those of the sample, because this goroutine may be suspended after it.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next
 	if !ok || !tolerable(late, elapsed) {
 		c.left, c.leftSince = line.nanosAt(next.count), next.at // published by the store below
 		if c.joint {
-			c.left += int64(late) // what the others say
+			c.left += int64(late) // what the clocks of the other processes say
 		}
 		c.current.Store(nil)
 		return
 	}
 	begin := tsc.Read()
-	// The next calibration comes in about as long as this one did, so that is
-	// the time to work the error off in: sooner would overshoot.
+	// The next calibration comes after about the same time as this one did, so the error is corrected over that time. A
+	// faster correction would overshoot.
 	step := mul / uint64(max(elapsed, slewTime))
 	c.current.Store(&calibration{count: begin, nanos: line.nanosAt(begin), mul: mul + step*uint64(late)})
 }
@@ -169,8 +165,7 @@ type sample struct {
 	at    time.Time
 }
 
-// takeSample reads the counter on both sides of Go's clock, several times, and
-// keeps the tightest.
+// takeSample reads the counter before and after Go's clock, several times, and keeps the tightest sample.
 func takeSample() sample {
 	best, width := sample{}, uint64(1<<63)
 	for range 16 {
@@ -184,8 +179,8 @@ func takeSample() sample {
 	return best
 }
 
-// slope returns nanoseconds per count between two samples, as a calibration holds
-// them, and false if no counter in working order could give that.
+// slope returns the nanoseconds per count between two samples, in the form of a calibration. It returns false if no
+// working counter could give that result.
 func slope(a, b sample) (uint64, bool) {
 	nanos, counts := uint64(b.at.Sub(a.at)), b.count-a.count
 	if int64(nanos) <= 0 || int64(counts) <= 0 || nanos>>counterScale >= counts {

@@ -8,26 +8,29 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// maxBack is how far the function of a [ClockFunc] may go back and only be late. Goroutines that read a clock beside
-// each other, and a clock that is set a little, go back by less.
+// maxBack is how far the function of a [ClockFunc] may go back and still count as only late. Goroutines that read a
+// clock concurrently, and a clock that is adjusted a little, go back by less.
 const maxBack = time.Minute
 
-// A toldClock is the time by the function of a [ClockFunc], which need not be a clock in working order. What it tells
-// becomes the watermark of the table, which never falls. So when the function goes back by more than maxBack, the
-// timeline goes on from the latest time that it told: else every key would wait until the function tells that again.
-// When it goes ahead by more than maxBack, it may have come back from there: the timeline goes ahead only by what that
-// is more than it was ahead of the function. So it never gets ahead by more than the largest of such excursions.
+// A toldClock takes the time from the function of a [ClockFunc], which may be faulty. Its readings become the watermark
+// of the table, which never falls. When the function goes back by more than maxBack, the timeline continues from the
+// latest time that the function returned. Otherwise every key would wait until the function reaches that time again.
+// When the function jumps ahead by more than maxBack, it may be returning from such a step back. The timeline then
+// advances only by the part of the jump that exceeds its lead over the function. So the lead never exceeds the largest
+// single excursion of the function.
 type toldClock struct {
 	read   func() time.Time
 	latest atomic.Int64 // on the timeline
 	ahead  atomic.Int64 // how far the timeline is ahead of the function
 }
 
-// told returns the time by the function. A time that the timeline does not have, or in the second half of what is left
-// of it, is not believed: time stands still meanwhile. So there is time left when the function is right again.
+// told returns the time by the function. A time outside of the timeline, or in the second half of the part of the
+// timeline that is left, is not trusted: time stands still meanwhile. So there is time left when the function is right
+// again.
 //
-// It is lock-free: the function is called again only if another call has changed what this one had read. Were it called
-// again after each change of ahead, a function that goes to and fro from one reading to the next would never be done.
+// It is lock-free: the function is called again only if another call has changed what this call had read. If it were
+// called again after each change of ahead, a function that jumps back and forth with every reading would make the loop
+// endless.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {
@@ -56,7 +59,7 @@ func (c *clock) told() int64 {
 	}
 }
 
-// latest returns the latest time that the clock has told: no take has been at a later one.
+// latest returns the latest time that the clock has returned. No take has had a later time.
 func (c *clock) latest() int64 {
 	if line := c.line.Load(); line != nil { // as nanos does, two calls less
 		return line.nanosAt(tsc.Read())

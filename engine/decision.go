@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a request that cannot pass however long it waits,
-// because it costs more than a full bucket holds.
+// Never is the RetryAfter of a request that can never pass, because it costs more than a full bucket holds.
 const Never time.Duration = math.MaxInt64
 
 // A Decision is the answer to one request.
@@ -17,14 +16,12 @@ type Decision struct {
 	Limit uint64
 	// Remaining is how many whole tokens are left after this decision.
 	Remaining uint64
-	// RetryAfter is zero when the request is allowed. Otherwise it is exact: the
-	// same request made that much later passes, if nothing else is taken from the
-	// key meanwhile, and made one nanosecond sooner it does not. It is [Never] for
-	// a request that costs more than the limit.
+	// RetryAfter is zero when the request is allowed. Otherwise it is exact. If nothing else is taken from the key
+	// meanwhile, the same request passes after exactly this time, and not one nanosecond sooner. It is [Never] for a
+	// request that costs more than the limit.
 	RetryAfter time.Duration
-	// ResetAfter is how long until a bucket is full again, if nothing else is taken; until
-	// the present window ends, of a fixed window and of a sliding window counter; until the
-	// oldest request leaves the window, of a log. 0 if nothing is taken. Both durations end
-	// at 292 years, the longest there is.
+	// ResetAfter is the time until a bucket is full again if nothing else is taken, until the current window of a fixed
+	// window or of a sliding window counter ends, or until the oldest request leaves the window of a log. It is 0 if
+	// nothing is taken. Both durations are at most 292 years, the longest Duration.
 	ResetAfter time.Duration
 }

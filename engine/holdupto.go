@@ -7,17 +7,19 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// HoldUpTo takes as many tokens as the key has, at most most, for a request that can do with less: an answer that is
-// cut to what is left. It passes if the key has least tokens, or its limit where that is less, and otherwise takes
-// nothing. [Receipt.Taken] says how many it took, [Receipt.Settle] replaces them by what the request cost. The look and
-// the take are one step: calls beside it cannot make it take less than least.
+// HoldUpTo takes as many tokens as the key has, but no more than most. It is for a request that can make do with less,
+// such as an answer that can be shortened. It passes if the key has at least least tokens, or its whole limit if the
+// limit is below least. Otherwise it takes nothing. [Receipt.Taken] says how many it took, and [Receipt.Settle]
+// replaces them by what the request cost. The check and the take are one atomic step: concurrent calls cannot make it
+// take fewer than least.
 //
 // A least of 0 counts as 1, so a key that is empty or in debt refuses. With a most of 0 nothing is taken, and what the
-// request costs is charged when it is settled. So HoldUpTo(k, 1, 0) admits requests that pay afterwards as long as the
-// key owes nothing ([Limiter.Hold] of 0 admits them always), and how many are under way at a time is not bounded then.
+// request costs is charged when it is settled. So HoldUpTo(k, 1, 0) admits requests that pay afterwards, as long as the
+// key is not in debt. ([Limiter.Hold] of 0 always admits them.) The number of such requests under way at a time is not
+// bounded.
 //
-// RetryAfter is that of a request for least. A refusal costs nothing, whatever [ChargeRefusals] says. It is as exact as
-// a [ClockPrecise], does not allocate, and is lock-free.
+// RetryAfter is the RetryAfter of a request for least tokens. A refusal costs nothing, whatever [ChargeRefusals] says.
+// HoldUpTo never uses a late clock, does not allocate, and is lock-free.
 func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	least = max(least, 1)
 	if most == 0 {
@@ -39,7 +41,7 @@ func (l *Limiter) HoldUpTo(k Key, least, most uint64) (d Decision, r Receipt) {
 	case o.Verdict == shard.Admitted:
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, taken, k.quota, ends)
-	case d.Allowed: // there is nothing to give back, but what costs more is charged
+	case d.Allowed: // there is nothing to give back, but a higher cost is charged
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(min(most, d.Limit), k.quota)
 	}

@@ -10,21 +10,20 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Key is a hashed key: hash once with [Limiter.Key] or its siblings, then use
-// it for as many decisions as you like. With the default hash a Key is good for
-// every limiter of this process (and for no other process); with [HashStable] for
-// every limiter that has that option; with [Shared] for every limiter of the same file.
+// A Key is a hashed key: hash once with [Limiter.Key] or one of its variants, then use the Key for any number of
+// decisions. With the default hash a Key works in every limiter of this process, and in no other process. With
+// [HashStable] it works in every limiter that has that option. With [Shared] it works in every limiter of the same
+// file.
 //
-// The three kinds of key, text, address and number, are hashed apart: an address
-// never meets a text that has the same bytes.
+// The three kinds of key (text, address and number) are hashed separately: an address and a text with the same bytes
+// are different keys.
 type Key struct {
 	hash  uint64
 	quota shard.Quota // zero: the limiter's own policy
 }
 
-// Tier returns the same key in another tier of the limiter: see [Tiers]. A tier that the
-// limiter does not have grants nothing: every request is refused, and RetryAfter is
-// [Never].
+// Tier returns the same key under another tier of the limiter: see [Tiers]. A tier that the limiter does not have
+// grants nothing: every request is refused, and RetryAfter is [Never].
 func (k Key) Tier(tier int) Key {
 	if tier < 0 || tier >= shard.MaxTiers {
 		tier = shard.MaxTiers - 1
@@ -38,7 +37,7 @@ var seeds = struct{ text, addr, number keyhash.Seed }{
 	keyhash.NewSeed(), keyhash.NewSeed(), keyhash.NewSeed(),
 }
 
-// The stable hash has no seeds; these set the kinds apart.
+// The stable hash has no seeds; these constants separate the kinds.
 const (
 	stableAddr   = 0x9e37_79b9_7f4a_7c15
 	stableNumber = 0xd1b5_4a32_d192_ed03
@@ -70,9 +69,8 @@ func (l *Limiter) KeyBytes(text []byte) Key {
 	return Key{hash: keyhash.Bytes(seeds.text, text)}
 }
 
-// KeyAddr returns the key of an address. An IPv4 address and the same address
-// mapped into IPv6 are one key. The zone is not looked at, and the zero Addr has
-// the key of the address ::. It does not allocate.
+// KeyAddr returns the key of an address. An IPv4 address and the same address mapped into IPv6 are one key. The zone is
+// ignored, and the zero Addr has the key of the address ::. It does not allocate.
 func (l *Limiter) KeyAddr(addr netip.Addr) Key {
 	b := addr.As16()
 	if !l.seeded {

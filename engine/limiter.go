@@ -14,15 +14,16 @@ import (
 // [New]. All its methods may be called from any goroutine at any time; those that
 // decide are lock-free and do not allocate.
 //
-// The methods of a nil or a zero Limiter panic with a message that names New. Where that would cost every decision an
-// instruction they panic as any use of a nil pointer does: Allow, Take and their forms, and those that make a [Key], of
-// a nil Limiter; of a zero one those of them that are given a Key which it did not make.
+// The methods of a nil or zero Limiter panic with a message that names New. Some methods panic like any use of a nil
+// pointer instead, because the check would cost every decision an instruction. On a nil Limiter these are Allow, Take
+// and their variants, and the methods that make a [Key]. On a zero Limiter they are Allow, Take and their variants, if
+// they get a Key that this Limiter did not make.
 type Limiter struct {
 	table *shard.Table
 	clock *clock
 
-	seeded     bool       // keys are made by the hash with a seed; false of a zero Limiter
-	secrets    *secrets   // or by the one with the secret of a shared table, if not nil
+	seeded     bool       // keys are made by the seeded hash; false in a zero Limiter
+	secrets    *secrets   // if not nil, keys are made by the hash with the secret of a shared table
 	observer   *observer  // nil for none
 	setting    sync.Mutex // held by SetPolicy
 	terms      terms
@@ -32,17 +33,17 @@ type Limiter struct {
 	number uint64 // random, of this limiter in this process: see Receipt.Append
 }
 
-// policies are those of a limiter, and the source of its plan.
+// policies are the policies of a limiter, and the source of its plan.
 type policies struct {
-	base Policy   // the latest that says more than Unlimited or Blocked, if there was one
+	base Policy   // the latest other than Unlimited or Blocked, if there was one
 	all  []Policy // the limiter's own and its tiers
-	last []Policy // as base, of each of them
-	room []uint64 // the highest limit that each of them ever had: as much may be used up
+	last []Policy // like base, for each of them
+	room []uint64 // the highest limit that each of them ever had: keys may have used as many tokens
 
 	quotas uint64 // what keys may owe under quotas: see capacity
 }
 
-// now returns the present policies: those of the plan.
+// now returns the current policies: those of the plan.
 func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
@@ -54,15 +55,14 @@ func policiesOf(own Policy, tiers []Policy) policies {
 	return ps
 }
 
-// New returns a limiter of the policy. Every bucket is full. All memory is
-// allocated here, and nothing is allocated later; [Stats] tells how much it is.
+// New returns a limiter with the policy. Every bucket is full. New allocates all memory, and nothing is allocated
+// later. [Stats] reports how much it is.
 //
-// A limiter sweeps in the background. Close stops that. One that is dropped
-// without Close stops by itself when the garbage collector finds it. (In a
-// testing/synctest bubble, Close it before the bubble ends.)
+// A limiter sweeps in the background. Close stops the sweeper. If a limiter is dropped without Close, its sweeper stops
+// when the garbage collector finds the limiter. (In a testing/synctest bubble, Close it before the bubble ends.)
 //
-// Numbers out of range, a nil option, and a table that the machine's memory cannot
-// hold are errors that name the value and the range.
+// Numbers out of range, a nil option, and a table larger than the machine's memory are errors that name the value and
+// the range.
 func New(policy Policy, options ...Option) (*Limiter, error) {
 	c, err := configured(options)
 	if err != nil {
@@ -127,10 +127,9 @@ func configured(options []Option) (config, error) {
 	return c, nil
 }
 
-// Close stops the sweeper and waits until it has stopped. The limiter still
-// decides correctly afterwards, but counts no live keys any more and, with a
-// coarse clock, asks the exact one. Closing twice is harmless. The error is always
-// nil; it is there for io.Closer.
+// Close stops the sweeper and waits until it has stopped. The limiter still decides correctly afterwards, but no longer
+// counts live keys. With a coarse clock, it uses the exact clock from then on. Closing twice is harmless. The error is
+// always nil; it exists for io.Closer.
 func (l *Limiter) Close() error {
 	l.requireMade()
 	l.background.halt()
@@ -138,9 +137,9 @@ func (l *Limiter) Close() error {
 	return nil
 }
 
-// Sweep forgets, now and in the caller's goroutine, every key whose bucket is
-// full, and brings [Stats] up to date. The background sweeper does the same; call
-// Sweep when you want the numbers at once. It takes some nanoseconds a slot.
+// Sweep forgets, now and in the caller's goroutine, every key whose bucket is full, and brings [Stats] up to date. The
+// background sweeper does the same. Call Sweep when you need the numbers at once. It takes some nanoseconds for each
+// slot.
 func (l *Limiter) Sweep() {
 	l.requireMade()
 	l.table.Sweep(l.clock.nanos(), nil)

@@ -11,18 +11,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// lines are the callers that wait for tokens of a limiter, those of each key in the order of their turns. They are of
-// this process: of a shared table each process has its own.
+// lines holds the callers that wait for tokens of a limiter, for each key in the order of their turns. They belong to
+// this process: each process of a shared table has its own lines.
 //
-// A reservation in the middle of a line cannot be given back ([Limiter.Reserve]): those behind have been told when to
-// go. So a caller that leaves has those behind it move up.
+// A reservation in the middle of a line cannot be given back ([Limiter.Reserve]), because the callers behind it have
+// been told when to go. So when a caller leaves, the callers behind it move up.
 type lines struct {
 	mu sync.Mutex
 	of map[Key][]*Turn
 }
 
-// A Turn is a place in the line of a key, with tokens that were taken ahead of their time ([Limiter.Queue]). It ends
-// with Come or with Leave. It may be used from any goroutine. A line locks and allocates; decisions do not.
+// A Turn is a place in the line of a key, with tokens that were taken ahead of time ([Limiter.Queue]). Come or Leave
+// ends it. It may be used from any goroutine. A line locks and allocates; decisions do not.
 type Turn struct {
 	limiter *Limiter
 	key     Key
@@ -38,17 +38,17 @@ type Turn struct {
 	moved func() // called when at has changed; nil for none
 }
 
-// A part is tokens of a reservation that belong to a turn. Those who move up by other numbers of tokens than their own
-// share reservations.
+// A part is the tokens of a reservation that belong to one turn. Turns that move up by a number of tokens other than
+// their own share reservations.
 type part struct {
 	of     *reservation
 	n      uint64
-	shared bool // with another turn, or some were given back
+	shared bool // with another turn, or some tokens were given back
 }
 
-// Queue is [Limiter.Reserve] for a caller that waits in line: if one that waits in front of it for the same key
-// leaves, it moves up, and [Turn.Until] says how long to wait then. delay is 0 if the tokens were there. On the other
-// algorithms, and with the same errors, there is no line.
+// Queue is [Limiter.Reserve] for a caller that waits in line. If a caller in front of it in the line of the same key
+// leaves, it moves up, and [Turn.Until] returns the new wait. delay is 0 if the tokens were there. Queue returns the
+// errors of Reserve, also for algorithms other than the token bucket, which have no line.
 func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.requireMade()
 	if t, delay, err = l.queue(k, n, maxWait); err != nil {
@@ -57,8 +57,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue is Queue. A delay of 0 means that the turn is in no line: its tokens were there. What the turn itself says
-// later does not tell that: it may have moved up to the front before its caller looks.
+// queue is Queue. A delay of 0 means that the turn is in no line, because its tokens were there. A later look at the
+// turn does not show that: the turn may have moved up to the front before its caller looks.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -76,8 +76,8 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, r.delay, nil
 }
 
-// Until returns how long to wait from now on, 0 or less if the tokens are there. From now on moved is called when the
-// wait has become shorter. moved must not block, nor call a method of a Turn. It may be nil.
+// Until returns how long to wait from now on; 0 or less if the tokens are there. From now on, moved is called whenever
+// the wait has become shorter. moved must not block and must not call a method of a Turn. It may be nil.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -91,8 +91,8 @@ func (t *Turn) Until(moved func()) time.Duration {
 	return time.Until(t.at)
 }
 
-// Come ends the turn of a caller that goes on now, and returns the receipt for its tokens. If the caller has moved up
-// by another number of tokens than its own, it is the receipt for nothing.
+// Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. If the caller has moved up
+// by a number of tokens other than its own, the receipt is for nothing.
 func (t *Turn) Come() Receipt {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -106,10 +106,11 @@ func (t *Turn) Come() Receipt {
 	return receipt
 }
 
-// Leave ends the turn of a caller that does not wait any more. Those behind it move up. If all wait for the same number
-// of tokens, each moves to the place of the one in front of it. Otherwise they move up by the tokens of the one that
-// leaves, as far as no one outside of the line has reserved in between. So the tokens at the end of the line come back.
-// If another caller has reserved behind the line, those come back that its reservation leaves ([Receipt.Refund]).
+// Leave ends the turn of a caller that no longer waits. The callers behind it move up. If all wait for the same number
+// of tokens, each moves to the place of the caller in front of it. Otherwise they move up by the tokens of the caller
+// that leaves, unless a caller outside of the line has reserved in between. So the tokens at the end of the line come
+// back. If another caller has reserved behind the line, only the tokens that its reservation does not need come back
+// ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -123,7 +124,7 @@ func (t *Turn) Leave() {
 		moved = t.shift(behind)
 	} else {
 		for _, other := range behind {
-			if t.due > other.due { // what was given back may have been reserved by a later one for an earlier time
+			if t.due > other.due { // a later caller may have reserved, for an earlier time, what was given back
 				continue
 			}
 			t.parts, other.parts = other.parts, t.parts
@@ -140,8 +141,9 @@ func (t *Turn) Leave() {
 	haveMoved(moved)
 }
 
-// shift moves turns up by the tokens of one that has left in front of them, as long as they stand next to each other:
-// one behind somebody else would otherwise go together with him. It returns those that have moved.
+// shift moves turns up by the tokens of a turn in front of them that has left, as long as their tokens are adjacent.
+// Past another caller's reservation, a turn would otherwise go at the same time as that caller. It returns the turns
+// that have moved.
 func (t *Turn) shift(behind []*Turn) []*Turn {
 	end := t.due
 	for i, other := range behind {
@@ -161,7 +163,7 @@ func (t *Turn) shift(behind []*Turn) []*Turn {
 	return behind
 }
 
-// exchanged returns the parts of a turn that leaves and of the one behind it, which gets the first n tokens of both.
+// exchanged returns the parts of a turn that leaves and of the turn behind it, which gets the first n tokens of both.
 func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	for _, p := range append(leaves, stays...) {
 		switch {
@@ -177,8 +179,8 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	return last, first
 }
 
-// overtake makes a turn that comes the first of its line. Those in front of it could have come, too: they come later,
-// but not after the time at which this one could. So those who stay stand next to each other.
+// overtake makes a turn whose caller proceeds the first of its line. The turns in front of it could have proceeded,
+// too. They now proceed later, but no later than this turn could. So the turns that stay are adjacent.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -194,8 +196,8 @@ func (t *Turn) overtake() {
 	}
 }
 
-// haveMoved is called when the times of turns have changed, and the line and its tokens are what they are to be. One
-// whose function panics keeps no other from being told.
+// haveMoved is called when the times of turns have changed, after the line and its tokens have been updated. If the
+// function of one turn panics, the functions of the others are called all the same.
 func haveMoved(turns []*Turn) {
 	if len(turns) > 0 {
 		defer haveMoved(turns[1:])
@@ -205,13 +207,13 @@ func haveMoved(turns []*Turn) {
 
 // hasMoved is called when the time of a turn has changed.
 func (t *Turn) hasMoved() {
-	t.delay = max(time.Until(t.at), 0) // also of one that has not asked yet
+	t.delay = max(time.Until(t.at), 0) // also for a turn that has not asked yet
 	if t.moved != nil {
 		t.moved()
 	}
 }
 
-// remove takes a turn out of its line, and returns those behind it. in is false if it is not there.
+// remove takes a turn out of its line, and returns the turns behind it. in is false if the turn is not in a line.
 func (l *lines) remove(t *Turn) (behind []*Turn, in bool) {
 	line := l.of[t.key]
 	i := slices.Index(line, t)

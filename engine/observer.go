@@ -11,13 +11,14 @@ type observer struct {
 	every   uint32
 }
 
-// Observe has refused called with the key of a refused request and the tokens that it asked for: one refusal in every,
-// chosen at random, so that the keys that are refused most can be found without counting them all. every is 1 to 2^30;
-// 1 reports all refusals. An admitted request costs the same with this option as without it.
+// Observe makes the limiter call refused with the key of a refused request and the number of tokens that it asked for.
+// On average one of every refusals is reported, chosen at random, so that the keys that are refused most can be found
+// without counting all refusals. every is 1 to 2^30; 1 reports all refusals. The option does not change the cost of an
+// admitted request.
 //
 // refused runs in the goroutine of the request, so it should be quick. It must be safe for concurrent use, and may call
-// the limiter. A Key is a hash: a program that wants to know the text keeps a map of the keys that it cares for, or
-// counts where the text is at hand.
+// the limiter. A Key is a hash: a program that needs the text keeps a map of the keys that it cares about, or counts
+// where the text is at hand.
 func Observe(refused func(k Key, n uint64), every int) Option {
 	return func(c *config) error {
 		if refused == nil {

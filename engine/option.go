@@ -14,7 +14,7 @@ import (
 // An Option changes one thing about a limiter at [New].
 type Option func(*config) error
 
-// config is what the options fill in.
+// config holds what the options set.
 type config struct {
 	maxKeys  int
 	shards   int // 0: by size and GOMAXPROCS
@@ -29,8 +29,8 @@ type config struct {
 	terms    terms
 	observer *observer
 	shared   string // path of the file, or none
-	inFlight bool   // it is one of what is in flight
-	replaces bool   // the policy of that file
+	inFlight bool   // the policy is Concurrency
+	replaces bool   // ReplacePolicy: New replaces the policy of the file
 }
 
 const (
@@ -40,19 +40,18 @@ const (
 	DefaultSweepInterval = 10 * time.Second
 )
 
-// MaxKeys sets how many keys that are not idle the limiter is made for; 1,000,000
-// without it. Memory is 16.1 bytes for each slot and 1/0.6 slots for each key, 26.9
-// bytes a key, allocated by [New] and constant from then on. A key whose bucket is
-// full costs nothing: it is forgotten.
+// MaxKeys sets the capacity of the limiter: how many keys may be not idle at a time. The default is 1,000,000. Memory
+// is 16.1 bytes for each slot and 1/0.6 slots for each key, so 26.9 bytes for each key. [New] allocates it, and it is
+// constant from then on. A key whose bucket is full costs nothing: it is forgotten.
 //
-// More keys than that fit until their neighbourhood of 32 slots is full; then
-// [Overflow] decides. At MaxKeys keys that happens to about one new key in 500 in a table that was just filled, and to
-// one in 1,000 or more once keys have come and gone.
+// A new key finds room until its neighborhood of 32 slots is full; then [Overflow] decides. In a table that was just
+// filled with MaxKeys keys, that happens to about one new key in 500. Once keys have come and gone, it happens to at
+// most one in 1,000.
 //
-// n is at least 1; what the machine's memory cannot hold is refused by New.
+// n is at least 1. New refuses a table that is larger than the machine's memory.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
-		// The upper bound only keeps the slots countable; memory decides before.
+		// The upper bound only keeps the number of slots within its type; memory runs out long before.
 		if n < 1 || uint64(n) > 1<<56 {
 			return fmt.Errorf("engine: MaxKeys(%d): want at least 1 and what memory can hold, at 27 bytes a key", n)
 		}
@@ -61,9 +60,8 @@ func MaxKeys(n int) Option {
 	}
 }
 
-// Shards sets the number of shards, a power of two up to 4,096. Without it New
-// chooses by capacity and GOMAXPROCS. More shards spread the counters of rare
-// events. They divide no lock, since there is none.
+// Shards sets the number of shards, a power of two up to 4,096. Without it New chooses by capacity and GOMAXPROCS. More
+// shards spread the counters of rare events. They do not reduce lock contention, since there are no locks.
 func Shards(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > shard.MaxShards || n&(n-1) != 0 {
@@ -74,10 +72,9 @@ func Shards(n int) Option {
 	}
 }
 
-// HashStable makes keys by xxHash64 instead of by a hash with a secret seed. Keys
-// then mean the same in every process and on every machine. Use it only for keys
-// that come from people you trust: texts that collide under xxHash64 are easy to
-// write down, and a client that can choose its key can then drain another's bucket.
+// HashStable makes keys by xxHash64 instead of by a hash with a secret seed. A text then has the same Key in every
+// process and on every machine. Use it only for keys that come from people you trust: texts that collide under xxHash64
+// are easy to write down, and a client that can choose its key can then drain another client's bucket.
 func HashStable() Option {
 	return func(c *config) error {
 		c.stable = true
@@ -85,17 +82,17 @@ func HashStable() Option {
 	}
 }
 
-// Tiers adds up to 14 limits to the limiter's policy: a tier for paying users, say, and one for
-// partners. [Key.Tier] returns the key under one of them. The limiter's own policy is tier 0, and
-// the first of tiers is tier 1.
+// Tiers adds up to 14 limits to the limiter's policy, such as one for paying users and one for partners. [Key.Tier]
+// returns the key under a tier. The limiter's own policy is tier 0, and the first of tiers is tier 1.
 //
-// All tiers share the table, the algorithm, and each key's record: a key that moves to another tier keeps the tokens
-// that it has taken. Tiers of a token bucket may differ in rate and burst (the rate is rounded down, by less than a
-// millionth, if it does not go into the first one's clock), of the others in the limit only.
+// All tiers share the table, the algorithm, and each key's record: for a key that moves to another tier, the tokens
+// that it has taken still count. Tiers of a token bucket may differ in rate and burst. (A rate that does not fit the
+// ticks of the first tier is rounded down, by less than a millionth.) Tiers of the other algorithms may differ in the
+// limit only.
 //
-// Records of token buckets with tiers say what a token cost: 32 bytes a slot, 54 a key ([MaxKeys]). Over any time t a
-// key gets at most the highest burst + the highest rate * t of the tiers and quotas that it was asked under, however
-// often they change.
+// Records of token buckets with tiers also say what a token cost: a slot takes 32 bytes, a key 54 ([MaxKeys]). Over any
+// time t a key gets at most the highest burst + the highest rate * t of the tiers and quotas under which it was asked
+// for, however often they change.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
 		if err := checkTiers(tiers); err != nil {
@@ -106,7 +103,8 @@ func Tiers(tiers ...Policy) Option {
 	}
 }
 
-// checkTiers bounds how many tiers there are. The last one of a plan is the one that no limiter has.
+// checkTiers checks the number of tiers. The last tier of a plan is reserved: it stands for a tier that the limiter
+// does not have.
 func checkTiers(tiers []Policy) error {
 	if len(tiers) > shard.MaxTiers-2 {
 		return fmt.Errorf("engine: Tiers: %d tiers: want at most %d", len(tiers), shard.MaxTiers-2)
@@ -114,10 +112,9 @@ func checkTiers(tiers []Policy) error {
 	return nil
 }
 
-// SweepInterval sets the time between two sweeps, 1ms to 24h; 10s without it. A
-// sweep walks the table in steps of some tens of microseconds with a millisecond
-// of rest between them. It counts the keys for [Stats]. In a table of which more than half is
-// used it forgets the keys whose bucket was full at the sweep before already. Requests reclaim slots by
+// SweepInterval sets the time between two sweeps, 1ms to 24h; 10s without it. A sweep walks the table in steps of some
+// tens of microseconds with a millisecond of rest between them. It counts the keys for [Stats]. In a table that is more
+// than half full, it forgets the keys whose bucket was already full at the previous sweep. Requests reclaim slots by
 // themselves, so no request waits for a sweep.
 func SweepInterval(d time.Duration) Option {
 	return func(c *config) error {
@@ -129,9 +126,9 @@ func SweepInterval(d time.Duration) Option {
 	}
 }
 
-// Prefault makes [New] touch the whole table, so that the first requests do not
-// wait for the system to provide its pages, huge ones if it has them. Without it a
-// table takes memory as keys come, in small pages until half of them are in use.
+// Prefault makes [New] touch the whole table, so that the first requests do not wait for the system to provide its
+// pages. The pages are huge pages if the system has them. Without this option a table takes memory as keys come, in
+// small pages until half of them are in use.
 func Prefault() Option {
 	return func(c *config) error {
 		c.prefault = true
@@ -139,40 +136,40 @@ func Prefault() Option {
 	}
 }
 
-// ClockTSC reads the processor's time stamp counter, calibrated against the
-// system's monotonic clock and checked against it every ten seconds. It is the
-// fastest exact clock and the default where Linux itself trusts the counter. Where
-// it does not, and under testing/synctest, whose time is not the processor's, the
-// limiter falls back to [ClockPrecise].
+// ClockTSC reads the processor's time stamp counter, calibrated against the system's monotonic clock and checked
+// against it every ten seconds. It is the fastest exact clock, and the default where Linux itself trusts the counter.
+// Elsewhere, and under testing/synctest, whose time is not the processor's, the limiter falls back to [ClockPrecise].
 func ClockTSC() Option { return useClock(clockTSC, nil) }
 
-// ClockPrecise reads Go's monotonic clock for every decision. It is the clock for
-// testing/synctest.
+// ClockPrecise reads Go's monotonic clock for every decision. Use it under testing/synctest.
 func ClockPrecise() Option { return useClock(clockPrecise, nil) }
 
-// ClockCoarse reads a word in memory that a goroutine renews every millisecond.
-// It is the cheapest clock and may be late, by a millisecond or two on an idle
-// machine and by tens of milliseconds when every processor is busy. A refusal for want of tokens whose wait is
-// within 100ms is checked with the exact clock before it stands, and the word renewed by that.
+// ClockCoarse reads a word in memory that a goroutine renews every millisecond. It is the cheapest clock and may be
+// late, by a millisecond or two on an idle machine and by tens of milliseconds when every processor is busy. If a
+// request would be refused for lack of tokens and its wait is at most 100ms, the exact clock checks the refusal first,
+// which also renews the word.
 //
-// On the limiter's timeline nothing is admitted early. In real time a request that a late clock admits was made
-// later than it was charged for, so the next may pass sooner after it by that lateness: in any real time t a key gets
-// at most burst + rate * (t + lateness) through, or what a window allows in t + lateness.
+// On the limiter's timeline nothing is admitted early. A request that a late clock admits was made later, in real time,
+// than the time for which it is charged. So the next request may pass sooner after it by that lateness. In any real
+// time t a key gets at most burst + rate * (t + lateness), or what a window allows in t + lateness.
 func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 
-// ClockFunc makes the limiter ask now for the time. now must be safe for
-// concurrent use: every decision and the sweeper call it. Its first reading must lie
-// between 1970 and 2261. Use it in tests and for replaying.
+// ClockFunc makes the limiter call now for the time. now must be safe for concurrent use: every decision and the
+// sweeper call it. Its first reading must lie between 1970 and 2261. Use it in tests and for replaying.
 //
-// now may be wrong for a while. A reading that is earlier than the latest by up to a minute counts as late: it lets
-// nothing through that the latest would refuse. If now goes back by more, the limiter's time goes on from the latest
-// reading. So a leap ahead that is taken back gives a key what the time leapt over would have given it, at most its
-// limit, once; and no key waits for the time of the leap to come again. (What begins with the clock, aligned windows,
-// batches and the windows of a sliding window counter, is then off the clock by as much as now went back.) If now then
-// goes ahead by more than a minute, that makes up first for what it went back: so readings that are wrong again and
-// again, early or late, cost what the worst of them cost, not their sum. (Time stands still so long if now was set
-// back for good, and goes unread for more than a minute.) A reading before 1970, or later than half of the time from
-// the first reading to April 2262, is not trusted: time stands still until now reads another.
+// The readings of now may be wrong for a while:
+//
+//   - A reading that is up to a minute earlier than the latest one counts as late: it admits no request that the latest
+//     reading would refuse.
+//   - If now goes back by more than a minute, the limiter's time continues from the latest reading, so no key waits for
+//     that time to come again. If that reading was a leap ahead, a key gets once what the leapt time gives it, at most
+//     its limit. From then on, whatever follows the clock (aligned windows, batches, the windows of a sliding window
+//     counter) is off by as much as now went back.
+//   - If now then goes ahead by more than a minute, the step first makes up for what now went back. So readings that
+//     are wrong again and again, early or late, cost what the worst of them costs, not their sum. If now was set back
+//     for good and is not read for more than a minute, time stands still for as long.
+//   - A reading before 1970, or later than half of the time from the first reading to April 2262, is not trusted: time
+//     stands still until now returns another.
 func ClockFunc(now func() time.Time) Option {
 	return func(c *config) error {
 		if now == nil {
@@ -189,7 +186,7 @@ func useClock(kind clockKind, read func() time.Time) Option {
 	}
 }
 
-// slots returns how many slots hold maxKeys keys at a load of 0.6.
+// slots returns the number of slots that hold maxKeys keys at a load of 0.6.
 func (c *config) slots() uint64 {
 	n := uint64(c.maxKeys)
 	return n + n/3*2 + (n%3*2+2)/3
@@ -204,7 +201,7 @@ func (c *config) shardCount() int {
 	return c.usualShards()
 }
 
-// usualShards returns the number of shards where none was asked for.
+// usualShards returns the number of shards for a table without [Shards].
 func (c *config) usualShards() int {
 	processors := runtime.GOMAXPROCS(0)
 	if c.shared != "" {

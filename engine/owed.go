@@ -5,12 +5,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Owed returns how many tokens the key has used and not got back yet, rounded up: also those above its limit, as after
-// a [Limiter.SetPolicy] that lowered it, of which [Decision.Remaining] says nothing. Those of a token bucket are tokens
-// of the tier under which the key took last, also if that is unlimited or blocked by now, or of the quota. under is k
-// under that tier or quota: to take or charge by it.
+// Owed returns how many tokens the key has used and not got back yet, rounded up. It includes tokens above the limit,
+// as after a [Limiter.SetPolicy] that lowered it; [Decision.Remaining] does not show them. For a token bucket the
+// tokens are counted by the rate of the quota, or of the tier, under which the key took last, even if that tier is now
+// unlimited or blocked. under is k under that tier or quota, for further takes or charges.
 //
-// It costs what [Limiter.Peek] does, and changes nothing.
+// It costs as much as [Limiter.Peek], and changes nothing.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	l.requireMade()
 	for {
@@ -32,8 +32,8 @@ func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {
 	}
 }
 
-// lastCharged returns k under the tier by whose numbers its bucket was charged last, and what a token cost; k itself if
-// that may have been under its quota. known is false if it was neither.
+// lastCharged returns k under the tier by whose numbers its bucket was charged last, and what a token cost. It returns
+// k itself if the charge may have been under its quota. known is false if the charge was under neither.
 func (l *Limiter) lastCharged(plan *shard.Plan, k Key) (under Key, token uint64, known bool) {
 	granted := plan.Granted(k.quota)
 	if under, token = k, granted.Token; granted.Tokens == 0 {

@@ -2,14 +2,14 @@ package engine
 
 import "math"
 
-// Peek returns the decision that TakeKey(k, n) would return, and takes nothing:
-// Remaining is what is there now, RetryAfter is when n tokens will be.
+// Peek returns the decision that TakeKey(k, n) would return, and takes nothing. Remaining is the number of tokens that
+// the key has now, and RetryAfter is the time until it has n.
 //
-// In a limiter of several rates a Take that is refused makes what the key owes come back at its rate, if that is
-// faster than the rate before. A Peek does not, so without a Take the wait may be longer than it says.
+// In a limiter of several rates, a refused Take makes the key's debt come back at the rate of that Take, if it is
+// faster than the rate before. A Peek does not. So if no Take follows, the wait may be longer than RetryAfter.
 //
-// Whether a new key would find room is not looked at: a key that the limiter does
-// not know has taken nothing.
+// Peek does not check whether a new key would find room: a key that the limiter does not know counts as one that has
+// taken nothing.
 func (l *Limiter) Peek(k Key, n uint64) Decision {
 	l.requireMade()
 	nanos := l.clock.surely()

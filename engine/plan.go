@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks policies, the limiter's own and those of its tiers, and makes a plan of them: for a table whose records
-// were made by the algorithm before, or for a new one if that is nil. The algorithm is that of base.
+// plan checks the policies of a limiter and its tiers, and makes a plan of them. The plan is for a table whose records
+// were made by the algorithm before, or for a new table if before is nil. The algorithm is that of base.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
 	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {
@@ -93,11 +93,12 @@ func (ps policies) areOfSeveralRates(terms terms) bool {
 	return ps.base.algorithm == AlgorithmTokenBucket && (len(ps.all) > 1 || terms.maxQuota > 0)
 }
 
-// most returns how many tokens a record must have room for: the highest limit, and in those that count tokens for
-// longer than the policy's numbers last also that of any before, since as much may still be used up.
+// most returns how many tokens a record must have room for. That is the highest limit. For algorithms that count tokens
+// longer than the policy's numbers last, it includes the limits of earlier policies, because as many tokens may still
+// be in use.
 func (ps policies) most() uint64 {
 	switch ps.base.algorithm {
-	case AlgorithmTokenBucket: // whose tiers are checked apart
+	case AlgorithmTokenBucket: // whose tiers are checked separately
 		return ps.room[0]
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow:
 		if ps.base.limit > 0 { // else it is an error, which names the highest limit
@@ -116,11 +117,11 @@ func (ps policies) limit() uint64 {
 	return most
 }
 
-// terms are what a limiter brings to every plan of its policies.
+// terms are the settings of a limiter that apply to every plan of its policies.
 type terms struct {
 	lateness time.Duration // of its clock
-	maxQuota uint64        // of a window or log, 0 for no more than its policies have
-	maxDebt  uint64        // in limits, 0 for what is usual
+	maxQuota uint64        // of a window or log; 0: the highest limit of its policies
+	maxDebt  uint64        // in limits; 0: the default
 	refusals RefusalCharge
 	shared   bool // with other processes
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Precision returns how late a limiter of the policy may be at most, on its own clock: what must wait by the policy's
-// numbers waits up to so much longer. It is never early. 0 means exact to the nanosecond. Most policies are: see
-// [TokenBucket], [FixedWindow] and [SlidingLog] for which. tiers are those of the limiter, whose limits count too.
-// Numbers that [New] refuses are errors.
+// Precision returns how late a limiter with the policy may be at most, on its own clock. A request that must wait by
+// the policy's numbers waits up to that much longer, and never passes early. 0 means exact to the nanosecond, which
+// most policies are: see [TokenBucket], [FixedWindow] and [SlidingLog]. tiers are the tiers of the limiter, whose
+// limits matter, too. Numbers that [New] refuses are errors.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err
@@ -23,7 +23,7 @@ func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	case p.algorithm == AlgorithmTokenBucket && !bucket.Exact():
 		return bucket.Wait(0, 2), nil
 	case p.algorithm == AlgorithmSlidingLog, p.algorithm == AlgorithmFixedWindow && !p.aligned:
-		if tick > 1 { // whole ticks, and the one in which the request was made
+		if tick > 1 { // whole ticks, and the tick in which the request was made
 			return (p.window+tick-1)/tick*tick + tick - p.window, nil
 		}
 	}

@@ -11,38 +11,42 @@ import (
 )
 
 // A Quota is a limit as a value: numbers that [Limiter.Quota] has checked against a limiter. It is small and
-// comparable, may be kept, and may be used by any number of goroutines. [Key.With] applies it. The zero Quota is the
-// limiter's own policy.
+// comparable. A program may keep it, and any number of goroutines may use it. [Key.With] applies it. The zero Quota
+// stands for the limiter's own policy.
 //
-// A Quota with numbers is good for that limiter only: in another one every request under it is refused, and RetryAfter
-// is [Never]. So is a request under one that was made before [Limiter.SetPolicy] changed what its numbers mean: the
-// rate of a [TokenBucket] or [BatchRefill], or the room for the limit of a window. Quotas of a limiter of
-// [TokenBuckets] stay good. Those of [Unlimited] and [Blocked] are good for every limiter.
+// A Quota with numbers is valid in that limiter only. In another limiter every request under it is refused, and
+// RetryAfter is [Never]. The same happens after a [Limiter.SetPolicy] that changes what its numbers mean: the rate of a
+// [TokenBucket] or [BatchRefill], or the room for the limit of a window. Quotas of a limiter of [TokenBuckets] stay
+// valid. The quotas of [Unlimited] and [Blocked] are valid in every limiter.
 type Quota struct{ quota shard.Quota }
 
 // Quota checks the numbers of a policy as [New] does, against this limiter, and returns them as a value. It takes some
-// nanoseconds, no lock, and no memory that would have to be given back, so a server may make one for each request: a
-// limit that comes with an access token, from a database, or in an argument. (One that takes more than 39 hours to come
-// back, or in a limiter of one rate has a higher limit than that, and is larger than all before, waits for a SetPolicy
-// that is under way. With [Shared] that may be another process's: if that is stopped, Quota waits 5s, and returns an
-// error.)
+// nanoseconds, no lock, and no memory that would have to be released. So a server may make a Quota for each request,
+// for a limit that comes with an access token, from a database, or in an argument.
+//
+// A Quota that is larger than all before may have to wait for a SetPolicy that is under way. This applies to a Quota
+// that takes more than 39 hours to come back, and in a limiter of one rate to a Quota whose limit is above the
+// limiter's. With [Shared] the SetPolicy may be another process's. If that process is stopped, Quota returns an error
+// after 5s.
+//
+// p may be:
 //
 //   - In a limiter of [TokenBuckets], any [TokenBucket] whose bucket fills within the longest time. In a limiter of one
-//     TokenBucket, any other of the same rate; and with [MaxQuota] or [Tiers] any other whose numbers fit the ticks of
-//     that one. A token takes a whole number of ticks, rounded up: a rate is never faster than asked for. One that
-//     would be slower by more than a thousandth is an error.
-//   - In any other the limiter's own policy with another limit, up to the highest of New, tiers and [MaxQuota]
-//     included.
-//   - [Unlimited] and [Blocked] in any limiter.
+//     TokenBucket, any other TokenBucket of the same rate, and with [MaxQuota] or [Tiers] any other whose numbers fit
+//     the limiter's ticks. A token takes a whole number of ticks, rounded up, so a rate is never faster than asked for.
+//     A rate that would be slower by more than a thousandth is an error.
+//   - In any other limiter, its own policy with another limit, up to the highest limit at New, including tiers and
+//     [MaxQuota].
+//   - In any limiter, [Unlimited] and [Blocked].
 //
-// Two quotas for one key share its record: what the key owes is the key's, and each quota holds it against its own
-// limit. The key keeps the tokens that it has taken. So however often its quota or tier changes, over any time t it
-// gets at most the highest burst + the highest rate * t of those that it was asked under. What it owes comes back at
-// the rate of the last request that was admitted, or of a later one of a faster rate. Another quota than that takes
-// some hundred nanoseconds.
+// Two quotas for one key share its record: the debt belongs to the key, and each quota compares it with its own limit.
+// However often the quota or tier of a key changes, the tokens that it has taken still count. So over any time t it
+// gets at most the highest burst + the highest rate * t of the quotas and tiers under which it was asked for. Its debt
+// comes back at the rate of the last admitted request, or of a later refused one if that has a faster rate. A request
+// under a quota other than the last one takes some hundred nanoseconds.
 //
-// Numbers that do not fit are an error that names them and the range. A rate with more than 15 digits, or one so fast
-// that a token is a thousand ticks or less, and every error, takes microseconds and some memory.
+// Numbers that do not fit are an error that names them and the range. Quota takes microseconds and some memory for an
+// error, for a rate with more than 15 digits, and for a rate so fast that a token is a thousand ticks or less.
 func (l *Limiter) Quota(p Policy) (Quota, error) {
 	l.requireMade()
 	switch p.grant {
@@ -71,7 +75,7 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 	}
 }
 
-// under returns what a policy grants in a limiter of another one.
+// under returns what policy p grants in a limiter whose policy is base.
 func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
 	if bucket, ok := plan.Bucket(); ok && base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
 		quota, err := bucket.Grant(p.rate.Tokens, p.rate.Period, p.limit)
@@ -96,9 +100,9 @@ func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error)
 	return atomicbucket.Quota{Token: 1, Tokens: p.limit}, nil
 }
 
-// With returns the same key under a quota: every method that takes a Key, such as TakeKey, Charge or Hold, as well as
-// TakeBatch and [TakeAll], holds the key's record against it instead of against the limiter's own policy. It replaces
-// an earlier quota or tier ([Key.Tier]). The zero Quota is the limiter's own policy again.
+// With returns the same key under a quota. Every method that takes a Key, such as TakeKey, Charge or Hold, as well as
+// TakeBatch and [TakeAll], then decides by the quota instead of the limiter's own policy. With replaces an earlier
+// quota or tier ([Key.Tier]). The zero Quota restores the limiter's own policy.
 func (k Key) With(q Quota) Key {
 	k.quota = q.quota
 	return k
@@ -112,7 +116,7 @@ func (l *Limiter) allowQuota(k Key) bool {
 	place := l.table.Find(k.hash)
 	place.Touch()
 	var now int64
-	if line := l.clock.line.Load(); line != nil { // as nanos does, a call less
+	if line := l.clock.line.Load(); line != nil { // like nanos, with one call less
 		now = line.nanosAt(tsc.Read())
 	} else if now = l.clock.coarse.Load(); now == 0 {
 		now = l.clock.nanos()
@@ -155,12 +159,12 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 }
 
 // MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without it a [Quota] may have as
-// many as the highest limit among the limiter's own policy and its tiers. A log keeps as many times. More tokens leave
-// less of the record's word for the time, so that [New] may refuse a limit and a window that it accepts without this
-// option. n is 1 to 2^32.
+// many tokens as the highest limit among the limiter's own policy and its tiers. A log keeps n times for each key. A
+// larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window that it
+// accepts without this option. n is 1 to 2^32.
 //
-// In a limiter of one [TokenBucket] it makes room for quotas of other rates, of any burst: records say what a token
-// cost, which takes 54 bytes a key. A limiter of [TokenBuckets], or with [Tiers], needs none.
+// In a limiter of one [TokenBucket], MaxQuota makes room for quotas of other rates, with any burst: records then say
+// what a token cost, which takes 54 bytes a key. A limiter of [TokenBuckets], or with [Tiers], does not need it.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > atomicbucket.MaxLimit {

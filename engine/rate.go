@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Rate is how fast a limit gives tokens back: a number of tokens in a period, spread
-// evenly over it. The zero Rate gives none and no limiter accepts it.
+// A Rate is how fast a limit gives tokens back: a number of tokens in a period, spread evenly over it. The zero Rate
+// gives no tokens, and no limiter accepts it.
 //
-// Rates lie between one token in 292 years (2^63-1 ns) and 1e9 a second. [New]
-// checks that, so that a Rate can be written down without an error to handle.
+// A rate is between one token in 292 years (2^63-1 ns) and 1e9 tokens a second. [New] checks the range, so making a
+// Rate returns no error.
 type Rate struct {
 	Tokens float64       // come back in a period
 	Period time.Duration // 1ns or more
@@ -25,7 +25,7 @@ func Per(tokens float64, period time.Duration) Rate { return Rate{tokens, period
 // PerSecond is shorthand for Per(tokens, time.Second).
 func PerSecond(tokens float64) Rate { return Per(tokens, time.Second) }
 
-// units are the periods that may be written as a bare unit.
+// units are the periods that may be written as a unit without a number.
 var units = []struct {
 	name   string
 	period time.Duration
@@ -37,19 +37,18 @@ var units = []struct {
 	{"d", 24 * time.Hour},
 }
 
-// ParseRate reads a rate as people write it: a number of tokens, a slash and a
-// period. The period is a unit (ms, s, m, h, d), a number of days, or a duration
-// as [time.ParseDuration] reads it:
+// ParseRate parses a rate as people write it: a number of tokens, a slash and a period. The period is a unit (ms, s, m,
+// h, d), a number of days, or a duration as [time.ParseDuration] reads it:
 //
 //	100/s   0.5/s   10/m   5000/h   3/d   10/1500ms   1/1h30m   1/7d
 //
-// Text in any other form, or a rate out of range, is an error that names it.
+// Text in any other form, and a rate out of range, is an error that quotes the text.
 func ParseRate(s string) (Rate, error) {
 	number, period, found := strings.Cut(s, "/")
 	if !found {
 		return Rate{}, fmt.Errorf("engine: rate %q: want tokens/period, such as 100/s or 10/1500ms", s)
 	}
-	// ParseFloat also knows hexadecimal, underscores, inf and nan.
+	// ParseFloat also accepts hexadecimal, underscores, inf and nan.
 	tokens, err := strconv.ParseFloat(number, 64)
 	if err != nil || strings.Trim(number, "0123456789.eE+-") != "" {
 		return Rate{}, fmt.Errorf("engine: rate %q: %q is not a number of tokens", s, number)
@@ -82,7 +81,7 @@ func parsePeriod(s string) (time.Duration, bool) {
 // PerSecond returns how many tokens come back in a second.
 func (r Rate) PerSecond() float64 { return r.Tokens / r.Period.Seconds() }
 
-// String writes the rate in the form that [ParseRate] reads.
+// String returns the rate in the form that [ParseRate] accepts.
 func (r Rate) String() string {
 	tokens := strconv.FormatFloat(r.Tokens, 'g', -1, 64)
 	for _, u := range units {
@@ -93,7 +92,7 @@ func (r Rate) String() string {
 	return tokens + "/" + r.Period.String()
 }
 
-// MarshalText writes what [Rate.String] does. A rate that [ParseRate] does not read, such as the zero Rate, is an
+// MarshalText returns the text of [Rate.String]. A rate that [ParseRate] does not accept, such as the zero Rate, is an
 // error.
 func (r Rate) MarshalText() ([]byte, error) {
 	if err := atomicbucket.CheckRate(r.Tokens, r.Period); err != nil {
@@ -102,7 +101,7 @@ func (r Rate) MarshalText() ([]byte, error) {
 	return []byte(r.String()), nil
 }
 
-// UnmarshalText reads what [ParseRate] does.
+// UnmarshalText accepts the text that [ParseRate] accepts.
 func (r *Rate) UnmarshalText(text []byte) error {
 	rate, err := ParseRate(string(text))
 	if err != nil {

@@ -9,16 +9,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Receipt is for what one call took and may give back: a take ([Limiter.TakeReceipt]), an estimate ([Limiter.Hold]),
-// a reservation ([Limiter.Reserve]), what is in flight ([Concurrency]), or a take from a [Spread]. [Receipt.Refund]
-// gives back a part, [Receipt.Release] the rest, and [Receipt.Settle] replaces what was taken by what the request cost.
-// The zero Receipt is for nothing, and so is that of a request that was refused: to end it does nothing.
+// A Receipt is for the tokens that one call took and that may be given back: a take ([Limiter.TakeReceipt]), an
+// estimate ([Limiter.Hold]), a reservation ([Limiter.Reserve]), tokens in flight ([Concurrency]), or a take from a
+// [Spread]. [Receipt.Refund] gives a part back, and [Receipt.Release] gives the rest back. [Receipt.Settle] replaces
+// what was taken by what the request cost. The zero Receipt is for nothing, and so is the receipt of a refused request:
+// ending it does nothing.
 //
-// Release and Settle may be called from any goroutine, and concurrently: the first ends the receipt, and all others do
-// nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. It must not
-// be copied once it is in use: a copy would give back the same tokens again.
+// Release and Settle may be called from any goroutine, and concurrently: the first call ends the receipt, and all
+// others do nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. It
+// must not be copied once it is in use: a copy would give back the same tokens again.
 //
-// A receipt that is never ended costs what was taken. It needs no timer, and the limiter keeps no memory for it.
+// If a receipt is never ended, the tokens stay taken. A receipt needs no timer, and the limiter keeps no memory for it.
 type Receipt struct {
 	limiter *Limiter
 	hash    uint64 // of the key; the time of a take from a Spread
@@ -36,14 +37,14 @@ func (l *Limiter) TakeReceipt(k Key, n uint64) (d Decision, r Receipt) {
 
 // Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: the tokens of a
 // language model, the bytes of an answer, the time of a query. When the cost is known, [Receipt.Settle] gives back or
-// charges the difference. Hold is TakeReceipt but for an estimate above the limit: that is taken as the limit, so that
-// it passes when the key has all of it. It would never pass otherwise. Hold does not allocate.
+// charges the difference. Hold equals TakeReceipt, except that an estimate above the limit counts as the limit. So it
+// passes when the bucket is full; otherwise it would never pass. Hold does not allocate.
 func (l *Limiter) Hold(k Key, estimate uint64) (d Decision, r Receipt) {
 	l.takeReceipt(&d, &r, k, estimate, true)
 	return
 }
 
-// capped returns an estimate, or the limit of a key if that is less and anything can be had.
+// capped returns the estimate, or the limit of the key if the limit is lower and not 0.
 func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	if limit := plan.Granted(k.quota).Tokens; estimate > limit && limit > 0 {
 		return limit
@@ -51,8 +52,9 @@ func capped(plan *shard.Plan, k Key, estimate uint64) uint64 {
 	return estimate
 }
 
-// takeReceipt is TakeReceipt into d and r, which is zero, or [Limiter.Hold] of an estimate. It is take written out,
-// because what is passed on and kept for a receipt costs as much as a third of a take.
+// takeReceipt is TakeReceipt, or [Limiter.Hold] for an estimate, with its results in d and r; r must be zero. It
+// repeats the code of take, because passing on and keeping the data for a receipt would cost as much as a third of a
+// take.
 func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate bool) {
 	place := l.table.Find(k.hash)
 	place.Touch()
@@ -67,7 +69,8 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 		}
 		runtime.KeepAlive(l)
 		if o.Verdict == shard.Admitted {
-			// The receipt first: the caller copies both, and does not wait for stores that are some instructions old.
+			// The receipt is written first: the caller copies both, and does not have to wait for stores that are a few
+			// instructions old.
 			r.limiter, r.hash = l, k.hash
 			r.of.Enter(&o, n, k.quota, ends)
 			if k.quota.IsTier() {
@@ -84,7 +87,8 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 	l.takeReceiptSlowly(d, r, k, n, place, o, ends, estimate)
 }
 
-// takeReceiptSlowly is the rest of takeReceipt when its hit has not admitted the request, or it could have none.
+// takeReceiptSlowly is the rest of takeReceipt, for the case that its fast path has not admitted the request or does
+// not apply.
 func (l *Limiter) takeReceiptSlowly(
 	d *Decision, r *Receipt, k Key, n uint64, place shard.Place, o shard.Outcome, ends shard.Ends, estimate bool,
 ) {
@@ -104,35 +108,38 @@ func (l *Limiter) takeReceiptSlowly(
 		r.limiter, r.hash = l, k.hash
 		r.of.Enter(&o, n, k.quota, ends)
 	} else if d.Allowed {
-		// There is nothing to give back, but what costs more is charged: also if there was no limit then.
+		// There is nothing to give back, but a higher cost is charged, even if there was no limit at the take.
 		r.limiter, r.hash = l, k.hash
 		r.of.EnterNone(n, k.quota)
 	}
 }
 
-// Refund gives back n of the tokens that were taken, or all of those that were not given back yet if they are fewer.
-// The record of the key becomes what it would be if they had never been taken. Where that is not known any more, less
-// is given back:
+// Refund gives back n of the tokens that were taken, or all tokens not given back yet if these are fewer. The record of
+// the key becomes what it would be if the tokens had never been taken. If that can no longer be determined, less is
+// given back:
 //
-//   - A token bucket gives back what is not back already: nothing if it would have been full by now. If others have
-//     reserved ([Limiter.Reserve]) behind the take, or near it, it gives what will not be back when the last of them
-//     goes: they were told when to go, and what has come back by then is theirs.
-//   - A fixed window gives nothing if it is not the take's window any more. If nothing else was taken in it the window
-//     is over, and the next request begins one.
-//   - A sliding window counter gives back to the window in which the take was.
-//   - A sliding window log forgets just this request.
-//   - A key that was reset or evicted since gives back nothing. (Resets and evictions are counted for some hundred keys
-//     together. So where keys are evicted all the time, a key that was not may give back nothing, too.)
-//   - A limiter whose policy was changed since gives back nothing; a log does.
-//   - What is in flight ([Concurrency]) leaves, also after a change of the policy and after evictions of other keys.
+//   - A token bucket gives back what has not come back already: nothing if the bucket would be full by now. If other
+//     callers have reserved ([Limiter.Reserve]) after the take, for this key or for one near it in the table, the
+//     bucket gives back what will not have come back when the last of them goes. Those callers were told when to go,
+//     and the tokens that come back until then are theirs.
+//   - A fixed window gives nothing back after the window of the take has ended. If nothing else was taken in the
+//     window, the window is over, and the next request begins a new one.
+//   - A sliding window counter gives back to the window of the take.
+//   - A sliding window log forgets exactly this request.
+//   - A key that was reset or evicted after the take gives nothing back. (Resets and evictions are counted for some
+//     hundred keys together. So if keys are evicted all the time, a key that was not evicted may give nothing back,
+//     too.)
+//   - A limiter whose policy was changed after the take gives nothing back, except a log.
+//   - Tokens in flight ([Concurrency]) are always released, also after a change of the policy and after evictions of
+//     other keys.
 func (r *Receipt) Refund(n uint64) {
 	if n = min(n, r.of.Tokens()); n > 0 && atomic.LoadUint32(&r.ended) == 0 {
 		r.of.Less(n, r.giveBack(n))
 	}
 }
 
-// Release gives back all that was not given back yet, as Refund does, and ends the receipt. It reports whether it was
-// this call that ended it. It is lock-free and does not allocate. What is in flight is released with it:
+// Release gives back everything that was not given back yet, as Refund does, and ends the receipt. It reports whether
+// this call ended the receipt. It is lock-free and does not allocate. Tokens in flight are released by it:
 //
 //	d, receipt := limiter.TakeReceipt(key, 1)
 //	if !d.Allowed {
@@ -147,14 +154,15 @@ func (r *Receipt) Release() bool {
 	return true
 }
 
-// Settle ends the receipt with what the request has cost. If that is less than was taken the difference is given back,
-// as by Refund: never more than is owed because of this take. So a window that is over gets nothing, and a bucket gets
-// what has not come back by itself. If it is more the difference is charged now, as by [Limiter.Charge], whether it is
-// there or not, up to [MaxDebt]: unless that option is given, all but buckets count no more than the limit. lost
-// is how many tokens were not charged for that, 0 if all were.
+// Settle ends the receipt with the actual cost of the request. If the cost is less than what was taken, the difference
+// is given back as by Refund: never more than what is still owed because of this take. So a window that has ended gets
+// nothing back, and a bucket gets what has not come back already. If the cost is more, the difference is charged now as
+// by [Limiter.Charge], whether the key has the tokens or not, up to [MaxDebt]. Without that option all algorithms but
+// buckets count no more than the limit. lost is how many tokens exceeded that bound and were not charged; 0 if all were
+// charged.
 //
-// What was taken before [Limiter.Reset], an eviction or [Limiter.SetPolicy] is not given back (a log gives back after
-// SetPolicy). A cost beyond what was taken is still charged, under the present limit. A limiter that is closed settles
+// What was taken before a [Limiter.Reset], an eviction or a [Limiter.SetPolicy] is not given back. (A log gives back
+// after SetPolicy.) A cost beyond what was taken is still charged, under the current limit. A closed limiter settles
 // like any other.
 //
 // For what is in flight ([Concurrency]), call Release instead. Settle gives back or charges the difference only. The
@@ -171,10 +179,10 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Charge takes n tokens more from the key of the receipt, whether they are there or not, as by [Limiter.Charge]: for a
-// cost that becomes known after [Receipt.Settle] or [Receipt.Release], or before. lost is how many of them were not
-// charged, 0 if all were. It does nothing for the zero Receipt, and does not allocate. It may be called from any
-// goroutine and concurrently.
+// Charge takes n more tokens from the key of the receipt, whether the key has them or not, as [Limiter.Charge] does. It
+// is for a cost that becomes known before or after [Receipt.Settle] or [Receipt.Release]. lost is how many of the n
+// tokens were not charged; 0 if all were charged. It does nothing for the zero Receipt, and does not allocate. It may
+// be called from any goroutine and concurrently.
 func (r *Receipt) Charge(n uint64) (lost uint64) {
 	switch {
 	case n == 0:
@@ -186,14 +194,15 @@ func (r *Receipt) Charge(n uint64) (lost uint64) {
 	return lost
 }
 
-// Taken returns how many tokens were taken and not given back by [Receipt.Refund]. Settle and Release do not change it.
+// Taken returns how many tokens were taken and were not given back by [Receipt.Refund]. Settle and Release do not
+// change it.
 func (r *Receipt) Taken() uint64 { return r.of.Tokens() }
 
 // end reports whether the caller is the one that ends the receipt.
 func (r *Receipt) end() bool { return atomic.SwapUint32(&r.ended, 1) == 0 }
 
-// giveBack gives n tokens back, of those that were not given back yet, and leaves the receipt what it is. It returns
-// the state of the record, if there is one.
+// giveBack gives back n of the tokens that were not given back yet, and does not change the receipt. It returns the
+// state of the record, if there is one.
 func (r *Receipt) giveBack(n uint64) (s atomicbucket.State) {
 	switch {
 	case n == 0:

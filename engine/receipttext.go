@@ -7,14 +7,16 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ReceiptBytes is how long the text of a receipt is ([Receipt.Append]): the limiter, the key, and the take.
+// ReceiptBytes is the length of the text of a receipt ([Receipt.Append]): the limiter, the key, and the take.
 const ReceiptBytes = 16 + shard.ReceiptBytes
 
-// Append appends the receipt as 64 bytes, from which [Limiter.ParseReceipt] makes a receipt again: for a request whose
-// end another connection reports, so that nobody keeps the receipt meanwhile. It does not end the receipt.
+// Append appends the receipt as 64 bytes, from which [Limiter.ParseReceipt] makes a receipt again. It is for a request
+// whose end is reported by another connection, so that no process has to keep the receipt meanwhile. It does not end
+// the receipt.
 //
-// Whoever can write the bytes can give tokens back, and each receipt made of them gives back the same tokens again. So
-// seal them, and end only one of them. The receipt of a take from a [Spread] becomes one that gives nothing back.
+// Whoever can write the bytes can give tokens back, and each receipt made of the bytes gives the same tokens back
+// again. So seal the bytes, and end only one of the receipts made of them. The bytes of a take from a [Spread] make a
+// receipt that gives nothing back.
 func (r *Receipt) Append(to []byte) []byte {
 	var limiter uint64
 	if r.limiter != nil && r.spread == nil {
@@ -25,12 +27,12 @@ func (r *Receipt) Append(to []byte) []byte {
 	return r.of.Append(to)
 }
 
-// ParseReceipt returns the receipt of which text is what [Receipt.Append] appended. k is the key of the take: another
-// key of the same limiter is an error, and so is a text of another length.
+// ParseReceipt returns the receipt that [Receipt.Append] wrote as text. k must be the key of the take: another key of
+// the same limiter is an error, and so is a text of another length.
 //
-// A receipt of another limiter, or of a former process, and one from before [Limiter.SetPolicy], gives nothing back.
-// [Receipt.Taken] is what was taken, and what the request costs beyond that is charged to k. ParseReceipt does not
-// allocate, but for errors.
+// A receipt of another limiter, of an earlier process, or from before a [Limiter.SetPolicy] gives nothing back. Its
+// [Receipt.Taken] still returns what was taken, and a cost beyond that is charged to k. ParseReceipt does not allocate,
+// except for errors.
 func (l *Limiter) ParseReceipt(k Key, text []byte) (r Receipt, err error) {
 	l.requireMade()
 	if len(text) != ReceiptBytes {

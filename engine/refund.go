@@ -6,23 +6,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Refund gives n tokens back to the key: for a request that was admitted and then cost less, or nothing. What was not
-// taken is not given: a key never has more than the limit.
+// Refund gives n tokens back to the key, for a request that was admitted and then cost less, or nothing. Tokens that
+// were not taken are not given back: a key never has more than the limit.
 //
-// Refund does not know which request the tokens are for. To give back just what one request took, and all that it may,
-// take with [Limiter.TakeReceipt]. Without a receipt, requests that are not given back are certain to stay within the
-// limit in these cases:
+// Refund does not know which request took the tokens. To give back exactly what one request took, and as much as
+// possible, take with [Limiter.TakeReceipt]. Without a receipt, the requests that are not refunded are certain to stay
+// within the limit in these cases:
 //
-//   - For a fixed window, if the request was in the present window.
-//   - For a sliding window counter, if the request was in the present window or the previous one.
-//   - For a sliding window log, which forgets the oldest requests in the window.
-//   - For a token bucket, if Refund follows the request at once. Later, tokens that have come back by themselves and
-//     were taken by others are given back a second time.
+//   - For a fixed window, if the request was in the current window.
+//   - For a sliding window counter, if the request was in the current window or the previous one.
+//   - For a sliding window log, always. It forgets the oldest requests in the window.
+//   - For a token bucket, if Refund follows the request at once. Later, tokens that have already come back by time, and
+//     that other requests have taken, are given back a second time.
 //
-// No bucket takes anything back while a reservation ([Limiter.Reserve]) of the key, or of one of some hundred near it,
-// waits for its time. The same holds while a request that was made ahead of the clock ([Limiter.TakeAt], up to a
-// second) is still ahead of it. A window or a log then does not take back what that request took. What is in flight
-// ([Concurrency]) leaves, beginning with what would be forgotten first.
+// A bucket takes nothing back while a reservation ([Limiter.Reserve]) waits for its time, of the key or of one of some
+// hundred keys near it in the table. The same holds while a request that was made ahead of the clock ([Limiter.TakeAt],
+// up to a second) is still ahead of it. A window or a log then does not take back what that request took. Tokens in
+// flight ([Concurrency]) are released, beginning with those that would be forgotten first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {

@@ -10,33 +10,33 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Why tokens could not be had, for errors.Is.
+// These errors say why a call could not get its tokens. Use errors.Is.
 var (
-	// ErrNever: more tokens than the limit were asked for.
+	// ErrNever: the call asked for more tokens than the limit.
 	ErrNever = errors.New("more tokens than the limit")
-	// ErrTooLong: the tokens will be there, but not soon enough.
+	// ErrTooLong: the tokens will come back, but not soon enough.
 	ErrTooLong = errors.New("the wait would be too long")
-	// ErrNotTokenBucket: only tokens of a bucket can be taken ahead. Those of [Concurrency] cannot be waited for:
-	// they come back when they are released.
+	// ErrNotTokenBucket: only tokens of a token bucket can be taken ahead of time. No call can wait for tokens of
+	// [Concurrency], which come back when they are released.
 	ErrNotTokenBucket = errors.New("not a token bucket")
 )
 
-// errInFlight is why nothing of [Concurrency] can be waited for.
+// errInFlight says why no call can wait for tokens of [Concurrency].
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
-// Reserve takes n tokens from the key, all or none, ahead of their time if they will be there within maxWait. The
-// caller waits for delay and then goes on. A caller that does not wait gives the tokens back by [Receipt.Release], as
-// far as no other has taken or reserved behind them. The rest is lost then: those behind were told when to go and do
-// not move up ([Limiter.Queue]). So a long queue from which all but the last go away is hardly shorter, and no more go
-// at one time than the limit. A request that has waited and cost less in the end is refunded or settled as any other.
+// Reserve takes n tokens from the key, all or none. It takes them ahead of time if they will be there within maxWait.
+// The caller waits for delay and then proceeds. A caller that does not wait gives the tokens back with
+// [Receipt.Release], except for those behind which another caller has taken or reserved. These are lost, because the
+// callers behind were told when to go and do not move up (they do with [Limiter.Queue]). So a long queue hardly gets
+// shorter if all callers but the last leave. In return, no more than the limit ever go at one time. A request that has
+// waited and cost less is refunded or settled like any other.
 //
-// Reservations stand in line: each takes its tokens behind those taken or reserved before, in the
-// order in which the calls changed the key's record, and requests that do not wait are refused
-// meanwhile. The line is never longer than 2^51 ticks of the bucket, burst included: 26
-// days for rates of whole nanoseconds.
+// Reservations form a line: each takes its tokens behind those taken or reserved before, in the order in which the
+// calls changed the key's record. Requests that do not wait are refused meanwhile. The line is at most 2^51 ticks of
+// the bucket long, including the burst: 26 days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; then the receipt is for nothing.
-// Reserve does not allocate without an error.
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; with an error the receipt is for
+// nothing. Reserve allocates only for an error.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation
@@ -46,7 +46,7 @@ func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, de
 	return tokens.receipt, tokens.delay, nil
 }
 
-// A reservation is tokens that were taken ahead of their time.
+// A reservation is the tokens that a caller took ahead of time.
 type reservation struct {
 	receipt Receipt
 	plan    *shard.Plan // by which they were reserved; nil if nothing was taken
@@ -54,7 +54,7 @@ type reservation struct {
 	delay   time.Duration
 }
 
-// reserve makes r a reservation from now on.
+// reserve reserves n tokens from now on, and describes them in r.
 func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration) error {
 	switch {
 	case l.table.Plan().InFlight():
@@ -85,22 +85,22 @@ func (l *Limiter) reserve(r *reservation, k Key, n uint64, maxWait time.Duration
 	return fmt.Errorf("%w: %v, and %v is the longest", ErrTooLong, d.RetryAfter, maxWait)
 }
 
-// Wait waits until n tokens are there and takes them. It fails at once, having taken
-// nothing, if the context is done, if its deadline would come first, or if n is above
-// the limit ([ErrNever]; [ErrTooLong], which is also a context.DeadlineExceeded); and with the context's error if that
-// is done while it waits. Then those behind it move up ([Turn.Leave]). It is shorthand for WaitKey(ctx, l.Key(key), n).
+// Wait waits until the key has n tokens, and takes them. It fails at once and takes nothing if the context is done, if
+// n is above the limit ([ErrNever]), or if the deadline of the context comes first ([ErrTooLong], which is also a
+// context.DeadlineExceeded). If the context is done while it waits, it returns the context's error, and the callers
+// behind it move up ([Turn.Leave]). It is shorthand for WaitKey(ctx, l.Key(key), n).
 //
 // On a token bucket waiters are served in the order in which they came ([Limiter.Queue]). On the other algorithms a
-// waiter asks again when its tokens should be there, and another request may have been faster. On [Concurrency] it is
-// an error, [ErrNotTokenBucket].
+// waiter asks again when its tokens should be there, and another request may take them first. On [Concurrency] Wait
+// returns [ErrNotTokenBucket].
 //
-// It waits in real time, so the limiter's clock should go with that: not [ClockFunc].
+// Wait waits in real time, so the limiter's clock should follow real time. Do not use it with [ClockFunc].
 func (l *Limiter) Wait(ctx context.Context, key string, n uint64) error {
 	l.requireMade()
 	return l.WaitKey(ctx, l.Key(key), n)
 }
 
-// WaitKey is [Limiter.Wait] for a key that is hashed already.
+// WaitKey is [Limiter.Wait] for a key that has been hashed already.
 func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 	l.requireMade()
 	for {
@@ -134,7 +134,7 @@ func (l *Limiter) WaitKey(ctx context.Context, k Key, n uint64) error {
 	}
 }
 
-// ask takes n tokens if they are there, and else says how long to wait before asking again.
+// ask takes n tokens if they are there, and otherwise returns how long to wait before asking again.
 func (l *Limiter) ask(k Key, n uint64, maxWait time.Duration) (time.Duration, error) {
 	d := l.TakeKey(k, n)
 	switch {

@@ -1,7 +1,7 @@
 package engine
 
-// Reset makes the key as if it had taken nothing. A decision that is under way on another
-// goroutine is made before or after that.
+// Reset restores the key to the state of one that has taken nothing. A concurrent decision happens before or after the
+// reset.
 func (l *Limiter) Reset(k Key) {
 	l.requireMade()
 	l.table.Reset(l.table.Find(k.hash))

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A change of policy must leave records room for what keys owe under quotas. Which these are is not known, but the
-// largest that was ever made is: the table remembers it.
+// A change of policy must leave the records room for what keys owe under quotas. The limiter does not know those
+// quotas, but the table remembers the largest one that was ever made.
 
-// spareTicks is how many ticks the conversion of a debt may add by rounding.
+// spareTicks is the number of ticks that rounding may add when a debt is converted.
 const spareTicks = 3
 
-// capacity returns how much a record has room for: in nanoseconds if records have prices, since debts stay time then,
-// else in tokens.
+// capacity returns how much debt a record has room for. It is in nanoseconds if records have prices, because debts then
+// stay the same in time, and in tokens otherwise.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	most := atomicbucket.Most(bucket)
 	switch {
@@ -28,7 +28,7 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// extent returns how much of that a quota may take.
+// extent returns how much of the capacity a quota may use.
 func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) uint64 {
 	if !bucket.HasPrices() {
 		return q.Tokens
@@ -36,8 +36,8 @@ func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) uint64 {
 	return uint64(bucket.Wait(0, q.Token*q.Tokens))
 }
 
-// remembers reports whether the table knows that keys may owe as much as a quota allows. If it did not, it does now,
-// and the quota is to be made again: the policy may have changed meanwhile.
+// remembers reports whether the table already knew that keys may owe as much as the quota allows. If it returns false,
+// the table knows it now, and the quota must be made again, because the policy may have changed meanwhile.
 func (l *Limiter) remembers(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (bool, error) {
 	needs := extent(bucket, q)
 	if needs <= alwaysRoom(bucket) || needs <= l.table.Largest() {
@@ -48,7 +48,7 @@ func (l *Limiter) remembers(bucket *atomicbucket.TokenBucket, q atomicbucket.Quo
 	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
 }
 
-// alwaysRoom returns what every bucket has room for that may ever be the limiter's.
+// alwaysRoom returns how much debt every bucket has room for that the limiter may ever have.
 func alwaysRoom(bucket *atomicbucket.TokenBucket) uint64 {
 	if bucket.HasPrices() {
 		return uint64(atomicbucket.ShortestRoom)
@@ -56,8 +56,8 @@ func alwaysRoom(bucket *atomicbucket.TokenBucket) uint64 {
 	return bucket.Quota().Tokens
 }
 
-// roomy returns a bucket as the policy's, with longer ticks if its records have no room for what keys may owe under
-// quotas. The price is that the clock is rounded to those.
+// roomy returns a bucket like the policy's, with longer ticks if its records have no room for what keys may owe under
+// quotas. The price is that times are rounded to the longer ticks.
 func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenBucket, error) {
 	if capacity(bucket) >= ps.quotas {
 		return bucket, nil
@@ -71,7 +71,7 @@ func (ps policies) roomy(bucket *atomicbucket.TokenBucket) (*atomicbucket.TokenB
 	case base.isFixed() || base.grant == grantsQuotas:
 		longer, err = atomicbucket.NewTicks(min(time.Duration(ps.quotas), atomicbucket.MaxWindow))
 	default:
-		// Of a rate whose ticks were whole nanoseconds, some more than half of what a record has room for is left.
+		// For a rate whose ticks were whole nanoseconds, a little more than half of the room in a record is left.
 		tokens := math.Ceil(float64(ps.quotas)/float64(base.rate.Period)*base.rate.Tokens) + 1
 		longer, err = atomicbucket.NewRoomyBucket(base.rate.Tokens, base.rate.Period, base.limit, max(ps.room[0], uint64(tokens*(1+1e-9))))
 		longer = *longer.Priced()
@@ -99,7 +99,7 @@ func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
 }
 
-// known returns the policies with what a table remembers of quotas.
+// known returns the policies, completed by what the table remembers of quotas.
 func (ps policies) known(table *shard.Table) policies {
 	ps.quotas = max(ps.quotas, table.Largest())
 	return ps

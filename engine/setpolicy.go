@@ -7,49 +7,58 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// SetPolicy changes the limiter's numbers while it is used, and those of its tiers, of
-// which there must be as many as before. The algorithm stays.
+// SetPolicy changes the numbers of the limiter and of its tiers while the limiter is in use. The number of tiers and
+// the algorithm must stay the same.
 //
-// Each key keeps what it has taken, in tokens: of 1000 tokens of which 400 are taken 600 are left, of 500 then 100, and
-// of 100 none. A raised limit and a faster rate are active at once. A change of the limiter's own numbers leaves keys
-// under its tiers what they owe, and one of a tier leaves all others: each key goes by the tier of its last take. Over
-// any time t a key under one tier gets at most the highest limit + the highest rate * t of those that the tier had in
-// it, however often they changed. (A batch comes at once: of batches it is at most one of each policy more.) The price:
-// a key that has taken more than a lowered limit waits until what is above that has come back, at the new rate. One
-// that has used up 1000/h waits 99 hours for the first token of 10/h with burst 10 ([Limiter.Reset] lets it pass).
+// For each key, the tokens that it has taken still count: if 400 of 1000 tokens are taken, 600 are left; if the limit
+// becomes 500, 100 are left; if it becomes 100, none are left. A raised limit and a faster rate are active at once. A
+// change of the limiter's own numbers does not change what keys under its tiers owe, and a change of a tier does not
+// change what other keys owe. Each key belongs to the tier of its last take.
 //
-// A fixed window that has begun ends when it would have; if windows become shorter, when one that begins now would
-// end, if that is sooner; an aligned one with the clock's. A counter of windows that become longer or shorter counts
-// its estimate, rounded up, as taken in the present one. The requests in a sliding log stay what they are; a longer
-// window counts those that are still there, which is none of a key that was idle by the shorter one and has been
-// forgotten. What a key owes under a [Quota] of another rate than the limiter's stays as many tokens at the price of
-// that, which is as much time. What is rounded is less than a nanosecond, or a tick where that is longer, and rounded
-// up.
+// Over any time t a key under one tier gets at most the highest limit + the highest rate * t that the tier had in that
+// time, however often they changed. (With batch refill it may get one more batch of each policy, because a batch comes
+// all at once.) The price: a key that has taken more than a lowered limit waits until the excess has come back, at the
+// new rate. A key that has used up 1000/h waits 99 hours for the first token of 10/h with burst 10. ([Limiter.Reset]
+// lets it pass.)
 //
-// A caller that has reserved ([Limiter.Reserve]) goes at the time that it was told. A faster rate waits for the last
-// reservation of a key, or of one of some hundred near it. It also waits for the latest time that was granted ahead of
-// the clock ([Limiter.TakeAt]). Until then tokens come back no sooner than at the previous rate, so the bound above
-// holds for those times, too. What a key owes above all limits that it had stays the same in time until then, in a
-// limiter of one rate.
+// The algorithms treat what has already begun as follows:
 //
-// A record has room for what may have been taken under the highest limit that there was since New. Where a slower rate
-// or shorter windows leave no room for that, it is an error. What a key owes above its limit, by reservations or
-// [Limiter.Charge], is no more than comes back in 39 hours at the new rate, or 26 days where a token takes a whole
-// number of nanoseconds: the rest is forgiven.
+//   - A fixed window that has begun still ends at its time. If windows become shorter, it ends no later than a window
+//     that begins now would. An aligned window ends with the window of the clock.
+//   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken in
+//     the current window.
+//   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. A key that
+//     was idle under the shorter window may have been forgotten, with all its requests.
+//   - What a key owes under a [Quota] whose rate differs from the limiter's stays the same number of tokens at the
+//     quota's price, so it takes the same time to come back.
 //
-// What was taken under a [Quota] is kept. Where the largest quota that was ever made takes longer to come back than a
-// record of the new numbers has room for, the limiter counts in longer ticks, to which times are rounded. If no tick is
-// long enough for that quota, and short enough for the rate, the change is an error that names both.
+// Debts are rounded up, by less than a nanosecond, or by less than a tick if a tick is longer.
 //
-// With [Shared] the change is that of all processes: each follows it with its next decision, and has the new numbers
-// from then on ([Limiter.Policy]). Of several that are made at once all processes see the same order. A process that is
-// killed meanwhile has changed all or nothing: what it had begun the next sweep of any other completes. While another
-// process is about to change the policy SetPolicy waits, up to 5s if that one is stopped, and then returns an error.
+// A caller that has reserved ([Limiter.Reserve]) goes at the time that it was told. For a key with a reservation, and
+// for some hundred keys near it in the table, a faster rate starts only after the last reservation. It also starts only
+// after the latest time that was granted ahead of the clock ([Limiter.TakeAt]). Until then tokens come back no sooner
+// than at the previous rate, so the bound above holds for those times, too. In a limiter of one rate, the part of a
+// debt above all limits that the key had stays the same in time until then.
 //
-// To [Unlimited] and [Blocked] every limiter can change, and back to its own kind.
+// A record must have room for what may have been taken under the highest limit since New. If a slower rate or shorter
+// windows leave no room for that, SetPolicy returns an error. A debt above the limit, from reservations or
+// [Limiter.Charge], is cut to what comes back in 39 hours at the new rate, or in 26 days if a token takes a whole
+// number of nanoseconds. The rest is forgiven.
 //
-// Requests that are under way are decided by the old numbers or the new ones; when
-// SetPolicy returns, all are by the new ones. It takes some nanoseconds a slot. On an error
+// What was taken under a [Quota] still counts. If the largest quota that was ever made takes longer to come back than a
+// record has room for under the new numbers, the limiter counts in longer ticks, to which times are rounded. If no tick
+// is both long enough for that quota and short enough for the rate, SetPolicy returns an error that names both.
+//
+// With [Shared] the change applies to all processes: each follows with its next decision, and has the new numbers from
+// then on ([Limiter.Policy]). If several changes are made at once, all processes see them in the same order. If a
+// process is killed during its change, the change happens completely or not at all: the next sweep of any other process
+// completes a change that has begun. While another process is changing the policy, SetPolicy waits. If that process is
+// stopped, SetPolicy returns an error after 5s.
+//
+// Every limiter can change to [Unlimited] and [Blocked], and back to its own kind.
+//
+// Requests that are under way are decided by the old numbers or by the new ones. Requests that begin after SetPolicy
+// has returned are decided by the new numbers. SetPolicy takes some nanoseconds for each slot. If it returns an error,
 // nothing has changed.
 func (l *Limiter) SetPolicy(policy Policy, tiers ...Policy) error {
 	l.requireMade()

@@ -10,33 +10,35 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Shared keeps the limiter's records in a file that other processes of this machine have mapped, too. All of them
-// decide by the same records, at the cost of a limiter of one's own, and a process that is started again finds them as
-// they were. [New] makes the file if there is none, and attaches to it otherwise. In /dev/shm it is memory; on a disk
-// it outlives a boot.
+// Shared keeps the limiter's records in a file that other processes of this machine map, too. All processes decide by
+// the same records, at the cost of a private limiter. A process that restarts finds the records unchanged. [New] makes
+// the file if it does not exist, and attaches to it otherwise. In /dev/shm the file is memory only; on a disk it
+// survives a reboot.
 //
-// All processes must have the same policy, [Tiers], [MaxKeys], and the same options that say how is decided; New
-// returns an error that names the first field by which they differ. The numbers of the policy and of the tiers are
-// changed for all by [Limiter.SetPolicy] of any, or by New with [ReplacePolicy]. To change anything else, make
-// another file with [CopyShared], which carries over what the keys owe. New of a [SlidingLog] returns an error.
+// All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. New returns an
+// error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with [ReplacePolicy],
+// changes the numbers of the policy and of the tiers for all processes. To change anything else, make another file with
+// [CopyShared], which carries over what the keys owe. New returns an error for a [SlidingLog].
 //
-// A process may be killed at any instruction: nobody waits for it, and the next sweep of any other process frees what
-// it was at, and what it had in flight ([Concurrency]). What it held ([Limiter.Hold]) is not given back but by time.
+// A process may be killed at any instruction. No process waits for it, and the next sweep of any other process frees
+// the slots that it was changing and the tokens that it had in flight ([Concurrency]). Tokens that it held
+// ([Limiter.Hold]) only come back by time.
 //
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
-// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 30ms, one early and
-// one late, and much less as a rule: a process whose counter is off by more than 15ms gives it up. After a boot the
-// time goes on as the wall clock says, and never goes back. A clock that is further ahead, such as a counter that went
-// on while the machine slept, moves nobody else's time. Processes with [ClockFunc] must all have it, and functions
-// that tell the same time.
+// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 30ms, and usually
+// much less: a process whose counter is off by more than 15ms, early or late, gives the counter up. After a reboot the
+// time continues by the wall clock, and never goes back. A clock that is further ahead, such as a counter that kept
+// running while the machine slept, does not move the time of other processes. If one process has [ClockFunc], all must
+// have it, with functions that return the same time.
 //
-// Whoever can write the file decides what is admitted. Whoever can read it can find keys that share a bucket. So it
-// must belong to the user of the process, with mode 0600. No content makes a process crash, hang, or read elsewhere.
-// But a file that is made shorter while it is in use kills every process that uses it. A file of another kind, version,
-// machine or length is refused, and so is one on a network file system, as far as that can be detected.
+// Whoever can write the file decides what is admitted, and whoever can read it can find keys that share a bucket. So
+// the file must belong to the user of the process, with mode 0600. No content of the file makes a process crash, hang,
+// or read outside of it. But truncating a file that is in use kills every process that uses it. New refuses a file of
+// another kind, version, machine or length. It also refuses a file on a network file system, as far as it can detect
+// that.
 //
-// [Limiter.Close] stops the sweeper. The process has the file until the limiter is collected, or the process ends.
-// Shared is for Linux. docs/shared.md says more.
+// [Limiter.Close] stops the sweeper. The process keeps the file mapped until the limiter is collected or the process
+// ends. Shared needs Linux. docs/shared.md says more.
 func Shared(path string) Option {
 	return func(c *config) error {
 		if path == "" {
@@ -47,10 +49,10 @@ func Shared(path string) Option {
 	}
 }
 
-// ReplacePolicy makes New of a limiter with [Shared] change the policy of the file to its own, as [Limiter.SetPolicy]
-// does, where they differ: the way to deploy other numbers. Each key keeps what it has taken, and
-// processes that have the file follow. What SetPolicy does not change is an error, as without it. Give it to the
-// process that knows the numbers: of several that do not agree the last one decides.
+// ReplacePolicy lets New of a limiter with [Shared] change the policy of the file to its own, as [Limiter.SetPolicy]
+// does, if they differ. Use it to deploy new numbers. For each key, the tokens that it has taken still count, and the
+// other processes of the file follow. A difference that SetPolicy cannot change is an error, as without this option.
+// Give the option to the process that knows the right numbers: if several processes disagree, the last one wins.
 func ReplacePolicy() Option {
 	return func(c *config) error {
 		c.replaces = true
@@ -58,14 +60,15 @@ func ReplacePolicy() Option {
 	}
 }
 
-// sharedProcessors is how many processors a shared table is made for: its processes may see different numbers of them.
+// sharedProcessors is the number of processors that a shared table is made for, because its processes may see different
+// numbers.
 const sharedProcessors = 16
 
-// secrets are what the keys of a shared table are hashed with, one for each kind of key.
+// secrets are the hash secrets of a shared table, one for each kind of key.
 type secrets struct{ text, addr, number keyhash.Secret }
 
-// attach returns the table in the file, and what its keys are hashed with, or nil if that is no secret. It puts the
-// clock on the timeline of the file.
+// attach returns the table in the file and its hash secrets, or nil secrets if the hash has none. It puts the clock on
+// the timeline of the file.
 func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
 	fail := func(err error) (*shard.Table, *secrets, error) {
 		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
@@ -87,7 +90,7 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	}
 	machine := clock.machine
 	if clock.kind == clockFunc {
-		machine = nil // the function is the clock of all
+		machine = nil // the function is the clock of all processes
 	}
 	table, err := shard.Map(layout, shard.Shared{
 		Memory: file.Memory(), Owner: file, Build: policies.builder(c.terms), Clock: machine,
@@ -113,8 +116,9 @@ func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*
 	return table, &secrets{secret.Derive(0), secret.Derive(1), secret.Derive(2)}, nil
 }
 
-// enter puts the clock on the timeline of a shared table. The error says that the table is ahead of that: no process
-// of this version can have moved it there, and all would decide at that time until it is reached.
+// enter puts the clock on the timeline of a shared table. It returns an error if the time of the table is ahead of the
+// timeline: no process of this version can have moved it there, and all processes would decide at that time until it is
+// reached.
 func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	if c.kind == clockFunc {
 		c.function.latest.Store(max(c.origin, table.Watermark()))
@@ -129,7 +133,7 @@ func (c *clock) enter(table *shard.Table, timeline func() int64) error {
 	return nil
 }
 
-// fields returns what all processes of a shared table must agree on for as long as there is the file.
+// fields returns the settings on which all processes of a shared table must agree for as long as the file exists.
 func (c *config) fields(policies policies) []sharedfile.Field {
 	hash, clock := "with the file's secret", "the machine's"
 	if c.stable {

@@ -11,15 +11,16 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// CopyShared makes a file with what the keys of another shared table owe, while that is in use. The options change
-// what the copy is: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers], whose numbers
-// become those of the copy as by [Limiter.SetPolicy]. What no option changes stays. The exception is Shards: if the
-// table has the number that [New] chooses for its keys, the copy has the number that New chooses for its own. The copy
-// may be kept as a backup, or take the place of a table that needs another size or other options. The policy, the hash
-// with its secret and the kind of clock stay. What is taken while CopyShared runs may be in the copy or not.
+// CopyShared makes a file with the debts of the keys of another shared table, while that table is in use. The copy may
+// be kept as a backup, or replace a table that needs another size or other options. The options change the settings of
+// the copy: [MaxKeys], [Shards], [Overflow], [MaxQuota], [MaxDebt], [ChargeRefusals] and [Tiers]; Tiers changes the
+// numbers as [Limiter.SetPolicy] does. All other settings stay, with one exception: if the table has the number of
+// shards that [New] chooses for its keys, the copy has the number that New chooses for its own. The policy, the hash
+// with its secret and the kind of clock cannot change. Tokens taken while CopyShared runs may or may not be in the
+// copy.
 //
-// The copy is complete before it has its name. If there is a file of that name, it is an error. If the copy has less
-// room, its [Overflow] says what happens to keys. CopyShared takes some hundred nanoseconds a key. It is for Linux.
+// The copy gets its name when it is complete. A file of that name is an error. If the copy has less room, its
+// [Overflow] decides what happens to keys. CopyShared takes some hundred nanoseconds for each key. It needs Linux.
 func CopyShared(from, to string, options ...Option) error {
 	source, err := openDebts(from)
 	if err != nil {
@@ -62,7 +63,7 @@ func CopyShared(from, to string, options ...Option) error {
 			if _, err := source.giveTo(table, c.terms, start); err != nil || slices.Equal(after.all, policies.all) {
 				return err
 			}
-			table.Replace(after.numbers(), start) // nobody else has the table
+			table.Replace(after.numbers(), start) // no other process has the table
 			return nil
 		},
 	})
@@ -72,11 +73,11 @@ func CopyShared(from, to string, options ...Option) error {
 	return nil
 }
 
-// copied returns the configuration of a copy at a path, with options that change it.
+// copied returns the configuration of a copy at path to, changed by the options.
 func (c config) copied(to string, options []Option) (config, error) {
 	was := c
 	if c.usualShards() == c.shards {
-		c.shards = 0 // as many as a table of the new size has
+		c.shards = 0 // the default number for the new size
 	}
 	for i, option := range options {
 		if option == nil {
@@ -93,8 +94,9 @@ func (c config) copied(to string, options []Option) (config, error) {
 	return c, nil
 }
 
-// withTiers returns the policies with as many tiers as there are in others, if these are not nil: those that there were
-// with their numbers, and with room for what keys have taken by earlier ones. after is what they then change to.
+// withTiers returns before, the policies with as many tiers as there are in tiers: the existing ones with their
+// numbers, and with room for what keys have taken under earlier numbers. after is what these policies then change to.
+// If tiers is nil, the number of tiers does not change.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -108,12 +110,12 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 	return before, after, err
 }
 
-// RestoreShared makes every key of the shared table at a path owe at least what it owes in a copy ([CopyShared]),
-// while the table is in use. What a key owes in both counts once, so a restore may be repeated. If the policies differ
-// from those of the copy, it is as if they were set now ([Limiter.SetPolicy]): keys owe as many tokens of their tiers.
-// RestoreShared makes the file if there is none. Both tables must hash by the same secret. A file that was made anew
-// has another secret, and must be removed before. If some keys have no room in the table, which other keys may have
-// taken, that is an error, and all others are restored. RestoreShared is for Linux.
+// RestoreShared reads the copy ([CopyShared]) at the path from. It makes every key of the shared table at the path to,
+// which may be in use, owe at least what the key owes in the copy. A debt that is in both counts once, so a restore may
+// be repeated. If the table's policies differ from those of the copy, keys owe the same number of tokens of their
+// tiers, as after a [Limiter.SetPolicy]. RestoreShared makes the file if it does not exist. Both tables must have the
+// same hash secret. If the file at to was newly made, it has another secret; remove it first. If there is no room in
+// the table for some keys, RestoreShared restores all other keys and returns an error. It needs Linux.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written
@@ -169,7 +171,7 @@ func RestoreShared(from, to string) error {
 	return errors.Join(err, c.file.Close())
 }
 
-// debts is a shared table that another one is to have the debts of.
+// debts is a shared table whose debts are to be copied to another table.
 type debts struct {
 	*sharedTable
 	config config
@@ -187,15 +189,15 @@ func openDebts(path string) (debts, error) {
 	return debts{table, c}, nil
 }
 
-// policies returns the present ones.
+// policies returns the current policies.
 func (d *debts) policies() (p *policies) {
 	_ = d.view.Read(func() { d.table.Plan() })
 	known := d.table.Known().Source().(*policies).known(d.table)
 	return &known
 }
 
-// now returns the present time on the timeline of the table, or where that would go on if nobody has attached since
-// the machine was booted.
+// now returns the current time on the timeline of the table. If no process has attached since the machine was booted,
+// it returns the time at which the timeline would continue.
 func (d *debts) now() (now int64) {
 	_ = d.view.Read(func() {
 		known := false
@@ -209,9 +211,9 @@ func (d *debts) now() (now int64) {
 	return now
 }
 
-// giveTo makes the keys of a table owe what they owe here, in tokens, as if the policies of the table were set here
-// now. It returns how many of them have no record there. If a policy changes meanwhile, here or there, it begins again:
-// what a key owes in both counts once.
+// giveTo makes the keys of table owe the tokens that they owe in d, as if the policies of table were set in d now. It
+// returns how many keys found no room in table. If a policy of either table changes meanwhile, giveTo starts over: a
+// debt that is in both counts once.
 func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (lost int, err error) {
 	for done := false; !done && err == nil; {
 		lost = 0
@@ -221,7 +223,7 @@ func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (los
 	return lost, err
 }
 
-// giveBy is giveTo as long as a plan is that of the table. It is not done if that is another one by the end.
+// giveBy is giveTo under one plan of the table. done is false if the table has another plan at the end.
 func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
 	from, to := d.policies(), plan.Source().(*policies)
 	if from.base.kind() != to.base.kind() {
@@ -249,7 +251,7 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	return lost, done && table.Plan() == plan, nil
 }
 
-// A maker is the owner of a table that nobody else has yet. Seats are counted from 1 on, so no attachment has its
+// A maker is the owner of a table that no other process has yet. Seats are numbered from 1, so no attachment has its
 // number.
 type maker struct{}
 

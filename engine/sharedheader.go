@@ -14,10 +14,10 @@ const (
 	fieldTiers     = "tiers"
 )
 
-// configOf returns the configuration of which a file has these fields, whatever its policies. What it says is not
-// checked beyond that: shard.Config.SharedBytes does so.
+// configOf returns the configuration that a file with these fields was made with, apart from its policies. It only
+// parses the fields; shard.Config.SharedBytes checks the values.
 func configOf(fields []sharedfile.Field) (c config, err error) {
-	c.shared, c.terms.shared = "a file", true // which one plays no part
+	c.shared, c.terms.shared = "a file", true // any path will do
 	for _, f := range fields {
 		if err := c.parseField(f); err != nil {
 			return config{}, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
@@ -32,7 +32,7 @@ func configOf(fields []sharedfile.Field) (c config, err error) {
 	return c, written(fields, again)
 }
 
-// written checks that what a limiter writes into a file is what was read, or the file is of another version.
+// written checks that a limiter would write the fields that were read. If not, the file is of another version.
 func written(fields, again []sharedfile.Field) error {
 	for i, f := range fields {
 		if i >= len(again) || again[i] != f {
@@ -54,7 +54,7 @@ func (c *config) parseField(f sharedfile.Field) error {
 		}
 		return o(c)
 	}
-	count := func(of func(int) Option) error { // an int of a 32-bit program holds less than the file
+	count := func(of func(int) Option) error { // an int of a 32-bit program holds less than a field of the file
 		n, err := strconv.Atoi(f.Value)
 		if err != nil {
 			return err
@@ -90,5 +90,5 @@ func (c *config) parseField(f sharedfile.Field) error {
 	case "ChargeRefusals":
 		return option(ChargeRefusals(RefusalCharge(min(number, uint64(ChargePenalty)+1))))
 	}
-	return nil // a field that is none is not written again
+	return nil // an unknown field: it would not be written again
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The policies of a shared table stand in its memory as numbers, of which every process makes its own plan.
+// The memory of a shared table holds its policies as numbers, from which every process makes its own plan.
 
-// policyNumbers is how many numbers a policy is.
+// policyNumbers is the count of numbers of one policy.
 const policyNumbers = 7
 
-// Where the first number of a policy has what.
+// These are the fields in the first number of a policy.
 const (
 	grantShift   = 8
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers: base first, whose room is what keys may owe under quotas. Those of a tier
-// that is unlimited or blocked are its latest.
+// numbers returns the policies as numbers, base first. The room of base is what keys may owe under quotas. For a tier
+// that is unlimited or blocked, the numbers are the latest that it had.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	for i, p := range ps.all {
@@ -45,8 +45,8 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that numbers stand for, whatever these are. They are good when policies.plan
-// says so.
+// policiesOfNumbers returns the policies that the numbers stand for. The numbers may be anything: only policies.plan
+// checks whether the policies are valid.
 func policiesOfNumbers(numbers []uint64) (policies, error) {
 	var all, last []Policy
 	var room []uint64
@@ -85,7 +85,7 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 	return ps, nil
 }
 
-// builder returns the function by which a table of the policies builds plans of numbers.
+// builder returns the function that builds plans from numbers for a table of the policies.
 func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
 	return func(numbers []uint64) (*shard.Plan, error) {
 		to, err := policiesOfNumbers(numbers)
@@ -99,7 +99,8 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 	}
 }
 
-// kind returns what of a limiter's base no SetPolicy changes: two of a kind follow each other.
+// kind returns the part of a limiter's base that SetPolicy cannot change: a limiter can change between policies of the
+// same kind.
 func (p Policy) kind() string {
 	switch {
 	case p.isFixed() || p.grant == grantsQuotas:
@@ -112,13 +113,13 @@ func (p Policy) kind() string {
 	return p.algorithm.String()
 }
 
-// agree makes a process with a plan of its own, and the table that it has attached to, agree on the policies: by an
-// error where they differ, or by replacing those of the table. What a process that died had announced comes first: it
-// would replace later what they agree on now.
+// agree makes a process with its own plan agree on the policies with the table that it has attached to. If they differ,
+// it returns an error or replaces those of the table. First it completes a change that a dead process had announced;
+// otherwise that change would later replace what they agree on now.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)
 	has, wants := table.Plan().Source().(*policies), own.Source().(*policies)
-	if has == wants { // no plan can be made of what the file has, so that the table follows the process's own
+	if has == wants { // the file's policies make no valid plan, so the table follows the process's own
 		return errors.New("policy: that of the file is damaged: remove the file")
 	}
 	for i, p := range wants.all {
@@ -138,8 +139,7 @@ func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error 
 	return nil
 }
 
-// change makes others the policies of a shared table. If another process makes a larger quota meanwhile, it begins
-// again.
+// change replaces the policies of a shared table. If another process makes a larger quota meanwhile, it starts over.
 func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *clock) error {
 	for {
 		after, err := ps.known(table).changed(to)
@@ -160,10 +160,10 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 	}
 }
 
-// replaceTime is how long a process waits for another one that is about to replace the policies.
+// replaceTime is how long a process waits for another process that is replacing the policies.
 const replaceTime = 5 * time.Second
 
-// retried repeats what a process does to the policies of a shared table while another one is about to replace them.
+// retried repeats a change to the policies of a shared table for as long as another process is replacing them.
 func retried(do func() bool) error {
 	for began := time.Now(); !do(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > replaceTime {

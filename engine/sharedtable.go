@@ -10,36 +10,36 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A SharedTable is what is in the file of limiters that were made with [Shared]: see [ReadShared]. While the table is
-// used, its numbers are not all of one instant, and whoever can write the file can make them anything.
+// A SharedTable is the content of the file of limiters that were made with [Shared]: see [ReadShared]. While the table
+// is in use, its numbers are not all from the same instant. Whoever can write the file can make the numbers anything.
 type SharedTable struct {
 	Version  int       // of the file's layout
 	Bytes    uint64    // of the file
-	Made     time.Time // by the file system; zero if that does not tell
+	Made     time.Time // by the file system; zero if the file system does not know
 	Policies []Policy  // the limiter's own and its tiers, as they are now
-	// Options are the options of [New] by which all processes must agree, and what follows from several. The value is 0
-	// where the option was not given.
+	// Options are the options of [New] on which all processes must agree, and settings that follow from several
+	// options. The value is 0 if the option was not given.
 	Options []struct{ Name, Value string }
 
-	// Stats are those that every limiter of the file returns, but for Bytes: that is the length of the file.
+	// Stats are the statistics that every limiter of the file returns. Bytes is the length of the file.
 	Stats Stats
-	// At is the time by which keys were judged, on the timeline of the file. It is the present one where that is
-	// known: not if no process has attached since the machine was booted, nor if the time is a function's
-	// ([ClockFunc]). Then it is the latest that the table has seen.
+	// At is the time at which keys were judged, on the timeline of the file. It is the current time if that is known.
+	// The current time is not known if no process has attached since the machine was booted, or if the time is a
+	// function's ([ClockFunc]). At is then the latest time that the table has seen.
 	At    time.Time
-	Swept time.Time // the last complete sweep, or when the table was begun; on the same timeline
+	Swept time.Time // the last complete sweep, or the start of the table; on the same timeline
 
-	NeverUsed uint64 // slots that no key ever had
-	Free      uint64 // slots that a key had
-	Claimed   uint64 // slots in which a call makes a record, or did until its process was killed
-	Tentative uint64 // slots of which it is not decided yet whether their record is the key's only one
+	NeverUsed uint64 // slots that no key has used
+	Free      uint64 // slots that a key used and left
+	Claimed   uint64 // slots in which a call makes a record, or was making one when its process was killed
+	Tentative uint64 // slots whose record may still turn out to be a second one of its key
 	Live      uint64 // slots with a key's record
-	Indebted  uint64 // keys whose bucket is not full: some of the live records
-	Deserted  uint64 // claims of processes that are dead: some of those claimed, until the next sweep frees them
+	Indebted  uint64 // live records whose bucket is not full
+	Deserted  uint64 // claimed slots whose process is dead; the next sweep frees them
 
 	// Attached are the processes that have made a limiter with [Shared] and have not ended, by seat: 0 to 1023. PID is
-	// the number that the process itself sees: from another container it may mean nothing. For is the time since it has
-	// attached.
+	// the number that the process itself sees; it may mean nothing in another container. For is the time since the
+	// process attached.
 	Attached []struct {
 		Seat int
 		PID  uint64
@@ -49,12 +49,12 @@ type SharedTable struct {
 
 // ReadShared reads the file of limiters that were made with [Shared]. It decides nothing, takes no seat among the
 // processes of the file, and writes nothing. The file must belong to the user of the process, with mode 0600; root may
-// read anybody's. ReadShared is safe while processes write, and takes some nanoseconds for each slot that was ever
-// used. It is for Linux.
+// read any user's file. ReadShared is safe while processes write. It takes some nanoseconds for each slot that was ever
+// used. It needs Linux.
 //
-// The error says why the file was refused: for the reasons for which Shared refuses it, and because its header has what
-// no limiter of this version writes, because the file became shorter meanwhile, or because the system does not report
-// which processes are attached.
+// The error says why the file was refused. Besides the reasons of Shared, the header may hold values that no limiter of
+// this version writes, the file may have become shorter meanwhile, or the system may not report which processes are
+// attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func ReadShared(path string) (SharedTable, error) {
 	return s, nil
 }
 
-// A sharedTable is the file of limiters, as it is seen from outside. No method may be called during or after Close.
+// A sharedTable is a view of the file of limiters from outside. No method may be called during or after Close.
 type sharedTable struct {
 	view     *sharedfile.View
 	table    *shard.Table
@@ -100,9 +100,9 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns policies with which a table is as long as with those of a file that has the fields.
+// anyOf returns policies whose table has the same length as that of a file with the fields.
 func anyOf(fields []sharedfile.Field) policies {
-	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // whose records have no prices, as those of most others
+	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, like those of most policies
 	for _, f := range fields {
 		switch {
 		case f.Name == fieldAlgorithm && f.Value == Unlimited().kind():
@@ -116,7 +116,7 @@ func anyOf(fields []sharedfile.Field) policies {
 	return policiesOf(any, tiers)
 }
 
-// viewed returns how a table of the policies lies in a file.
+// viewed returns the layout of a table of the policies in a file.
 func (c *config) viewed(policies policies) (shard.Config, error) {
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *config) viewed(policies policies) (shard.Config, error) {
 	return c.table(plan), nil
 }
 
-// view returns the table of which a view has the memory.
+// view returns the table in the memory of a view.
 func (c *config) view(view *sharedfile.View) (table *shard.Table, err error) {
 	faulted := view.Read(func() { table, err = c.mapped(view) })
 	return table, errors.Join(faulted, err)
@@ -157,11 +157,11 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 // Close gives the file up.
 func (t *sharedTable) Close() error { return t.view.Close() }
 
-// header returns what does not change while a file is there, but for the policies. If the file was made shorter these
-// are the latest that were seen.
+// header returns the facts of a file that do not change, and its policies. If the file was truncated, the policies are
+// the latest that were seen.
 func (t *sharedTable) header() SharedTable {
 	s := SharedTable{Version: sharedfile.LayoutVersion, Bytes: t.view.Bytes(), Made: t.view.Made()}
-	_ = t.view.Read(func() { t.table.Plan() }) // which remembers what it has seen
+	_ = t.view.Read(func() { t.table.Plan() }) // the table remembers the plan that it has seen
 	s.Policies = slices.Clone(t.table.Known().Source().(*policies).all)
 	for _, f := range t.view.Fields() {
 		if f.Name != fieldAlgorithm && f.Name != fieldTiers {
@@ -171,14 +171,14 @@ func (t *sharedTable) header() SharedTable {
 	return s
 }
 
-// read returns what the file has now.
+// read returns the current content of the file.
 func (t *sharedTable) read() (s SharedTable, err error) {
 	s = t.header()
 	faulted := t.view.Read(func() { err = t.count(&s) })
 	return s, errors.Join(faulted, err)
 }
 
-// count adds what the slots and seats have, while the memory is there.
+// count adds up the slots and seats, while the memory is there.
 func (t *sharedTable) count(s *SharedTable) error {
 	attached, err := t.view.Attached()
 	if err != nil {

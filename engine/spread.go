@@ -15,20 +15,20 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A Spread is a limiter of one token bucket for all requests: a limit of a whole service, or of a large tenant. A
-// [Limiter] writes one word for these on every processor, and gets slower with each. In a Spread each processor holds
-// tokens that the bucket has charged already, and most requests write a word of their processor only. Make one with
-// [NewSpread]. Its methods may be called from any goroutine at any time; those that decide are lock-free and do not
-// allocate.
+// A Spread is a limiter with one token bucket for all requests: the limit of a whole service, or of a large tenant. In
+// a [Limiter] all processors would write the same word, which gets slower with each processor. In a Spread each
+// processor holds tokens that the bucket has already charged, and most requests only write a word of their own
+// processor. Make one with [NewSpread]. Its methods may be called from any goroutine at any time; those that decide are
+// lock-free and do not allocate.
 //
-// Its law is a little wider than a Limiter's. Over any time t it admits at most burst + rate * (t + 1ms). A request is
-// refused only if an exact bucket that had admitted the same would refuse it: the tokens that other processors hold
-// are counted, and taken from them, before a refusal. So it is never stricter than a Limiter. At rates of less than
-// two tokens a millisecond for each processor, processors hold nothing, and it is as exact as a Limiter.
+// Its bound is a little wider than a Limiter's: over any time t it admits at most burst + rate * (t + 1ms). It is never
+// stricter than a Limiter. It only refuses a request that an exact bucket would refuse after the same admissions:
+// before a refusal it counts the tokens that other processors hold, and takes them. At rates below two tokens a
+// millisecond for each processor, processors hold nothing, and a Spread is as exact as a Limiter.
 //
-// It is for [TokenBucket] only, and has no keys, tiers, reservations or waiting. The processors are those of
-// GOMAXPROCS when it is made, rounded up to a power of two, 128 at most. With more of them later some share a cell,
-// which is slower; the law is the same.
+// A Spread needs a [TokenBucket], and has no keys, tiers, reservations or waiting. The number of processors is
+// GOMAXPROCS when the Spread is made, rounded up to a power of two, at most 128. If there are more processors later,
+// some share a cell, which is slower; the bound stays the same.
 type Spread struct {
 	bucket  *spread.Bucket
 	clock   *clock
@@ -38,11 +38,11 @@ type Spread struct {
 }
 
 // NewSpread returns a spread limiter of a [TokenBucket] policy. The bucket is full. The options are [ClockPrecise],
-// [ClockFunc] and [MaxDebt]; the others are errors. A burst, or a debt, that takes hours to come back is an error that
-// names the range. It takes 128 bytes for each processor.
+// [ClockFunc] and [MaxDebt]; all others are errors. A burst, or a debt, that takes hours to come back is an error that
+// names the range. A Spread takes 128 bytes for each processor.
 //
-// A Spread calibrates its clock in the background. Close stops that, and the garbage collector does if it finds one
-// that was dropped.
+// A Spread calibrates its clock in the background. Close stops the calibration. It also stops when the garbage
+// collector finds a Spread that was dropped.
 func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 	c := config{maxKeys: DefaultMaxKeys, interval: DefaultSweepInterval}
 	for i, option := range options {
@@ -75,7 +75,7 @@ func NewSpread(policy Policy, options ...Option) (*Spread, error) {
 	return s, nil
 }
 
-// spreads returns an error if the options are for limiters that have a table.
+// spreads returns an error if an option only applies to limiters with a table.
 func (c *config) spreads() error {
 	if c.maxKeys != DefaultMaxKeys || c.shards != 0 || c.overflow != 0 || c.stable || c.prefault || c.shared != "" ||
 		c.replaces || c.interval != DefaultSweepInterval || len(c.tiers) > 0 || c.observer != nil || c.clock == clockCoarse ||
@@ -85,7 +85,7 @@ func (c *config) spreads() error {
 	return nil
 }
 
-// terms checks a policy and makes terms of it.
+// terms checks a policy and converts it to terms.
 func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit || policy.aligned {
 		return nil, fmt.Errorf("engine: %v: want engine.TokenBucket(rate, burst) for one bucket that is spread", policy)
@@ -107,7 +107,7 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	return nil, fmt.Errorf("engine: %v: %w: want a burst of at most %d", policy, err, most)
 }
 
-// termsOf makes terms of a policy with another burst.
+// termsOf converts a policy with another burst to terms.
 func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms, error) {
 	of := policy
 	of.limit = burst
@@ -118,7 +118,7 @@ func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms,
 	return spread.NewTerms(algorithm.(*atomicbucket.TokenBucket), cells, s.maxDebt, policy)
 }
 
-// calibrate keeps the clock, as sweep does.
+// calibrate keeps the clock calibrated, as sweep does in a Limiter.
 func (b *background) calibrate() {
 	ticker := time.NewTicker(recalibrateEvery)
 	defer ticker.Stop()
@@ -134,8 +134,8 @@ func (b *background) calibrate() {
 	}
 }
 
-// Close stops the calibration of the clock. The limiter decides as before. Closing twice is harmless. The error is
-// always nil; it is there for io.Closer.
+// Close stops the calibration of the clock. The limiter still decides as before. Closing twice is harmless. The error
+// is always nil; it exists for io.Closer.
 func (s *Spread) Close() error {
 	s.requireMade()
 	s.keeper.halt()
@@ -151,17 +151,17 @@ func (s *Spread) requireMade() {
 	}
 }
 
-// Allow takes one token and reports whether there was one. It reads the clock only if the processor holds none.
+// Allow takes one token and reports whether there was one. It reads the clock only if the processor holds no token.
 func (s *Spread) Allow() bool {
 	cell := procid.Pin()
 	procid.Unpin()
 	return s.bucket.Spend(cell) || s.bucket.Take(cell, 1).Admitted
 }
 
-// Take takes n tokens, all or none, and returns the decision. What an admission says of the bucket, Remaining and
-// ResetAfter, was so within the last millisecond, and leaves out what other processors hold. What a refusal says is
-// exact, as that of a Limiter is. n = 0 takes nothing and is always allowed; n above the limit is never allowed (see
-// [Never]).
+// Take takes n tokens, all or none, and returns the decision. For an admitted request, Remaining and ResetAfter were
+// true at some time in the last millisecond, and do not include tokens that other processors hold. For a refused
+// request the decision is exact, like that of a Limiter. n = 0 takes nothing and is always allowed; n above the limit
+// is never allowed (see [Never]).
 func (s *Spread) Take(n uint64) (d Decision) {
 	if n == 0 {
 		return s.Peek(0)
@@ -182,7 +182,7 @@ func (s *Spread) take(n uint64) (o spread.Outcome) {
 	return o
 }
 
-// says puts an outcome into the terms of a caller that asked for n tokens.
+// says converts an outcome to the decision of a caller that asked for n tokens.
 func (d *Decision) says(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
 	d.Allowed, d.Limit, d.RetryAfter = o.Admitted, limit, 0
@@ -195,8 +195,8 @@ func (d *Decision) says(o *spread.Outcome, n uint64) {
 	}
 }
 
-// Peek returns the decision that Take(n) would return, and takes nothing: Remaining is what is there now, with what
-// processors hold.
+// Peek returns the decision that Take(n) would return, and takes nothing. Remaining includes the tokens that processors
+// hold.
 func (s *Spread) Peek(n uint64) (d Decision) {
 	s.requireMade()
 	o := s.bucket.Peek(n)
@@ -204,22 +204,24 @@ func (s *Spread) Peek(n uint64) (d Decision) {
 	return d
 }
 
-// Owed returns how many tokens were taken and have not come back yet, rounded up: also those above the burst, as after
-// [Spread.Charge]. What processors hold is not among them.
+// Owed returns how many tokens were taken and have not come back yet, rounded up. It includes tokens above the burst,
+// as after [Spread.Charge], but not the tokens that processors hold.
 func (s *Spread) Owed() uint64 {
 	s.requireMade()
 	return s.bucket.Owed()
 }
 
-// TakeReceipt is [Spread.Take] with a receipt for what was taken. It gives back only what has not come back by itself:
-// the cost less rate * the time since. So it gives nothing for a request that took longer than its tokens do, which at
-// high rates is soon. After a change of the policy it gives nothing.
+// TakeReceipt is [Spread.Take] with a receipt for what was taken. The receipt only gives back tokens that have not come
+// back by time: the cost less rate * the time since the take. So it gives nothing back for a request that took longer
+// than its tokens take to come back, which is a short time at high rates. After a change of the policy it gives nothing
+// back.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	s.takeReceipt(&d, &r, n)
 	return
 }
 
-// takeReceipt is TakeReceipt into d and r, which is zero. The receipt is written first, as by [Limiter.takeReceipt].
+// takeReceipt is TakeReceipt with its results in d and r; r must be zero. It writes the receipt first, like
+// [Limiter.takeReceipt].
 func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	if n == 0 {
 		*d = s.Peek(0)
@@ -233,9 +235,9 @@ func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	d.says(&o, n)
 }
 
-// Charge takes n tokens for what has happened, whether they are there or not, up to [MaxDebt]: without that option 10
-// limits, or 1 to 9 if no more fit into a word. What processors hold counts as owed. It returns how many were not
-// charged for that.
+// Charge takes n tokens, whether the bucket has them or not, for a cost that has already arisen. The debt is bounded by
+// [MaxDebt]: without that option by 10 limits, or by 1 to 9 limits if more do not fit into a word. Tokens that
+// processors hold count as owed. lost is how many tokens exceeded the bound and were not charged.
 func (s *Spread) Charge(n uint64) (lost uint64) {
 	s.requireMade()
 	charged, _ := s.bucket.Charge(n)
@@ -248,15 +250,15 @@ func (s *Spread) Reset() {
 	s.bucket.Reset()
 }
 
-// Policy returns the policy, as it was given to NewSpread or by the latest SetPolicy.
+// Policy returns the policy that was given to NewSpread or to the latest SetPolicy.
 func (s *Spread) Policy() Policy {
 	s.requireMade()
 	return s.bucket.Terms().Source().(Policy)
 }
 
-// SetPolicy changes the numbers while the limiter is used. The bucket keeps the tokens that were taken from it, as
-// that of a Limiter does, up to [MaxDebt] of the new policy. When SetPolicy returns, all decisions are by the new
-// numbers, and processors hold no more than those allow. On an error nothing has changed.
+// SetPolicy changes the numbers while the limiter is in use. The tokens that were taken from the bucket still count, as
+// in a Limiter, up to [MaxDebt] of the new policy. When SetPolicy has returned, all decisions use the new numbers, and
+// processors hold no more tokens than the new numbers allow. If it returns an error, nothing has changed.
 func (s *Spread) SetPolicy(policy Policy) error {
 	s.requireMade()
 	s.setting.Lock()

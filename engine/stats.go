@@ -6,27 +6,26 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stats is a snapshot of a limiter. Each number is exact, but they are not all
-// taken at one instant. What one decision costs is not counted: a counter that
-// every request writes is a bottleneck that the table avoids.
+// Stats is a snapshot of a limiter. Each number is exact, but the numbers are not all taken at the same instant. There
+// is no count of decisions: a counter that every request writes would be a bottleneck.
 type Stats struct {
 	Keys      uint64 // keys that were not idle at the last sweep
 	Sweeps    uint64 // complete sweeps: the epoch
-	Reclaimed uint64 // idle keys forgotten by sweeps
+	Reclaimed uint64 // idle keys that sweeps have forgotten
 	Slots     uint64 // slots of the table
 	Shards    int    // shards
 	Bytes     uint64 // memory of the table; constant since New
 
 	Evictions  uint64 // keys forgotten although they were not idle (Evict)
-	Forgiven   uint64 // tokens that those still owed, each key's rounded up
-	NoRoom     uint64 // requests refused because there was no slot (Refuse)
+	Forgiven   uint64 // tokens that the evicted keys still owed, rounded up for each key
+	NoRoom     uint64 // requests refused because the key found no slot (Refuse)
 	Unrecorded uint64 // requests admitted without a record (Admit)
-	Forgotten  uint64 // tokens that were never given back ([Concurrency]): counted when their key enters or is swept
-	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
+	Forgotten  uint64 // tokens never released ([Concurrency]): counted at the next take or sweep of their key
+	Retries    uint64 // searches started over because another call had succeeded; not hits retried in place
 
-	// FileLost is an error if the file of [Shared] was not at its path at the last sweep: it was removed, moved or
-	// replaced while it is in use. Processes that start now count in another file, so there are two limits. It is nil
-	// for a limiter without a file.
+	// FileLost is an error if the file of [Shared] was not at its path at the last sweep, because it was removed, moved
+	// or replaced while in use. Processes that start now count in another file, so there are two limits. FileLost is
+	// nil for a limiter without a file.
 	FileLost error
 }
 

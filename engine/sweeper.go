@@ -12,22 +12,21 @@ import (
 // sweepRest is how long a background sweep rests after every step.
 const sweepRest = time.Millisecond
 
-// background is what runs beside a limiter. It holds the table and the clock, but
-// not the limiter: a limiter that is forgotten without Close is collected, and
-// its cleanup stops these goroutines.
+// background is the data of the goroutines that run in the background of a limiter. It holds the table and the clock,
+// but not the limiter: a limiter that is dropped without Close is collected, and its cleanup stops these goroutines.
 type background struct {
 	table    *shard.Table
 	clock    *clock
 	interval time.Duration
 	file     *sharedfile.File      // of a shared table, else nil
-	lost     atomic.Pointer[error] // why that is not at its path any more, as of the last sweep, or nil
+	lost     atomic.Pointer[error] // why the file was no longer at its path at the last sweep, or nil
 
 	stop     chan struct{}
 	stopOnce sync.Once
 	running  sync.WaitGroup
 }
 
-// start begins sweeping and, for a coarse clock, renewing its word.
+// start starts the sweeper and, for a coarse clock, the renewal of its word.
 func (b *background) start() {
 	b.stop = make(chan struct{})
 	if b.clock.kind == clockCoarse {
@@ -40,7 +39,7 @@ func (b *background) start() {
 // halt makes the goroutines stop and does not wait for them.
 func (b *background) halt() { b.stopOnce.Do(func() { close(b.stop) }) }
 
-// sweep makes a pass over the table every interval, and puts it into huge pages once it is in use.
+// sweep makes a pass over the table every interval, and moves the table to huge pages once it is in use.
 func (b *background) sweep() {
 	ticker := time.NewTicker(b.interval)
 	defer ticker.Stop()

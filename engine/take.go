@@ -11,14 +11,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Allow takes one token from the key and reports whether there was one: the cheapest
-// question there is.
+// Allow takes one token from the key and reports whether there was one. It is the cheapest call.
 func (l *Limiter) Allow(key string) bool {
 	if !l.seeded {
 		return l.allowUnseeded(key)
 	}
-	// The clock comes first, since what is known before a call has to be kept on the stack meanwhile. It is read here,
-	// and AllowKey is written out below: each call less is a twentieth of the time.
+	// The clock is read first, because values that are known before a call must be kept on the stack during it. The
+	// clock is read inline, and the code of AllowKey is repeated below: each call saved is a twentieth of the time.
 	var now int64
 	if line := l.clock.line.Load(); line != nil {
 		now = line.nanosAt(tsc.Read())
@@ -31,8 +30,8 @@ func (l *Limiter) Allow(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// allowUnseeded is Allow for keys that are hashed otherwise: with the secret of a shared table as Allow does it, with
-// no more calls than there.
+// allowUnseeded is Allow for keys that are not hashed with the seed. For the secret of a shared table it makes no more
+// calls than Allow.
 func (l *Limiter) allowUnseeded(key string) bool {
 	if l.secrets == nil {
 		return l.AllowKey(l.Key(key))
@@ -49,16 +48,16 @@ func (l *Limiter) allowUnseeded(key string) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// AllowKey is [Limiter.Allow] for a key that is hashed already.
+// AllowKey is [Limiter.Allow] for a key that has been hashed already.
 func (l *Limiter) AllowKey(k Key) bool {
 	if !k.quota.IsTier() {
 		return l.allowQuota(k)
 	}
-	// The cache line is on its way while the clock is read.
+	// The cache line is loaded while the clock is read.
 	place := l.table.Find(k.hash)
 	place.Touch()
 	var now int64
-	if line := l.clock.line.Load(); line != nil { // as nanos does, a call less
+	if line := l.clock.line.Load(); line != nil { // like nanos, with one call less
 		now = line.nanosAt(tsc.Read())
 	} else if now = l.clock.coarse.Load(); now == 0 {
 		now = l.clock.nanos()
@@ -68,13 +67,13 @@ func (l *Limiter) AllowKey(k Key) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// mayYet reports whether a request is allowed that its key's record did not admit at once.
+// mayYet decides a request that the key's record did not admit at once, and reports whether it is allowed.
 func (l *Limiter) mayYet(k Key, now int64, v shard.Verdict) bool {
 	return (v != shard.Refused || l.observer != nil) && l.allowSlowly(k, now, v)
 }
 
-// allowSlowly is the rest of AllowKey when its hit was not the end of it: the key may have no
-// record yet, a refusal may rest on a coarse clock, and an observer may want to know of it.
+// allowSlowly is the rest of AllowKey, for the case that the fast path has not decided: the key may have no record yet,
+// a refusal may rest on a coarse clock, and an observer may need a report.
 func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	place := l.table.Find(k.hash)
 	if !v.Refuses() {
@@ -97,22 +96,20 @@ func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 	return false
 }
 
-// Take takes n tokens from the key, all or none, and returns the decision with
-// everything that an answer to the client needs. It is shorthand for
-// TakeKey(l.Key(key), n).
+// Take takes n tokens from the key, all or none, and returns the decision, with all the numbers for an answer to the
+// client. It is shorthand for TakeKey(l.Key(key), n).
 //
-// n = 0 takes nothing and is always allowed; n above the limit is never allowed
-// (see [Never]). Neither takes anything. To take an int, convert it: a negative
-// one becomes a number above every limit.
+// n = 0 takes nothing and is always allowed; n above the limit is never allowed (see [Never]). Neither takes anything.
+// To take an int, convert it: a negative int becomes a number above every limit.
 func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(key), n) }
 
-// TakeKey is [Limiter.Take] for a key that is hashed already.
+// TakeKey is [Limiter.Take] for a key that has been hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
 	l.take(&d, k, n)
 	return d
 }
 
-// take is TakeKey into d, and returns the outcome, which has no plan if nothing was asked for.
+// take is TakeKey with its result in d. It returns the outcome, which has no plan if n is 0.
 func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	if n == 0 {
 		*d = l.Peek(k, n)
@@ -126,7 +123,7 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	nanos := l.clock.nanos()
 	tier := k.quota.Tier()
 	s, plan, v := l.table.Hit(place, nanos, n, tier)
-	runtime.KeepAlive(l) // and with it the table, as below
+	runtime.KeepAlive(l) // and with it the table, also below
 	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
 	var status atomicbucket.Status
 	switch v {
@@ -140,7 +137,8 @@ func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
 	return l.takeSlowly(d, k, n, place, o, status)
 }
 
-// takeSlowly is the rest of take when its hit has not admitted the request; status is that of one that it refused.
+// takeSlowly is the rest of take, for the case that the fast path has not admitted the request. If the fast path has
+// refused it, status is the status of the refusal.
 func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
 	nanos := o.At
 	if o.Verdict == shard.Undecided {
@@ -166,14 +164,14 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 	return o
 }
 
-// TakeAt is TakeKey at a time that the caller supplies: the way to replay the past, or to decide by the time at which
-// a request came in.
+// TakeAt is TakeKey at a time that the caller supplies. Use it to replay the past, or to decide by the time at which a
+// request arrived.
 //
-// now must come from the limiter's own clock: time.Now for all but [ClockFunc]. What lies before 1970 or after April
-// 2262 counts as that. A now earlier than one that the limiter has acted on never admits what the latest would
-// refuse. A now that is ahead of the limiter's clock is trusted for this decision and the key's record, and nothing
-// else follows it. A now that is more than a second ahead is refused and nothing is taken. RetryAfter is then the time
-// after which it is ahead by no more than a second.
+// now must come from the limiter's own clock: time.Now for every clock but [ClockFunc]. A time before 1970 counts as
+// 1970, and a time after April 2262 as April 2262. If now is earlier than a time that the limiter has already acted on,
+// TakeAt admits nothing that the later time would refuse. If now is ahead of the limiter's clock, this decision and the
+// key's record use it, but nothing else follows it. If now is more than a second ahead, the request is refused, and
+// nothing is taken. RetryAfter is then the time after which now is at most a second ahead.
 func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 	nanos, clock, early := l.instant(now)
 	if early > 0 {
@@ -189,7 +187,8 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 // machine that differ a little.
 const maxLead = time.Second
 
-// instant puts a caller's time on the timeline, with what the limiter's clock says, and how much too far ahead it is.
+// instant puts a caller's time on the timeline. It also returns the time of the limiter's clock, and by how much the
+// caller's time is too far ahead.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
 	return nanos, clock, max(time.Duration(max(nanos-clock, 0))-maxLead, 0)
@@ -205,8 +204,7 @@ func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
 	l.decide(d, k, o, status, nanos, n)
 }
 
-// decide puts an outcome into the terms of a caller whose clock read nanos, and tells the
-// observer of a refusal.
+// decide converts an outcome to the decision of a caller whose clock read nanos, and reports a refusal to the observer.
 func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucket.Status, nanos int64, n uint64) {
 	switch o.Verdict {
 	case shard.UnlimitedQuota:
@@ -216,7 +214,7 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 		*d = l.peek(k, n, nanos, min(nanos, l.clock.surely()))
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
 	case shard.NoRoom:
-		// The first record of the neighbourhood to be idle makes room.
+		// There will be room when the first record of the neighborhood becomes idle.
 		algorithm := o.Plan.Algorithm()
 		wait := later(o.At-nanos, max(algorithm.Wait(o.At, algorithm.UntilIdle(o.State, algorithm.Ticks(o.At))), 1))
 		*d = Decision{Limit: limitOf(o.Plan, k), RetryAfter: wait, ResetAfter: wait}
@@ -226,15 +224,14 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 	l.observe(k, n, d)
 }
 
-// observe tells the observer of the decision if it is a refusal.
+// observe reports the decision to the observer if it is a refusal.
 func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	if l.observer != nil && !d.Allowed {
 		l.observer.observe(k, n)
 	}
 }
 
-// answer makes a decision of what there is to say about a record, to a caller whose clock was so many nanoseconds
-// late.
+// answer makes a decision from the status of a record, for a caller whose clock was late nanoseconds late.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -243,8 +240,7 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns a wait as a clock sees it that is so many nanoseconds late. No wait stays
-// none.
+// later returns a wait as it appears to a clock that is late nanoseconds late. A wait of 0 stays 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0
