@@ -63,7 +63,7 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
 		}
 		bucket, ok := plan.Bucket()
-		if !ok || p.algorithm == AlgorithmBatchRefill {
+		if !ok {
 			return Quota{plan.NewQuota(quota)}, nil
 		}
 		known, err := l.remembers(bucket, quota)

@@ -138,6 +138,40 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 	assert.True(t, l.Allow("k"))
 }
 
+// TestWhatAnotherLimitGrantedIsKept (I1): a key that has taken all of a high limit, and waits under a low one when the
+// rate becomes slower, owes all tokens of the high one afterwards.
+func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
+	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
+	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
+	quota := func(t *testing.T, l *Limiter, p Policy) func(Key) Key {
+		q, err := l.Quota(p)
+		require.NoError(t, err)
+		return func(k Key) Key { return k.With(q) }
+	}
+	tier := func(*testing.T, *Limiter, Policy) func(Key) Key { return func(k Key) Key { return k.Tier(1) } }
+	for name, c := range map[string]struct {
+		policy func(seconds int, n uint64) Policy
+		high   func(*testing.T, *Limiter, Policy) func(Key) Key
+		tiers  func(seconds int) []Policy
+	}{
+		"a quota of a bucket": {bucket, quota, func(int) []Policy { return nil }},
+		"a quota of batches":  {batch, quota, func(int) []Policy { return nil }},
+		"a tier of batches":   {batch, tier, func(seconds int) []Policy { return []Policy{batch(seconds, 1000)} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := newLimiter(t, c.policy(1, 5), Tiers(c.tiers(1)...))
+			k := l.Key("k")
+			require.True(t, l.TakeKey(c.high(t, l, c.policy(1, 1000))(k), 1000).Allowed)
+			_, err := l.ahead(k, 1, time.Hour)
+			require.NoError(t, err)
+			require.NoError(t, l.SetPolicy(c.policy(100, 5), c.tiers(100)...))
+			d := l.Peek(c.high(t, l, c.policy(100, 1000))(k), 1)
+			assert.Zero(t, d.Remaining)
+			assert.GreaterOrEqual(t, d.RetryAfter, 100*time.Second)
+		})
+	}
+}
+
 // TestATierThatWasBlocked (I1): its keys owe what they owed by the numbers that it had.
 func TestATierThatWasBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {

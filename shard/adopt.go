@@ -81,6 +81,8 @@ func (t *Table) converted(
 	if t.prices != nil {
 		owed := plan.from.(*atomicbucket.TokenBucket).Debt(s.Record(), plan.from.Ticks(now))
 		change, price = plan.repriced(change, token, owed, known)
+	} else if t.buckets { // by quotas that were larger than every tier's limit, too: after the state
+		change.Highest = max(change.Highest, plan.product(t.largest.Load(), change.Before))
 	}
 	if t.buckets {
 		change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15

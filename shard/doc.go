@@ -1,8 +1,8 @@
 // Package shard holds the table: where a key's bucket is, how it gets a slot and how it loses it. It knows
 // fingerprints and state words. It knows no key text, no policy, no clock.
 //
-// This comment is the protocol. The code refers to its rules by number. Rules R17 to R23 and R26, which only a table of
-// several processes needs, are in doc_shared.go. An example of each long rule is in doc_examples.go.
+// This comment is the protocol. The code refers to its rules by number. Rules R17 to R23, R26 and R28, which are about
+// several processes and quotas, are in doc_shared.go. An example of each long rule is in doc_examples.go.
 //
 // # Glossary
 //
@@ -316,11 +316,11 @@
 // the first time counts, with a faster one the second: by the first alone, tokens that were taken for a later time
 // would have come back by then.
 //
-// A key may owe more at the watermark than all limits that its tier ever had, because of reservations or charges. That
+// A key may owe more at the watermark than all limits that it ever had, because of reservations or charges. That
 // excess stays as much time until the latest of the reservations near by goes. Until then the bucket grants nothing
 // but what a higher limit has above all previous ones. In tokens of a slower rate, the next caller would wait for
 // longer than those before it. If the present limit counted instead of the highest, what was taken under a higher one
-// would be forgiven.
+// would be forgiven. (R28 says which limits these are.)
 //
 // R27. A table with limits of several rates keeps the tokens that a key has taken. A payload is a time. How many
 // tokens a time is, only the price of a token says, so a record has two words with prices: one for versions that are

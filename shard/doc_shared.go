@@ -142,4 +142,18 @@
 // Were the last entry not marked before the next change, nobody could tell whether its take was made. A dead process's
 // tokens would then stay, or be taken off a second time. Were an entry counted before its take, the tokens of another
 // process would be taken off. Were the holder read before the state, two calls could give back one entry.
+//
+// R28. The table remembers the largest quota before that quota is made. A call that makes a larger one than any before
+// enters its number first (Remember), then reads the plan, and makes the quota by that. A replacement reads the number
+// (Largest), and its plan leaves records room for so much. The two exclude each other: in a table of one process by a
+// lock of the caller, in one of several by the word setting (R22). While a process has that word it alone enters a
+// number, or announces numbers of a plan. A replacement looks at the number again when it has the word, and gives up if
+// a larger one is there. Who enters a number first completes what was announced without it. So a plan that does not
+// know a quota is complete before that quota is made. Otherwise a record could owe more than the next plan has room
+// for, and a conversion would forgive the rest.
+//
+// A conversion where a token costs the same by all tiers and quotas reads the number after the state (R24). The key may
+// have taken all of a large quota or tier and wait under a small one: the key word says the small one. A quota is
+// remembered before it is made, so the number is at least what the record was charged under. By the key word alone,
+// what was taken would count as waiting, and come back as if the rate had not changed.
 package shard

@@ -36,12 +36,17 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow makes a plan one whose records followed another.
+// follow makes a plan one whose records followed another. Where a token costs the same by every tier, the highest limit
+// that a key had is that of all tiers: the key word says under which one the key took last, and not what it owes.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
+	highest := uint64(0)
+	for tier := range before.numbers[:noTier] {
+		highest = max(highest, before.numbers[tier].limit)
+	}
 	for tier := range p.changes {
 		was, is := &before.numbers[tier], &p.numbers[tier]
-		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: was.limit}
+		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: max(highest, was.limit)}
 	}
 }
 

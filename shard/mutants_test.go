@@ -97,8 +97,14 @@ var mutants = []interleave.Mutant{
 	{"R26", "a refused request keeps its entry", "two enter, limit 1", "R26", []interleave.Edit{
 		{entriesGo, "		t.entries.all[r.number-1].become(r.holder, atomicbucket.NoEntry)\n", ""},
 	}},
-	{"R24", "a conversion takes every record for one of tier 0", "TestAConversionGoesByTheTier", "R24", []interleave.Edit{
+	{"R24", "a conversion takes every record for one of tier 0", "TestAPlanOfPricesInEveryOrder", "R24", []interleave.Edit{
 		{"shard/adopt.go", "plan.changes[key&tierMask>>tierShift]", "plan.changes[0]"},
+	}},
+	{"R24", "a conversion knows the highest limit of the last take's tier", "TestAConversionKnowsEveryLimit", "R24", []interleave.Edit{
+		{"shard/label.go", "Highest: max(highest, was.limit)", "Highest: was.limit"},
+	}},
+	{"R28", "a conversion knows no quota that is larger than all tiers", "TestAConversionKnowsEveryLimit", "R28", []interleave.Edit{
+		{"shard/adopt.go", "max(change.Highest, plan.product(t.largest.Load(), change.Before))", "change.Highest"},
 	}},
 	{"R27", "the price of another call is counted at this call's time", "TestAnotherCallsPriceKeepsWhatIsAhead", "I1", []interleave.Edit{
 		{"shard/price.go", "bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next, tick)", "bucket.Repriced(v.from, now, t.latest(v.place, now), price, next, tick)"},
@@ -153,6 +159,20 @@ var mutants = []interleave.Mutant{
 	}},
 	{"R27", "what is given back does not offer a price", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/price.go", "after, done = t.reprice(sl, view{Record: r, from: s, of: price, price: price, earliest: at, place: p}, plan, now+owed-back, at)", "after, done = sl.state.Convert(s, s.Tag(), now+owed-back)"},
+	}},
+	{"R28", "a replacement does not look for a larger quota", "TestAQuotaBesideAReplacementAtEveryStep", "R28", []interleave.Edit{
+		{"shard/sharedplan.go", "if largest < math.MaxUint64 && t.largest.Load() > largest {", "if false && largest < math.MaxUint64 {"},
+	}},
+	{"R28", "a replacement looks for a larger quota before others are kept out", "TestAQuotaBesideAReplacementAtEveryStep", "R28", []interleave.Edit{
+		{"shard/sharedplan.go", "\tt.raise(clock()) // by leaps: step 5 makes none\n\tif !t.sets() {", "\tknown := t.largest.Load()\n\tt.raise(clock())\n\tif !t.sets() {"},
+		{"shard/sharedplan.go", "t.largest.Load() > largest {", "known > largest {"},
+	}},
+	{"R28", "a quota is remembered while another process is about to replace the plan", "TestAQuotaBesideAReplacementAtEveryStep", "R28", []interleave.Edit{
+		{"shard/sharedplan.go", "\tif !t.sets() {\n\t\treturn false\n\t}\n\tt.settled(clock)\n\tt.largest.Store(", "\tt.settled(clock)\n\tt.largest.Store("},
+		{"shard/sharedplan.go", "\tt.setting.Store(0)\n\treturn true\n", "\treturn true\n"},
+	}},
+	{"R28", "a quota is remembered beside a replacement that is not complete", "TestAQuotaBehindADeathAtEveryStepOfAReplacement", "R28", []interleave.Edit{
+		{"shard/sharedplan.go", "\tt.settled(clock)\n\tt.largest.Store(", "\tt.largest.Store("},
 	}},
 }
 

@@ -19,12 +19,12 @@ import (
 // operations returns what a call does to the words of a table, in order: the state of slot 3 is s3, its key k3, entry 1
 // of its ring r3.1, the watermark w, the time of the last sweep swept, the plan p, the first word of
 // probe bounds h0, what the word lowering says l, the marks of pages m, the calls that may move the watermark moving,
-// the words for refunds leading, ends and promised; and of a shared table planned n, change c, setting by its name, and
-// word 1 of area 0 a0.1. A store is followed by =, a compare-and-swap by ?, an addition by +.
+// the words for refunds leading, ends and promised, largest, of quotas; and of a shared table planned n, change c,
+// setting by its name, and word 1 of area 0 a0.1. A store is followed by =, a compare-and-swap by ?, an addition by +.
 func operations(tb *Table, call func()) string {
 	names := map[*word.Word]string{
 		&tb.watermark: "w", &tb.swept: "swept", &tb.pace: "pace", &tb.advancing: "moving",
-		&tb.plan.Word: "p", &tb.lowering: "l", &tb.leading: "leading",
+		&tb.plan.Word: "p", &tb.lowering: "l", &tb.leading: "leading", &tb.largest: "largest",
 		&tb.neighbourhoods[0].ends: "ends", &tb.neighbourhoods[0].promised: "promised",
 	}
 	for _, w := range tb.PageWords() {
@@ -147,7 +147,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
 			tb.Adopt(anotherPlan, clockAt(now))
-		}, "s1? k1= s1= p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w leading promised s0? s1 s1? s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 pace="},
+		}, "s1? k1= s1= p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w largest leading promised s0? s1 s1? s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 pace="},
 		{"take, new, an idle slot in the third line", "bucket", 0, 12, 0, Refuse, func(tb *Table) {
 			tb.Reset(tb.Find(11))
 			take(tb, 100, now, 1)
@@ -159,12 +159,12 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 2, now, 1)
-		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w s1"},
+		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 p p k1 w largest leading promised s1? s1 k1 p w s1"},
 		{"take, new, meets another plan", "bucket", 0, 2, 0, Refuse, func(tb *Table) {
 			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 100, now, 1)
-		}, "p p= s0 k0 s1 k1 s2 k2 w p p s0 p s0 p p k0 w leading promised s0? s0 k0 s1 k1 h0 p w p p s0 p w s1 p s0 p k0 s1 p p k1 w leading promised s1? s0 k0 s1 k1 h0 p w p p s0 p w s1 p w s2 p k0 k1 h0 w p m s2? k2= s2= l h0 h0? k0 k1 h0 k3 s3 p w k2 s2?"},
+		}, "p p= s0 k0 s1 k1 s2 k2 w p p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 h0 p w p p s0 p w s1 p s0 p k0 s1 p p k1 w largest leading promised s1? s0 k0 s1 k1 h0 p w p p s0 p w s1 p w s2 p k0 k1 h0 w p m s2? k2= s2= l h0 h0? k0 k1 h0 k3 s3 p w k2 s2?"},
 		{"take, of a window", "fixed", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 2, now, 1) }, "s0 k0 s1 k1 p w k1 s1?"},
 		{"take, refused by a window", "fixed", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 2, now, 5) }, "s0 k0 s1 k1 p w s1"},
 		{"take, the first of a window", "fixed", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 h0 s2 k2 h0 s3 p w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w p m s3? k3= s3= l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
@@ -180,7 +180,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			tb.Peek(tb.Find(2), now, 1, 0)
-		}, "p p= w p s0 k0 s1 k1 p p k1 w leading promised s1? s1 k1 p w s1"},
+		}, "p p= w p s0 k0 s1 k1 p p k1 w largest leading promised s1? s1 k1 p w s1"},
 		{"refund", "bucket", 0, 3, 0, Refuse, func(tb *Table) { tb.Refund(tb.Find(2), now, 1, 0, Receipt{}) }, "w p s0 k0 s1 k1 p w leading promised s1?"},
 		{"refund, no record", "bucket", 0, 3, 0, Refuse, func(tb *Table) { tb.Refund(tb.Find(100), now, 1, 0, Receipt{}) }, "w p s0 k0 s1 k1 h0 s2 k2 h0 s3 p w"},
 		{"reset", "bucket", 0, 3, 0, Refuse, func(tb *Table) { tb.Reset(tb.Find(2)) }, "s0 k0 s1 k1 p ends+ s1? ends+"},
@@ -216,7 +216,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p w moving+ pace swept w? moving+ w s0? p w k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
 		{"sweep, given up", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Sweep(now, func() bool { return false }) }, "w p w moving+ pace swept w? moving+ w l l? m s0 p w s0? w s1 p w s1? w s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
 		{"sweep, of an epoch", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.SweepEpoch(now, nil) }, "w p w moving+ pace swept w? moving+ w p l l? m s0 p w k0 s1 p w k1 s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
-		{"adopt", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Adopt(anotherPlan, clockAt(now)) }, "p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w leading promised s0? s1 p p k1 w leading promised s1? s2 s3 p p k3 w leading promised s3? s4 s5 s6 s7 s8 s9 s10 s11 pace="},
+		{"adopt", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Adopt(anotherPlan, clockAt(now)) }, "p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w largest leading promised s0? s1 p p k1 w largest leading promised s1? s2 s3 p p k3 w largest leading promised s3? s4 s5 s6 s7 s8 s9 s10 s11 pace="},
 		{"a leap of time", "bucket", 2, 2, 0, Refuse, func(tb *Table) { take(tb, 3, start+5*int64(tb.Plan().skew), 1) }, "p s0 k0 s1 k1 s2 k2 p w w p moving+ pace swept w? moving+ w p p s0 p w s1 p w s2 p w s3 p w k0 k1 h0 k2 s2 p k2 s0 k0 s1 k1 h0 s2 k2 p w k2 s2?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -85,27 +85,35 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	require.Equal(t, other.Token, price)
 }
 
-// TestAConversionGoesByTheTier (R24): what a key owes above the limit of its tier, by reservations, stays time when the
-// rate falls, and only what is within it becomes as many slower tokens.
-func TestAConversionGoesByTheTier(t *testing.T) {
+// TestAConversionKnowsEveryLimit (R24, R28): where a token costs the same by every tier and quota, what a key owes may
+// have been taken under any of them, whichever it took under last. What is above all of these limits, by a reservation,
+// stays time when the rate falls, and the rest becomes as many slower tokens.
+func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
-		bucket := perSecond(t, rate, 100)
-		plan, err := NewPlan(&bucket, 0, atomicbucket.Quota{Token: bucket.Quota().Token, Tokens: 10})
+		bucket := perSecond(t, rate, 10)
+		plan, err := NewPlan(&bucket, 0, atomicbucket.Quota{Token: bucket.Quota().Token, Tokens: 100})
 		require.NoError(t, err)
 		return plan
 	}
-	table, err := New(Config{Plan: planOf(1), Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
-	require.NoError(t, err)
-	p := table.Find(1)
-	require.Equal(t, Admitted, table.TakeAt(p, start, start, 10, TierQuota(1), nil).Verdict)
-	for range 5 {
-		require.Equal(t, Admitted, table.ReserveAt(p, start, start, 10, TierQuota(1), time.Minute).Verdict)
-	}
-	table.Adopt(planOf(0.1), clockAt(start))
-	status := atomicbucket.Status{}
-	require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(1), &status).Verdict)
-	// Fifty seconds of reservations, and ten tokens at ten seconds each, less the nine that may stay owed.
-	if want := 60 * time.Second; status.RetryAfter != want {
-		t.Errorf("broken: R24: a key of a tier of 10 waits %v, want %v", status.RetryAfter, want)
+	for _, c := range []struct {
+		rule, name string
+		high       uint64
+	}{{"R24", "a tier", 100}, {"R28", "a quota", 1000}} {
+		table, err := New(Config{Plan: planOf(1), Slots: 16, Shards: 1, ProbeWindow: 16, Start: start})
+		require.NoError(t, err)
+		p, quota := table.Find(1), TierQuota(1)
+		if c.high > 100 {
+			require.True(t, table.Remember(c.high, clockAt(start)))
+			quota = table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().LastToken(0), Tokens: c.high})
+		}
+		require.Equal(t, Admitted, table.TakeAt(p, start, start, c.high, quota, nil).Verdict)
+		require.Equal(t, Admitted, table.ReserveAt(p, start, start, 10, TierQuota(0), 1000*time.Second).Verdict)
+		table.Adopt(planOf(0.1), clockAt(start))
+		status := atomicbucket.Status{}
+		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
+		// Ten seconds of the reservation, and the others at ten seconds each, less the nine that may stay owed.
+		if want := time.Duration(10*c.high+10-90) * time.Second; status.RetryAfter != want {
+			t.Errorf("broken: %s: a key that took %d of %s waits %v, want %v", c.rule, c.high, c.name, status.RetryAfter, want)
+		}
 	}
 }
