@@ -25,6 +25,7 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //			zone        <time zone>
 //			concurrency <requests>
 //			cost        <number or placeholder>
+//			settle      <placeholder>
 //			quota       <placeholder>
 //			tiers       <placeholder> {
 //				<value> <tokens>/<period>|0|unlimited [<burst>]
@@ -74,6 +75,7 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 		directive.Once("zone", directive.Text(&l.Zone)),
 		directive.Once("concurrency", directive.Integer(&l.Concurrency, 1, math.MaxUint16)),
 		directive.Once("cost", directive.Text(&l.Cost)),
+		directive.Once("settle", directive.Text(&l.Settle)),
 		directive.Once("quota", directive.Text(&l.Quota)),
 		directive.Once("tiers", readTiers(&l.Tiers)),
 		directive.Once("max_wait", directive.Duration(&l.MaxWait)),

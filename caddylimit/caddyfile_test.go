@@ -33,6 +33,7 @@ func TestDirectivesAsJSON(t *testing.T) {
 				rate 10/s
 				burst 20
 				cost 2
+				settle {http.response.header.X-Tokens}
 				quota {http.vars.quota}
 				ipv4_prefix 24
 				ipv6_prefix 56
@@ -98,7 +99,8 @@ func TestDirectivesAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	weir := `"handler":"weir","headers":["ietf","legacy"],"limits":[` +
 		`{"burst":20,"cost":"2","ipv4_prefix":24,"ipv6_prefix":56,"key":["{http.vars.client_ip}","{http.request.header.X}"],` +
-		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s","shadow":true},` +
+		`"match":[{"method":["POST"]},{"path":["/a"]}],"max_keys":1000,"name":"clients","overflow":"refuse","quota":"{http.vars.quota}","rate":"10/s",` +
+		`"settle":"{http.response.header.X-Tokens}","shadow":true},` +
 		`{"algorithm":"fixed-window","aligned":true,"name":"windows","rate":"100/m"},` +
 		`{"algorithm":"fixed-window","name":"months","rate":"100/month","zone":"Europe/Berlin"},{"concurrency":8,"local":true,"name":"flights"},` +
 		`{"local":true,"max_wait":2000000000,"name":"plans","rate":"10/s","refund_status":["404","5xx"],` +

@@ -91,8 +91,7 @@ func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func handler(c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{State: c.Dir}
 	for _, l := range c.Limits {
-		switch {
-		case l.Hold || l.Spread:
+		if l.Spread {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,
@@ -130,6 +129,9 @@ func handler(c conformance.Config) (*caddylimit.Handler, error) {
 		}
 		if l.Cost {
 			made.Cost = "{http.request.header." + overhttp.Cost + "}"
+		}
+		if l.Hold {
+			made.Settle = "{http.response.header." + overhttp.Actual + "}"
 		}
 		if l.Quota {
 			made.Quota = "{http.request.header." + overhttp.Quota + "}"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits"
 
 	"github.com/weir-go/weir/caddylimit/internal/sharing"
 	"github.com/weir-go/weir/caddylimit/internal/zone"
@@ -147,6 +149,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	var err error
 	res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
+		defer h.settle(&res, r) // a panic goes on
 		if err = next.ServeHTTP(w, r); err == nil {
 			return 0
 		}
@@ -157,6 +160,30 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return http.StatusInternalServerError // as Caddy answers it
 	})
 	return err
+}
+
+// settle settles what limits hold for a request that is over, where its placeholders say the cost.
+func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
+	for i := range res.Len() {
+		l := h.by[res.Check(i).Name()]
+		if l.settle == nil {
+			continue
+		}
+		text := l.settle.Of(r)
+		if text == "" {
+			continue
+		}
+		cost, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			h.log.Error("what a request has cost is no whole number, so it costs its estimate",
+				zap.String("limit", l.name), zap.String("value", text[:min(len(text), 64)]))
+			continue
+		}
+		if lost := limits.HoldFrom(r.Context(), l.name).Settle(cost); lost > 0 {
+			h.log.Warn("a key owes as much as it may, so part of a cost is not charged",
+				zap.String("limit", l.name), zap.Uint64("tokens", lost))
+		}
+	}
 }
 
 // useOf returns the zone of a limit of the middleware.

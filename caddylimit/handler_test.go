@@ -81,6 +81,51 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 2, passed(fixed, 10))
 }
 
+// TestSettledCosts: a limit holds the cost, and what the answer says settles it.
+func TestSettledCosts(t *testing.T) {
+	c := start(t, `{"limits":[{"name":"tokens","rate":"10/h","cost":"{http.request.header.Cost}",
+		"settle":"{http.response.header.X-Tokens}","refund_status":["5xx"]}]}`)
+	ask := func(cost, said string, status int) bool {
+		r, w := testcaddy.From("192.0.2.1:1"), httptest.NewRecorder()
+		r.Header.Set("Cost", cost)
+		passed := false
+		err := c.Handlers[0].ServeHTTP(w, testcaddy.Prepare(r, w), caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+			passed = true
+			if said != "" {
+				w.Header().Set("X-Tokens", said)
+			}
+			if status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(status)
+			return nil
+		}))
+		assert.Equal(t, passed, err == nil)
+		return passed
+	}
+	assert.True(t, ask("9", "1", 200), "8 come back")
+	assert.True(t, ask("9", "0", 200), "it was free")
+	assert.True(t, ask("9", "", 500), "refund_status: nothing was said")
+	assert.True(t, ask("9", "2", 500), "but a cost that was said stays")
+	assert.False(t, ask("9", "", 200))
+	for _, said := range []string{"", "x", "-1", "1.5", "18446744073709551616"} {
+		assert.True(t, ask("1", said, 200), "%q: the estimate stays", said)
+	}
+	assert.True(t, ask("2", "", 200))
+	assert.False(t, ask("1", "", 200), "all 10 are taken")
+
+	c = start(t, `{"limits":[{"name":"panics","rate":"10/h","cost":"5","settle":"{http.response.header.X-Tokens}"}]}`)
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { ask("", "1", 0) })
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { ask("", "", 0) })
+	assert.False(t, ask("", "", 200), "one cost 1, and the other its estimate")
+
+	c = start(t, `{"limits":[{"name":"absurd","rate":"10/h","cost":"{http.request.header.Cost}","settle":"{http.response.header.X-Tokens}"}]}`)
+	assert.True(t, ask("x", "4", 200), "no number holds the whole limit")
+	assert.False(t, ask("x", "4", 200))
+	assert.True(t, ask("6", "18446744073709551615", 200))
+	assert.False(t, ask("1", "", 200))
+}
+
 func TestQuotas(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"quota","rate":"2/h","key":["{http.request.header.User}"],"quota":"{http.request.header.Quota}"}]}`)
 	assert.Equal(t, 2, passed(c, 10, "User", "a"))
@@ -171,6 +216,12 @@ func TestBadLimits(t *testing.T) {
 		`"name":"bad","rate":"1/s","quota":"{http.vars.q}","tiers":{"by":"{http.request.header.X}","values":{"a":{"rate":"8/s"}}}`:    "want one of them",
 		`"name":"bad","concurrency":1,"max_wait":1000000000`:                                                                          "only tokens of a token-bucket can be waited for, and this is a concurrency",
 		`"name":"bad","rate":"unlimited","burst":2`:                                                                                   "burst 2: a rate of unlimited has none",
+		`"name":"bad","rate":"1/s","settle":"5"`:                                                                                      `settle "5": want one placeholder`,
+		`"name":"bad","rate":"1/s","settle":"{http.vars.a}{http.vars.b}"`:                                                             "want one placeholder",
+		`"name":"bad","rate":"1/s","settle":"{http.request.header.X}"`:                                                                "a client could write what its request costs",
+		`"name":"bad","rate":"1/s","settle":"{x"`:                                                                                     "is not closed",
+		`"name":"bad","concurrency":1,"settle":"{http.vars.a}"`:                                                                       "Hold is set",
+		`"name":"bad","rate":"1/s","settle":"{http.vars.a}","max_wait":1000000000`:                                                    "Hold and MaxWait are set",
 		`"name":"bad","rate":"1/s","quota":"5/s"`:                                                                                     `quota "5/s": want a placeholder`,
 		`"name":"bad","rate":"1/s","quota":"{http.request.x}"`:                                                                        "no placeholder {http.request.x}",
 		`"name":"bad","rate":"1/s","algorithm":"fixed-window","quota":"{http.vars.q}"`:                                                "quotas are token buckets",

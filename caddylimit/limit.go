@@ -47,6 +47,10 @@ type Limit struct {
 	// Cost is how many tokens a request takes: a number, or a placeholder whose value is one. A value that is none
 	// refuses the request, and an empty one is 1.
 	Cost string `json:"cost,omitempty"`
+	// Settle is a placeholder that says what a request has cost, when it is over: {http.response.header.X-Tokens}, or
+	// one that a handler sets. Cost is then an estimate, of which the limit at most is held. A request with an empty
+	// value, or one that is no whole number, costs the estimate.
+	Settle string `json:"settle,omitempty"`
 	// Quota is a placeholder whose value is the limit of the request: a rate, and a burst behind a blank if it has one;
 	// "unlimited", or 0 to refuse it. With an empty value the limit's own numbers count; any other is answered 503.
 	Quota string `json:"quota,omitempty"`
@@ -95,6 +99,7 @@ type limit struct {
 	key      *key.Key
 	inFlight bool
 	exceeded error
+	settle   *key.Template // nil if the cost is no estimate
 	limit    httplimit.Limit
 	warnings []string
 }
@@ -144,10 +149,9 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 		}
 		made.warnings = append(made.warnings, warnings...)
 	}
-	if described.Cost, warnings, err = parseCost(l.Cost, zoned.Largest()); err != nil {
+	if err := l.costs(made, &described, zoned.Largest()); err != nil {
 		return nil, err
 	}
-	made.warnings = append(made.warnings, warnings...)
 	if l.Quota != "" {
 		if described.Quota, warnings, err = l.quota(own, &zoned); err != nil {
 			return nil, err
@@ -164,6 +168,22 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	}
 	made.limit = made.use.Limit(described)
 	return made, nil
+}
+
+// costs says what a request of the limit takes, most at most by a number, and what settles that.
+func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
+	var warnings []string
+	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
+		return err
+	}
+	made.warnings = append(made.warnings, warnings...)
+	if l.Settle == "" {
+		return nil
+	}
+	described.Hold = true
+	made.settle, warnings, err = parseSettle(l.Settle)
+	made.warnings = append(made.warnings, warnings...)
+	return err
 }
 
 // quota returns the numbers that come with a request, for a limit of the policy, and makes the zone one of quotas.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 	_ "github.com/caddyserver/caddy/v2/modules/metrics"
 	"github.com/stretchr/testify/assert"
@@ -179,6 +181,50 @@ func TestDirectivesInCaddy(t *testing.T) {
 	assert.Equal(t, 429, status)
 	_, body, _ = s.get("127.0.0.1", "/metrics")
 	assert.Contains(t, body, `caddy_rate_limit_requests_total{zone="by_address"} 202`, "counters go on")
+}
+
+// TestCostsThatAServerSays: in its header, in a trailer behind a stream, and in what the site makes of an answer.
+func TestCostsThatAServerSays(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/header":
+			w.Header().Set("X-Tokens", "1")
+		case "/trailer":
+			w.Header().Set("Trailer", "X-Tokens")
+			_, _ = io.WriteString(w, "data: a")
+			_ = http.NewResponseController(w).Flush()
+			w.Header().Set("X-Tokens", "1")
+		case "/broken":
+			_, _ = io.WriteString(w, "data: a")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer upstream.Close()
+	s := newServer(t)
+	require.NoError(t, s.load(`
+		weir {
+			limit tokens {
+				key {path}
+				rate 10/h
+				cost 5
+				settle {http.response.header.X-Tokens}
+			}
+		}
+		header /site X-Tokens 1
+		respond /site "ok"
+		reverse_proxy `+strings.TrimPrefix(upstream.URL, "http://")))
+	for path, want := range map[string]int{"/header": 6, "/trailer": 6, "/site": 6, "/none": 2, "/broken": 2} {
+		admitted := 0
+		for range 8 {
+			status, _, _, err := s.try("127.0.0.1", path)
+			assert.Equal(t, path == "/broken" && status != 429, err != nil, "%s: %v", path, err)
+			if status != 429 {
+				admitted++
+			}
+		}
+		assert.Equal(t, want, admitted, path)
+	}
 }
 
 // TestAFailedLoadChangesNothing: neither one that is refused, nor one that cannot be started because its port is taken.

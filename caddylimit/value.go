@@ -41,6 +41,22 @@ func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warni
 	}, warnings, nil
 }
 
+// parseSettle returns the placeholder of a cost that is known when the request is over. One of what the client has sent
+// is an error: a client would name its own price.
+func parseSettle(text string) (*key.Template, []string, error) {
+	template, warnings, err := key.Parse(text)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("settle %w", err)
+	case strings.Count(text, "{") != 1 || text[0] != '{' || text[len(text)-1] != '}':
+		return nil, nil, fmt.Errorf("settle %q: want one placeholder, such as {http.response.header.X-Tokens}", text)
+	case strings.HasPrefix(text, "{http.request."):
+		return nil, nil, fmt.Errorf("settle %q: a client could write what its request costs: want a placeholder of the "+
+			"answer, such as {http.response.header.X-Tokens}", text)
+	}
+	return &template, warnings, nil
+}
+
 // parseQuota returns the function of a quota.
 func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engine.Policy, warnings []string, err error) {
 	template, warnings, err := key.Parse(text)

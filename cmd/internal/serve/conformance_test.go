@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,6 +51,20 @@ func TestConformance(t *testing.T) {
 			return s, err
 		},
 	})
+}
+
+// completing asks a model for an answer that is as long as the request's cost at most, which is what a rule with tokens
+// holds for it.
+type completing struct{ *http.Transport }
+
+func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := fmt.Sprintf(`{"max_tokens":%d}`, overhttp.Request(r).Takes())
+	asks, err := http.NewRequestWithContext(r.Context(), r.Method, r.URL.JoinPath(chat).String(), strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	asks.Header = r.Header
+	return c.Transport.RoundTrip(asks)
 }
 
 type conforming struct {
@@ -98,6 +114,9 @@ func (s *conforming) start(c conformance.Config) error {
 		_ = s.Run(ctx)
 	}()
 	s.Client = overhttp.NewClient(s.Server.URL(), nil)
+	if slices.ContainsFunc(c.Limits, func(l conformance.Limit) bool { return l.Hold }) {
+		s.Client.HTTP().Transport = completing{s.Client.HTTP().Transport.(*http.Transport)}
+	}
 	s.stop = func() {
 		for _, g := range s.held {
 			g.leave()
@@ -167,8 +186,8 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 	}
 	b.WriteString("rules:\n")
 	for _, l := range c.Limits {
-		if l.Quota || l.Hold {
-			return "", fmt.Errorf("%w: a rule file has no quotas and no holds", conformance.ErrUnsupported)
+		if l.Quota {
+			return "", fmt.Errorf("%w: a rule file has no quotas", conformance.ErrUnsupported)
 		}
 		fmt.Fprintf(&b, "  - name: %s\n%s", l.Name, numbers("    ", l.Algorithm, l.Numbers))
 		line := func(is bool, format string, args ...any) {
@@ -183,7 +202,8 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 		line(l.Concurrency > 0, "concurrency: %d", l.Concurrency)
 		line(l.Path != "", "match: {path: %s}", l.Path)
 		line(l.Key == conformance.User, "key: header:%s or none", overhttp.User)
-		line(l.Cost, "cost: {header: %s, max: %d}", overhttp.Cost, cmp.Or(l.Burst, l.N, l.Concurrency))
+		line(l.Hold, "tokens: {count: output}")
+		line(l.Cost && !l.Hold, "cost: {header: %s, max: %d}", overhttp.Cost, cmp.Or(l.Burst, l.N, l.Concurrency))
 		line(l.Refund == conformance.Good, "refund_status: 2xx")
 		line(l.Refund == conformance.Bad, "refund_status: 5xx")
 		line(l.MaxWait > 0, "max_wait: %v", l.MaxWait)

@@ -24,7 +24,9 @@ const (
 	Cost  = "X-Cost"
 	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
 	ID    = "X-Id"
-	whole = "X-Request" // as JSON
+	// Actual is a header field of an answer with what its request has cost.
+	Actual = "X-Actual"
+	whole  = "X-Request" // as JSON
 )
 
 // Request returns the request of a case from its HTTP request.
@@ -35,7 +37,8 @@ func Request(r *http.Request) (q conformance.Request) {
 	return q
 }
 
-// Backend is the server behind a front. It answers as the request says, and for Broken panics.
+// Backend is the server behind a front. It answers as the request says, and for Broken panics. An answer says what the
+// request has cost, as one of a model does and in a field of its header.
 func Backend(env *conformance.Env) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := env.Serve(r.Context(), r.Header.Get(ID))
@@ -46,6 +49,10 @@ func Backend(env *conformance.Env) http.Handler {
 			panic(http.ErrAbortHandler)
 		case q.Ends == conformance.Bad:
 			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set(Actual, strconv.FormatUint(q.Actual, 10))
+			fmt.Fprintf(w, `{"usage":{"prompt_tokens":0,"completion_tokens":%[1]d,"total_tokens":%[1]d}}`, q.Actual)
 		}
 	})
 }
