@@ -49,7 +49,7 @@ var larger = map[string]struct {
 	"cmd/internal/metering/meter.go State":           {11, "what is known of one answer"},
 	"cmd/internal/resp/conn.go conn":                 {18, "a connection: its buffers, what it was told, and a batch that is reused"},
 	"cmd/internal/rulefile/table.go entry":           {12, "a row of the table of keys"},
-	"cmd/internal/serve/server.go Server":            {13, "a server: its sockets, its generations and what outlives them"},
+	"cmd/internal/serve/server.go Server":            {14, "a server: its sockets, its generations and what outlives them"},
 	"cmd/internal/usage/frames.go frames":            {16, "a state machine over bytes"},
 	"cmd/internal/usage/json.go document":            {17, "a state machine over bytes"},
 	"engine/option.go config":                        {15, "what the options set"},

@@ -104,6 +104,17 @@ func Skip(skip func(*http.Request) bool) Option {
 	}
 }
 
+// Modes sets how each limit is applied to a request, by its place in the list of [New]: see [limits.Options].
+func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
+	return func(m *Middleware) error {
+		if modes == nil {
+			return errors.New("httplimit: Modes(nil): want a function that returns what chooses the mode of a limit, or nil")
+		}
+		m.options.Modes = modes
+		return nil
+	}
+}
+
 // OnLimited has callback called for every limit that refuses a request, or would if it were not
 // in shadow mode, before the answer is written and in the goroutine of the request.
 func OnLimited(callback func(*http.Request, Check)) Option {

@@ -26,8 +26,12 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	if s.options.Skip != nil && s.options.Skip(r) {
 		return
 	}
-	for _, l := range s.limits {
-		l.apply(r, res)
+	if s.options.Modes == nil {
+		for _, l := range s.limits {
+			l.apply(r, res)
+		}
+	} else {
+		s.applyBy(s.options.Modes(r), r, res)
 	}
 	decided := false
 	if res.needs&(hasPlaces|isStored|mayWait) != 0 { // a source or a callback that panics must not keep what was taken
@@ -53,6 +57,22 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 		s.report(r, res)
 	}
 	decided = true
+}
+
+// applyBy applies each limit in its mode; nil as it is written.
+func (s *Set[R]) applyBy(mode func(limit int) Mode, r R, res *Result[R]) {
+	for i, l := range s.limits {
+		if mode != nil {
+			switch mode(i) {
+			case NotApplied:
+				continue
+			case InShadow:
+				l = s.shadowed[i]
+			case AsWritten:
+			}
+		}
+		l.apply(r, res)
+	}
 }
 
 // apply adds a check to the result if the limit is for the request.

@@ -15,6 +15,7 @@ import (
 // concurrent use.
 type Set[R any] struct {
 	limits   []*limit[R]
+	shadowed []*limit[R] // the same in shadow mode; nil without Options.Modes
 	options  Options[R]
 	failures atomic.Uint64
 	waiting  atomic.Int64 // requests that wait for tokens
@@ -25,6 +26,9 @@ type Set[R any] struct {
 type Options[R any] struct {
 	// Skip exempts the requests for which it returns true from all limits.
 	Skip func(R) bool
+	// Modes returns how each limit is applied to a request, by its place in the order of [New]; nil means as it is
+	// written. It is called once for a request, and what it returns once for each limit.
+	Modes func(R) func(limit int) Mode
 	// OnLimited is called for every limit that refuses a request, or would if it were not in shadow mode, in the
 	// goroutine of the request.
 	OnLimited func(R, Check[R])
@@ -51,6 +55,18 @@ type Options[R any] struct {
 
 const defaultWaiting = 1000
 
+// A Mode is how a limit is applied to one request.
+type Mode uint8
+
+const (
+	// AsWritten applies the limit as it is.
+	AsWritten Mode = iota
+	// InShadow applies it as if [Limit].Shadow were set.
+	InShadow
+	// NotApplied leaves it out, as if it did not match.
+	NotApplied
+)
+
 // New returns a set of the limits. A request is checked against those that match it, all or nothing: if one refuses,
 // the others keep their tokens. The error of a bad limit or option names it and the reason.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
@@ -74,6 +90,13 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 		o.Pause = pause.For
 	}
 	s := &Set[R]{limits: checked, options: o}
+	if o.Modes != nil {
+		for _, l := range checked {
+			shadowed := *l
+			shadowed.Shadow = true
+			s.shadowed = append(s.shadowed, &shadowed)
+		}
+	}
 	s.waiters.most, s.waiters.of = (o.MaxWaiting+waiterShare-1)/waiterShare, map[waiter]int{}
 	return s, nil
 }

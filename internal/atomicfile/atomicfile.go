@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Write makes the file's content what write writes. It writes a temporary file in the same folder, flushes
@@ -21,13 +22,34 @@ import (
 //
 // The error names the file. The temporary file is gone when Write returns.
 func Write(name string, write func(io.Writer) error) error {
-	if err := replace(name, write); err != nil {
+	if err := replace(name, 0o666, write); err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	return nil
 }
 
-func replace(name string, write func(io.Writer) error) (err error) {
+// WritePrivate is Write for a file of the user alone (0600). Where the system can, it flushes the folder, too: the
+// content is there after a crash of the machine.
+func WritePrivate(name string, write func(io.Writer) error) error {
+	err := replace(name, 0o600, write)
+	if err == nil && runtime.GOOS != "windows" {
+		err = syncFolder(filepath.Dir(name))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	return nil
+}
+
+func syncFolder(name string) error {
+	folder, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
 	}
@@ -39,7 +61,7 @@ func replace(name string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	temporary := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s-%016x", filepath.Base(name), rand.Uint64()))
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

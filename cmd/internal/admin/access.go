@@ -98,13 +98,18 @@ var (
 	errWrongToken = errors.New("the token is none of those in the files, or it is another user's")
 )
 
+// access returns the tokens that are good now; nil where none is wanted.
+func (a *Admin) access() *Access {
+	if a.config.Access == nil {
+		return nil
+	}
+	return a.config.Access()
+}
+
 // caller returns who has sent a request. Where no token is wanted everybody may do everything. The error says why the
 // caller is anyone.
 func (a *Admin) caller(r *http.Request) (caller, error) {
-	var access *Access
-	if a.config.Access != nil {
-		access = a.config.Access()
-	}
+	access := a.access()
 	if access == nil {
 		return caller{role: operator}, nil
 	}

@@ -49,6 +49,8 @@ type Config struct {
 	// Access returns the tokens that are good now. If it or what it returns is nil, whoever reaches the listener may do
 	// everything.
 	Access func() *Access
+	// Actions are what operators may do to clients for a time. Nil is none.
+	Actions *Actions
 	// Log gets a line for everything that is done, and for callers who may not. Nil is none.
 	Log *slog.Logger
 	// Collectors are further metrics.
@@ -71,6 +73,10 @@ type Rule struct {
 	Tokens func() Tokens
 	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
+	// Text returns the text of the key that a person wrote, a text for each of the Parts, and Form what such texts are
+	// made of. They are needed with Config.Actions only.
+	Text func(parts []string) string
+	Form string
 }
 
 // A Table is one that several rules share.
@@ -187,10 +193,10 @@ func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 		a.refusals.add(a.refusals.stored(rule, b.Text), func() string { return clip(b.Text) })
 	default:
 		a.refusals.add(identity{rule: rule, key: b.Key}, func() string {
-			if a.config.Keys != KeysFull {
-				return ""
+			if a.config.Keys != KeysFull && a.config.Actions == nil {
+				return "" // no text is made
 			}
-			return clip(text())
+			return a.keptOf(text())
 		})
 	}
 }

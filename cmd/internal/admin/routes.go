@@ -40,6 +40,11 @@ func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 		{"POST /key/reset", operator, a.serveReset},
 		{"POST /client/peek", viewer, a.serveClient},
 	}
+	if a.config.Actions != nil {
+		all = append(all, endpoint{"GET /actions.json", viewer, a.serveActions},
+			endpoint{"POST /actions", operator, a.serveAct},
+			endpoint{"POST /actions/end", operator, a.serveEnd})
+	}
 	if a.config.Pprof { // which has the command line and what goroutines work at
 		all = append(all, endpoint{"GET /debug/pprof/", operator, pprof.Index},
 			endpoint{"GET /debug/pprof/cmdline", operator, pprof.Cmdline},

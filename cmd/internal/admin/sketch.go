@@ -12,7 +12,7 @@ type identity struct {
 // An entry is a key that a sketch watches. It was seen count times at most and count-missed at least.
 type entry struct {
 	identity
-	text   string // "" until it is known
+	text   string // "" until it is known; what [Admin.keptOf] returns
 	count  uint64
 	missed uint64 // the most that it may have had counted to others before it was watched
 }

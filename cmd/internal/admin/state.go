@@ -26,6 +26,7 @@ type state struct {
 	Rules     []ruleView    `json:"rules"`
 	Store     *storeView    `json:"store"`   // null where no rule is kept in one
 	Refused   *topView      `json:"refused"` // null where keys are not shown
+	Actions   []actionView  `json:"actions"` // null where there are none to be
 }
 
 type reloadView struct {
@@ -113,6 +114,9 @@ func (a *Admin) state(now time.Time) state {
 		s.Requests = a.requests.now()
 	}
 	s.Store = storeOf(rules)
+	if a.config.Actions != nil {
+		s.Actions = a.actionViews(rules)
+	}
 	if a.config.Keys != KeysOff {
 		s.Refused = a.top(rules)
 	}

@@ -87,6 +87,9 @@ var tokenFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
+// IsRemote reports whether the listener can be reached from other machines.
+func (a *Admin) IsRemote() bool { return isRemote(a.Address) }
+
 // Access reads the tokens; nil where no file is named.
 func (a *Admin) Access() (*admin.Access, error) {
 	if a.TokenFile == "" {

@@ -130,8 +130,11 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 
 // isFor reports whether the rule has anything to do with a request. With a request that is unlimited it has not.
 func (r *Rule) isFor(request *http.Request) bool {
-	return r.index.Meets(r.number, request, r.client) && r.ConstantOf(r.tierOf(request)) != rulefile.Unlimited
+	return r.Meets(request) && r.ConstantOf(r.tierOf(request)) != rulefile.Unlimited
 }
+
+// Meets reports whether a request is one that the rule is for, also where the rule does not limit it.
+func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
 // denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).
 const denied = math.MaxInt

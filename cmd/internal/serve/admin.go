@@ -34,6 +34,7 @@ func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin,
 		Requests:   s.requestsForPage,
 		Upstreams:  s.shownUpstreams,
 		Access:     s.page.access.Load,
+		Actions:    s.actionsForPage(),
 		Log:        s.config.Log,
 		Collectors: s.collectors(),
 	})
@@ -67,14 +68,15 @@ func (g *generation) shownRules() []admin.Rule {
 		key := rule.Limit().Key
 		shown[i] = admin.Rule{
 			Name: rule.Name, Policy: rule.OwnLimit(), Shadow: rule.Shadow, Parts: partLabels(rule.Key),
-			For: rule.Match.String(), By: rule.Key.String(), Tokens: g.meters.Shown(rule.Name),
+			For: rule.Match.String(), By: rule.Key.String(), Tokens: g.meters.Shown(rule.Name), Form: g.formOf(rule),
+			Text: func(parts []string) string {
+				text, _ := key.Text(rule.Typed(parts))
+				return text
+			},
 		}
 		if rule.Store != nil {
 			shown[i].Stored = g.stored[rule.Name].Value
-			shown[i].Buckets = admin.Stored(shown[i].Stored, func(parts []string) string {
-				text, _ := key.Text(rule.Typed(parts))
-				return text
-			})
+			shown[i].Buckets = admin.Stored(shown[i].Stored, shown[i].Text)
 			continue
 		}
 		limiter := g.limiters[rule.Name]

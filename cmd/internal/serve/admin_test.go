@@ -19,12 +19,21 @@ const administered = "admin: {address: \"127.0.0.1:0\", keys: full}\n"
 // admin asks the administrator's listener; with a body by POST.
 func (r *running) askAdmin(path string, body ...string) (int, string) {
 	r.t.Helper()
+	return r.askAdminAs("", path, body...)
+}
+
+// askAdminAs is askAdmin with a token.
+func (r *running) askAdminAs(token, path string, body ...string) (int, string) {
+	r.t.Helper()
 	method, reader := http.MethodGet, io.Reader(nil)
 	if len(body) > 0 {
 		method, reader = http.MethodPost, strings.NewReader(body[0])
 	}
 	req, err := http.NewRequest(method, strings.TrimSuffix(r.urlOf(administrators), "/")+path, reader)
 	require.NoError(r.t, err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Origin", strings.TrimSuffix(r.urlOf(administrators), "/"))
 	resp, err := r.client.Do(req)
@@ -121,17 +130,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	rules := "admin: {address: \"127.0.0.1:0\", token_file: " + file + "}\n" + one
 	s := start(t, rules)
 	assert.Contains(t, filesOf(s.current.Load().file), file, "it is watched")
-	metrics := func(token string) (int, string) {
-		r, err := http.NewRequest(http.MethodGet, s.urlOf(administrators)+"metrics", nil)
-		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+token)
-		resp, err := s.client.Do(r)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode, string(text)
-	}
+	metrics := func(token string) (int, string) { return s.askAdminAs(token, "/metrics") }
 	status, _ := s.askAdmin("/metrics")
 	assert.Equal(t, 401, status)
 	s.statuses(3)

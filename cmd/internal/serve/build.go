@@ -61,7 +61,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	if g.rules, err = rules.Compile(file, g.ip); err != nil {
 		return nil, err
 	}
-	g.requests, g.cors = newRequestLog(file, g.ip, s.config.Log), newCORS(file)
+	g.judged, g.requests, g.cors = g.judgedRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
 	if !file.RedisAlone() { // nothing comes over HTTP then
 		if g.meters, err = s.metersOf(g); err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 			return nil, err
 		}
 		g.read = newFieldsRead(file, g.rules)
-		g.handler = s.limited(g, s.admitted(s.routes(g, before)))
+		g.handler = s.acted(g, s.limited(g, s.admitted(s.routes(g, before))))
 	}
 	g.shown = g.shownRules()
 	g.users.Store(1)
@@ -112,7 +112,7 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 			a.Limited(r, c)
 		}
 	}
-	options = append(options, httplimit.OnLimited(onLimited), httplimit.MaxWaiting(g.file.Server.MaxWaiting))
+	options = append(options, httplimit.OnLimited(onLimited), httplimit.Modes(s.modes), httplimit.MaxWaiting(g.file.Server.MaxWaiting))
 	if s.config.Clock != nil {
 		options = append(options, httplimit.Clock(s.config.Clock))
 	}

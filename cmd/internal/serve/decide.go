@@ -48,6 +48,10 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return
 	}
+	described, passes := s.act(g, &otherStatus{w, status}, described)
+	if !passes {
+		return
+	}
 	decision := g.limits.Decide(described)
 	if !decision.Allowed() {
 		decision.Refuse(&otherStatus{w, status}, described)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/weir-go/weir/cmd/internal/actions"
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/metering"
@@ -46,6 +47,7 @@ type held struct {
 type front struct {
 	ip       *httplimit.ClientIP
 	rules    []*rules.Rule
+	judged   *actions.Rules // the same, for actions
 	read     fieldsRead
 	limits   *httplimit.Middleware
 	meters   *metering.Meters // of rules whose cost the answer tells; nil for none

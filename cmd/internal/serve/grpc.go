@@ -10,6 +10,7 @@ import (
 const (
 	grpcInvalidArgument  = 3
 	grpcDeadlineExceeded = 4
+	grpcPermissionDenied = 7
 	grpcUnimplemented    = 12
 	grpcInternal         = 13
 	grpcUnavailable      = 14
@@ -29,6 +30,8 @@ func grpcCode(status int) int {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestTimeout:
 		return grpcInvalidArgument
+	case http.StatusForbidden:
+		return grpcPermissionDenied
 	case http.StatusNotFound:
 		return grpcUnimplemented
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

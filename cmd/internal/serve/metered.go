@@ -41,7 +41,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 		now = time.Now
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if exempt != nil && exempt(r) {
+		if exempt != nil && exempt(r) || s.isExempt(r) {
 			plain.ServeHTTP(w, r)
 			return
 		}

@@ -73,7 +73,7 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 		sockets.Abandon()
 		return nil, err
 	}
-	next, err := s.build(file, before, changes, observer)
+	next, err := s.buildActing(file, before, changes, observer)
 	if err != nil {
 		sockets.Abandon()
 		if fresh {

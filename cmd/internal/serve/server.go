@@ -10,6 +10,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/weir-go/weir/cmd/internal/actions"
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/metering"
@@ -53,6 +54,7 @@ type Server struct {
 	upstreams   *proxy.Upstreams
 	redis       door
 	tokens      metering.States
+	actions     *actions.Table
 	page        page
 	life        life
 }
@@ -72,7 +74,7 @@ func Start(c Config) (*Server, error) {
 	if c.Sleep == nil {
 		c.Sleep = time.Sleep
 	}
-	s := &Server{config: c, traffic: newTraffic()}
+	s := &Server{config: c, traffic: newTraffic(), actions: actions.New(actions.Config{Now: c.Clock, Log: c.Log})}
 	s.tokens.Clock = c.Clock
 	s.life.begin()
 	s.connections = s.newConnLimits()
@@ -126,6 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 		watch.Go(func() { s.watch(watching) })
 	}
 	watch.Go(func() { s.watchStates(watching) })
+	watch.Go(func() { s.watchActions(watching) })
 	if !s.config.Inherited.HandedOver() { // else the weir before says which process is the service's now
 		tellSystemd(daemon.SdNotifyReady)
 	}

@@ -1,0 +1,170 @@
+package actions
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind is what an action does.
+type Kind string
+
+// The kinds.
+const (
+	Ban    Kind = "ban"    // requests are refused
+	Exempt Kind = "exempt" // rules are not applied
+	Shadow Kind = "shadow" // rules count, and refuse nothing
+)
+
+// Kinds are all of them.
+var Kinds = []Kind{Ban, Exempt, Shadow}
+
+// Bounds of actions.
+const (
+	Most     = 1000                // at one time
+	Shortest = time.Second         // for which one holds
+	Longest  = 30 * 24 * time.Hour // the same
+	longWho  = 64                  // characters
+	longWhy  = 200                 // the same
+)
+
+// A KeyID stands for the text of a key.
+type KeyID [16]byte
+
+// MarshalText writes it in hexadecimal digits.
+func (id KeyID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *KeyID) UnmarshalText(text []byte) error {
+	all, err := hex.DecodeString(string(text))
+	if err != nil || len(all) != len(id) {
+		return fmt.Errorf("a key of %.40q: want %d hexadecimal digits", text, 2*len(id))
+	}
+	copy(id[:], all)
+	return nil
+}
+
+// A Target is what an action is for: a network, or a rule, or a key of a rule.
+type Target struct {
+	Network netip.Prefix `json:"network,omitzero"`
+	Rule    string       `json:"rule,omitempty"`
+	Key     KeyID        `json:"key,omitzero"`   // of the rule; zero for the whole rule
+	Form    string       `json:"form,omitempty"` // of the rule's keys, with a Key
+}
+
+// IsKey reports whether the target is a key of a rule.
+func (t *Target) IsKey() bool { return t.Key != KeyID{} }
+
+// check returns what is wrong with a target.
+func (t *Target) check() error {
+	switch {
+	case t.Network.IsValid() == (t.Rule != ""):
+		return errors.New("want a network or a rule, and one of them")
+	case t.Network.IsValid() && t.Network != t.Network.Masked():
+		return fmt.Errorf("%v has bits behind the prefix: did you mean %v?", t.Network, t.Network.Masked())
+	case t.Network.Addr().Is4In6() || t.Network.Addr().Zone() != "":
+		return fmt.Errorf("%v: want an IPv4 network as such, and no zone", t.Network)
+	case t.IsKey() && t.Rule == "":
+		return errors.New("a key without a rule")
+	}
+	return nil
+}
+
+// ParseNetwork reads an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. An IPv4 network mapped into IPv6
+// is the IPv4 network. An address alone is a network of this address. A zone, and bits behind the prefix, are errors.
+func ParseNetwork(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		addr, notAddr := netip.ParseAddr(text)
+		if notAddr != nil || addr.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%.60q: want an address or a network without a zone, such as 192.0.2.1 or 2001:db8::/48", text)
+		}
+		p = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	if addr := p.Addr(); addr.Is4In6() {
+		if p.Bits() < 96 {
+			return netip.Prefix{}, fmt.Errorf("%.60q: write an IPv4 network as such, for example 192.0.2.0/24", text)
+		}
+		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
+	}
+	return p, (&Target{Network: p}).check()
+}
+
+// An Action is one that is, or was, in force.
+type Action struct {
+	ID   uint64 `json:"id"`
+	Kind Kind   `json:"kind"`
+	Target
+	Text  string    `json:"text,omitempty"` // of the key, where keys are shown
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+	Who   string    `json:"who"`
+	Why   string    `json:"why"`
+}
+
+// check returns what is wrong with an action.
+func (a *Action) check() error {
+	switch a.Kind {
+	case Ban, Exempt, Shadow:
+	default:
+		return fmt.Errorf("an action %.20q: want ban, exempt or shadow", a.Kind)
+	}
+	if err := checkText("who", a.Who, longWho); err != nil {
+		return err
+	}
+	if err := checkText("why", a.Why, longWhy); err != nil {
+		return err
+	}
+	if d := a.Until.Sub(a.From); d < Shortest || d > Longest {
+		return fmt.Errorf("for %v: want %v to %v", d, Shortest, Longest)
+	}
+	return a.Target.check()
+}
+
+// checkText refuses a text that is missing, too long or does not print.
+func checkText(name, text string, most int) error {
+	if n := utf8.RuneCountInString(text); n == 0 || n > most || !utf8.ValidString(text) {
+		return fmt.Errorf("%s has %d characters: want 1 to %d", name, n, most)
+	}
+	for _, c := range text {
+		if !unicode.IsPrint(c) {
+			return fmt.Errorf("%s %q: want characters that print, on one line", name, text)
+		}
+	}
+	return nil
+}
+
+// String names the action and its target, for the log.
+func (a *Action) String() string {
+	switch {
+	case a.Network.IsValid():
+		return fmt.Sprintf("%s of the network %v", a.Kind, a.Network)
+	case a.IsKey():
+		return fmt.Sprintf("%s of a key of the rule %s", a.Kind, a.Rule)
+	}
+	return fmt.Sprintf("%s of the rule %s", a.Kind, a.Rule)
+}
+
+// Active is an action with how many requests it was for in this process.
+type Active struct {
+	Action
+	hits atomic.Uint64
+}
+
+// Hits returns how many requests the action was for so far.
+func (a *Active) Hits() uint64 { return a.hits.Load() }
+
+// macOf returns what stands for the text of a key.
+func macOf(secret []byte, text string) (id KeyID) {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(text))
+	copy(id[:], mac.Sum(nil))
+	return id
+}

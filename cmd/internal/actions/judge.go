@@ -1,0 +1,182 @@
+package actions
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/weir-go/weir/limits"
+)
+
+// A snapshot is the actions in force, arranged for requests. It does not change.
+type snapshot struct {
+	all      []*Active
+	bits     []int // of the networks, longest first, each of both families
+	networks map[netip.Prefix]*Active
+	rules    map[string]*ofRule
+}
+
+// ofRule are the actions for a rule.
+type ofRule struct {
+	whole *Active // nil for none
+	keys  map[KeyID]*Active
+}
+
+func newSnapshot(all []*Active) *snapshot {
+	if len(all) == 0 {
+		return nil
+	}
+	s := &snapshot{all: all, networks: map[netip.Prefix]*Active{}, rules: map[string]*ofRule{}}
+	for _, a := range all {
+		if a.Network.IsValid() {
+			s.networks[a.Network] = a
+			if bits := a.Network.Bits(); !slices.Contains(s.bits, bits) {
+				s.bits = append(s.bits, bits)
+			}
+			continue
+		}
+		of := s.rules[a.Rule]
+		if of == nil {
+			of = &ofRule{keys: map[KeyID]*Active{}}
+			s.rules[a.Rule] = of
+		}
+		if a.IsKey() {
+			of.keys[a.Key] = a
+		} else {
+			of.whole = a
+		}
+	}
+	slices.SortFunc(s.bits, func(a, b int) int { return b - a })
+	return s
+}
+
+// network returns the action for an address, nil for none. The zero Addr is in no network.
+func (s *snapshot) network(addr netip.Addr, now int64) *Active {
+	for _, bits := range s.bits {
+		p, err := addr.Prefix(bits)
+		if err != nil || !p.IsValid() {
+			continue // no address, or of the other family, which has fewer bits
+		}
+		if a := s.networks[p]; a.holds(now) {
+			return a
+		}
+	}
+	return nil
+}
+
+// holds reports whether there is an action, and it has not ended.
+func (a *Active) holds(now int64) bool { return a != nil && now < a.Until.UnixNano() }
+
+// Rules are those that requests are judged under.
+type Rules struct {
+	Addr func(*http.Request) netip.Addr // of the client, the zero Addr for none
+	List []Rule
+}
+
+// A Rule is one of them.
+type Rule struct {
+	Name  string
+	Form  string // what the texts of its keys are made of: an action for a key is for this form only
+	Meets func(*http.Request) bool
+	Text  func(*http.Request) (text string, ok bool) // of the key; false for a request that the rule does not count
+}
+
+// A Verdict is what the actions mean for a request. The zero Verdict is nothing.
+type Verdict struct {
+	Banned *Active // refuses the request; nil for none
+	Exempt *Active // exempts it from all rules; nil for none
+	modes  []limits.Mode
+}
+
+// Any reports whether the verdict changes anything.
+func (v *Verdict) Any() bool { return v.Banned != nil || v.Exempt != nil || v.modes != nil }
+
+// Mode is for [limits.Options].Modes.
+func (v *Verdict) Mode(rule int) limits.Mode {
+	switch {
+	case v.Exempt != nil:
+		return limits.NotApplied
+	case v.modes != nil:
+		return v.modes[rule]
+	}
+	return limits.AsWritten
+}
+
+// Any reports whether there are actions, by one atomic load.
+func (t *Table) Any() bool { return t.current.Load() != nil }
+
+// Judge returns what the actions mean for a request, and counts it for those that mean something.
+func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
+	s := t.current.Load()
+	if s == nil {
+		return v
+	}
+	now := t.config.Now().UnixNano()
+	network := s.network(rules.Addr(r), now)
+	if network != nil && network.Kind != Shadow {
+		t.hit(network)
+		if network.Kind == Exempt {
+			v.Exempt = network
+		} else {
+			v.Banned = network
+		}
+		return v
+	}
+	if network == nil && len(s.rules) == 0 {
+		return v
+	}
+	hits := make([]*Active, 0, 4)
+	modes := make([]limits.Mode, len(rules.List))
+	for i := range rules.List {
+		a := s.of(&rules.List[i], r, now, t.KeyID)
+		if a == nil {
+			a = network
+		}
+		if a == nil {
+			continue
+		}
+		switch a.Kind {
+		case Ban:
+			t.hit(a)
+			return Verdict{Banned: a}
+		case Exempt:
+			modes[i] = limits.NotApplied
+		case Shadow:
+			modes[i] = limits.InShadow
+		}
+		if !slices.Contains(hits, a) {
+			hits = append(hits, a)
+		}
+	}
+	for _, a := range hits {
+		t.hit(a)
+	}
+	if len(hits) > 0 {
+		v.modes = modes
+	}
+	return v
+}
+
+// of returns the action for a request under a rule: for its key, or else for the rule. nil is none.
+func (s *snapshot) of(rule *Rule, r *http.Request, now int64, id func(string) KeyID) *Active {
+	of := s.rules[rule.Name]
+	if of == nil || !rule.Meets(r) {
+		return nil
+	}
+	if len(of.keys) > 0 {
+		if text, ok := rule.Text(r); ok {
+			if a := of.keys[id(text)]; a.holds(now) && a.Form == rule.Form {
+				return a
+			}
+		}
+	}
+	if of.whole.holds(now) {
+		return of.whole
+	}
+	return nil
+}
+
+func (t *Table) hit(a *Active) {
+	a.hits.Add(1)
+	t.hits[slices.Index(Kinds, a.Kind)].Add(1)
+}

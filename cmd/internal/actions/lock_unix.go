@@ -1,0 +1,42 @@
+//go:build unix
+
+package actions
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock waits until no other process changes the file. The caller calls done at the end.
+func (f *file) lock() (done func(), err error) {
+	if f.path == "" {
+		return func() {}, nil
+	}
+	beside, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(beside.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		_ = beside.Close()
+		return nil, fmt.Errorf("locking %s: %w", beside.Name(), err)
+	}
+	return func() { _ = beside.Close() }, nil // which unlocks it
+}
+
+// ownedByUs refuses the file of another user, who could exempt anybody.
+func ownedByUs(info fs.FileInfo, path string) error {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, and this process is of user %d: have it removed, or take another folder", path,
+			stat.Uid, os.Geteuid())
+	}
+	return nil
+}

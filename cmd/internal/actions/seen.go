@@ -1,0 +1,152 @@
+package actions
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What is noted of requests, and when an address is one of many.
+const (
+	seenPerSecond = 16               // requests, the first ones of each second
+	seenFor       = 10 * time.Minute // they are remembered
+	seenMost      = seenPerSecond * int(seenFor/time.Second)
+	manyClients   = 5 // in a network
+	manyUsers     = 5 // behind one client's address
+	manyAgents    = 10
+)
+
+// Seen notes who sends requests, some of each second, to tell whether a ban is of many. It is kept in memory only, 10
+// minutes, 9,600 requests in 0.5 MB at most.
+type Seen struct {
+	left atomic.Int64 // of this second
+
+	mu   sync.Mutex
+	ring []sample
+	next int
+}
+
+// A sample is one request. Users and programs are hashes, and where addresses are not kept the client is one, too.
+type sample struct {
+	at          int64 // seconds since 1970
+	client      KeyID
+	addr        netip.Addr // the zero Addr where addresses are not kept
+	user, agent KeyID      // zero for none
+}
+
+// Wants reports whether a request should be noted, by one atomic load if not.
+func (s *Seen) Wants() bool { return s.left.Load() > 0 && s.left.Add(-1) >= 0 }
+
+// refill lets requests be noted again.
+func (s *Seen) refill() { s.left.Store(seenPerSecond) }
+
+// A Sender is what a request says of who has sent it. User and Agent are as the client says.
+type Sender struct {
+	Client netip.Prefix // by which rules count it
+	Addr   netip.Addr   // the zero Addr where addresses are not kept
+	User   string       // such as an API key; "" for none
+	Agent  string       // the program; "" for none
+}
+
+// Note remembers the sender of a request for which Seen.Wants was true.
+func (t *Table) Note(from Sender) {
+	if !from.Client.IsValid() {
+		return
+	}
+	id := func(text string) (id KeyID) {
+		if text != "" {
+			id = t.KeyID(text)
+		}
+		return id
+	}
+	n := sample{t.config.Now().Unix(), t.KeyID(ipText(from.Client.Addr())), from.Addr, id(from.User), id(from.Agent)}
+	s := &t.Seen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ring) < seenMost {
+		s.ring = append(s.ring, n)
+		return
+	}
+	s.ring[s.next] = n
+	s.next = (s.next + 1) % seenMost
+}
+
+// ipText is the text of the key of an address, as httplimit writes it.
+func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
+
+// A Sighting is who was seen at a target within the last ten minutes.
+type Sighting struct {
+	Known    bool `json:"known"` // false: such targets are not told apart here, and the numbers are 0
+	Requests int  `json:"requests"`
+	Clients  int  `json:"clients"`
+	Users    int  `json:"users"`
+	Agents   int  `json:"agents"`
+}
+
+// sighting counts the noted requests that belong.
+func (t *Table) sighting(belongs func(*sample) bool) Sighting {
+	since := t.config.Now().Add(-seenFor).Unix()
+	clients, users, agents, n := map[KeyID]bool{}, map[KeyID]bool{}, map[KeyID]bool{}, 0
+	t.Seen.mu.Lock()
+	defer t.Seen.mu.Unlock()
+	for i := range t.Seen.ring {
+		s := &t.Seen.ring[i]
+		if s.at < since || !belongs(s) {
+			continue
+		}
+		n++
+		clients[s.client] = true
+		if s.user != (KeyID{}) {
+			users[s.user] = true
+		}
+		if s.agent != (KeyID{}) {
+			agents[s.agent] = true
+		}
+	}
+	return Sighting{true, n, len(clients), len(users), len(agents)}
+}
+
+// Foresee returns who was seen at the target of an action, and warnings if it is a ban of many. client returns the
+// prefix by which rules count an address; addresses says whether addresses are kept.
+func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
+	warn := func(format string, args ...any) {
+		if a.Kind == Ban {
+			warnings = append(warnings, fmt.Sprintf(format, args...))
+		}
+	}
+	switch p := a.Network; {
+	case a.IsKey():
+		seen = t.sighting(func(s *sample) bool { return s.client == a.Key })
+		// Of a key that is no address nothing was noted.
+		seen.Known = seen.Requests > 0
+	case !p.IsValid():
+		warn("every request that the rule %s is for is refused", a.Rule)
+		return seen, warnings
+	default:
+		one := client(p.Addr())
+		switch {
+		case p.Bits() >= one.Bits():
+			id := t.KeyID(ipText(one.Addr()))
+			seen = t.sighting(func(s *sample) bool { return s.client == id })
+			if p.Bits() > one.Bits() {
+				warn("one client has all of %v: it goes on from another address there", one)
+			}
+		case addresses:
+			seen = t.sighting(func(s *sample) bool { return p.Contains(s.addr) })
+			if seen.Clients >= manyClients {
+				warn("%d different clients were seen in it within 10 minutes", seen.Clients)
+			}
+			return seen, warnings
+		default:
+			warn("how many clients are in it is not known: addresses are kept with keys: full only")
+			return seen, warnings
+		}
+	}
+	if seen.Users >= manyUsers || seen.Agents >= manyAgents {
+		warn("many share the address: %d different users and %d different programs (User-Agent) in %d requests of the last 10 minutes",
+			seen.Users, seen.Agents, seen.Requests)
+	}
+	return seen, warnings
+}

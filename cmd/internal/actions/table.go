@@ -1,0 +1,187 @@
+package actions
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Table has the actions in force. Make one with [New]. All methods are safe for concurrent use.
+type Table struct {
+	config  Config
+	current atomic.Pointer[snapshot] // nil for no action
+	hits    [3]atomic.Uint64         // by kind, in the order of Kinds
+	Seen    Seen
+	secret  atomic.Pointer[[]byte] // of the ids of keys
+
+	mu   sync.Mutex
+	next uint64 // id
+	file file
+}
+
+// Config has what a table needs.
+type Config struct {
+	Now func() time.Time // nil for the clock of the system
+	Log *slog.Logger     // gets a line for each action that begins or ends
+}
+
+// New returns a table without actions, which keeps them in memory until [Table.Open].
+func New(c Config) *Table {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	t := &Table{config: c, next: 1}
+	t.secret.Store(&secret)
+	t.Seen.refill()
+	return t
+}
+
+// KeyID returns what stands for the text of a key.
+func (t *Table) KeyID(text string) KeyID { return macOf(*t.secret.Load(), text) }
+
+// List returns the actions in force, the oldest first.
+func (t *Table) List() (all []*Active) {
+	if s := t.current.Load(); s != nil {
+		now := t.config.Now().UnixNano()
+		for _, a := range s.all {
+			if a.holds(now) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// Left returns for how long an action holds yet.
+func (t *Table) Left(a *Active) time.Duration { return max(a.Until.Sub(t.config.Now()), 0) }
+
+// Hits returns how many requests actions of a kind were for, those that have ended included.
+func (t *Table) Hits(k Kind) uint64 { return t.hits[slices.Index(Kinds, k)].Load() }
+
+// Add puts an action in force for a time, in place of one for the same target. Kind, Target, Text, Who and Why are the
+// caller's. It is in the file when Add returns. After an error nothing has changed.
+func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
+	a.From = t.config.Now().UTC().Truncate(time.Millisecond)
+	if lasts > Longest { // From.Add could overflow
+		return nil, fmt.Errorf("for %v: want %v to %v", lasts, Shortest, Longest)
+	}
+	a.Until = a.From.Add(lasts)
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	added := &Active{Action: a}
+	err := t.change(func(all []*Active) ([]*Active, error) {
+		added.ID = t.next
+		kept := slices.DeleteFunc(all, func(old *Active) bool { return old.Target == a.Target })
+		if len(kept) >= Most {
+			return nil, fmt.Errorf("there are %d actions, which is the most: end one first", Most)
+		}
+		t.next++
+		return append(kept, added), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.config.Log.Info("action: begins", "id", added.ID, "what", added.Action.String(), "until", a.Until, "who", a.Who, "why", a.Why)
+	return added, nil
+}
+
+// ErrNone is the error for an id that no action in force has.
+var ErrNone = errors.New("there is no such action: it has ended")
+
+// End ends an action. It is out of the file when End returns.
+func (t *Table) End(id uint64, who string) (ended *Active, err error) {
+	if err := checkText("who", who, longWho); err != nil {
+		return nil, err
+	}
+	err = t.change(func(all []*Active) ([]*Active, error) {
+		i := slices.IndexFunc(all, func(a *Active) bool { return a.ID == id })
+		if i < 0 {
+			return nil, ErrNone
+		}
+		ended = all[i]
+		return slices.Delete(all, i, i+1), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.config.Log.Info("action: was ended", "id", id, "what", ended.Action.String(), "who", who, "hits", ended.Hits())
+	return ended, nil
+}
+
+// Refresh forgets actions that have ended, and takes over what other processes have written into the file. The caller
+// calls it about once a second; no action holds longer without it.
+func (t *Table) Refresh() {
+	t.Seen.refill()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.config.Now().UnixNano()
+	all := t.list()
+	if t.file.path != "" && t.file.isOther() {
+		if there, err := t.file.read(); err != nil {
+			t.file.warn(t.config.Log, err)
+		} else if there != nil {
+			all = t.adopt(there)
+		}
+	}
+	t.publish(t.unended(all, now))
+}
+
+// list returns a copy of the actions that were published last.
+func (t *Table) list() []*Active {
+	if s := t.current.Load(); s != nil {
+		return slices.Clone(s.all)
+	}
+	return nil
+}
+
+// unended leaves out what has ended, which the log is told.
+func (t *Table) unended(all []*Active, now int64) []*Active {
+	return slices.DeleteFunc(all, func(a *Active) bool {
+		if a.holds(now) {
+			return false
+		}
+		t.config.Log.Info("action: its time is over", "id", a.ID, "what", a.Action.String(), "who", a.Who, "hits", a.Hits())
+		return true
+	})
+}
+
+// publish puts actions in force.
+func (t *Table) publish(all []*Active) {
+	if s := t.current.Load(); s != nil && slices.Equal(s.all, all) || s == nil && len(all) == 0 {
+		return
+	}
+	t.current.Store(newSnapshot(all))
+}
+
+// change makes the list another one: in the file first, if there is one, so that it is there after a crash.
+func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	done, err := t.file.lock()
+	if err != nil {
+		return err
+	}
+	defer done()
+	all := t.list()
+	if there, err := t.file.read(); err != nil {
+		return err
+	} else if there != nil {
+		all = t.adopt(there)
+	}
+	if all, err = to(t.unended(all, t.config.Now().UnixNano())); err != nil {
+		return err
+	}
+	if err := t.write(all); err != nil {
+		return err
+	}
+	t.publish(all)
+	return nil
+}

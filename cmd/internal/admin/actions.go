@@ -1,0 +1,245 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/actions"
+)
+
+// Actions is what operators may do to clients for a time.
+type Actions struct {
+	Table *actions.Table
+	// NeedToken reports whether actions want a token, because the listener can be reached from other machines.
+	NeedToken func() bool
+	// Client returns the prefix by which rules count an address.
+	Client func(netip.Addr) netip.Prefix
+}
+
+// An actionRequest asks for an action: for a network, a rule, or a key of a rule by its parts or its hash.
+type actionRequest struct {
+	Kind    actions.Kind `json:"kind"`
+	Network string       `json:"network"`
+	Rule    string       `json:"rule"`
+	Parts   []string     `json:"parts"`
+	Hash    string       `json:"hash"`
+	For     string       `json:"for"` // as 1h30m
+	Who     string       `json:"who"`
+	Why     string       `json:"why"`
+	Confirm bool         `json:"confirm"` // although there are warnings
+}
+
+// An actionView is an action as the page and programs see it.
+type actionView struct {
+	ID      uint64       `json:"id"`
+	Kind    actions.Kind `json:"kind"`
+	Network string       `json:"network,omitempty"`
+	Rule    string       `json:"rule,omitempty"`
+	Key     string       `json:"key,omitempty"` // its text where keys are shown, else its id
+	From    time.Time    `json:"from"`
+	Until   time.Time    `json:"until"`
+	Left    int64        `json:"left_seconds"`
+	Who     string       `json:"who"`
+	Why     string       `json:"why"`
+	Hits    uint64       `json:"hits"`    // requests that it was for, in this process
+	Applies bool         `json:"applies"` // false: there is no such rule now, or it has other keys
+}
+
+// A foreseen answers what an action would do, or has begun.
+type foreseen struct {
+	Error    string           `json:"error,omitempty"`
+	Action   *actionView      `json:"action,omitempty"`
+	Warnings []string         `json:"warnings"`
+	Seen     actions.Sighting `json:"seen"`
+}
+
+func (a *Admin) serveActions(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"actions": a.actionViews(a.rules()), "most": actions.Most})
+}
+
+// actionViews returns the actions in force.
+func (a *Admin) actionViews(rules []Rule) []actionView {
+	views := []actionView{}
+	if a.config.Actions == nil {
+		return views
+	}
+	for _, of := range a.config.Actions.Table.List() {
+		views = append(views, a.actionView(rules, of))
+	}
+	return views
+}
+
+func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
+	v := actionView{
+		ID: of.ID, Kind: of.Kind, Rule: of.Rule, From: of.From, Until: of.Until, Who: of.Who, Why: of.Why, Hits: of.Hits(),
+		Left: int64(a.config.Actions.Table.Left(of) / time.Second), Applies: of.Rule == "",
+	}
+	if of.Network.IsValid() {
+		v.Network = of.Network.String()
+	}
+	if of.IsKey() {
+		id, _ := of.Key.MarshalText() // never an error
+		v.Key = string(id)
+	}
+	for _, r := range rules {
+		if r.Name != of.Rule {
+			continue
+		}
+		v.Applies = !of.IsKey() || r.Form == of.Form
+		if of.IsKey() && a.config.Keys == KeysFull && of.Text != "" {
+			v.Key = readable(of.Text, r.Parts)
+		}
+	}
+	return v
+}
+
+// serveAct puts an action in force. One that may hit many is answered 409 with warnings, unless they are confirmed.
+func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
+	var request actionRequest
+	if status, err := readForm(w, r, &request); err != nil {
+		fail(w, status, err)
+		return
+	}
+	who, status, err := a.actor(r, request.Who)
+	if err != nil {
+		fail(w, status, err)
+		return
+	}
+	act, lasts, err := a.actionOf(request)
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	act.Who = who
+	seen, warnings := a.config.Actions.Table.Foresee(&act, a.config.Actions.Client, a.config.Keys == KeysFull)
+	if len(warnings) > 0 && !request.Confirm {
+		answer(w, http.StatusConflict, foreseen{
+			Error: strings.Join(warnings, "; ") + ": confirm it", Warnings: warnings, Seen: seen,
+		})
+		return
+	}
+	done, err := a.config.Actions.Table.Add(act, lasts)
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	v := a.actionView(a.rules(), done)
+	answer(w, http.StatusOK, foreseen{Action: &v, Warnings: append([]string{}, warnings...), Seen: seen})
+}
+
+// serveEnd ends an action.
+func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		ID  uint64 `json:"id"`
+		Who string `json:"who"`
+	}
+	if status, err := readForm(w, r, &request); err != nil {
+		fail(w, status, err)
+		return
+	}
+	who, status, err := a.actor(r, request.Who)
+	if err != nil {
+		fail(w, status, err)
+		return
+	}
+	ended, err := a.config.Actions.Table.End(request.ID, who)
+	switch {
+	case errors.Is(err, actions.ErrNone):
+		fail(w, http.StatusNotFound, err)
+	case err != nil:
+		fail(w, http.StatusUnprocessableEntity, err)
+	default:
+		answer(w, http.StatusOK, a.actionView(a.rules(), ended))
+	}
+}
+
+// actor returns who acts: the name of the token, or what the request says.
+func (a *Admin) actor(r *http.Request, said string) (who string, status int, err error) {
+	c := callerOf(r)
+	switch {
+	case a.access() == nil && a.config.Actions.NeedToken():
+		return "", http.StatusForbidden, errors.New("actions want a token where other machines reach the listener: set admin.token_file")
+	case c.sure && said != "" && said != c.who:
+		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, and the token is that of %s", said, c.who)
+	case c.who != "" && (c.sure || said == ""):
+		return c.who, 0, nil
+	}
+	return said, 0, nil
+}
+
+// actionOf returns the action that is asked for, but for who.
+func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.Duration, err error) {
+	act.Kind, act.Why = request.Kind, request.Why
+	if lasts, err = time.ParseDuration(request.For); err != nil {
+		return act, 0, fmt.Errorf("for %.40q: want a time such as 1h or 90m", request.For)
+	}
+	if request.Network != "" {
+		if request.Rule != "" || request.Parts != nil || request.Hash != "" {
+			return act, 0, errors.New("a network and a rule: want one of them")
+		}
+		act.Network, err = actions.ParseNetwork(request.Network)
+		return act, lasts, err
+	}
+	act.Rule = request.Rule
+	if request.Parts == nil && request.Hash == "" {
+		for _, r := range a.rules() {
+			if r.Name == request.Rule {
+				return act, lasts, nil
+			}
+		}
+		return act, 0, fmt.Errorf("there is no rule %q, and no network: want one of them", request.Rule)
+	}
+	rule, b, err := a.bucket(keyRequest{request.Rule, request.Parts, request.Hash})
+	if err != nil {
+		return act, 0, err
+	}
+	act.Form = rule.Form
+	act.Key, act.Text, err = a.keyOf(rule, b, request)
+	if a.config.Keys != KeysFull {
+		act.Text = ""
+	}
+	return act, lasts, err
+}
+
+// keyOf returns the id of the key of a bucket, and its text if that is known.
+func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.KeyID, text string, err error) {
+	table := a.config.Actions.Table
+	switch {
+	case len(rule.Parts) == 0:
+		return id, "", fmt.Errorf("rule %q has one key for all requests: act on the rule", rule.Name)
+	case request.Hash == "":
+		text = rule.Text(request.Parts)
+	case rule.Stored != nil:
+		text = b.Text
+	default:
+		hash, _ := parseHash(request.Hash)
+		switch e, _ := a.refusals.find(rule.Name, hash); {
+		case e.text == "":
+			return id, "", fmt.Errorf("key %s was refused once among too many others to keep what it is: write it", request.Hash)
+		case a.config.Keys == KeysHashed:
+			copy(id[:], e.text)
+			return id, "", nil
+		case len(e.text) > textBytes:
+			return id, "", fmt.Errorf("key %s is longer than the %d bytes that are kept of it: write it", request.Hash, textBytes)
+		default:
+			text = e.text
+		}
+	}
+	return table.KeyID(text), clip(text), nil
+}
+
+// keptOf returns what is kept of a key that is refused, so that an action can be for it: where keys are hashed its id.
+func (a *Admin) keptOf(text string) string {
+	if a.config.Keys == KeysFull {
+		return clip(text)
+	}
+	if a.config.Actions == nil {
+		return ""
+	}
+	id := a.config.Actions.Table.KeyID(text)
+	return string(id[:])
+}

@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/internal/actions"
+	"github.com/weir-go/weir/cmd/internal/admin"
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/limits"
+)
+
+// judgedRules returns the rules of a generation as actions see them.
+func (g *generation) judgedRules() *actions.Rules {
+	all := &actions.Rules{Addr: g.ip.Addr}
+	for _, rule := range g.rules {
+		all.List = append(all.List, actions.Rule{
+			Name: rule.Name, Form: g.formOf(rule), Meets: rule.Meets, Text: rule.Limit().Key.Text,
+		})
+	}
+	return all
+}
+
+// formOf says what the text of a rule's key is made of: the sources, and which bits of an address count.
+func (g *generation) formOf(rule *rules.Rule) string {
+	return fmt.Sprintf("%v; /%d, /%d", rule.Key, g.file.ClientIP.IPv4Prefix, g.file.ClientIP.IPv6Prefix)
+}
+
+type verdictKey struct{}
+
+// act judges a request by the actions in force. It answers a banned one, and returns false; else it returns the request
+// with what the actions mean for it.
+func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+	if g.file.Admin != nil && s.actions.Seen.Wants() {
+		s.noteSender(g, r)
+	}
+	if !s.actions.Any() {
+		return r, true
+	}
+	v := s.actions.Judge(g.judged, r)
+	switch {
+	case v.Banned != nil:
+		g.requests.banned(r, v.Banned)
+		w.Header().Set("Cache-Control", "no-store")
+		fail(w, r, g.file.Response.Body, http.StatusForbidden, "Requests of this client are refused for a time")
+		if x := exchangeOf(r); x != nil {
+			x.by = byLimits
+		}
+		return r, false
+	case v.Any():
+		return r.WithContext(context.WithValue(r.Context(), verdictKey{}, &v)), true
+	}
+	return r, true
+}
+
+// acted is act in front of the limits.
+func (s *Server) acted(g *generation, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r, passes := s.act(g, w, r); passes {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// modes is for [httplimit.Modes].
+func (s *Server) modes(r *http.Request) func(int) limits.Mode {
+	if !s.actions.Any() {
+		return nil
+	}
+	if v, is := r.Context().Value(verdictKey{}).(*actions.Verdict); is {
+		return v.Mode
+	}
+	return nil
+}
+
+// isExempt reports whether an action exempts the client of a request from all rules.
+func (s *Server) isExempt(r *http.Request) bool {
+	if !s.actions.Any() {
+		return false
+	}
+	v, is := r.Context().Value(verdictKey{}).(*actions.Verdict)
+	return is && v.Exempt != nil
+}
+
+// noteSender notes who has sent a request. The user is what the keys of rules have of it besides its address.
+func (s *Server) noteSender(g *generation, r *http.Request) {
+	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
+	if g.file.Admin.Keys == admin.KeysFull {
+		from.Addr = g.ip.Addr(r)
+	}
+	var user []string
+	for _, rule := range g.rules {
+		if !namesUsers(rule.Key) {
+			continue
+		}
+		for _, text := range rule.KeyTexts(r) {
+			if strings.HasPrefix(text, "text:") {
+				user = append(user, text)
+			}
+		}
+	}
+	from.User = strings.Join(user, "\n")
+	s.actions.Note(from)
+}
+
+// namesUsers reports whether a key has a header, a cookie or a parameter, and nothing but those and addresses.
+func namesUsers(key rulefile.Key) (names bool) {
+	for _, part := range key {
+		for _, source := range part {
+			switch source.Kind {
+			case rulefile.SourceHeader, rulefile.SourceCookie, rulefile.SourceQuery:
+				names = true
+			case rulefile.SourceIP, rulefile.SourceNone:
+			default:
+				return false
+			}
+		}
+	}
+	return names
+}
+
+// banned writes a line of the refusal log for a request that an action refuses.
+func (l *requestLog) banned(r *http.Request, by *actions.Active) {
+	if !isSampled(l.settings.Refusals) {
+		return
+	}
+	l.log.LogAttrs(r.Context(), slog.LevelInfo, "banned", slog.String("client", l.ip.Addr(r).String()),
+		slog.String("method", r.Method), slog.Uint64("action", by.ID))
+}
+
+// watchActions forgets actions that have ended, and takes over those of other processes, until ctx ends.
+func (s *Server) watchActions(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.actions.Refresh()
+		}
+	}
+}
+
+// openActions keeps the actions where a file says, and their texts only where keys are shown.
+func (s *Server) openActions(f *rulefile.File) error {
+	if err := s.actions.Open(f.State); err != nil {
+		return fmt.Errorf("state: the actions: %w", err)
+	}
+	if f.Admin == nil || f.Admin.Keys != admin.KeysFull {
+		if err := s.actions.Forget(); err != nil {
+			return fmt.Errorf("state: the actions: %w", err)
+		}
+	}
+	return nil
+}
+
+// buildActing is build with the actions where the file wants them, or on an error where they were.
+func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
+	a *admin.Admin) (*generation, error) {
+	if err := s.openActions(file); err != nil {
+		return nil, err
+	}
+	next, err := s.build(file, before, changes, a)
+	if err != nil {
+		err = errors.Join(err, s.actions.Open(before.file.State))
+	}
+	return next, err
+}
+
+// actionsForPage returns what the administrator may do with actions.
+func (s *Server) actionsForPage() *admin.Actions {
+	return &admin.Actions{
+		Table: s.actions,
+		// Without a token whoever reaches the listener could ban everybody.
+		NeedToken: func() bool { a := s.current.Load().file.Admin; return a != nil && a.IsRemote() },
+		Client:    func(a netip.Addr) netip.Prefix { return s.current.Load().ip.PrefixOf(a) },
+	}
+}
+
+// An actionCollector reads the counts of actions when Prometheus asks.
+type actionCollector struct{ table *actions.Table }
+
+var (
+	actionsNow = prometheus.NewDesc("weir_actions", "Actions of operators that are in force, by kind.", []string{"kind"}, nil)
+	actionHits = prometheus.NewDesc("weir_action_hits_total", "Requests that actions of operators were for, by kind.",
+		[]string{"kind"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c actionCollector) Describe(out chan<- *prometheus.Desc) { out <- actionsNow; out <- actionHits }
+
+// Collect implements [prometheus.Collector].
+func (c actionCollector) Collect(out chan<- prometheus.Metric) {
+	now := map[actions.Kind]int{}
+	for _, a := range c.table.List() {
+		now[a.Kind]++
+	}
+	for _, k := range actions.Kinds {
+		out <- prometheus.MustNewConstMetric(actionsNow, prometheus.GaugeValue, float64(now[k]), string(k))
+		out <- prometheus.MustNewConstMetric(actionHits, prometheus.CounterValue, float64(c.table.Hits(k)), string(k))
+	}
+}
