@@ -32,8 +32,8 @@ const nearSlots = hitLines * lineSlots
 // of those that are idle at the watermark the one that has been so for longest. Otherwise it has no slot, and the
 // search of the insert finds one. Like Hit it calls nothing, so that everything stays in registers.
 func (t *Table) atHome(p Place) (c candidate) {
-	sl := p.home
-	for left := min(t.near, lineSlots); left > 0; left-- {
+	for i := range min(t.near, lineSlots) {
+		sl := p.at(i)
 		s := sl.state.Load()
 		plan := t.plan.Load()                                         // after the state: R9
 		if s.Tag() != plan.live || t.planned.Load() != plan.planned { // or the plan is not the present one: R21
@@ -45,7 +45,6 @@ func (t *Table) atHome(p Place) (c candidate) {
 		if now := plan.bucket.Ticks(t.Watermark()); plan.bucket.Idle(s, now) { // the watermark after the state: R7
 			c.consider(sl, s, idleAtWatermark+rank(plan.bucket.IdleFor(s, now)))
 		}
-		sl = sl.next()
 	}
 	return c
 }

@@ -123,13 +123,14 @@ func (r *request) asks(q quota) atomicbucket.Demand {
 // charge. It is Admitted or Undecided.
 func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, t.label(p, q)
-	for left := t.hits; left > 0; { // as in Hit
+	for i := uint64(0); i < t.hits; { // as in Hit
 		s := sl.state.Load()
 		if sl.key.Load() != label { // R1
 			if s == 0 {
 				break // R5
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		plan := t.plan.Load() // R9
@@ -137,7 +138,8 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 			if s.IsLive() {
 				break
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		quota := &plan.quotas[q.rest%MaxTiers]

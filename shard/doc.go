@@ -9,10 +9,10 @@
 //	slot           16 bytes: the words state and key
 //	line           a cache line: four slots
 //	shard          an array of lines, with counters of its own
-//	home           the line at which the search for a key begins
-//	probe window   the slots that a search may visit, from the home on, in the order in which they are visited: 32,
-//	               that is eight lines. There is no wrap-around; a shard ends with one probe window more than it has
-//	               homes
+//	home slot      the slot at which the search for a key begins
+//	home, order    the line of the home slot, and which slot of that line it is, 0 to 3
+//	probe window   the 32 slots, eight lines from the home on, that a search may visit: number i is slot i XOR order.
+//	               There is no wrap-around; a shard ends with one probe window more than it has homes
 //	probe bound    how far from its home a key's record can lie (R11)
 //	stride         an eighth of the probe window, the unit of probe bounds
 //	record         a slot that holds a key's bucket; with the ring or the prices behind it, if the algorithm has them
@@ -105,8 +105,8 @@
 //
 // R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
 // (R11), and nowhere else. (Hit, which decides only if it can, may end anywhere.) A claim takes a slot up to there,
-// and a used slot is never unused again, so no record of the key is further on. FREE slots, and
-// slots of others, are passed: a record behind one of them would be lost from sight, and inserted twice.
+// and a used slot is never unused again, so no record of the key is further on. Both go by the order of the key. FREE
+// slots, and slots of others, are passed: a record behind one of them would be lost from sight, and inserted twice.
 //
 // R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that
 // must go is aborted by its own goroutine or killed by the other's. Commit, abort and kill are compare-and-swaps from

@@ -149,7 +149,7 @@ var mutants = []interleave.Mutant{
 		{"shard/insert.go", "s.IsLive() && s.Tag() != plan.live", "false"},
 	}},
 	{"R9", "a hit under a quota does not look which plan a record follows", "TestAPlanOfPricesInEveryOrder", "I2", []interleave.Edit{
-		{"shard/quota.go", "if s.Tag() != plan.live {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift", "if !s.IsLive() {\n\t\t\tsl, left = sl.next(), left-1\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift"},
+		{"shard/quota.go", "if s.Tag() != plan.live {\n\t\t\tif s.IsLive() {\n\t\t\t\tbreak\n\t\t\t}\n\t\t\ti++\n\t\t\tsl = p.at(i)\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift", "if !s.IsLive() {\n\t\t\ti++\n\t\t\tsl = p.at(i)\n\t\t\tcontinue\n\t\t}\n\t\tif q.rest>>unitShift"},
 	}},
 	{"R27", "a call takes the price that another offers for its own", "TestPricesInEveryOrder", "I2", []interleave.Edit{
 		{"shard/price.go", "if next == v.of {", "if next > 0 {"},

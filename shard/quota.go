@@ -108,13 +108,14 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 	}
 	demand := atomicbucket.Demand{Cost: n * q.token, Limit: q.token * tokens, Token: q.token}
 	sl, label := p.home, p.fingerprint|tierMask
-	for left := t.near; left > 0; { // as in Hit
+	for i := uint64(0); i < t.near; { // as in Hit
 		s := sl.state.Load()
 		if sl.key.Load() != label { // R1
 			if s == 0 {
 				break // R5
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		plan := t.plan.Load() // R9
@@ -122,7 +123,8 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 			if s.IsLive() {
 				break
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		if q.rest>>unitShift != uint64(plan.unit) || uint64(now)-t.watermark.Load() > plan.trust || // R13, R7
@@ -151,13 +153,14 @@ func (t *Table) HitTier(p Place, now int64, n uint64, q Quota) (atomicbucket.Sta
 	}
 	tier := q.Tier() % MaxTiers
 	sl, label := p.home, p.fingerprint|uint64(tier)<<tierShift
-	for left := t.near; left > 0; { // as in Hit
+	for i := uint64(0); i < t.near; { // as in Hit
 		s := sl.state.Load()
 		if sl.key.Load() != label { // R1
 			if s == 0 {
 				break // R5
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		plan := t.plan.Load() // R9
@@ -165,7 +168,8 @@ func (t *Table) HitTier(p Place, now int64, n uint64, q Quota) (atomicbucket.Sta
 			if s.IsLive() {
 				break
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		quota := &plan.quotas[tier]

@@ -191,8 +191,8 @@ func (t *Table) begin(start int64) {
 	t.swept.Store(uint64(start))
 }
 
-// A Place is where a key's record is, if it has one: the probe window of slots that
-// begins at its home line. It is worth nothing to any other table.
+// A Place is where a key's record is, if it has one: the probe window, which begins with its home slot. It is worth
+// nothing to any other table.
 type Place struct {
 	fingerprint uint64 // without the bits of a tier
 	home        *slot
@@ -200,30 +200,38 @@ type Place struct {
 
 // Find returns the place of a key. The fingerprint is a 64-bit hash of the key,
 // uniform in all its bits: the low ones choose the shard, the high ones the home
-// line, and all of them but those of a tier ([tierMask]) are the record's label.
+// slot, and all of them but those of a tier ([tierMask]) are the record's label.
 func (t *Table) Find(fingerprint uint64) Place {
 	fingerprint &^= tierMask
-	home, _ := bits.Mul64(fingerprint, t.homes)
-	line := (fingerprint&t.mask)*t.lines + home
-	return Place{fingerprint, (*slot)(unsafe.Add(unsafe.Pointer(t.first), line*lineBytes))}
+	home, _ := bits.Mul64(fingerprint, t.homes*lineSlots)
+	first := (fingerprint&t.mask)*(t.lines*lineSlots) + home
+	return Place{fingerprint, (*slot)(unsafe.Add(unsafe.Pointer(t.first), first*slotBytes))}
 }
 
 // Touch starts the home line on its way from memory and does not wait for it, so
 // that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the probe window, which has t.probeWindow slots. New laid the shards
-// out so that every home has a whole probe window behind it, so nothing is checked.
+// at returns slot i of the probe window, which has t.probeWindow slots: the slots of the home line in the order of the
+// key, then those of the next line in the same order. New laid the shards out so that every home has a whole probe
+// window behind it, so nothing is checked.
 func (p Place) at(i uint64) *slot {
-	return (*slot)(unsafe.Add(unsafe.Pointer(p.home), i*slotBytes))
+	return (*slot)(unsafe.Add(p.line(), (i^p.order())*slotBytes))
 }
 
-// next returns the slot after sl. That of the last slot of a probe window is not to be read.
-func (sl *slot) next() *slot { return (*slot)(unsafe.Add(unsafe.Pointer(sl), slotBytes)) }
+// order returns which slot of its line the home slot is. Slot i of the probe window is slot i^order from the home line
+// on. Keys of one home line have four orders, so most records are in the slot that a search reads first, and the
+// processor predicts that. If all keys began with the first slot of the line, it would predict half of them wrong.
+func (p Place) order() uint64 { return uint64(uintptr(unsafe.Pointer(p.home)) / slotBytes % lineSlots) }
+
+// line returns the first slot of the home line.
+func (p Place) line() unsafe.Pointer {
+	return unsafe.Pointer(uintptr(unsafe.Pointer(p.home)) &^ (lineBytes - 1))
+}
 
 // index returns which slot of the probe window sl is.
 func (p Place) index(sl *slot) uint64 {
-	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(p.home))) / slotBytes
+	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(p.line()))/slotBytes ^ p.order()
 }
 
 // line returns which of all lines the home of p is.

@@ -114,7 +114,7 @@ func TestNewRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
-// Every probe window lies within its shard, and the homes are used evenly.
+// Every probe window lies within its shard and is as many slots, and all home slots are used.
 func TestFindStaysInsideTheShard(t *testing.T) {
 	table := newTable(t, 1000, 0, func(c *Config) { c.Shards = 4 })
 	homes := map[*slot]int{}
@@ -123,9 +123,17 @@ func TestFindStaysInsideTheShard(t *testing.T) {
 		homes[p.home]++
 		slots := table.shard(p).slots
 		require.GreaterOrEqual(t, uintptr(unsafe.Pointer(p.home)), uintptr(unsafe.Pointer(&slots[0])))
-		require.LessOrEqual(t, uintptr(unsafe.Pointer(p.at(table.probeWindow-1))), uintptr(unsafe.Pointer(&slots[len(slots)-1])))
+		window := map[*slot]bool{}
+		for i := range table.probeWindow {
+			sl := p.at(i)
+			require.LessOrEqual(t, uintptr(unsafe.Pointer(sl)), uintptr(unsafe.Pointer(&slots[len(slots)-1])))
+			require.Equal(t, i, p.index(sl))
+			window[sl] = true
+		}
+		require.Len(t, window, int(table.probeWindow))
+		require.Same(t, p.home, p.at(0))
 	}
-	assert.Len(t, homes, 4*int(table.homes))
+	assert.Len(t, homes, 4*int(table.homes)*lineSlots)
 	for _, p := range []uint64{0, math.MaxUint64} {
 		table.Find(p).Touch()
 	}

@@ -121,13 +121,14 @@ const hitLines = 2
 // of a new key, whose whole probe window has to be searched, Miss does that.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, p.fingerprint|uint64(tier%MaxTiers)<<tierShift
-	for left := t.hits; left > 0; { // a loop without a last statement is a fifth faster where records are close
+	for i := uint64(0); i < t.hits; { // a loop without a last statement is a fifth faster where records are close
 		s := sl.state.Load()
 		if sl.key.Load() != label { // the key after the state: R1
 			if s == 0 {
 				break // R5
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		plan := t.plan.Load() // after the state: R9
@@ -135,7 +136,8 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 			if s.IsLive() {
 				break // it follows another plan
 			}
-			sl, left = sl.next(), left-1
+			i++
+			sl = p.at(i)
 			continue
 		}
 		quota := &plan.quotas[tier%MaxTiers]

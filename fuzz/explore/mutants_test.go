@@ -17,6 +17,7 @@ const (
 	ringGo       = "atomicbucket/ring.go"
 	boundGo      = "shard/probebound.go"
 	candidateGo  = "shard/candidate.go"
+	tableGo      = "shard/table.go"
 	wordGo       = "atomicbucket/word.go"
 	bucketGo     = "atomicbucket/tokenbucket.go"
 	reserveGo    = "shard/reserve.go"
@@ -85,11 +86,18 @@ var mutants = []mutant{
 		{insertGo, "if s == 0 {", "if false {"},
 	}},
 	{"R5", "a claim in the home line goes beyond a slot that was never used", "one taker", "I2", []edit{
-		{candidateGo, "return candidate{sl, s, unowned}", "c = candidate{sl, s, unowned}\n\t\t\t\tsl = sl.next()\n\t\t\t\tcontinue"},
+		{candidateGo, "return candidate{sl, s, unowned}", "c = candidate{sl, s, unowned}\n\t\t\t\tcontinue"},
+	}},
+	{"R5", "a claim in the home line goes by the order of another key", "one taker of another order", "I2", []edit{
+		{candidateGo, "sl := p.at(i)", "sl := (*slot)(unsafe.Add(p.line(), i*slotBytes))"},
+		{candidateGo, "import \"github.com/weir-go/weir/atomicbucket\"", "import (\n\t\"unsafe\"\n\n\t\"github.com/weir-go/weir/atomicbucket\"\n)"},
+	}},
+	{"R11", "the index of a slot is not by the order of the key", "probe bound: two orders", "R11", []edit{
+		{tableGo, "/slotBytes ^ p.order()", "/slotBytes"},
 	}},
 	{"R5", "a claim passes the third slot if it was never used", "a taker beside one that comes and goes, refuse", "I9", []edit{
 		{insertGo, "room.consider(sl, s, rank)", "if s != 0 || i < 2 {\n\t\t\t\troom.consider(sl, s, rank)\n\t\t\t}"},
-		{candidateGo, "if s.Tag() <= atomicbucket.Free {\n\t\t\t\treturn candidate", "if s.Tag() <= atomicbucket.Free && (s != 0 || left > 1) {\n\t\t\t\treturn candidate"},
+		{candidateGo, "if s.Tag() <= atomicbucket.Free {\n\t\t\t\treturn candidate", "if s.Tag() <= atomicbucket.Free && (s != 0 || i < 2) {\n\t\t\t\treturn candidate"},
 	}},
 	{"R5", "a freed slot is as if it was never used", "two resets of a stranger's slot", "I7", []edit{
 		{wordGo, "func (w *Word) Free(from State) bool {\n\treturn w.w.CompareAndSwap(uint64(from), uint64(from.with(Free, 0)))",
@@ -613,7 +621,7 @@ var mutants = []mutant{
 		{ringGo, "for behind > 0 && hand != tick {", "for behind > 0 {"},
 	}},
 	{"R1", "a hit under a quota reads the key only before the state", "quota: two keys twice, one slot, evict", "I2", []edit{
-		{quotaGo, "label := p.home, p.fingerprint|tierMask\n\tfor left := t.near; left > 0; { // as in Hit\n\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "label := p.home, p.fingerprint|tierMask\n\tfor left := t.near; left > 0; { // as in Hit\n\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
+		{quotaGo, "label := p.home, p.fingerprint|tierMask\n\tfor i := uint64(0); i < t.near; { // as in Hit\n\t\ts := sl.state.Load()\n\t\tif sl.key.Load() != label {", "label := p.home, p.fingerprint|tierMask\n\tfor i := uint64(0); i < t.near; { // as in Hit\n\t\tkey := sl.key.Load()\n\t\ts := sl.state.Load()\n\t\tif key != label {"},
 	}},
 	{"R2", "a hit under a quota does not read a refusing state again", "quota: a key comes back", "I9", []edit{
 		{quotaGo, "tick := plan.bucket.Ticks(now)\n\t\tpayload, ok := plan.bucket.Take(s.Record(), tick, demand)\n\t\tif !ok {\n\t\t\tif sl.state.Load() == s { // R2", "tick := plan.bucket.Ticks(now)\n\t\tpayload, ok := plan.bucket.Take(s.Record(), tick, demand)\n\t\tif !ok {\n\t\t\tif true {"},

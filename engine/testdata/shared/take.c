@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
 	unsigned char *file = mmap(0, info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (file == MAP_FAILED) die("map");
 	// Page 0: what the file is. (Its checksum is not looked at here.)
-	if (memcmp(file, "weirtabl", 8) || get(file + 8, 8) != 0x0102030405060708 || get(file + 16, 8) != 4 ||
+	if (memcmp(file, "weirtabl", 8) || get(file + 8, 8) != 0x0102030405060708 || get(file + 16, 8) != 5 ||
 		get(file + 24, 8) != (u64)info.st_size) die("another kind of file");
 	char text[PAGE] = {0};
 	memcpy(text, file + 128, get(file + 32, 8));
@@ -101,12 +101,13 @@ int main(int argc, char **argv) {
 	puts("ready");
 	fflush(stdout);
 	for (u64 round = getpid(); !atomic_load(&tally[n + 1]); round++) {
-		u64 print = prints[round % n], line = (print & (shards - 1)) * lines + high(print, homes);
-		for (word *sl = table + line * 8, *end = sl + 2 * WINDOW; sl < end;) {
+		u64 print = prints[round % n], home = (print & (shards - 1)) * lines * 4 + high(print, homes * 4);
+		for (u64 i = 0; i < WINDOW;) {
+			word *sl = table + ((home & ~3ull) + (i ^ (home & 3))) * 2;
 			u64 s = atomic_load(&sl[0]); // before the key: R1
 			if (atomic_load(&sl[1]) != print || s >> 61 < LIVE) {
 				if (!s) break; // R5
-				sl += 2;
+				i++;
 				continue;
 			}
 			u64 plan = atomic_load(planned), mark = atomic_load(watermark); // after the state: R9, R21
