@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// incoming is the metadata that a server has of a call, and outgoing that which a client sends.
+// incoming is the metadata that a server received with a call, and outgoing is the metadata that a client sends.
 type (
 	incoming struct{}
 	outgoing struct{}
@@ -31,12 +31,12 @@ func (outgoing) Values(ctx context.Context, name string) ([]string, bool) {
 	return md.Get(name), true
 }
 
-// serverCall is a call as a server sees it.
+// serverCall returns the [rpclimit.Call] of a call that a server received.
 func serverCall(ctx context.Context, method string) rpclimit.Call {
 	return rpclimit.Call{Context: ctx, Method: rpclimit.FullMethod(method), Peer: peerOf(ctx), Metadata: incoming{}}
 }
 
-// peerOf returns the address of the peer, the zero Addr if it has none.
+// peerOf returns the address of the peer; the zero Addr if the peer has no address.
 func peerOf(ctx context.Context) netip.Addr {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {
@@ -50,8 +50,8 @@ func peerOf(ctx context.Context) netip.Addr {
 	case *net.UnixAddr:
 		return netip.Addr{}
 	}
-	// That of a server behind net/http is a text of a type of its own. On a Unix socket it is the name that the client
-	// has given to its end, which may read as an address.
+	// A server behind net/http gives the address as a text, in a type of its own. On a Unix socket the text is the name
+	// that the client gave to its end, which may look like an address.
 	if _, unix := p.LocalAddr.(*net.UnixAddr); unix {
 		return netip.Addr{}
 	}
@@ -69,7 +69,7 @@ func refused(res *rpclimit.Result) error {
 	return s.Err()
 }
 
-// pushback is the trailer for the retries of clients; nil for none.
+// pushback returns the trailer that controls the retries of clients; nil for no trailer.
 func pushback(res *rpclimit.Result) metadata.MD {
 	value := refusal.Pushback(res)
 	if value == "" {
@@ -78,7 +78,7 @@ func pushback(res *rpclimit.Result) metadata.MD {
 	return metadata.MD{refusal.PushbackName: {value}}
 }
 
-// codeOf returns the code that a call ends with which ends with an error.
+// codeOf returns the status code of a call that ends with err.
 func codeOf(err error) rpclimit.Code {
 	if s, ok := status.FromError(err); ok {
 		return rpclimit.Code(s.Code())

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// DialOptions returns the options of a client that holds all its calls to the limits: [UnaryClient] and [StreamClient]
-// in the chains of interceptors.
+// DialOptions returns the options for a client whose calls are all limited. They add [UnaryClient] and [StreamClient]
+// to the chains of interceptors.
 func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(UnaryClient(limits)),
@@ -23,11 +23,11 @@ func DialOptions(limits *rpclimit.Limits) []grpc.DialOption {
 	}
 }
 
-// UnaryClient returns the interceptor that holds the unary calls of a client to the limits. A call that is refused
-// fails with ResourceExhausted before anything is sent. Where a limit has a MaxWait it waits first, until the tokens
-// are there or the call's context is done; if that would be first, it fails at once.
+// UnaryClient returns the interceptor that limits the unary calls of a client. A refused call fails with
+// ResourceExhausted before anything is sent. If a limit has a MaxWait, the call first waits until its tokens are there
+// or its context is done. If the context's deadline comes before the tokens, the call fails at once.
 //
-// A call is counted once, however often gRPC tries it again.
+// A call is counted once, however often gRPC retries it.
 func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {
@@ -40,7 +40,7 @@ func UnaryClient(limits *rpclimit.Limits) grpc.UnaryClientInterceptor {
 		if !res.Refundable() {
 			return invoker(ctx, method, req, reply, cc, opts...)
 		}
-		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
+		code := rpclimit.Code(codes.Internal) // for a panic, which continues
 		defer func() { res.Finish(code) }()
 		err := invoker(ctx, method, req, reply, cc, opts...)
 		code = codeOf(err)
@@ -56,9 +56,9 @@ func clientCall(ctx context.Context, method string, cc *grpc.ClientConn) rpclimi
 	return call
 }
 
-// StreamClient returns the interceptor that holds the streams of a client to the limits: each when it opens, and if
-// there is a limit on messages ([rpclimit.Messages]), every message that is sent. SendMsg waits where that limit has a
-// MaxWait. A message that is refused is not sent, and ends the stream.
+// StreamClient returns the interceptor that limits the streams of a client. Each stream is counted when it opens. If
+// there is a limit on messages ([rpclimit.Messages]), every message that is sent is counted, too, and SendMsg waits if
+// that limit has a MaxWait. A refused message is not sent, and ends the stream.
 func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer,
 		opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -73,13 +73,13 @@ func StreamClient(limits *rpclimit.Limits) grpc.StreamClientInterceptor {
 		}
 		s := &clientStream{limits: limits, call: call, unaryReply: !desc.ServerStreams, result: res}
 		ctx, s.cancel = context.WithCancel(ctx)
-		if res.InFlight() { // the caller may cancel it, or close the connection, and not ask for its end
+		if res.InFlight() { // the caller may cancel the stream, or close the connection, without waiting for the end
 			context.AfterFunc(ctx, s.release)
 			opts = append(slices.Clip(opts), grpc.OnFinish(func(error) { s.closed(cc) }))
 		}
 		opened := false
 		defer func() {
-			if !opened { // or a panic, which goes on
+			if !opened { // or a panic, which continues
 				s.cancel()
 				s.release()
 			}
@@ -105,10 +105,10 @@ type clientStream struct {
 	ending  sync.Mutex
 	ended   bool
 	refused error           // of a message that was refused
-	result  rpclimit.Result // of the opening
+	result  rpclimit.Result // of opening the stream
 }
 
-// end ends the stream: with an error of its own, or as it has ended by itself.
+// end ends the stream, with the error refused or as the stream has ended already.
 func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -124,22 +124,23 @@ func (s *clientStream) end(code rpclimit.Code, refused error) {
 	s.cancel()
 }
 
-// release ends that the stream is in flight.
+// release gives back the stream's place in flight.
 func (s *clientStream) release() {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.result.Release()
 }
 
-// closed is called when an attempt has ended, and ends that the stream is in flight if there can be no other: an
-// interceptor may try again.
+// closed is called when an attempt has ended. An interceptor may retry, so it releases the stream only if there can be
+// no other attempt.
 func (s *clientStream) closed(cc *grpc.ClientConn) {
 	if cc.GetState() == connectivity.Shutdown {
 		s.release()
 	}
 }
 
-// Header returns the header of the answer. It has none if the stream has ended, and RecvMsg need not be called.
+// Header returns the header of the answer. If there is no header, the stream has ended, and the caller need not call
+// RecvMsg.
 func (s *clientStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	if header == nil {
@@ -155,7 +156,7 @@ func (s *clientStream) refusal() error {
 	return s.refused
 }
 
-// SendMsg holds a message to the limits and sends it.
+// SendMsg checks a message against the limits and sends it.
 func (s *clientStream) SendMsg(m any) error {
 	if err := s.refusal(); err != nil {
 		return err
@@ -169,7 +170,7 @@ func (s *clientStream) SendMsg(m any) error {
 		return err
 	}
 	err := s.ClientStream.SendMsg(m)
-	if err != nil && err != io.EOF { // that ends it, and RecvMsg need not be called
+	if err != nil && err != io.EOF { // such an error ends the stream, and the caller need not call RecvMsg
 		s.release()
 	}
 	return err

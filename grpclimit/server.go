@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// ServerOptions returns the options of a server that holds all its calls to the limits: [UnaryServer] and
-// [StreamServer] in the chains of interceptors. With one of them alone the calls of the other kind have no limit.
+// ServerOptions returns the options for a server whose calls are all limited. They add [UnaryServer] and [StreamServer]
+// to the chains of interceptors. With only one of the two, the calls of the other kind have no limit.
 //
-// Interceptors run in the order of the options: put one that authenticates the caller before, if a key needs that, and
-// one that recovers from panics, too.
+// Interceptors run in the order of the options. Put an interceptor that recovers from panics before these options, and
+// also one that authenticates the caller if a key needs it.
 func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServer(limits)),
@@ -23,7 +23,7 @@ func ServerOptions(limits *rpclimit.Limits) []grpc.ServerOption {
 	}
 }
 
-// UnaryServer returns the interceptor that holds the unary calls of a server to the limits.
+// UnaryServer returns the interceptor that limits the unary calls of a server.
 func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		call := serverCall(ctx, info.FullMethod)
@@ -38,7 +38,7 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 		if !res.Refundable() {
 			return handler(res.Context(ctx), req)
 		}
-		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
+		code := rpclimit.Code(codes.Internal) // for a panic, which continues
 		defer func() { res.Finish(code) }()
 		resp, err := handler(res.Context(ctx), req)
 		code = codeOf(err)
@@ -46,14 +46,14 @@ func UnaryServer(limits *rpclimit.Limits) grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamServer returns the interceptor that holds the streams of a server to the limits: each when it opens, and if
-// there is a limit on messages ([rpclimit.Messages]), every message that the handler receives. A message that is
-// refused ends the stream: RecvMsg returns the error, to the handler and for every further message, and the stream ends
-// with it unless the handler returns another error.
+// StreamServer returns the interceptor that limits the streams of a server. Each stream is counted when it opens. If
+// there is a limit on messages ([rpclimit.Messages]), every message that the handler receives is counted, too. A
+// refused message ends the stream: RecvMsg returns the error to the handler, now and at every later call. The stream
+// ends with this error unless the handler returns another one.
 func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		call := serverCall(ss.Context(), info.FullMethod)
-		call.Stream, call.Unknown = true, srv == nil // there is no service behind the handler of unknown ones
+		call.Stream, call.Unknown = true, srv == nil // the handler of unknown methods has no service
 		res := limits.Decide(call)
 		if !res.Allowed() {
 			if trailer := pushback(&res); trailer != nil {
@@ -66,7 +66,7 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 			return handler(srv, ss)
 		}
 		held := &serverStream{ServerStream: ss, ctx: ctx, limits: limits, call: call}
-		code := rpclimit.Code(codes.Internal) // of a panic, which goes on
+		code := rpclimit.Code(codes.Internal) // for a panic, which continues
 		defer func() {
 			if held.broken.Load() {
 				res.Release()
@@ -76,27 +76,27 @@ func StreamServer(limits *rpclimit.Limits) grpc.StreamServerInterceptor {
 		}()
 		err := handler(srv, held)
 		if refused := held.refused.Load(); err == nil && refused != nil {
-			err = *refused // else the client would take it that all its messages were handled
+			err = *refused // otherwise the client would assume that all its messages were handled
 		}
 		code = codeOf(err)
 		return err
 	}
 }
 
-// A serverStream holds the messages that its handler receives to the limits.
+// A serverStream checks the messages that its handler receives against the limits.
 type serverStream struct {
 	grpc.ServerStream
 	ctx     context.Context // of the handler
 	limits  *rpclimit.Limits
 	call    rpclimit.Call
-	refused atomic.Pointer[error] // of a message, once one was
+	refused atomic.Pointer[error] // of the message that was refused, if any
 	broken  atomic.Bool           // receiving or sending failed, perhaps by the client
 }
 
 // Context returns the context of the handler.
 func (s *serverStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives a message and holds it to the limits.
+// RecvMsg receives a message and checks it against the limits.
 func (s *serverStream) RecvMsg(m any) error {
 	if refused := s.refused.Load(); refused != nil {
 		return *refused

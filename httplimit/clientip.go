@@ -12,16 +12,15 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// A ClientIP finds the address of the client of a request, and its key. Make one with
-// [NewClientIP]. It is safe for concurrent use and does not allocate, unless what it reads is
-// malformed.
+// A ClientIP finds the address of the client of a request, and its key. Make one with [NewClientIP]. It is safe for
+// concurrent use, and does not allocate unless the address or header that it reads is malformed.
 //
-// The address is the socket's, unless that belongs to a trusted proxy ([TrustProxies]). Then the proxies' header is
-// read from the right, all its lines together: trusted addresses are skipped, and the first other one is the client. An
-// element that is not an address ends the search at the last good address. So a client may write anything into the
-// header: only what trusted proxies wrote is read.
+// The address is the socket's, unless the socket's address belongs to a trusted proxy ([TrustProxies]). In that case
+// all lines of the proxies' header are read together, from right to left. Trusted addresses are skipped, and the first
+// other address is the client. An element that is not an address ends the search at the last good address. So a client
+// may write anything into the header: only the part that trusted proxies wrote is read.
 //
-// Ports and zones are dropped, an IPv4 address mapped into IPv6 is the IPv4 address.
+// Ports and zones are dropped. An IPv4 address mapped into IPv6 counts as the IPv4 address.
 type ClientIP struct {
 	trusted   []netip.Prefix
 	trustUnix bool
@@ -34,8 +33,8 @@ type ClientIP struct {
 // An IPOption changes one thing about a [ClientIP].
 type IPOption func(*ClientIP) error
 
-// NewClientIP returns a ClientIP. Without options it is the socket's address, to /32 or /64, and no
-// header is believed.
+// NewClientIP returns a ClientIP. Without options it uses the socket's address, cut to /32 or /64, and trusts no
+// header.
 func NewClientIP(options ...IPOption) (*ClientIP, error) {
 	c := &ClientIP{bits4: 32, bits6: 64}
 	for i, option := range options {
@@ -54,9 +53,8 @@ func NewClientIP(options ...IPOption) (*ClientIP, error) {
 	return c, nil
 }
 
-// TrustProxies names the proxies whose header is believed, as addresses and CIDR prefixes:
-// "10.0.0.0/8", "2001:db8::1". Several calls add up. It must not be a range in which clients
-// are, nor one through which they could reach the server directly.
+// TrustProxies names the proxies whose header is trusted, as addresses and CIDR prefixes: "10.0.0.0/8", "2001:db8::1".
+// Several calls add up. No client may have an address in these ranges, or reach the server directly from them.
 func TrustProxies(prefixes ...string) IPOption {
 	return func(c *ClientIP) error {
 		if len(prefixes) == 0 {
@@ -73,8 +71,8 @@ func TrustProxies(prefixes ...string) IPOption {
 	}
 }
 
-// TrustUnixSocket believes the header of peers that have no IP address, because they came over a
-// Unix socket. Without it these have one key together, that of the address "::".
+// TrustUnixSocket trusts the header of peers that have no IP address, because they connected over a Unix socket.
+// Without it all such peers share one key, the key of the address "::".
 func TrustUnixSocket() IPOption {
 	return func(c *ClientIP) error {
 		c.trustUnix = true
@@ -82,10 +80,9 @@ func TrustUnixSocket() IPOption {
 	}
 }
 
-// IPHeader names the header in which the proxies tell the client's address: X-Forwarded-For,
-// which is also the default, Forwarded (RFC 7239), or another that holds an address or a list of
-// them, such as CF-Connecting-IP or X-Real-IP. Choose the one that your proxies write, and
-// only that: another they pass on as the client sent it.
+// IPHeader names the header in which the proxies write the client's address: X-Forwarded-For (the default), Forwarded
+// (RFC 7239), or another header that holds an address or a list of addresses, such as CF-Connecting-IP or X-Real-IP.
+// Choose the header that your proxies write. They pass any other header on as the client sent it.
 func IPHeader(name string) IPOption {
 	return func(c *ClientIP) error {
 		if !isToken(name) {
@@ -97,8 +94,8 @@ func IPHeader(name string) IPOption {
 	}
 }
 
-// IPv6Prefix sets how many bits of an IPv6 address make the key, 1 to 128; 64 without it,
-// because one customer is given at least that many addresses.
+// IPv6Prefix sets how many leading bits of an IPv6 address make the key, 1 to 128. The default is 64, because one
+// customer usually gets a whole /64 or more.
 func IPv6Prefix(bits int) IPOption {
 	return func(c *ClientIP) error {
 		if bits < 1 || bits > 128 {
@@ -109,7 +106,7 @@ func IPv6Prefix(bits int) IPOption {
 	}
 }
 
-// IPv4Prefix sets how many bits of an IPv4 address make the key, 1 to 32; 32 without it.
+// IPv4Prefix sets how many leading bits of an IPv4 address make the key, 1 to 32. The default is 32.
 func IPv4Prefix(bits int) IPOption {
 	return func(c *ClientIP) error {
 		if bits < 1 || bits > 32 {
@@ -123,8 +120,7 @@ func IPv4Prefix(bits int) IPOption {
 // remoteIP is what a [Limit] without a Key uses.
 var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
 
-// RemoteIP is the [KeyFunc] of the socket's address, IPv6 cut to /64: the client, where no proxy
-// is in between.
+// RemoteIP is the [KeyFunc] of the socket's address, IPv6 cut to /64. Without a proxy in between, this is the client.
 func RemoteIP(h Hasher, r *http.Request) (engine.Key, bool) { return remoteIP.Key(h, r) }
 
 // Key is a [KeyFunc]: the client's address, cut to its prefix. Every request has one.
@@ -132,11 +128,10 @@ func (c *ClientIP) Key(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.KeyAddr(c.Prefix(r).Addr()), true
 }
 
-// Prefix returns the prefix that the client of a request is limited by; the zero Prefix where
-// the client has no address.
+// Prefix returns the prefix by which the client of a request is limited; the zero Prefix if the client has no address.
 func (c *ClientIP) Prefix(r *http.Request) netip.Prefix { return c.PrefixOf(c.Addr(r)) }
 
-// PrefixOf returns the prefix of an address that a client with it is limited by; the zero Prefix of the zero Addr.
+// PrefixOf returns the prefix by which a client with the address is limited; the zero Prefix for the zero Addr.
 func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	bits := c.bits6
 	if client.Is4() {
@@ -146,8 +141,8 @@ func (c *ClientIP) PrefixOf(client netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Addr returns the address of the client of a request. It is the zero Addr if there is none: the peer came over a Unix
-// socket, whatever RemoteAddr says, or the server put into RemoteAddr what is no address.
+// Addr returns the address of the client of a request. It is the zero Addr if the client has no address: the peer
+// connected over a Unix socket, whatever RemoteAddr says, or RemoteAddr is not an address.
 func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !c.trusts(peer) {
@@ -160,12 +155,12 @@ func (c *ClientIP) Addr(r *http.Request) netip.Addr {
 	return reading.ClientAddr(r, c, func() netip.Addr { return c.behind(peer, lines) })
 }
 
-// shortList is how many bytes of a proxies' header are read again for each limit, as that is quicker than to look for
-// what was read before.
+// shortList is the length in bytes up to which a proxies' header is parsed again for each limit. Parsing it is then
+// faster than looking up the earlier result.
 const shortList = 64
 
-// peerOf returns the address of the connection. That of a Unix socket is the name that the client has given to its end,
-// which may read as an address.
+// peerOf returns the address of the connection. On a Unix socket RemoteAddr is the name that the client gave to its
+// end, which may look like an address.
 func peerOf(r *http.Request) netip.Addr {
 	peer, ok := parseAddr(r.RemoteAddr, false)
 	if ok {
@@ -176,8 +171,8 @@ func peerOf(r *http.Request) netip.Addr {
 	return peer
 }
 
-// AddrOf is Addr for other protocols than HTTP: peer is the address of the connection, the zero Addr for none, and
-// lines returns all values of [ClientIP.Header]. It is called only if peer is a trusted proxy.
+// AddrOf is Addr for protocols other than HTTP. peer is the address of the connection; the zero Addr if it has no
+// address. lines returns all values of [ClientIP.Header], and is called only if peer is a trusted proxy.
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusts(peer) {
@@ -186,7 +181,7 @@ func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {
 	return c.behind(peer, lines())
 }
 
-// Header returns the name of the header in which the proxies tell the client's address, in the form of
+// Header returns the name of the header in which the proxies write the client's address, in the form of
 // [http.CanonicalHeaderKey].
 func (c *ClientIP) Header() string { return c.header }
 
@@ -208,8 +203,8 @@ func (c *ClientIP) behind(client netip.Addr, lines []string) netip.Addr {
 	return client
 }
 
-// trusts reports whether an address is that of a trusted proxy. The zero Addr is a peer on a Unix socket; no header
-// yields it.
+// trusts reports whether an address belongs to a trusted proxy. The zero Addr stands for a peer on a Unix socket; no
+// header yields it.
 func (c *ClientIP) trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return c.trustUnix
@@ -234,7 +229,7 @@ func (c *ClientIP) last(list string) (rest, element string, more bool) {
 	return list[:comma], list[comma+1:], true
 }
 
-// read returns the address that an element of the list names.
+// read parses the address in an element of the list.
 func (c *ClientIP) read(element string) (netip.Addr, bool) {
 	if !c.forwarded {
 		return parseAddr(strings.Trim(element, " \t"), false)
@@ -246,8 +241,8 @@ func (c *ClientIP) read(element string) (netip.Addr, bool) {
 	return parseAddr(node, true)
 }
 
-// parseAddr reads an address that may have a port and a zone: 192.0.2.1, 192.0.2.1:80, 2001:db8::1,
-// [2001:db8::1], [2001:db8::1]:80. In RFC 7239 a port may also be a made-up name (_port).
+// parseAddr parses an address that may have a port and a zone: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1],
+// [2001:db8::1]:80. In RFC 7239 a port may also be a made-up name (_port).
 func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
 	host, port, bracketed := s, "", false
 	if strings.HasPrefix(s, "[") {
@@ -266,7 +261,7 @@ func parseAddr(s string, namedPort bool) (netip.Addr, bool) {
 	if i := strings.IndexByte(host, '%'); i > 0 && i < len(host)-1 && strings.IndexByte(host[:i], ':') >= 0 {
 		host = host[:i]
 	}
-	// ParseAddr allocates its error; nothing that short or that long is an address.
+	// ParseAddr would allocate an error; no text this short or this long is an address.
 	if len(host) < len("::") || len(host) > len("0000:0000:0000:0000:0000:ffff:255.255.255.255") {
 		return netip.Addr{}, false
 	}
@@ -299,7 +294,7 @@ func isPort(s string, named bool) bool {
 	return n <= 65535
 }
 
-// parsePrefix reads an address or a CIDR prefix.
+// parsePrefix parses an address or a CIDR prefix.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)

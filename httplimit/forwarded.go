@@ -2,8 +2,8 @@ package httplimit
 
 import "strings"
 
-// lastComma returns where the last element of a Forwarded header's value (RFC 7239) begins,
-// less one: the last comma that is not in a quoted string; -1 if there is none.
+// lastComma returns the index of the last comma in the value of a Forwarded header (RFC 7239) that is not in a quoted
+// string; -1 if there is none. The last element begins behind it.
 //
 // It reads from the right, so that an open quote that a client wrote further left cannot swallow what a proxy appended.
 func lastComma(list string) int {
@@ -21,7 +21,7 @@ func lastComma(list string) int {
 	return -1
 }
 
-// escaped reports whether the character at i has a backslash before it that counts.
+// escaped reports whether the character at i is escaped by a backslash.
 func escaped(s string, i int) bool {
 	n := 0
 	for i--; i >= 0 && s[i] == '\\'; i-- {
@@ -30,8 +30,8 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the node that an element of a Forwarded header names as "for": the
-// value without its quotes. It is not ok if the element is malformed or does not name one, or two.
+// forwardedFor returns the node that an element of a Forwarded header names as "for": the value without its quotes. ok
+// is false if the element is malformed, or has no "for" or more than one.
 func forwardedFor(element string) (node string, ok bool) {
 	found := false
 	for more := true; more; {

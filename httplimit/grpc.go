@@ -17,15 +17,15 @@ const (
 )
 
 // IsGRPC reports whether a request is a gRPC call: POST over HTTP/2 with the content type application/grpc or one below
-// it, such as application/grpc+proto. A GET is none, whatever it says: its answer may be cached, and the status of a
-// refused call is 200. gRPC-Web is another protocol, whose clients read HTTP statuses.
+// it, such as application/grpc+proto. A GET is not a gRPC call, whatever its content type: its answer may be cached,
+// and the HTTP status of a refused call is 200. gRPC-Web is another protocol, whose clients read HTTP statuses.
 func IsGRPC(r *http.Request) bool {
 	rest, is := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return is && r.Method == http.MethodPost && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// failedGRPC reports whether the header of an answer, with its trailers, is that of a gRPC call without the gRPC status
-// OK. A server that relays the trailers of another one may have announced them or not ([http.TrailerPrefix]).
+// failedGRPC reports whether the header and trailers of an answer are those of a gRPC call that failed. A server that
+// relays the trailers of another server may or may not have announced them ([http.TrailerPrefix]).
 func failedGRPC(h http.Header) bool {
 	if !strings.HasPrefix(h.Get("Content-Type"), "application/grpc") {
 		return false
@@ -38,7 +38,7 @@ func failedGRPC(h http.Header) bool {
 }
 
 // refuseGRPC answers a gRPC call without a message ("Trailers-Only"): a status of 200 and the gRPC status among the
-// headers. An HTTP status of 429 or 503 is UNAVAILABLE to gRPC clients, which many of them retry at once.
+// headers. To gRPC clients an HTTP status of 429 or 503 means UNAVAILABLE, and many of them retry at once.
 func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	code, message := uint64(grpcResourceExhausted), "rate limit exceeded"
 	switch {
@@ -60,8 +60,7 @@ func (res *Result) refuseGRPC(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo of so many seconds, in the encoding of Protocol
-// Buffers:
+// grpcStatus returns a google.rpc.Status with a google.rpc.RetryInfo of seconds seconds, encoded as Protocol Buffers:
 //
 //	Status   { int32 code = 1; string message = 2; repeated Any details = 3; }
 //	Any      { string type_url = 1; bytes value = 2; }

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A HeaderStyle is a set of headers that tell a client how much it has left. Styles are combined
-// by |.
+// A HeaderStyle is a set of headers that show a client how much it has left. Combine styles with |.
 type HeaderStyle uint8
 
 const (
@@ -23,32 +22,33 @@ const (
 	//	RateLimit-Policy: "default";q=100;w=60
 	//	RateLimit: "default";r=50;t=30
 	//
-	// RateLimit-Policy lists every limit that applies and is in force: q is all that a key can
-	// have at once, w the seconds in which it comes back. RateLimit shows the tightest: r is
-	// what is left, t the seconds over which a client may spread it. Of a bucket those are the seconds in which as much
-	// comes back, or until it is full; of a window those until all of it is back; of a refusal those until the request
-	// can pass. A limit of requests in flight stands in RateLimit-Policy alone, as
+	// RateLimit-Policy lists every limit that applies and is not in shadow mode. q is the most that a key can have at
+	// once, and w is the number of seconds in which that comes back. RateLimit shows the tightest limit: r is what is
+	// left, and t is the number of seconds over which a client may spread it. For a bucket, t is the time in which r
+	// tokens come back, or the time until the bucket is full. For a window, t is the time until the whole limit is
+	// back. For a refusal, t is the time until the request can pass. A limit of requests in flight only appears in
+	// RateLimit-Policy, as
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	//
-	// since it has no window, and it is not known when it lets the request pass.
+	// since it has no window, and the time at which it will admit the request is not known.
 	IETF HeaderStyle = 1 << iota
-	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest
-	// limit. Reset is when all of it is back, or of a refusal, when the request can pass, in seconds since 1970,
-	// rounded up.
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset of the tightest limit. Reset is the time
+	// at which the whole limit is back, or after a refusal, the time at which the request can pass. It is in seconds
+	// since 1970, rounded up.
 	Legacy
-	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the tightest limit, as
-	// in the draft up to its 6th version. Reset is as that of Legacy, in seconds from now on.
+	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the tightest limit, as in the draft up to
+	// its 6th version. Reset is like Legacy's, but in seconds from now.
 	Draft06
 
-	// NoHeaders is none of them.
+	// NoHeaders sends none of these headers.
 	NoHeaders HeaderStyle = 0
 
 	allStyles = IETF | Legacy | Draft06
 )
 
-// Fields returns the names of the fields that answers carry beside Retry-After, as they are usually written: for
-// Access-Control-Expose-Headers, for example.
+// Fields returns the names of the fields that answers carry in addition to Retry-After, in their usual spelling. Use it
+// for Access-Control-Expose-Headers, for example.
 func (s HeaderStyle) Fields() (names []string) {
 	for _, style := range []struct {
 		HeaderStyle
@@ -65,9 +65,8 @@ func (s HeaderStyle) Fields() (names []string) {
 	return names
 }
 
-// The names are in the form of [http.CanonicalHeaderKey], because that is how [http.Header.Get] and
-// proxies look for them. HTTP/1 shows it as it is, and does not mind the case; HTTP/2 has
-// lower case only.
+// The names are in the form of [http.CanonicalHeaderKey], because that is how [http.Header.Get] and proxies look for
+// them. HTTP/1 sends the names unchanged, and ignores case; HTTP/2 sends lower case only.
 const (
 	headerPolicy      = "Ratelimit-Policy"
 	headerRateLimit   = "Ratelimit"
@@ -80,8 +79,8 @@ const (
 	headerRetryAfter  = "Retry-After"
 )
 
-// WriteHeaders sets the headers of the answer, refused or not. It replaces headers of the same name, such as those of
-// an outer middleware.
+// WriteHeaders sets the headers of the answer, whether the request was refused or not. It replaces headers of the same
+// name, such as those of an outer middleware.
 func (res *Result) WriteHeaders(h http.Header) {
 	if res.m == nil {
 		return
@@ -165,15 +164,15 @@ func (res *Result) policies() string {
 	return only
 }
 
-// policyItem returns the check's item of RateLimit-Policy. It is formatted again only when its numbers have changed. A
-// request without a limit has none.
+// policyItem returns the check's item of RateLimit-Policy; "" if the request has no limit. The item is formatted again
+// only when its numbers have changed.
 func policyItem(c *Check, t *texts) string {
 	if c.Unlimited() {
 		return ""
 	}
 	p := c.Policy()
 	quota, window, unit := p.Limit(), p.Window(), t.unit
-	if c.InFlight() { // its window is how long a request counts at most
+	if c.InFlight() { // Window is the longest time for which a request counts
 		window = 0
 		if unit == "" {
 			unit = `;qu="concurrent-requests"`
@@ -210,9 +209,10 @@ func (res *Result) rateLimit(c *Check) string {
 	return string(b)
 }
 
-// effective returns the time for which r is meant: a client that spreads its requests so is neither refused nor slower
-// than it may be. Tokens come back all the time, so of a bucket it is the time in which r of them do, or the next one.
-// All of a window's are there until reset.
+// effective returns the time over which a client may spread r requests: the client is then neither refused nor slower
+// than necessary. The tokens of a bucket come back all the time, so for a bucket it is the time in which r tokens come
+// back, or the next token if r is 0. For a window it is the time until reset, because all its tokens are there until
+// then.
 func effective(c *Check) time.Duration {
 	p := c.Policy()
 	if !c.Decision.Allowed || p.Algorithm() != engine.AlgorithmTokenBucket || p.Limit() == 0 {
@@ -223,7 +223,7 @@ func effective(c *Check) time.Duration {
 	return min(time.Duration(back+min(rest, 1)), reset(c))
 }
 
-// resetAt returns the end of reset as seconds since 1970, rounded up.
+// resetAt returns the time of the reset in seconds since 1970, rounded up.
 func (res *Result) resetAt(c *Check) int64 {
 	now, wait := res.m.now(), reset(c)
 	at := now.Unix() + int64(wait/time.Second)
@@ -250,7 +250,8 @@ func seconds(d time.Duration) int64 {
 // maxInteger is the largest integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// integer formats a number as an integer of RFC 9651. No client can use up a limit that is larger than that.
+// integer formats a number as an integer of RFC 9651. A larger number becomes maxInteger; no client can use up such a
+// limit.
 func integer(n uint64) string { return strconv.FormatUint(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n uint64) []byte { return strconv.AppendUint(b, min(n, maxInteger), 10) }

@@ -11,19 +11,18 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// Header returns the KeyFunc of a request header, such as X-API-Key, which falls back to another where the header is
-// absent or empty. A nil fallback leaves such requests unlimited by this limit. A client that may leave the header out
-// then has no limit, so give one, such as [ClientIP.Key].
+// Header returns the KeyFunc of a request header, such as X-API-Key. If the header is absent or empty, fallback makes
+// the key. With a nil fallback this limit does not apply to such requests. A client that leaves the header out then has
+// no limit, so give a fallback, such as [ClientIP.Key].
 //
-// All requests in which the header has several lines that differ ([HeaderValue]) have one key together. A server may
-// read another line than the limit, so with the first line as the key a client could have a new bucket for every
+// All requests in which the header has several different lines ([HeaderValue]) share one key. The server may read
+// another line than the limit does. So if the first line were the key, a client could get a new bucket for every
 // request.
 //
-// Use a header that is checked in front of the limit: where the client can make up values, each is
-// a fresh bucket.
+// Use a header that is checked before the limit: if a client can make up values, each value is a fresh bucket.
 //
-// An empty name, one that is not a header's, and one that net/http does not keep among the
-// headers (Host, Trailer, Transfer-Encoding) are errors.
+// These names are errors: an empty name, a name that is not valid for a header, and a name that net/http does not keep
+// among the headers (Host, Trailer, Transfer-Encoding).
 func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Header(%q): want the name of an HTTP header, such as X-API-Key", name)
@@ -51,8 +50,8 @@ func valueKey(h Hasher, r *http.Request, name string, read func(*http.Request, s
 	return fallback.Or(h, r)
 }
 
-// Cookie returns the KeyFunc of a cookie's value ([CookieValue]), which falls back to another as that of [Header] does,
-// and like that has one key for all requests with several values. A name that cannot be a cookie's is an error.
+// Cookie returns the KeyFunc of a cookie's value ([CookieValue]). It uses fallback as [Header] does, and like it has
+// one key for all requests with several values. A name that is not valid for a cookie is an error.
 func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 	if !isToken(name) {
 		return nil, fmt.Errorf("httplimit: Cookie(%q): want the name of a cookie", name)
@@ -65,13 +64,13 @@ func Cookie(name string, fallback KeyFunc) (KeyFunc, error) {
 // Everyone is the KeyFunc of a global limit: all requests have one key.
 func Everyone(h Hasher, _ *http.Request) (engine.Key, bool) { return h.KeyUint64(0), true }
 
-// Path is the KeyFunc of the decoded path. Clients can make up paths, each a bucket of its own,
-// and write one in several ways ("/a", "/a/"); so limit by it only where the paths are few or
-// checked, and with [Join].
+// Path is the KeyFunc of the decoded path. Clients can make up paths, each of which is a bucket of its own, and can
+// write one path in several ways ("/a", "/a/"). So use Path only if the paths are few or checked, and together with
+// [Join].
 //
-// A target such as "http:a/login" has no path but an opaque part ([net/url.URL.Opaque]), which
-// [net/http/httputil.ReverseProxy] passes on as it is. All such requests have one key together. Answer them 400, as
-// weir serve does: a limit that is for a path does not see one.
+// A target such as "http:a/login" has an opaque part ([net/url.URL.Opaque]) instead of a path, which
+// [net/http/httputil.ReverseProxy] passes on unchanged. All such requests share one key. Answer them with 400, as weir
+// serve does, because a limit for a path finds no path in them.
 func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	if r.URL.Opaque != "" {
 		return ambiguous(h)
@@ -79,10 +78,10 @@ func Path(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(r.URL.Path), true
 }
 
-// Method is the KeyFunc of the request method. All methods that net/http has no name for are
-// one, so that made-up ones have one bucket together. Upper and lower case are one method, because many servers take
-// "post" for POST. All requests that name another method in a field of the header that some servers take for the
-// method, such as X-HTTP-Method-Override, have one key together.
+// Method is the KeyFunc of the request method. All methods that net/http has no name for share one key, so that made-up
+// methods share one bucket. Case is ignored, because many servers accept "post" as POST. Some servers let a header
+// field replace the method, such as X-HTTP-Method-Override: all requests in which such a field names another method
+// share one key.
 func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	if reading.IsOverridden(r) {
 		return ambiguous(h)
@@ -97,9 +96,8 @@ func Method(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key("other"), true
 }
 
-// Host is the KeyFunc of the host that was asked for, without its port, in lower case. A client can
-// ask for any host: check it first. Of a request that the program sends ([Middleware.RoundTripper]) it is the host of
-// the URL.
+// Host is the KeyFunc of the requested host, without its port, in lower case. A client can ask for any host, so check
+// the host first. For a request that the program sends ([Middleware.RoundTripper]) it is the host of the URL.
 func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	host := r.Host
 	if host == "" && r.RequestURI == "" && r.URL != nil { // a request to be sent
@@ -108,16 +106,14 @@ func Host(h Hasher, r *http.Request) (engine.Key, bool) {
 	return h.Key(spelling.Host(host)), true
 }
 
-// Join returns the KeyFunc of several parts together: a limit per user and path, say. Each part
-// goes in with its kind and length, so ("a", "bc") and ("ab", "c") differ. Where one of the
-// parts says that the limit does not apply, it does not. It does not allocate, beyond what the
-// parts do.
+// Join returns the KeyFunc of several parts together, such as for a limit per user and path. Each part goes in with its
+// kind and length, so ("a", "bc") and ("ab", "c") differ. If one of the parts says that the limit does not apply, the
+// limit does not apply. Join itself does not allocate for a request.
 //
-// Every part must make its key with the [Hasher] that it is given; one that does not counts
-// as the empty text.
+// Every part must make its key with the [Hasher] that it is given; otherwise the part counts as the empty text.
 func Join(parts ...KeyFunc) KeyFunc { return limits.Join(parts...) }
 
-// isToken reports whether s is a token of RFC 9110, as names of headers and cookies are.
+// isToken reports whether s is a token of RFC 9110, like the names of headers and cookies.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {

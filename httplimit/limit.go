@@ -13,17 +13,17 @@ import (
 // A Limit is one of the limits of a [Middleware]: see [limits.Limit]. Name and one of Limiter, Spread and Source must
 // be set; a nil Key is [RemoteIP] without a Spread. Its functions must not change the request or read its body.
 //
-// Name goes into headers, bodies and metrics, and Unit into RateLimit-Policy. The outcome that Refund gets is the
-// status of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See
+// Name appears in headers, bodies and metrics, and Unit in RateLimit-Policy. The outcome that Refund gets is the status
+// of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See
 // [RefundStatus].
 //
-// [Middleware.Handler] does not call Refund, and gives nothing back, where the client had gone when the answer began,
-// where the handler panicked after it wrote a status, and for a gRPC call whose status is not OK. The status may be
-// that of a proxy's own answer: a proxy that answers 502 when its client has gone must tell the two apart, by the
-// request's context.
+// [Middleware.Handler] does not call Refund, and gives nothing back, if the client had gone when the answer began, if
+// the handler panicked after it wrote a status, and for a gRPC call whose status is not OK. The status may come from a
+// proxy itself instead of from its server: a proxy that answers 502 when its client has gone must distinguish the two
+// cases by the request's context.
 type Limit = limits.Limit[*http.Request]
 
-// A KeyFunc returns the key that a request is charged to: see [limits.KeyFunc].
+// A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].
 type KeyFunc = limits.KeyFunc[*http.Request]
 
 // A Hasher makes the keys of one limit: see [limits.Hasher].
@@ -32,11 +32,11 @@ type Hasher = limits.Hasher
 // A Check is what one limit did to a request: see [limits.Check].
 type Check = limits.Check[*http.Request]
 
-// texts are what headers say of a limit, formatted once.
+// texts are the parts of headers that describe a limit, formatted once.
 type texts struct {
-	quoted   string                       // the name as a string of RFC 9651, which is one of JSON as well
+	quoted   string                       // the name as a string of RFC 9651, which is also a string of JSON
 	unit     string                       // ";qu=..." or ""
-	policies [16]atomic.Pointer[rendered] // one for each tier; the last is what no limiter has
+	policies [16]atomic.Pointer[rendered] // one for each tier; the last stands for tiers that do not exist
 }
 
 // rendered is an item of RateLimit-Policy, and the numbers in it.
@@ -55,12 +55,12 @@ func newTexts(l *Limit) *texts {
 	return t
 }
 
-// quote writes printable ASCII as a string of RFC 9651. In JSON it reads the same.
+// quote writes printable ASCII as a string of RFC 9651, which is also a string of JSON.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// reset returns the time until the key is idle again, or of a refusal, until the request can pass.
+// reset returns the time until the key is idle again, or after a refusal, until the request can pass.
 func reset(c *Check) time.Duration {
 	if c.Decision.Allowed || c.Decision.RetryAfter == engine.Never {
 		return c.Decision.ResetAfter

@@ -23,16 +23,16 @@ type Middleware struct {
 	body    BodyFormat
 	respond func(http.ResponseWriter, *http.Request, Result)
 	now     func() time.Time
-	secret  []byte // of partition keys; nil for none
+	secret  []byte // of partition keys; nil: no partition keys
 }
 
 // An Option changes one thing about a middleware at [New].
 type Option func(*Middleware) error
 
-// New returns a middleware of the limits. A request is checked against those that match it, in this order, all or
-// nothing: if one refuses, the others keep their tokens.
+// New returns a middleware with the limits. A request is checked against the limits that match it, in this order, all
+// or nothing: if one limit refuses, nothing is taken from the others.
 //
-// The error of a bad limit or option names it and the reason.
+// The error for a bad limit or option names it and the reason.
 func New(list []Limit, options ...Option) (*Middleware, error) {
 	m := &Middleware{styles: IETF, now: time.Now}
 	for i, option := range options {
@@ -58,8 +58,8 @@ func New(list []Limit, options ...Option) (*Middleware, error) {
 	return m, nil
 }
 
-// Headers sets which headers answers carry, such as IETF | Legacy; [IETF] without it. Retry-After goes
-// with every refusal, also with [NoHeaders], but those by limits of requests in flight alone.
+// Headers sets which headers answers carry, such as IETF | Legacy. The default is [IETF]. Every refusal carries
+// Retry-After, also with [NoHeaders], unless only limits of requests in flight refuse.
 func Headers(styles HeaderStyle) Option {
 	return func(m *Middleware) error {
 		if styles > allStyles {
@@ -70,7 +70,7 @@ func Headers(styles HeaderStyle) Option {
 	}
 }
 
-// Body sets the body of refusals; [ProblemJSON] without it.
+// Body sets the body of refusals. The default is [ProblemJSON].
 func Body(format BodyFormat) Option {
 	return func(m *Middleware) error {
 		if format > PlainJSON {
@@ -81,8 +81,8 @@ func Body(format BodyFormat) Option {
 	}
 }
 
-// RefuseWith makes respond write the status and body of refusals. The headers are set when it is
-// called; [Result.Status] is 429, or 503 for [limits.Closed].
+// RefuseWith makes respond write the status and body of refusals. The headers are already set when respond is called.
+// [Result.Status] is 429, or 503 for [limits.Closed].
 func RefuseWith(respond func(http.ResponseWriter, *http.Request, Result)) Option {
 	return func(m *Middleware) error {
 		if respond == nil {
@@ -115,8 +115,8 @@ func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	}
 }
 
-// OnLimited has callback called for every limit that refuses a request, or would if it were not
-// in shadow mode, before the answer is written and in the goroutine of the request.
+// OnLimited sets a callback for every limit that refuses a request, or would refuse it if the limit were not in shadow
+// mode. The callback runs before the answer is written, in the goroutine of the request.
 func OnLimited(callback func(*http.Request, Check)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
@@ -127,7 +127,7 @@ func OnLimited(callback func(*http.Request, Check)) Option {
 	}
 }
 
-// OnError has callback called with every error of a [limits.Source], and with those of a limit's Quota.
+// OnError sets a callback for every error of a [limits.Source] and of a limit's Quota.
 func OnError(callback func(limit string, err error)) Option {
 	return func(m *Middleware) error {
 		if callback == nil {
@@ -138,7 +138,7 @@ func OnError(callback func(limit string, err error)) Option {
 	}
 }
 
-// ObserveWith sets what counts outcomes.
+// ObserveWith sets the metrics that count outcomes.
 func ObserveWith(metrics limits.Metrics) Option {
 	return func(m *Middleware) error {
 		if metrics == nil {
@@ -149,9 +149,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds up to most to every Retry-After, so that clients that were refused
-// together do not come back together. most is 1s to 1h. random returns numbers in [0, 1) and must be
-// safe for concurrent use; nil means that of math/rand/v2.
+// RetryJitter adds up to most to every Retry-After, so that clients that were refused together do not come back
+// together. most is 1s to 1h. random returns numbers in [0, 1) and must be safe for concurrent use; nil means
+// math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(m *Middleware) error {
 		if most < time.Second || most > spec.MaxJitter || most%time.Second != 0 {
@@ -163,8 +163,8 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 }
 
 // PartitionKeys adds the "pk" parameter to the [IETF] headers: eight bytes of an HMAC-SHA256 of the key, from which the
-// key cannot be found without the secret. Processes with the same secret, of 16 bytes at least, send the same parameter
-// for a key; nil draws a secret at random. It costs some allocations.
+// key cannot be found without the secret. Processes with the same secret send the same parameter for a key. A secret
+// has at least 16 bytes; nil means a random one. The parameter costs some allocations.
 func PartitionKeys(secret []byte) Option {
 	return func(m *Middleware) error {
 		if secret == nil {
@@ -179,8 +179,8 @@ func PartitionKeys(secret []byte) Option {
 	}
 }
 
-// Clock sets the clock of X-RateLimit-Reset; time.Now without it. Nothing else needs the time of day. now must be safe
-// for concurrent use.
+// Clock sets the clock of X-RateLimit-Reset. The default is time.Now. Nothing else needs the time of day. now must be
+// safe for concurrent use.
 func Clock(now func() time.Time) Option {
 	return func(m *Middleware) error {
 		if now == nil {
@@ -191,9 +191,9 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// MaxWaiting bounds how many requests wait for tokens at one time, of all limits with a MaxWait together; 1,000 without
-// it. Further ones are refused at once, so that a flood of requests does not hold a flood of connections. most is 1 or
-// more.
+// MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together. The default is
+// 1,000. Above the bound, requests that would have to wait are refused at once, so that a flood of requests does not
+// hold a flood of connections. most is 1 or more.
 func MaxWaiting(most int) Option {
 	return func(m *Middleware) error {
 		if most < 1 {
@@ -204,8 +204,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets what waits where a limit has a MaxWait; a timer without it. pause returns nil after the time, or the error
-// of the context when that is done. It must be safe for concurrent use. It is for tests and for simulated time.
+// Pause sets the function that waits when a limit has a MaxWait. The default is a timer. pause returns nil after the
+// time, or the error of the context when the context is done. It must be safe for concurrent use. It is for tests and
+// for simulated time.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(m *Middleware) error {
 		if pause == nil {
@@ -216,18 +217,20 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a request against the limits, without answering it. The caller answers: of an allowed request it writes
-// the headers by [Result.WriteHeaders] and, if a limit has a Refund function, calls [Result.Finish] at the end, or if
-// one is of requests in flight, [limits.Result.Release]; a refused one it answers by [Result.Refuse].
+// Decide checks a request against the limits, without answering it. The caller answers. If the request is refused, call
+// [Result.Refuse]. If it is allowed, write the headers with [Result.WriteHeaders]. At the end of an allowed request
+// call [Result.Finish] if a limit has a Refund function, or else [limits.Result.Release] if there is a limit of
+// requests in flight.
 //
-// It waits for tokens where a limit has a MaxWait. What it allocates, [limits.Set.Decide] says.
+// It waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
 func (m *Middleware) Decide(r *http.Request) (res Result) {
 	res.m = m
 	m.set.DecideInto(&res.Result, r.Context(), m.readOnce(r))
 	return res
 }
 
-// readOnce returns the request with what keeps what the limits read of it, if there are several and it is a costly one.
+// readOnce returns a request that caches what the limits read from it, if there are several limits and the request is
+// costly to read.
 func (m *Middleware) readOnce(r *http.Request) *http.Request {
 	if m.set.Len() < 2 {
 		return r
@@ -243,21 +246,21 @@ func keeping(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), reading.ParsedKey{}, new(reading.Parsed)))
 }
 
-// Waiting returns how many requests wait for tokens now, of all limits with a MaxWait together.
+// Waiting returns how many requests wait for tokens now, for all limits with a MaxWait together.
 func (m *Middleware) Waiting() int64 { return m.set.Waiting() }
 
-// Failures returns how often the store of a limit has failed so far, or a limit could not be applied.
+// Failures returns how many times so far the store of a limit has failed or a limit could not be applied.
 func (m *Middleware) Failures() uint64 { return m.set.Failures() }
 
 // Handler returns a handler that passes allowed requests to next and refuses the others. The method value is what
 // routers take as a middleware.
 //
-// What a request has in flight ends when next returns or panics; so a connection that next has hijacked counts until it
-// returns. Where a limit has a Hold, next finds it by [limits.HoldFrom] in the context of its request.
+// A request is in flight until next returns or panics. So a connection that next has hijacked counts until next
+// returns. If a limit has Hold, next finds the hold with [limits.HoldFrom] in the context of its request.
 //
-// next gets the ResponseWriter unchanged. Only if a limit that applies has a Refund function, next gets a wrapper that
-// notes the status. The wrapper flushes, hijacks and pushes if the original does, and [http.ResponseController] finds
-// the original behind it.
+// next gets the ResponseWriter unchanged, unless a limit that applies has a Refund function: then next gets a wrapper
+// that records the status. The wrapper flushes, hijacks and pushes if the original does, and [http.ResponseController]
+// finds the original behind it.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res := Result{m: m}

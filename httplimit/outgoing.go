@@ -11,20 +11,20 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// RoundTripper returns a transport for requests that the program sends: the limits decide, and next sends what they
-// admit. A nil next is [http.DefaultTransport]. It is safe for concurrent use if next is.
+// RoundTripper returns a transport for requests that the program sends: the limits decide, and next sends the admitted
+// requests. A nil next is [http.DefaultTransport]. It is safe for concurrent use if next is.
 //
 //	client := &http.Client{Transport: m.RoundTripper(nil)}
 //
-// A request of a limit with a MaxWait waits for its tokens, at most until its context is done. A refused one is not
-// sent, and the error is a [*RefusedError]. Each request takes from the limits once, also if next sends it again; one
-// that follows a redirect is another.
+// If a limit has a MaxWait, a request waits for its tokens, at most until its context is done. A refused request is not
+// sent, and the error is a [*RefusedError]. Each request takes from the limits once, even if next sends it again. A
+// request that follows a redirect is a new request.
 //
-// A limit is for requests to one server with [Host] as its Key, and for all requests together with [Everyone]. Keys of
-// the client's address have no meaning here.
+// With [Host] as its Key a limit counts the requests to each server separately, and with [Everyone] it counts all
+// requests together. Keys of the client's address have no meaning here.
 //
-// Refund gets the status of the response, when its body is closed or was read to its end. Until then the request is in
-// flight. A request without a response, or with one that breaks off, gives back its place and no tokens.
+// Refund gets the status of the response when the body is closed or was read to its end. Until then the request is in
+// flight. A request without a response, or whose response breaks off, gives back its place in flight but no tokens.
 func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -36,9 +36,10 @@ func (m *Middleware) RoundTripper(next http.RoundTripper) http.RoundTripper {
 type RefusedError struct {
 	// Limit is the name of the limit with the longest wait; empty if no limit has decided.
 	Limit string
-	// RetryAfter is when the request could pass; 0 if that is not known, [engine.Never] if it never can.
+	// RetryAfter is the time after which the request could pass; 0 if that is not known, [engine.Never] if it never
+	// can.
 	RetryAfter time.Duration
-	// Err is the error of the request's context that was done while the request waited; nil otherwise.
+	// Err is the error of the request's context if it was done while the request waited; nil otherwise.
 	Err error
 }
 
@@ -68,7 +69,7 @@ func (o *outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	res := o.limits.Decide(r)
 	if !res.Allowed() {
 		if r.Body != nil {
-			_ = r.Body.Close() // a transport closes it always
+			_ = r.Body.Close() // a transport always closes the body
 		}
 		refused := &RefusedError{RetryAfter: res.Result.RetryAfter(), Err: res.Err()}
 		if c, ok := res.Tightest(); ok && res.Verdict() == limits.Limited {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A BodyFormat is what the body of a refusal looks like.
+// A BodyFormat is the form of the body of a refusal.
 type BodyFormat uint8
 
 const (
@@ -15,18 +15,18 @@ const (
 	// quota-exceeded, with the names of the limits that refused as violated-policies, and
 	// temporary-reduced-capacity for 503.
 	ProblemJSON BodyFormat = iota
-	// PlainJSON is {"error":"Too many requests","retryAfter":1}, in seconds, and null if the request can
-	// never pass or it is not known when.
+	// PlainJSON is {"error":"Too many requests","retryAfter":1}. retryAfter is in seconds; it is null if the request
+	// can never pass or the time is not known.
 	PlainJSON
 )
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// Refuse answers a refused request, with headers, status and body. For an allowed one it does nothing: the handler
-// answers it.
+// Refuse answers a refused request, with headers, status and body. For an allowed request it does nothing, because the
+// handler answers it.
 //
-// A gRPC call, which is an HTTP/2 request with the content type application/grpc, is answered as gRPC clients expect
-// it: RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE for the 503, under an HTTP status of 200.
+// A gRPC call, which is an HTTP/2 request with the content type application/grpc, gets the answer that gRPC clients
+// expect: RESOURCE_EXHAUSTED with a RetryInfo, or UNAVAILABLE instead of 503, with the HTTP status 200.
 func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	if res.Allowed() {
 		return
@@ -39,9 +39,9 @@ func (res *Result) Refuse(w http.ResponseWriter, r *http.Request) {
 	res.Answer(w, r, res.Status())
 }
 
-// Answer writes the status and the body of a refusal as [Result.Refuse] does without [RefuseWith], but under a status
-// of the caller's. It is for functions of RefuseWith that have an answer of their own for some requests. A gRPC call
-// has the status that it has always.
+// Answer writes the status and the body of a refusal as [Result.Refuse] does without [RefuseWith], but with the
+// caller's status. It is for functions of RefuseWith that only answer some requests in their own way. For a gRPC call
+// it ignores status.
 func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	if res.Allowed() {
 		return
@@ -61,8 +61,7 @@ func (res *Result) Answer(w http.ResponseWriter, r *http.Request, status int) {
 	w.Write(append(body(make([]byte, 0, 512), status), '\n')) // an error means that the client is gone
 }
 
-// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which JSON
-// reads the same way.
+// problem appends the body of ProblemJSON. Names are quoted as strings of RFC 9651, which are also strings of JSON.
 func (res *Result) problem(b []byte, status int) []byte {
 	if res.Verdict() == limits.Unavailable {
 		b = append(b, `{"type":"`+problemTypes+`temporary-reduced-capacity",`+

@@ -8,19 +8,18 @@ import (
 	"net/http"
 )
 
-// RefundStatus returns a Refund function ([Limit]) for responses with a status from low to high: with
-// 200 and 299, only failures count. The IETF headers have been written by then, and show the
-// cost as taken.
+// RefundStatus returns a Refund function ([Limit]) for responses with a status from low to high: with 200 and 299, only
+// failures count. The IETF headers are written before that, and show the cost as taken.
 //
-// A gRPC call that failed has the status 200, too. Under [Middleware.Handler] it gets nothing back, whatever low and
-// high are, and neither does an answer that was broken off ([Limit]).
+// A failed gRPC call also has the status 200. Under [Middleware.Handler] nothing is given back for it, whatever low and
+// high are, and nothing for an answer that was broken off ([Limit]).
 func RefundStatus(low, high int) func(*http.Request, int) bool {
 	return func(_ *http.Request, status int) bool { return low <= status && status <= high }
 }
 
-// Serve passes an admitted request on as [Middleware.Handler] does: with the headers of the limits and what the request
-// holds, and when next returns, the request is over. next returns the status of an answer that it has left to others;
-// 0 for none. For frameworks whose handlers return errors.
+// Serve passes an admitted request on as [Middleware.Handler] does: it sets the headers of the limits, puts holds into
+// the context, and ends the request when next returns. If next leaves the answer to other code, it returns the status
+// that this code will write, and otherwise 0. Serve is for frameworks whose handlers return errors.
 func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) (status int)) {
 	if res.InFlight() {
 		defer res.Release()
@@ -35,7 +34,7 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 	}
 	noted := &statusWriter{ResponseWriter: w, ctx: r.Context()}
 	returned := false
-	defer func() { // a panic goes on
+	defer func() { // a panic continues
 		if status, whole := noted.outcome(returned); whole {
 			res.Finish(r, status)
 		}
@@ -46,12 +45,12 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 	returned = true
 }
 
-// outcome returns the status to settle with. It is not whole if nothing is to be given back. A client could otherwise
-// have its tokens back by cutting off what it asked for:
-//   - a client that went before the answer began may have brought it about: a handler that sees the end of its context
-//     answers with an error;
+// outcome returns the status to settle with. whole is false if nothing may be given back, because a client could
+// otherwise get its tokens back by breaking off its own request:
+//   - a client that went away before the answer began may have caused the status: a handler that sees the end of its
+//     context answers with an error;
 //   - an answer that was broken off by a panic is neither the success of its status nor a failure of the server;
-//   - a panic before any status, as of net/http/httputil.ReverseProxy, may be due to a client that has gone;
+//   - a panic before any status, like that of net/http/httputil.ReverseProxy, may be due to a client that went away;
 //   - a gRPC call that failed has an HTTP status of 200.
 func (w *statusWriter) outcome(returned bool) (status int, whole bool) {
 	switch {
@@ -63,7 +62,7 @@ func (w *statusWriter) outcome(returned bool) (status int, whole bool) {
 	return w.final(), !failedGRPC(w.Header())
 }
 
-// A statusWriter notes the status of a response.
+// A statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	ctx    context.Context // of the request
@@ -71,7 +70,7 @@ type statusWriter struct {
 	gone   bool // the client had gone when the answer began
 }
 
-// note notes the status of the answer, which begins.
+// note records the status when the answer begins.
 func (w *statusWriter) note(status int) {
 	if w.status == 0 {
 		w.status, w.gone = status, w.ctx.Err() != nil
@@ -86,8 +85,7 @@ func (w *statusWriter) final() int {
 	return w.status
 }
 
-// WriteHeader notes the first status that is not informational (1xx), other than 101, which is
-// final.
+// WriteHeader records the first status that is final: any status but the informational ones (1xx), and 101.
 func (w *statusWriter) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		w.note(status)
@@ -95,19 +93,19 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes that a status set later comes too late.
+// Write makes the status final: a status set later is too late.
 func (w *statusWriter) Write(b []byte) (int, error) {
 	w.begin()
 	return w.ResponseWriter.Write(b)
 }
 
-// WriteString is for io.WriteString, and as quick as that of the original.
+// WriteString is for io.WriteString, and as fast as the original's.
 func (w *statusWriter) WriteString(s string) (int, error) {
 	w.begin()
 	return io.WriteString(w.ResponseWriter, s)
 }
 
-// ReadFrom is for io.Copy, and as quick as that of the original (sendfile).
+// ReadFrom is for io.Copy, and as fast as the original's (sendfile).
 func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
 	w.begin()
 	return io.Copy(w.ResponseWriter, src)
@@ -118,7 +116,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *statusWriter) begin() { w.note(http.StatusOK) }
 
-// hijack is Hijack. What is said on a hijacked connection is not known here.
+// hijack is Hijack. The writer does not see what is sent on a hijacked connection.
 func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := h.Hijack()
 	if err == nil {
@@ -127,8 +125,8 @@ func (w *statusWriter) hijack(h http.Hijacker) (net.Conn, *bufio.ReadWriter, err
 	return conn, buffer, err
 }
 
-// full returns the writer with those of the optional methods that the original has, because
-// handlers ask by type assertion whether it has them.
+// full returns the writer with the optional methods that the original has, because handlers detect these methods by
+// type assertion.
 func (w *statusWriter) full() http.ResponseWriter {
 	_, flushes := w.ResponseWriter.(http.Flusher)
 	h, hijacks := w.ResponseWriter.(http.Hijacker)

@@ -8,16 +8,16 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Result is the decision of [Middleware.Decide] on a request: that of the limits, and how to answer it. Its methods
-// are not safe for concurrent use, and of copies only one may be finished or released.
+// A Result is the decision of [Middleware.Decide] on a request, with the methods that answer the request. Its methods
+// are not safe for concurrent use. Of several copies only one may be finished or released.
 type Result struct {
 	limits.Result[*http.Request]
 	m *Middleware
 }
 
-// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused one, 503 if a limit
-// with [limits.Closed] has no store, or could not be applied. [Result.Refuse] answers a refused gRPC call with another
-// status.
+// Status returns the HTTP status of the decision: 200 for an allowed request, 429 for a refused one, 503 if the store
+// of a limit with [limits.Closed] has failed, or a limit could not be applied. [Result.Refuse] answers a refused gRPC
+// call with another status.
 func (res *Result) Status() int {
 	switch res.Verdict() {
 	case limits.Limited, limits.Ended:
@@ -29,8 +29,9 @@ func (res *Result) Status() int {
 	return http.StatusOK
 }
 
-// RetryAfter returns what the Retry-After header says, jitter included, in whole seconds. It is 0 if there is no such
-// header, as where only a limit of requests in flight refuses, and [engine.Never] if the request can never pass.
+// RetryAfter returns the value of the Retry-After header, in whole seconds and including jitter. It is 0 if there is no
+// such header, for example if only a limit of requests in flight refuses. It is [engine.Never] if the request can never
+// pass.
 func (res *Result) RetryAfter() time.Duration {
 	if res.never() {
 		return engine.Never
@@ -41,7 +42,7 @@ func (res *Result) RetryAfter() time.Duration {
 // never reports whether the request can never pass.
 func (res *Result) never() bool { return res.Result.RetryAfter() == engine.Never }
 
-// retry returns the seconds of Retry-After; 0 for none.
+// retry returns the seconds of Retry-After; 0 if there is no such header.
 func (res *Result) retry() int64 {
 	if res.never() {
 		return 0
@@ -49,10 +50,10 @@ func (res *Result) retry() int64 {
 	return seconds(res.Result.RetryAfter())
 }
 
-// texts returns what headers say of the limit of a check.
+// texts returns the header texts of the limit of a check.
 func (res *Result) texts(c *Check) *texts { return res.m.texts[c.Index()] }
 
-// Finish ends an allowed request whose response had the status: limits whose Refund function says so get their tokens
-// back, and what it has in flight ends, as by [limits.Result.Release]. The second time, and after a refusal, it does
-// nothing.
+// Finish ends an allowed request whose response had the status. Limits whose Refund function returns true get their
+// tokens back, and the request is no longer in flight ([limits.Result.Release]). A second call, and a call after a
+// refusal, does nothing.
 func (res *Result) Finish(r *http.Request, status int) { res.Result.Finish(r.Context(), r, status) }

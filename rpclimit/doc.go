@@ -1,6 +1,6 @@
 /*
-Package rpclimit limits remote procedure calls by the limiters of package engine. It knows no framework. Packages
-grpclimit and grpclimit/connectlimit are its fronts for gRPC and for Connect, and pass it each call.
+Package rpclimit limits remote procedure calls with the limiters of package engine. It does not depend on a framework.
+Packages grpclimit and grpclimit/connectlimit are its fronts for gRPC and for Connect, and pass each call to it.
 
 	limiter, err := engine.New(engine.TokenBucket(engine.PerSecond(10), 50))
 	...
@@ -13,8 +13,8 @@ with the time after which it would pass.
 
 # Which key is charged
 
-A [KeyFunc] returns the key of a call: [Peer] unless the limit has another. Behind proxies the peer is the proxy. Name
-the proxies that write the client's address into the metadata; that of any other peer is ignored:
+A [KeyFunc] returns the key of a call. The default is [Peer]. Behind proxies the peer is the proxy. Name the proxies
+that write the client's address into the metadata; the metadata of any other peer is ignored:
 
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("10.0.0.0/8"))
 	...
@@ -22,17 +22,18 @@ the proxies that write the client's address into the metadata; that of any other
 	...
 	key, err := rpclimit.MetadataValue("x-api-key", client)
 
-[Join] makes one key of several. Keys are those of package httplimit: if both packages share a limiter, a client has one
-limit over both.
+[Join] makes one key of several. The keys are the same as in package httplimit: if both packages share a limiter, a
+client has one limit for both.
 
 # Several limits
 
-A call is checked against every limit that matches it, all or nothing: if one refuses, the others keep their tokens. A
-limit whose limiter is an [engine.Concurrency] bounds the calls in flight. A call gives its place back when it ends.
+A call is checked against every limit that matches it, all or nothing: if one limit refuses, nothing is taken from the
+others. A limit whose limiter is an [engine.Concurrency] bounds the calls in flight. A call gives its place back when it
+ends.
 
 # Costs that are known at the end
 
-A limit with Hold takes an estimate, and the handler settles it by [limits.HoldFrom].
+A limit with Hold takes an estimate. The handler finds the hold with [limits.HoldFrom] and settles it.
 
 # Streams
 
@@ -41,8 +42,8 @@ wait for tokens (MaxWait): the server then reads no further, and flow control ma
 
 # Clients
 
-In a client, limits hold back its own calls. With a MaxWait a call waits until its tokens are there. Without one it
-fails at once. A call counts once, however often the framework tries it again.
+In a client, limits apply to the calls that it makes. With a MaxWait a call waits until its tokens are there; without a
+MaxWait it fails at once. A call counts once, however often the framework retries it.
 
 # Stability
 

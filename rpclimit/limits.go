@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Limits are limits that calls are checked against together. Make them with [New]. All their methods are safe for
+// Limits are several limits against which each call is checked together. Make them with [New]. All methods are safe for
 // concurrent use. Limits that New did not make refuse every call.
 type Limits struct {
 	set      *limits.Set[Call]
@@ -22,8 +22,8 @@ type Limits struct {
 // A Limit is one of the limits of [Limits]: see [limits.Limit]. Name and one of Limiter, Spread and Source must be set;
 // a nil Key is [Peer] without a Spread.
 //
-// The outcome that Refund gets is the status code of the call: see [RefundCodes]. Refund is not called, and nothing is
-// given back, if the call's context is done by then: a client could otherwise get its tokens back by going away. A
+// The outcome that Refund gets is the status code of the call: see [RefundCodes]. If the call's context is done at its
+// end, Refund is not called, and nothing is given back: otherwise a client could get its tokens back by going away. A
 // deadline that a client sets may end the call before the server's context is done. So give back only for codes that a
 // client cannot bring about.
 type Limit = limits.Limit[Call]
@@ -34,10 +34,10 @@ type Check = limits.Check[Call]
 // An Option changes one thing about limits at [New].
 type Option func(*Limits) error
 
-// New checks limits of calls: a stream is one call. A call is held against those that match it, in this order, all or
-// nothing: if one refuses, the others keep their tokens. [Messages] adds limits that count messages.
+// New returns limits of calls; a stream is one call. A call is checked against the limits that match it, in this order,
+// all or nothing: if one limit refuses, nothing is taken from the others. [Messages] adds limits that count messages.
 //
-// The error of a bad limit or option names it and the reason.
+// The error for a bad limit or option names it and the reason.
 func New(calls []Limit, options ...Option) (*Limits, error) {
 	l := &Limits{}
 	for i, option := range options {
@@ -75,7 +75,7 @@ func of(l Limit, counts phase) Limit {
 	return l
 }
 
-// checkMessages returns what a limit of messages cannot have.
+// checkMessages returns an error for what a limit of messages cannot have.
 func checkMessages(l *Limit) error {
 	switch {
 	case l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency,
@@ -89,8 +89,9 @@ func checkMessages(l *Limit) error {
 	return nil
 }
 
-// Messages adds limits that count every request message: the only one of a unary call as well as each of a stream. A
-// stream whose message is refused ends. They cannot be limits of what is in flight, and have no Hold and no Refund.
+// Messages adds limits that count every request message: the single message of a unary call, and each message of a
+// stream. A stream ends when one of its messages is refused. These limits cannot count calls in flight, and cannot have
+// Hold or Refund.
 func Messages(messages ...Limit) Option {
 	return func(l *Limits) error {
 		l.messages = append(l.messages, messages...)
@@ -101,7 +102,7 @@ func Messages(messages ...Limit) Option {
 // CountMessages reports whether one of the limits counts messages, so that a front has to call [Limits.DecideMessage].
 func (l *Limits) CountMessages() bool { return l != nil && len(l.messages) > 0 }
 
-// Skip exempts the calls for which skip returns true from all limits, their messages too: it is asked for each. See
+// Skip exempts the calls for which skip returns true from all limits. skip is called for each message, too. See
 // [HealthAndReflection].
 func Skip(skip func(Call) bool) Option {
 	return func(l *Limits) error {
@@ -113,8 +114,8 @@ func Skip(skip func(Call) bool) Option {
 	}
 }
 
-// OnLimited has callback called for every limit that refuses a call or message, or would if it were not in shadow mode,
-// in the goroutine of the call.
+// OnLimited sets a callback for every limit that refuses a call or message, or would refuse it if the limit were not in
+// shadow mode. The callback runs in the goroutine of the call.
 func OnLimited(callback func(Call, Check)) Option {
 	return func(l *Limits) error {
 		if callback == nil {
@@ -125,7 +126,7 @@ func OnLimited(callback func(Call, Check)) Option {
 	}
 }
 
-// OnError has callback called with every error of a [limits.Source], and with those of a limit's Quota.
+// OnError sets a callback for every error of a [limits.Source] and of a limit's Quota.
 func OnError(callback func(limit string, err error)) Option {
 	return func(l *Limits) error {
 		if callback == nil {
@@ -136,8 +137,8 @@ func OnError(callback func(limit string, err error)) Option {
 	}
 }
 
-// ObserveWith sets what counts outcomes; it may be that of HTTP requests. A limit that cannot be applied is observed as
-// [limits.Failed].
+// ObserveWith sets the metrics that count outcomes. HTTP requests may use the same metrics. A limit that cannot be
+// applied counts as [limits.Failed].
 func ObserveWith(metrics limits.Metrics) Option {
 	return func(l *Limits) error {
 		if metrics == nil {
@@ -148,9 +149,9 @@ func ObserveWith(metrics limits.Metrics) Option {
 	}
 }
 
-// RetryJitter adds up to most to the time that a refusal tells, so that clients that were refused together do not come
+// RetryJitter adds up to most to the retry time in a refusal, so that clients that were refused together do not come
 // back together. most is above 0 and up to 1h. random returns numbers in [0, 1) and must be safe for concurrent use;
-// nil means that of math/rand/v2.
+// nil means math/rand/v2.
 func RetryJitter(most time.Duration, random func() float64) Option {
 	return func(l *Limits) error {
 		if most <= 0 || most > spec.MaxJitter {
@@ -161,9 +162,9 @@ func RetryJitter(most time.Duration, random func() float64) Option {
 	}
 }
 
-// MaxWaiting bounds how many calls and messages wait for tokens at one time, of all limits with a MaxWait together;
-// 1,000 without it. Further ones are refused at once, so that a flood of calls does not hold a flood of streams. most
-// is 1 or more.
+// MaxWaiting bounds how many calls and messages wait for tokens at a time, for all limits with a MaxWait together. The
+// default is 1,000. Above the bound, calls and messages that would have to wait are refused at once, so that a flood of
+// calls does not hold a flood of streams. most is 1 or more.
 func MaxWaiting(most int) Option {
 	return func(l *Limits) error {
 		if most < 1 {
@@ -174,8 +175,9 @@ func MaxWaiting(most int) Option {
 	}
 }
 
-// Pause sets what waits where a limit has a MaxWait; a timer without it. pause returns nil after the time, or the error
-// of the context when that is done. It must be safe for concurrent use. It is for tests and for simulated time.
+// Pause sets the function that waits when a limit has a MaxWait. The default is a timer. pause returns nil after the
+// time, or the error of the context when the context is done. It must be safe for concurrent use. It is for tests and
+// for simulated time.
 func Pause(pause func(context.Context, time.Duration) error) Option {
 	return func(l *Limits) error {
 		if pause == nil {
@@ -186,11 +188,11 @@ func Pause(pause func(context.Context, time.Duration) error) Option {
 	}
 }
 
-// Decide checks a call against the limits: when a stream opens, or of a unary call with its message. A front ends a
-// refused call with [Result.Code], and an admitted one by [Result.Finish] if it is [limits.Result.Refundable] or in
-// flight ([limits.Result.InFlight]).
+// Decide checks a call against the limits: a stream when it opens, and a unary call together with its message. A front
+// ends a refused call with [Result.Code]. At the end of an admitted call it calls [Result.Finish] if the call is
+// [limits.Result.Refundable] or in flight ([limits.Result.InFlight]).
 //
-// It waits for tokens where a limit has a MaxWait. What it allocates, [limits.Set.Decide] says.
+// It waits for tokens if a limit has a MaxWait. [limits.Set.Decide] says what it allocates.
 func (l *Limits) Decide(c Call) (res Result) {
 	c.phase = countsCalls
 	if !c.Stream {
@@ -219,7 +221,7 @@ func (l *Limits) decide(res *Result, c Call) {
 	l.set.DecideInto(&res.Result, c.Context, c)
 }
 
-// Waiting returns how many calls and messages wait for tokens now, of all limits with a MaxWait together.
+// Waiting returns how many calls and messages wait for tokens now, for all limits with a MaxWait together.
 func (l *Limits) Waiting() int64 {
 	if l == nil || l.set == nil {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// methods are names of methods and services, with what stands for each.
+// methods maps the names of methods and services to the texts that stand for them.
 type methods map[string]string
 
 // newMethods checks names: "/package.Service/Method" and "/package.Service/*".
@@ -29,7 +29,8 @@ func newMethods(function string, names []string) (methods, error) {
 	return m, nil
 }
 
-// find returns the name that a method has: that of the method before that of its service. It does not allocate.
+// find returns the text for a method. An entry for the method takes precedence over one for its service. It does not
+// allocate.
 func (m methods) find(method string) (name string, found bool) {
 	if name, found = m[method]; found {
 		return name, true
@@ -38,12 +39,12 @@ func (m methods) find(method string) (name string, found bool) {
 	return name, found
 }
 
-// MatchMethods returns a [Limit].Match function for methods: "/package.Service/Method" is one, "/package.Service/*"
-// those of a service. Upper and lower case differ, as they do for servers.
+// MatchMethods returns a [Limit].Match function for methods: "/package.Service/Method" is one method,
+// "/package.Service/*" all methods of a service. Names are case-sensitive, as in servers.
 //
 // A server that passes calls on to another ([Call].Unknown) must not rely on it alone: the other server may accept
-// another spelling of the method's name. Give it a limit for all methods besides, or refuse methods that it does not
-// know.
+// another spelling of the method's name. In such a server, also set a limit for all methods, or refuse methods that it
+// does not know.
 func MatchMethods(names ...string) (func(Call) bool, error) {
 	known, err := newMethods("MatchMethods", names)
 	if err != nil {
@@ -55,8 +56,8 @@ func MatchMethods(names ...string) (func(Call) bool, error) {
 	}, nil
 }
 
-// MethodCosts returns a [Limit].Cost function: what methods cost, by names as those of [MatchMethods], and what all
-// others cost. The name of a method goes before that of its service.
+// MethodCosts returns a [Limit].Cost function. costs has the cost of methods, by names as in [MatchMethods], and others
+// is the cost of all other methods. An entry for a method takes precedence over one for its service.
 func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, error) {
 	names := make([]string, 0, len(costs))
 	byName := make(map[string]uint64, len(costs))
@@ -75,9 +76,9 @@ func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, err
 	}, nil
 }
 
-// HealthAndReflection is a function for [Skip]: it chooses the calls of gRPC's health and reflection services, if the
-// server has them itself. Without it they are limited as all others are. With it no limit counts their streams either,
-// such as that of Watch.
+// HealthAndReflection is a function for [Skip]. It selects the calls of gRPC's health and reflection services, if the
+// server implements them itself. Without it these calls are limited like all others. With it no limit counts their
+// streams either, such as that of Watch.
 func HealthAndReflection(c Call) bool {
 	if c.Unknown {
 		return false

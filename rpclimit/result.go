@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Result is the decision on a call or a message: that of the limits, and how to end the call. Its methods are not
-// safe for concurrent use, and of copies only one may be finished or released.
+// A Result is the decision on a call or a message, with the methods that end the call. Its methods are not safe for
+// concurrent use. Of several copies only one may be finished or released.
 type Result struct {
 	limits.Result[Call]
 	call   Call
@@ -20,9 +20,9 @@ type Result struct {
 // Allowed reports whether the call or message may pass.
 func (res *Result) Allowed() bool { return !res.unmade && res.Result.Allowed() }
 
-// Code returns the status code of the decision: OK, ResourceExhausted of a refusal, Canceled or DeadlineExceeded if the
-// context ended while it waited, Unavailable if a store failed or a quota could not be applied, and Internal if [New]
-// did not make the limits.
+// Code returns the status code of the decision. It is OK for an admitted call, ResourceExhausted for a refused one,
+// Canceled or DeadlineExceeded if the context ended while the call waited, Unavailable if a store failed or a quota
+// could not be applied, and Internal if [New] did not make the limits.
 func (res *Result) Code() Code {
 	if res.unmade {
 		return Internal
@@ -39,7 +39,7 @@ func (res *Result) Code() Code {
 	return OK
 }
 
-// Reason says in a few words why the call was refused; "" if it was not.
+// Reason returns a few words that say why the call was refused; "" if it was not refused.
 func (res *Result) Reason() string {
 	switch res.Code() {
 	case OK:
@@ -63,8 +63,9 @@ func (res *Result) Reason() string {
 	return "the rate limit cannot be applied"
 }
 
-// RetryAfter returns when a refused call could pass, jitter included; [engine.Never] for one that costs more than the
-// limit, 0 if it is not known, as where only a limit of calls in flight refuses, or the call was not refused.
+// RetryAfter returns the time after which a refused call could pass, including jitter. It is [engine.Never] for a call
+// that costs more than the limit. It is 0 if the call was not refused, or if the time is not known, for example if only
+// a limit of calls in flight refuses.
 func (res *Result) RetryAfter() time.Duration {
 	if res.Code() != ResourceExhausted {
 		return 0
@@ -72,7 +73,7 @@ func (res *Result) RetryAfter() time.Duration {
 	return res.Result.RetryAfter()
 }
 
-// Tightest returns the check that says most: see [limits.Result.Tightest].
+// Tightest returns the check that tells a client most: see [limits.Result.Tightest].
 func (res *Result) Tightest() (c *Check, ok bool) {
 	if res.unmade {
 		return nil, false
@@ -80,12 +81,12 @@ func (res *Result) Tightest() (c *Check, ok bool) {
 	return res.Result.Tightest()
 }
 
-// Refundable reports whether a limit may give back when the call ends, or does because it is one of calls in flight, so
-// that a front has to call [Result.Finish], or [limits.Result.Release].
+// Refundable reports whether a limit may give tokens back when the call ends, or will do so because it counts calls in
+// flight. A front must then call [Result.Finish] or [limits.Result.Release].
 func (res *Result) Refundable() bool { return res.Result.Refundable() || res.InFlight() }
 
-// Context returns the context for the handler of an admitted call, in which [limits.HoldFrom] finds what limits with
-// Hold have taken: ctx itself if there are none.
+// Context returns the context for the handler of an admitted call, in which [limits.HoldFrom] finds the holds of limits
+// with Hold. It returns ctx if there are no holds.
 func (res *Result) Context(ctx context.Context) context.Context {
 	if res.unmade {
 		return ctx
@@ -93,9 +94,9 @@ func (res *Result) Context(ctx context.Context) context.Context {
 	return res.Result.Context(ctx)
 }
 
-// Finish ends an admitted call that ended with a code: it is no longer in flight ([limits.Result.Release]), and limits
-// whose Refund function says so get their tokens back. If the context of the call is done they do not ([Limit]). The
-// second time, and after a refusal, it does nothing.
+// Finish ends an admitted call that ended with a code. The call is no longer in flight ([limits.Result.Release]), and
+// limits whose Refund function returns true get their tokens back, unless the context of the call is done ([Limit]). A
+// second call of Finish, and one after a refusal, does nothing.
 func (res *Result) Finish(code Code) {
 	res.Release()
 	if res.call.Context != nil && res.call.Context.Err() != nil {
@@ -105,8 +106,8 @@ func (res *Result) Finish(code Code) {
 }
 
 // RefundCodes returns a Refund function ([Limit]) for calls that end with one of the codes, which may be those of
-// package grpc/codes or of connect: with codes.OK only failures count, with codes.Unavailable a failure of the server
-// does not.
+// package grpc/codes or of connect: with codes.OK only failures count; with codes.Unavailable a failure of the server
+// does not count.
 func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	set := map[Code]bool{}
 	for _, c := range codes {
@@ -115,7 +116,7 @@ func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	return func(_ Call, code int) bool { return set[Code(code)] }
 }
 
-// endedBy returns the code of an error of a context.
+// endedBy returns the status code for an error of a context.
 func endedBy(err error) Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return DeadlineExceeded

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Ambiguity says what in a path servers read in several ways; "" if there is nothing. Escapes that are needed, as of a
-// letter that is not ASCII, are not ambiguous, and neither is the case of letters.
+// Ambiguity returns the part of a path that servers read in several ways; "" if there is none. Necessary escapes, such
+// as those of non-ASCII letters, are not ambiguous, and neither is the case of letters.
 func Ambiguity(u *url.URL) string {
 	if u.Opaque != "" {
 		return "a target without a path"
@@ -46,7 +46,7 @@ func Ambiguity(u *url.URL) string {
 	return ""
 }
 
-// needless returns the first escape of what is not escaped by any program: letters, digits, -._~ (RFC 3986, 2.3) and
+// needless returns the first escape of a character that no program escapes: letters, digits, -._~ (RFC 3986, 2.3),
 // control characters, and a percent sign that makes another escape.
 func needless(segment string) string {
 	for i := strings.IndexByte(segment, '%'); i >= 0 && i+3 <= len(segment); {
@@ -64,8 +64,8 @@ func needless(segment string) string {
 	return ""
 }
 
-// overlong returns where a character begins that takes more bytes than it needs: %c0%ae is a dot to servers with a
-// careless decoder of UTF-8; -1 if there is none.
+// overlong returns the index of the first character with an overlong encoding; -1 if there is none. To servers with a
+// careless UTF-8 decoder, %c0%ae is a dot.
 func overlong(s string) int {
 	for i := range len(s) - 1 {
 		first := s[i]

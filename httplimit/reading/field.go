@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// parsedFields are the fields of a header that were read, and the address of the client.
+// parsedFields are the header fields that were read, and the address of the client.
 type parsedFields struct {
 	all    []parsedField
 	room   [2]parsedField // for most requests
@@ -63,8 +63,8 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	return lines
 }
 
-// FirstLine returns the first line of a field as [HeaderField] has its values, "" if there is none. name is in the form
-// of [http.CanonicalHeaderKey].
+// FirstLine returns the first line of a field, in the form in which [HeaderField] has its values; "" if there is none.
+// name is in the form of [http.CanonicalHeaderKey].
 func FirstLine(r *http.Request, name string) string {
 	lines := r.Header[name]
 	if len(lines) == 0 {
@@ -77,8 +77,8 @@ func FirstLine(r *http.Request, name string) string {
 	return spelling.Line(name, lines[0])
 }
 
-// ClientAddr returns the address of the client of a request that find returns. Where the request has a [Parsed], find
-// is called once for each finder, which is a pointer.
+// ClientAddr returns the address of the client of a request, by calling find. If the request has a [Parsed], find is
+// called only once for each finder, and finder must be a pointer.
 func ClientAddr(r *http.Request, finder any, find func() netip.Addr) netip.Addr {
 	p := parsedOf(r)
 	if p == nil {
@@ -104,7 +104,7 @@ func (m *Match) meetsFields(r *http.Request) bool {
 	return true
 }
 
-// matchesFields is meetsFields by the one reading of net/http: upper and lower case differ.
+// matchesFields is meetsFields by the reading of net/http only: upper and lower case differ.
 func (m *Match) matchesFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; !anyLine(r, want, func(of fieldLine) bool {
@@ -116,7 +116,8 @@ func (m *Match) matchesFields(r *http.Request) bool {
 	return true
 }
 
-// certainFields reports whether each of the wanted fields is there, and has wanted values only to every server.
+// certainFields reports whether each of the wanted fields is present, and has only wanted values in the reading of
+// every server.
 func (m *Match) certainFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(of fieldLine) bool {
@@ -128,7 +129,7 @@ func (m *Match) certainFields(r *http.Request) bool {
 	return true
 }
 
-// anyLine reports whether one of the lines of a field is so.
+// anyLine reports whether is returns true for one of the lines of a field.
 func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	if p := parsedOf(r); p != nil {
 		lines := p.linesOf(r, field.Name)
@@ -138,13 +139,13 @@ func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return is(lineOf(field.Name, line)) })
 }
 
-// IsOverridden reports whether a field of the header names another method than the request has, as some frameworks take
-// that for its method: X-HTTP-Method-Override and the like.
+// IsOverridden reports whether a header field names a method other than that of the request. Some frameworks use it
+// instead of the method: X-HTTP-Method-Override and similar fields.
 func IsOverridden(r *http.Request) bool {
 	return slices.ContainsFunc(fieldMethods(r), func(method string) bool { return !strings.EqualFold(method, r.Method) })
 }
 
-// fieldMethods returns the methods that fields of the header name. It does not allocate where there is none.
+// fieldMethods returns the methods that header fields name. It does not allocate if there are none.
 func fieldMethods(r *http.Request) (methods []string) {
 	p := parsedOf(r)
 	if p == nil {

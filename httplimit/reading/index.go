@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Index holds a request against many matches, and looks only at the patterns of paths whose first segment the path
-// has. Its methods are safe for concurrent use.
+// An Index compares a request with many matches. It only tries the path patterns that begin with the first segment of
+// the request's path. Its methods are safe for concurrent use.
 type Index struct {
 	matches []*Match
 	first   map[string][]indexed // by the first segment, in the form of [appendFirst]
@@ -45,8 +45,8 @@ func NewIndex(matches ...*Match) *Index {
 	return x
 }
 
-// Meets is [Match.Meets] of the i-th match. Where the request has a [Parsed], its path is read once for all of them,
-// and one whose patterns it does not meet costs no more than a look.
+// Meets is [Match.Meets] of the i-th match. If the request has a [Parsed], its path is read once for all matches. A
+// match whose patterns it does not meet then costs only a lookup.
 func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
 	m := x.matches[i]
 	if p := parsedOf(r); p != nil && len(m.Paths) > 0 {
@@ -74,8 +74,8 @@ func (p *Parsed) meets(x *Index, i int, u *url.URL) bool {
 	return p.path.met[i/64]>>(i%64)&1 != 0
 }
 
-// meetFirst notes the matches whose patterns begin with the first segment, or where that is all of them, with what it
-// is an extension of.
+// meetFirst records the matches whose patterns begin with the first segment. If the path has only one segment, it also
+// tries the segment without its extension.
 func (p *Parsed) meetFirst(x *Index, segments []string) {
 	first := segments[0]
 	var room [64]byte
@@ -123,7 +123,8 @@ func (p *Parsed) meetAll(x *Index, all []indexed, segments []string) {
 	}
 }
 
-// appendFirst appends the form of a segment that all have which [sameSegment] takes for one, whatever the case.
+// appendFirst appends a form of the segment that is the same for all segments that [sameSegment] treats as equal,
+// whatever their case.
 func appendFirst(to []byte, segment string) []byte {
 	segment = trimSegment(segment)
 	for i := 0; i < len(segment); {
@@ -152,7 +153,7 @@ func (m *Match) meetsBesidePath(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.meetsMethods(r) && m.meetsFields(r) && m.meetsQuery(r) && m.matchesClient(r, client) && !m.isExcepted(r, client)
 }
 
-// isExcepted reports whether the request is for certain one that is not meant.
+// isExcepted reports whether the request certainly matches one of Not.
 func (m *Match) isExcepted(r *http.Request, client AddrFunc) bool {
 	for i := range m.Not {
 		if m.Not[i].IsCertain(r, client) {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// KeyPath returns the path by which a bucket of the match's rule is chosen: the pattern that the request meets, if that
-// stands for one path, however the request has written it, or else that of [KeyPath], without what may stand behind the
-// last name of a pattern ([Path.within]).
+// KeyPath returns the path that chooses a bucket of the match's rule. If the pattern that the request meets stands for
+// one path, it is that path, however the request has written it. Otherwise it is the path of the function [KeyPath],
+// without the part that a client may add behind the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -26,11 +26,11 @@ func (m *Match) KeyPath(r *http.Request) string {
 	return key
 }
 
-// KeyPath returns the path that a bucket is chosen by: without escapes, parameters, double slashes, dots and a slash at
-// the end, and in lower case unless that is kept. It does not allocate for what is written so.
+// KeyPath returns the path that chooses a bucket: without escapes, parameters, double slashes, dots and a slash at the
+// end, and in lower case unless keepCase is set. It does not allocate for a path that is already written like this.
 //
-// All paths of which that depends on the reading have one key together, [ambiguousKey]. So whatever reading a server
-// has, what it takes for one path has two keys at most, and a client cannot make up more.
+// All paths for which the result depends on the reading share one key. So the spellings of what a server treats as one
+// path have at most two keys, and a client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
 // keyPath is KeyPath with what returns [oneKey].
@@ -55,8 +55,8 @@ func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) strin
 	return path
 }
 
-// fold brings a text to the one case of its letters. Some letters have two small ones, such as s, which also was a long
-// one. It does not allocate for small letters of ASCII.
+// fold returns a text with all letters in one case. Some letters have two lower-case forms, such as s and the long s.
+// It does not allocate for lower-case ASCII letters.
 func fold(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		s = strings.ToUpper(s)
@@ -64,10 +64,11 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
-// ambiguousKey is the key of the paths that have several. It is none, as it has no slash.
+// ambiguousKey is the key of all paths whose readings have different keys. It is not a path, since it has no slash.
 const ambiguousKey = "ambiguous"
 
-// oneKey returns what all readings of a path come to; false if they come to several or are not made.
+// oneKey returns the key that all readings of a path have in common; false if they have different keys or the path is
+// not read.
 func oneKey(u *url.URL) (key string, ok bool) {
 	all := readingsOf(u)
 	if all.tooLong() {
@@ -126,8 +127,8 @@ func coarsest(into, segments []string) []string {
 	return resolve(withoutEmpty(segments))
 }
 
-// isOrdinary reports whether no server takes a segment without escapes for another: it has none of the characters that
-// end a name, and nothing behind it. It is quick, because most segments of most paths are so.
+// isOrdinary reports whether every server reads a segment without escapes as it is written: it has none of the
+// characters that end a name. It is fast, because most segments of most paths are ordinary.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Match says which requests are meant: those for which each of its parts that is not empty
-// holds. The zero Match is all requests. Its methods do not change it and may run at the same time.
+// A Match selects requests: those for which every part that is not empty holds. The zero Match selects all requests.
+// Its methods do not change it, and are safe for concurrent use.
 type Match struct {
-	Hosts    []string // in lower case, without a port; "*.example.com" is every name below it
+	Hosts    []string // in lower case, without a port; "*.example.com" is every name below example.com
 	Paths    []Path
 	KeepCase bool     // upper and lower case differ in paths
 	KeepType bool     // /login is not /login.json
@@ -21,18 +21,18 @@ type Match struct {
 	Headers  []Field
 	Query    []Field
 	Clients  []netip.Prefix
-	Not      []Match // requests that are not meant after all: those which are any of these for certain
+	Not      []Match // exceptions: requests that certainly match any of these are not selected
 }
 
-// A Field wants a header field, or a parameter of the query, with one of the values, or with any if there are
-// none. [HeaderField] makes that of a header.
+// A Field requires a header field, or a parameter of the query, with one of the values, or with any value if Values is
+// empty. [HeaderField] makes the Field of a header.
 type Field struct {
 	Name   string
 	Values []string
 }
 
-// HeaderField returns the Field of a header, with its name and values as they are compared: the name in the form of
-// [http.CanonicalHeaderKey], the values without blanks at the ends.
+// HeaderField returns the Field of a header, with its name and values in the form in which they are compared: the name
+// in the form of [http.CanonicalHeaderKey], the values without leading and trailing blanks.
 func HeaderField(name string, values ...string) Field {
 	f := Field{Name: http.CanonicalHeaderKey(name)}
 	for _, value := range values {
@@ -45,25 +45,26 @@ func HeaderField(name string, values ...string) Field {
 // httplimit.ClientIP is one.
 type AddrFunc func(*http.Request) netip.Addr
 
-// There are three ways to hold a request against a match. Which one errs on the safe side depends on what comes of it.
+// There are three ways to compare a request with a match. Which of them errs on the safe side depends on what the
+// result is used for.
 
-// Matches reports whether a route is for the request, by the reading of its path that net/http has. It does not
+// Matches reports whether the request matches by net/http's reading of its path. Use it for routes. It does not
 // allocate for paths without double slashes and dots.
 func (m *Match) Matches(r *http.Request) bool {
 	return m.MatchesHost(r.Host) && m.matchesPath(r) && m.meetsMethod(r.Method) &&
 		m.matchesFields(r)
 }
 
-// Meets reports whether a rule is for the request, by any reading of it, so that no server behind reads a request as
-// one that the rule is for and the rule does not. client is asked only if [Match.UsesClient] reports true, and may be
+// Meets reports whether the request matches by any reading. Use it for limits: whenever a server behind reads a request
+// as one that the rule is for, the rule applies. client is called only if [Match.UsesClient] reports true, and may be
 // nil otherwise. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
-// IsCertain reports whether every server behind reads the request as one that is meant: for exceptions from a limit,
-// which nothing doubtful is to have. Its path is not ambiguous and matches as it is written, its method, too, and all
-// values of a field are wanted ones.
+// IsCertain reports whether the request matches by the reading of every server behind. Use it for exceptions from a
+// limit, which no doubtful request may get. The path must not be ambiguous, the path and the method must match as they
+// are written, and every value of a wanted field must be a wanted value.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
@@ -82,8 +83,8 @@ func hasOneReading(r *http.Request) bool {
 	return p.path.one
 }
 
-// meetsPath holds the patterns against all readings. A path that is too long to be read so meets every pattern, and so
-// does a target without a path ("http:a/login"), in which a server could find one.
+// meetsPath compares the patterns with all readings. A path that is too long to be read meets every pattern. So does a
+// target without a path ("http:a/login"), because a server could find a path in it.
 func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, r) }
 
 // meetsPaths does that with some of the patterns.
@@ -145,7 +146,7 @@ func (m *Match) meetsTexts(paths []Path, all [][]string) bool {
 	return false
 }
 
-// MatchesHost reports whether a host is one of the wanted ones. It may have a port, and a dot at the end.
+// MatchesHost reports whether a host is one of Hosts. It may have a port, and a dot at the end.
 func (m *Match) MatchesHost(host string) bool {
 	if len(m.Hosts) == 0 {
 		return true
@@ -243,7 +244,7 @@ func overrides(r *http.Request) []string {
 	return all
 }
 
-// meetsMethod takes upper and lower case for one, because many servers take "post" for POST.
+// meetsMethod ignores case, because many servers accept "post" as POST.
 func (m *Match) meetsMethod(method string) bool {
 	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
 		return strings.EqualFold(want, method) || want == http.MethodGet && strings.EqualFold(method, http.MethodHead)
@@ -258,7 +259,7 @@ func (m *Match) matchesClient(r *http.Request, client AddrFunc) bool {
 	return slices.ContainsFunc(m.Clients, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// UsesClient reports whether the client's address is looked at, by the match itself or by one in Not.
+// UsesClient reports whether the match, or a match in Not, uses the client's address.
 func (m *Match) UsesClient() bool {
 	return len(m.Clients) > 0 || slices.ContainsFunc(m.Not, func(n Match) bool { return n.UsesClient() })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// A Parsed keeps what was read of one request, so that the next rule does not read it again. The zero Parsed is ready.
-// The functions of this package find it in the context of the request, under [ParsedKey]; without one they read all
-// they need each time, which for ordinary requests and a few rules is as quick.
+// A Parsed caches what was read from one request, so that the next rule does not read it again. The zero Parsed is
+// ready for use. The functions of this package find it in the context of the request, under [ParsedKey]. Without a
+// Parsed they read what they need each time, which is just as fast for ordinary requests and a few rules.
 //
-// The target and the header of the request must not change meanwhile. It is not safe for concurrent use.
+// The target and the header of the request must not change while it is in use. It is not safe for concurrent use.
 type Parsed struct {
 	path    parsedPath
 	query   parsedPairs
@@ -36,8 +36,8 @@ func parsedOf(r *http.Request) *Parsed {
 	return p
 }
 
-// IsCostly reports whether reading the request several times takes noticeable time: its target and header are longer
-// than two kibibytes, or its path has several readings.
+// IsCostly reports whether it takes noticeable time to read the request several times, because its target and header
+// are longer than two kibibytes, or its path has several readings.
 func IsCostly(r *http.Request) bool {
 	const long = 2 << 10
 	size := len(r.URL.Path) + len(r.URL.RawQuery) + len(r.Host)
@@ -52,10 +52,11 @@ func IsCostly(r *http.Request) bool {
 	return size > long || !isPlain(r.URL.EscapedPath())
 }
 
-// TooLong says what in a request is not read, because that would take too long; "" if there is nothing. Such a request
-// meets every rule that is for a path or parameter, and has no key of its own by them or by a cookie. Answer it 400.
+// TooLong returns the part of a request that is not read, because reading it would take too long; "" if everything is
+// read. Such a request meets every rule for a path or parameter, and its path, parameters and cookies do not give it a
+// key of its own. Answer it with 400.
 //
-// A host is not read if it is longer than names of hosts are, and a field if it has more than 128 lines.
+// A host is not read if it is longer than host names may be, and a field is not read if it has more than 128 lines.
 func TooLong(r *http.Request) string {
 	switch {
 	case pathTooLong(r):
@@ -306,7 +307,7 @@ func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*ht
 	return value, ok
 }
 
-// HeaderKey returns the value of a header by which a bucket is chosen, "" if it is absent: see httplimit.HeaderValue.
+// HeaderKey returns the value of a header that chooses a bucket; "" if it is absent: see httplimit.HeaderValue.
 func HeaderKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textHeader, r, name, readHeader)
 }
@@ -325,14 +326,14 @@ func readHeader(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// CookieKey returns the value of a cookie by which a bucket is chosen, "" if it is absent: see httplimit.CookieValue.
+// CookieKey returns the value of a cookie that chooses a bucket; "" if it is absent: see httplimit.CookieValue.
 func CookieKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textCookie, r, name, readCookie)
 }
 
-// QueryKey returns the value of a parameter by which a bucket is chosen, "" if it is absent or empty: one text for all
-// spellings of the value that a server reads alike, such as "V" for V, V+ and %56. It is not ok if a reading of the
-// query has another value of the parameter ([QueryValues]), if there is a zero byte in it, or if the query has more
+// QueryKey returns the value of a parameter that chooses a bucket; "" if it is absent or empty. All spellings of the
+// value that a server reads alike give the same text, such as "V" for V, V+ and %56. ok is false if readings of the
+// query have different values of the parameter ([QueryValues]), if the value has a zero byte, or if the query has more
 // parameters than are read.
 func QueryKey(r *http.Request, name string) (value string, ok bool) {
 	return parsedOf(r).text(textQuery, r, name, readQuery)

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]: "/login" is that path,
-// "/static/" all that begin so, "/users/{id}" any one segment, "/files/{rest...}" all that
-// follow, and "/{$}" the root alone. [ParsePath] makes one; the zero Path means the root. [ParsePrefix] and
-// [ParseRegexp] make patterns of text.
+// A Path is a pattern of paths, in the syntax of [net/http.ServeMux]. "/login" is that path, and "/static/" is all
+// paths that begin with it. {id} in "/users/{id}" is any single segment, {rest...} in "/files/{rest...}" is all
+// segments that follow, and "/{$}" is only the root. [ParsePath] makes a Path; the zero Path means the root.
+// [ParsePrefix] and [ParseRegexp] make text patterns.
 //
-// For a limit it is held against every way to read a path, and a slash at the end does not matter ([Match.Meets]). For
-// a route it is held against the path without escapes, double slashes and dots, and the slash matters
-// ([Match.Matches]).
+// For a limit the pattern is compared with every reading of a path, and a slash at the end does not matter
+// ([Match.Meets]). For a route it is compared with the path without escapes, double slashes and dots, and the slash
+// matters ([Match.Matches]).
 type Path struct {
 	text     string
 	segments []string // anySegment for one that may be anything
@@ -32,11 +32,11 @@ type Path struct {
 // anySegment stands for {name}. It is not a segment.
 const anySegment = "/"
 
-// String returns the pattern as it was written, behind "prefix" or "regex" for one of text.
+// String returns the pattern as it was written, after the word "prefix" or "regex" if it is a text pattern.
 func (p Path) String() string { return p.text }
 
-// ParsePath reads a pattern. The error says what is wrong with one that begins with no slash, has a *, an escape, a
-// query, an empty segment or a dot segment, or braces that are not one whole segment.
+// ParsePath parses a pattern. A pattern that does not begin with a slash, that has a *, an escape, a query, an empty
+// segment or a dot segment, or whose braces are not a whole segment is an error that says so.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	switch plain, err := url.PathUnescape(text); {
@@ -198,8 +198,7 @@ func cleanPath(of string) string {
 	return path.Clean(of) // without an allocation if there is nothing to clean
 }
 
-// Matches reports whether the pattern matches a path without escapes, as it is in
-// [net/url.URL.Path].
+// Matches reports whether the pattern matches a path without escapes, such as [net/url.URL.Path].
 func (p *Path) Matches(of string) bool { return p.matchesClean(of, cleanPath(of)) }
 
 // matchesClean is Matches with what [cleanPath] returns of the path.

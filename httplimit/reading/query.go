@@ -9,9 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// QueryValues returns the values of a parameter of the query, without escapes, by any spelling of its name
-// ([spelling.SameName]). Some servers take a semicolon for the end of a parameter and some do not, and some undo
-// %u0041: where that makes a difference, both values are there.
+// QueryValues returns the values of a parameter of the query, without escapes, by any spelling of its name. Some
+// servers end a parameter at a semicolon, and some decode %u0041. If that makes a difference, both values are returned.
 func QueryValues(u *url.URL, name string) (values []string) {
 	eachParameter(u, name, func(_, value string) { values = append(values, spelling.UntilZero(value)) })
 	return values

@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Servers read one path in several ways. They undo escapes before or after they split it, once or, with a proxy or a
-// program in front that has done so already, twice; they take ";x" off a segment or leave it, resolve dots or keep
-// them, and take a backslash for a slash or not. A limit that goes by one reading is no limit in front of a server
-// that goes by another. So a pattern is held against every reading.
+// Servers read a path in several ways. They undo escapes before or after they split the path. They do so once, or twice
+// if a proxy or a program in front has already done it. They remove ";x" from a segment or keep it, resolve dots or
+// keep them, and treat a backslash as a slash or not. A limit that uses one reading does not limit a server that uses
+// another. So a pattern is compared with every reading.
 
-// A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and keeps
-// everything else as it is.
+// A reading is one way to read a path. The zero reading splits the path, undoes the escapes in each segment, and leaves
+// everything else unchanged.
 type reading struct {
 	unescapeFirst bool // escapes are undone before the path is split: %2f is a slash
 	twice         bool // escapes are undone twice: %2541 is A
@@ -22,17 +22,17 @@ type reading struct {
 	dots          dots
 }
 
-// parameters says what becomes of a semicolon in a segment and of what follows it.
+// parameters says what happens to a semicolon in a segment and the text after it.
 type parameters uint8
 
 const (
 	parametersKept parameters = iota
-	parametersCut             // they are taken off before escapes are undone: %3b is no semicolon
+	parametersCut             // they are removed before escapes are undone: %3b is not a semicolon
 	parametersCutAlways
 	parametersEnd
 )
 
-// dots says what becomes of the segments . and ..
+// dots says what happens to the segments . and ..
 type dots uint8
 
 const (
@@ -44,8 +44,8 @@ const (
 	dotsEnd
 )
 
-// These bound the work of reading a path: its bytes, and its bytes and segments times the number of its readings.
-// No program sends a path with more, and a client could have weir work for it.
+// These constants bound the work of reading a path: its bytes, and its bytes and segments times the number of its
+// readings. No program sends a longer path, and without a bound a client could cause much work.
 const (
 	maxPath  = 8 << 10
 	maxRead  = 8 << 10
@@ -110,9 +110,8 @@ func readingsOf(u *url.URL) readings {
 	return rs
 }
 
-// behindHost returns the part of a path that begins with several slashes which is behind the first name; "" for any
-// other path. Programs that make a URL of the path and that of the server (new URL(path, base)) take the name for a
-// host.
+// behindHost returns, for a path that begins with several slashes, the part behind the first name; "" for any other
+// path. Programs that resolve the path against the URL of the server (new URL(path, base)) treat the name as a host.
 func behindHost(escaped string) string {
 	rest := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(rest) < 2 || rest == "" {
@@ -335,8 +334,9 @@ func hasOneEnd(path string) bool {
 	return true
 }
 
-// endOf returns the segments up to where a path ends to some: to programs in C at a zero byte, and to those that undo
-// escapes and read the rest as a URL at a question mark or a number sign; nil if there is none of these.
+// endOf returns the segments up to the place where the path ends for some servers; nil if there is no such place. For
+// programs in C a path ends at a zero byte. For programs that undo escapes and then parse a URL, it ends at a question
+// mark or a number sign.
 func endOf(segments []string) []string {
 	for i, segment := range segments {
 		at := strings.IndexAny(segment, ends)

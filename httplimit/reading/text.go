@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ParsePrefix makes a Path of all paths that begin with a text, whether a segment ends there or not: "/log" means
-// "/login" and "/log/in". The error says what is wrong with a text that begins with no slash, or has an escape, a
-// query, an empty segment or a dot segment.
+// ParsePrefix returns a Path for all paths that begin with a text, whether a segment ends there or not: "/log" means
+// "/login" and "/log/in". A text that does not begin with a slash, or has an escape, a query, an empty segment or a dot
+// segment, is an error that says so.
 func ParsePrefix(text string) (Path, error) {
 	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
@@ -28,10 +28,10 @@ func ParsePrefix(text string) (Path, error) {
 	return p, nil
 }
 
-// ParseRegexp makes a Path of all paths that a regular expression in the syntax of package [regexp] matches. It is
-// held against the path without escapes, dots and double slashes, as "/users/42", for a limit also with a slash at the
-// end. A match may begin anywhere unless the expression begins with ^, and end anywhere unless it ends with $. The
-// error is that of [regexp.Compile], or says that the text is empty.
+// ParseRegexp returns a Path for all paths that a regular expression in the syntax of package [regexp] matches. The
+// expression is compared with the path without escapes, dots and double slashes, such as "/users/42", and for a limit
+// also with a slash at the end. A match may begin anywhere unless the expression begins with ^, and end anywhere unless
+// it ends with $. The error is that of [regexp.Compile], or says that the text is empty.
 func ParseRegexp(text string) (p Path, err error) {
 	p.text = "regex " + text
 	if text == "" {
@@ -44,12 +44,12 @@ func ParseRegexp(text string) (p Path, err error) {
 	return p, nil
 }
 
-// IsText reports whether the pattern is one of [ParsePrefix] or [ParseRegexp], which is held against the text of a
+// IsText reports whether [ParsePrefix] or [ParseRegexp] made the pattern, so that it is compared with the text of a
 // path.
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan is how many bytes of a path an expression reads, with all its readings. A path with more matches all
-// expressions, as one that is too long does.
+// maxScan is the number of bytes that an expression reads of a path and all its readings. A longer path matches all
+// expressions.
 const maxScan = 4 << 10
 
 // texts are what patterns of text are held against: the readings of a path, without the extension of the last name,
