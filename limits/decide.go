@@ -9,18 +9,18 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Decide checks a request against the limits. What handles an allowed request calls [Result.Finish] at its end where
-// the outcome is known, and otherwise [Result.Release].
+// Decide checks a request against the limits. At the end of an allowed request, its handler calls [Result.Finish] if
+// the outcome is known, and [Result.Release] otherwise.
 //
-// It waits for tokens where a limit has a MaxWait. It does not allocate, as long as the limits' functions do not, at
-// most eight limits apply, none of them is in a store or has a Hold, and none waits.
+// It waits for tokens if a limit has a MaxWait. It does not allocate if the limits' functions do not allocate, at most
+// eight limits apply, no limit is in a store or has Hold, and the request does not wait.
 func (s *Set[R]) Decide(ctx context.Context, r R) (res Result[R]) {
 	s.DecideInto(&res, ctx, r)
 	return res
 }
 
-// DecideInto is Decide into a result that is zero. A front uses it, because a copy of a result costs more than the rest
-// of a decision.
+// DecideInto is Decide with its result in res, which must be zero. Fronts use it, because copying a result costs more
+// than the rest of a decision.
 func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.set, res.shown = s, -1
 	if s.options.Skip != nil && s.options.Skip(r) {

@@ -1,8 +1,8 @@
-// Package limits decides on requests that several limits apply to: per client and per user, per second and per day, in
+// Package limits decides on requests to which several limits apply: per client and per user, per second and per day, in
 // this process and in a store. A request takes from all of its limits or from none.
 //
-// A [Limit] says which requests it is for, what has a bucket of its own, how much a request costs, and which
-// [engine.Limiter] or [Source] decides. A [Set] is checked once, and then decides:
+// A [Limit] says which requests it applies to, which key a request has, how much a request costs, and which
+// [engine.Limiter] or [Source] decides. [New] checks the limits and makes a [Set], which then decides:
 //
 //	set, err := limits.New([]limits.Limit[*Job]{
 //		{Name: "tenant", Limiter: perTenant, Key: tenant},
@@ -15,8 +15,8 @@
 //	}
 //	defer res.Release()
 //
-// The type of a request is a parameter. Package httplimit is the front for HTTP requests, and package rpclimit the one
-// for remote procedure calls. They find keys and write answers. They do not count.
+// The type of a request is a parameter. Package httplimit is the front for HTTP requests, and package rpclimit is the
+// front for remote procedure calls. The fronts find keys and write answers. They do not count.
 //
 // # The order of a decision
 //
@@ -35,6 +35,6 @@
 // tokens before it failed, and they stay taken.
 //
 // A store can also fail while tokens are given back to it: the request was refused elsewhere, or it is over and its
-// cost comes back. Those tokens stay taken until they come back by themselves. The key may have fewer tokens than its
-// limit says for that time, and never more. The error goes to [Options].OnError.
+// cost comes back. Those tokens stay taken until they come back by time. Until then the key may have fewer tokens than
+// its limit says, and never more. The error goes to [Options].OnError.
 package limits

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Hasher makes the keys of one limit: a [KeyFunc] gets the one that fits the limit that it
-// is asked for, and needs not know which that is. Its methods are those of [engine.Limiter] and
-// do not allocate.
+// A Hasher makes the keys of one limit. A [KeyFunc] gets the Hasher of the limit for which it is called, and need not
+// know which limit that is. Its methods are those of [engine.Limiter] and do not allocate.
 type Hasher struct {
 	limiter *engine.Limiter
 	record  *record // instead of the limiter, where the text of the key is wanted
@@ -63,9 +62,9 @@ type record struct {
 	text []byte
 }
 
-// Join returns one key of several parts. It calls part for each i below parts. part makes a key with the Hasher that it
-// is given, or returns false if there is none, and then Join returns false, too. Each part goes in with its kind and
-// length. The function [Join] uses this method. It does not allocate.
+// Join makes one key of several parts. It calls part for each i below parts. part makes a key with the Hasher that it
+// is given. If part returns false, Join returns false, too. Each part goes in with its kind and length. The function
+// [Join] uses this method. It does not allocate.
 func (h Hasher) Join(parts int, part func(h Hasher, i int) (limited bool)) (engine.Key, bool) {
 	s := scratches.Get().(*scratch)
 	defer s.release()

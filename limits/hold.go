@@ -7,29 +7,30 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Held is what a source or a limiter has taken for a request: an [engine.Receipt], or that of a [Holder]. Its methods
-// may be called from any goroutine and concurrently, and do not wait for a store.
+// A Held stands for the tokens that a source or a limiter has taken for a request: an [engine.Receipt], or the receipt
+// of a [Holder]. Its methods may be called from any goroutine and concurrently, and do not wait for a store.
 type Held interface {
-	// Settle says what the request has cost: the difference is given back or charged. lost is how much was not charged,
-	// as far as that is known at once. After the first Settle or Release it does nothing.
+	// Settle reports the cost of the request: the difference from what was taken is given back or charged. lost is how
+	// many tokens were not charged, as far as that is known at once. After the first Settle or Release it does nothing.
 	Settle(actual uint64) (lost uint64)
-	// Release gives back all that was taken, and reports whether it was this call that settled.
+	// Release gives back everything that was taken, and reports whether this call settled the request.
 	Release() bool
-	// Charge takes n tokens more, whether they are there or not, also after Settle and Release. lost is as that of
-	// Settle.
+	// Charge takes n more tokens, whether the key has them or not. It may be called after Settle and Release. lost is
+	// like that of Settle.
 	Charge(n uint64) (lost uint64)
 	// Taken returns how many tokens were taken: the estimate, or the limit if that is less.
 	Taken() uint64
 }
 
-// A Hold is what a limit with Hold ([Limit]) has taken for one request, which costs that much until its cost is known.
-// [HoldFrom] returns it. Its methods may be called from any goroutine and concurrently, do not wait for a store, and do
-// not allocate for a limit in memory.
+// A Hold stands for the tokens that a limit with Hold ([Limit]) has taken for one request. The request costs that many
+// tokens until its cost is known. [HoldFrom] returns the Hold. Its methods may be called from any goroutine and
+// concurrently, do not wait for a store, and do not allocate for a limit in memory.
 //
-// Several parts of a program may report what the request has cost: an answer that is retried, a stream whose usage
-// comes twice. The request costs the largest of them, once. The zero Hold is of nothing, and its methods do nothing.
+// Several parts of a program may report a cost, for example if an answer is retried or a stream reports its usage
+// twice. The request then costs the largest of these numbers, once. The zero Hold stands for no tokens, and its methods
+// do nothing.
 //
-// docs/budgets.md states how far a key may exceed its limit by what requests turn out to cost.
+// docs/budgets.md states by how much a key may exceed its limit if requests cost more than was taken.
 type Hold struct {
 	of      Held
 	receipt engine.Receipt // of, where the limit is in memory
@@ -43,10 +44,11 @@ const settling = 1
 // mostCost is the largest cost that a Hold tells from smaller ones.
 const mostCost = 1<<63 - 2
 
-// Settle says what the request has cost. The first time, the difference from what was taken is given back or charged
-// ([engine.Receipt.Settle]). Later, only what exceeds the largest cost so far is charged: a cost that is not larger
-// changes nothing. lost is how much was not charged, because the key owes as much as it may ([engine.MaxDebt]), as far
-// as that is known at once. Of a cost that comes while another call settles, that call returns it.
+// Settle reports the cost of the request. The first call gives back or charges the difference from what was taken
+// ([engine.Receipt.Settle]). A later call charges only the part that exceeds the largest cost so far: a cost that is
+// not larger changes nothing. lost is how many tokens were not charged because the key already owes as much as it may
+// ([engine.MaxDebt]), as far as that is known at once. If another call is settling at the same time, that call charges
+// this cost and returns its lost.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -82,9 +84,9 @@ func (h *Hold) rest(cost uint64) (lost uint64) {
 	}
 }
 
-// Release gives back all that was taken, for a request that costs nothing: it did not reach the server behind the
-// limit, say. It reports whether it was this call that settled the hold. A cost that becomes known later is charged by
-// [Hold.Settle], and one that becomes known meanwhile by Release: lost is that of Settle.
+// Release gives back everything that was taken, for a request that costs nothing, for example because it did not reach
+// the server behind the limit. first reports whether this call settled the hold. If a cost becomes known later,
+// [Hold.Settle] charges it. If it becomes known during Release, Release charges it, and lost is like that of Settle.
 func (h *Hold) Release() (first bool, lost uint64) {
 	if h.of == nil || !h.settled.CompareAndSwap(0, 1<<1|settling) {
 		return false, 0
@@ -93,7 +95,7 @@ func (h *Hold) Release() (first bool, lost uint64) {
 	return first, h.rest(0)
 }
 
-// Taken returns how many tokens were taken: the estimate, or the limit if that is less; 0 for a hold of nothing.
+// Taken returns how many tokens were taken: the estimate, or the limit if that is less; 0 for the zero Hold.
 func (h *Hold) Taken() uint64 {
 	if h.of == nil {
 		return 0
@@ -111,11 +113,11 @@ type holds struct {
 // holdsKey is that of holds in a context.
 type holdsKey struct{}
 
-// Holds reports whether limits with Hold have taken for the request, which is allowed.
+// Holds reports whether the request is allowed and limits with Hold have taken tokens for it.
 func (res *Result[R]) Holds() bool { return res.needs&mayHold != 0 && res.verdict == Admitted }
 
-// Context returns the context for what handles an allowed request, in which [HoldFrom] finds what limits with Hold have
-// taken: ctx itself if there are none.
+// Context returns the context for the handler of an allowed request, in which [HoldFrom] finds the holds of limits with
+// Hold. It returns ctx if there are no holds.
 func (res *Result[R]) Context(ctx context.Context) context.Context {
 	if !res.Holds() {
 		return ctx
@@ -130,15 +132,15 @@ func (res *Result[R]) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holdsKey{}, h)
 }
 
-// HoldFrom returns what a limit with Hold has taken for the request whose handler has the context. The handler settles
-// it when it knows the cost ([Hold.Settle]), also after it has returned:
+// HoldFrom returns the hold of a limit for the request to whose handler the context belongs. The handler settles the
+// hold when it knows the cost ([Hold.Settle]), which may be after it has returned:
 //
 //	hold := limits.HoldFrom(ctx, "tokens")
 //	answer := complete(ctx, prompt)
 //	hold.Settle(answer.Tokens)
 //
-// It is never nil. Where the limit is not for this request, or there is no such limit, it is a hold of nothing, and to
-// settle it does nothing.
+// The result is never nil. If the limit does not apply to this request, or there is no such limit, it is a zero Hold,
+// and settling it does nothing.
 func HoldFrom(ctx context.Context, limit string) *Hold {
 	h, _ := ctx.Value(holdsKey{}).(*holds)
 	for ; h != nil; h = h.outer {

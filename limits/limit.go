@@ -16,75 +16,80 @@ import (
 // Its functions are called at most once a request, from any goroutine. Key may be called twice, and once more for each
 // of Formers. They must not change the request.
 type Limit[R any] struct {
-	// Name is what the limit is called in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of
-	// a set have the same name.
+	// Name is the name of the limit in answers and metrics: 1 to 1,024 printable ASCII characters. No two limits of a
+	// set may have the same name.
 	Name string
 
 	// Limiter decides, in this process or in a shared file ([engine.Shared]). Other limits may share it. Under
-	// [engine.Concurrency] the limit is one of requests in flight: what a request takes comes back when it is over.
+	// [engine.Concurrency] the limit counts requests in flight: what a request takes comes back when the request is
+	// over.
 	Limiter *engine.Limiter
-	// Spread decides instead, for all requests that match together: Key is not set. It is the last that is asked, so
-	// that what another limit refuses takes nothing from it: at a high rate a Spread gives back less than it took. So
-	// it is not for Refund or Hold, and not for Quota or MaxWait. It has tier 0 only.
+	// Spread decides instead of Limiter, for all matching requests together; Key is not set. It is asked last, so that
+	// a request that another limit refuses takes nothing from it, because at a high rate a Spread gives back less than
+	// it took. For the same reason Refund and Hold cannot be used with it; neither can Quota and MaxWait. It only has
+	// tier 0.
 	Spread *engine.Spread
-	// Formers are the previous limiters of the limit: what a key still owes them is charged to Limiter or Spread when a
-	// request of the key comes. Package live keeps them over changes of a configuration. Key is then called for each of
-	// them, too. Not for requests in flight.
+	// Formers are the previous limiters of the limit. When a request of a key comes, what the key still owes them is
+	// charged to Limiter or Spread. Package live keeps them when a configuration changes. Key is also called for each
+	// of them. They cannot be used for a limit of requests in flight.
 	Formers *live.Formers
-	// Source decides instead, for several processes together, in a store; under [engine.Concurrency] it has to be a
-	// [Holder]. Then Limiter is only what [Local] falls back to.
+	// Source decides instead of Limiter, for several processes together, in a store. Limiter is then only the fallback
+	// of [Local]. Under [engine.Concurrency] the Source must be a [Holder].
 	Source Source
 	// OnLoss says what happens to a request when the source fails.
 	OnLoss FailurePolicy
 
-	// Match reports which requests the limit is for; nil means all.
+	// Match reports whether the limit applies to a request; nil means all requests.
 	Match func(R) bool
-	// Key returns the key that a request is charged to.
+	// Key returns the key from which a request takes its tokens.
 	Key KeyFunc[R]
 	// Cost returns how many tokens a request takes; nil means 1. Nothing is taken for 0. A request that costs more than
 	// the limit is always refused.
 	Cost func(R) uint64
-	// Hold says that Cost is an estimate, of which the limit at most is taken ([engine.Limiter.Hold]). What handles the
-	// request finds the hold by [HoldFrom] and settles it when the cost is known: tokens of a language model, bytes of
-	// an answer. A hold that is not settled costs the estimate. It takes some allocations. A Source must be a [Holder].
-	// Not for requests in flight, or with MaxWait.
+	// Hold means that Cost is an estimate; an estimate above the limit counts as the limit ([engine.Limiter.Hold]). The
+	// handler of the request finds the hold with [HoldFrom], and settles it when the cost is known: tokens of a
+	// language model, bytes of an answer. A hold that is not settled costs the estimate. Hold takes some allocations. A
+	// Source must be a [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
 	Hold bool
-	// Least makes a limit with Hold take what there is, Cost at most, for a request that can do with less: an answer
-	// that is cut to what is left. The request passes if the key has as many tokens as Least returns
-	// ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got.
+	// Least makes a limit with Hold take as many tokens as there are, at most Cost. It is for a request that can make
+	// do with less, such as an answer that can be shortened. The request passes if the key has as many tokens as Least
+	// returns ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got.
 	Least func(R) uint64
-	// Tier returns which of the limiter's tiers a request is under ([engine.Tiers]); nil means 0. A tier that the
-	// limiter does not have is always refused. A Source must be [Tiered], and accept the quota [engine.Blocked].
+	// Tier returns the limiter's tier for a request ([engine.Tiers]); nil means tier 0. A request of a tier that the
+	// limiter does not have is always refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
 	Tier func(R) int
-	// Quota returns the limit that a request is under, where it comes with the request: the limiter's policy with other
-	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter of [engine.TokenBuckets], or with
-	// [engine.MaxQuota]. A policy that the limiter or source does not accept goes to [Options].OnError, and the request
-	// is refused as unavailable. Not with Tier.
+	// Quota returns the limit for a request, if the limit comes with the request: the limiter's policy with other
+	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
+	// [engine.MaxQuota]. If the limiter or source does not accept the policy, the error goes to [Options].OnError, and
+	// the request is refused as unavailable. Quota cannot be used with Tier.
 	Quota func(R) engine.Policy
-	// Refund reports, when a request that was allowed is over, whether its cost is given back. outcome is what the
-	// front calls the end of a request: an HTTP status, a status code of gRPC. See [Result.Finish]. Of a limit with
-	// Hold a cost that was settled stays.
+	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome describes the end of
+	// the request in the front's terms: an HTTP status, or a status code of gRPC. See [Result.Finish]. For a limit with
+	// Hold, a cost that was settled is not given back.
 	Refund func(r R, outcome int) bool
 
-	// MaxWait is how long a request may wait for its tokens where it would be refused. 0 is not at all; with
-	// [engine.Never] it waits as long as its context lasts. If its tokens come after the context's deadline, it is
-	// refused at once.
+	// MaxWait is how long a request that would be refused may wait for its tokens. 0 means that it does not wait;
+	// [engine.Never] means that it waits until its context is done. If its tokens would come after the context's
+	// deadline, it is refused at once.
 	//
 	// Requests of a token bucket wait in the order in which their tokens come ([engine.Limiter.Reserve]). Requests of
 	// other algorithms ask again when their tokens should be there. A request waits for one limit at a time, first for
-	// that with the longest wait, and has nothing of the others meanwhile but its places in flight. When its turn has
-	// come, it asks the others again, also those in stores: it goes on if all admit it then, and otherwise is refused
-	// or waits for another, with the time that it has waited counted. So each limit holds at the times at which
-	// requests go on. A request whose context is done, or that another limit refuses, gives back what it can, and those
-	// behind it move up. [Options].MaxWaiting bounds how many wait. Not for a Source, and not for requests in flight,
-	// whose end is not known. A limit in shadow mode takes the tokens and does not wait.
+	// the limit with the longest wait. Meanwhile it keeps its places in flight, but no tokens of other limits. When its
+	// turn has come, it asks the other limits again, also those in stores. If all admit it, it proceeds. Otherwise it
+	// is refused or waits for another limit, and the time that it has waited counts. So each limit holds at the times
+	// at which requests proceed.
+	//
+	// A request whose context is done, or that another limit refuses, gives back what it can, and the requests behind
+	// it move up. [Options].MaxWaiting bounds how many requests wait. MaxWait cannot be used with a Source, or for
+	// requests in flight, because their end is not known. A limit in shadow mode takes the tokens and does not wait.
 	MaxWait time.Duration
 
-	// Shadow makes the limit one that counts and reports but never refuses: to try it out. It takes what it would take
-	// otherwise.
+	// Shadow lets the limit count and report, but never refuse, so that it can be tried out. The limit takes what it
+	// would take without Shadow.
 	Shadow bool
-	// Unit is what a token stands for where it is not a request, such as "content-bytes". Fronts write it where their
-	// protocol has a place for it (the "qu" parameter of RateLimit-Policy): printable ASCII, at most 1,024 characters.
+	// Unit says what a token stands for if it is not a request, such as "content-bytes". Fronts send it if their
+	// protocol has a place for it (the "qu" parameter of RateLimit-Policy). It is printable ASCII, at most 1,024
+	// characters.
 	Unit string
 }
 
@@ -100,7 +105,7 @@ const (
 	Local
 )
 
-// limit is a Limit that was checked.
+// limit is a Limit that has been checked.
 type limit[R any] struct {
 	Limit[R]
 	index  int
@@ -109,7 +114,7 @@ type limit[R any] struct {
 	denied Source // of tiers that it does not have
 }
 
-// setTiers finds what decides about tiers in a store.
+// setTiers finds the sources that decide the tiers in a store.
 func (l *limit[R]) setTiers() (err error) {
 	if l.Source == nil || l.Tier == nil {
 		return nil
@@ -127,7 +132,7 @@ func (l *limit[R]) setTiers() (err error) {
 	return nil
 }
 
-// sourceOf returns what decides about a tier in a store.
+// sourceOf returns the source that decides a tier in a store.
 func (l *limit[R]) sourceOf(tier int) Source {
 	if s := l.tiered.Tier(tier); s != nil {
 		return s
@@ -161,7 +166,7 @@ func newLimits[R any](list []Limit[R]) ([]*limit[R], error) {
 	return checked, nil
 }
 
-// inFlight reports whether it is a limit of requests in flight.
+// inFlight reports whether the limit counts requests in flight.
 func (l *Limit[R]) inFlight() bool {
 	return l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency || l.Source != nil && isInFlight(l.Source)
 }

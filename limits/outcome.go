@@ -2,8 +2,8 @@ package limits
 
 import "fmt"
 
-// Metrics counts what limits do. Observe is called in the goroutine of the request, from many at once, so it should be
-// quick. limit is a [Limit]'s name: there are as many labels as limits, however many keys there are.
+// Metrics counts outcomes. Observe is called in the goroutine of the request, from many goroutines at once, so it
+// should be fast. limit is the name of a [Limit]: there are as many labels as limits, however many keys there are.
 type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }
@@ -20,17 +20,17 @@ const (
 	Refused
 	// ShadowRefused: the limit would have refused the request, but is in shadow mode.
 	ShadowRefused
-	// Failed: the store did not answer, and [Limit].OnLoss decided, or the quota of the request could not be
-	// applied. Where the local limiter decided ([Local]), its outcome is observed as well.
+	// Failed: the store did not answer and [Limit].OnLoss decided, or the quota of the request could not be applied. If
+	// the local limiter decided ([Local]), its outcome is observed, too.
 	Failed
 	// Refunded: the cost of an allowed request was given back when it was over.
 	Refunded
 )
 
-// outcomes are the words of labels.
+// outcomes are the values of labels.
 var outcomes = [...]string{"not_taken", "allowed", "refused", "shadow_refused", "store_failed", "refunded"}
 
-// String returns the outcome as it is written in a label: "shadow_refused".
+// String returns the outcome as it appears in a label, such as "shadow_refused".
 func (o Outcome) String() string {
 	if int(o) < len(outcomes) {
 		return outcomes[o]

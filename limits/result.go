@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use, and of copies only one
-// may be finished or released.
+// A Result is the decision of a [Set] on a request. Its methods are not safe for concurrent use. Of several copies only
+// one may be finished or released.
 type Result[R any] struct {
 	set     *Set[R]
 	verdict Verdict
@@ -23,7 +23,7 @@ type Result[R any] struct {
 	more    []Check[R] // those that are not inline
 }
 
-// needs says what limits need beyond a take in memory.
+// needs is the set of what limits need beyond a take in memory.
 type needs uint8
 
 const (
@@ -49,7 +49,7 @@ func (l *Limit[R]) needs() (of needs) {
 // inlineChecks is how many limits can apply to a request before a decision allocates.
 const inlineChecks = 8
 
-// A Verdict is what became of a request.
+// A Verdict is the outcome of a decision.
 type Verdict uint8
 
 const (
@@ -66,9 +66,9 @@ const (
 // A Check is what one limit did to a request.
 type Check[R any] struct {
 	N    uint64 // tokens asked for
-	Tier int    // that the request is under
-	// Decision is the limit's answer. Of a limit that was not asked it is what [engine.Limiter.Peek] says, or zero for
-	// one in a store.
+	Tier int    // of the request
+	// Decision is the limit's answer. For a limit that was not asked it is the result of [engine.Limiter.Peek], or zero
+	// if the limit is in a store.
 	Decision engine.Decision
 	Outcome  Outcome
 
@@ -115,16 +115,16 @@ func (res *Result[R]) add() *Check[R] {
 // Allowed reports whether the request may pass.
 func (res *Result[R]) Allowed() bool { return res.verdict == Admitted }
 
-// Verdict returns what became of the request.
+// Verdict returns the outcome of the decision.
 func (res *Result[R]) Verdict() Verdict { return res.verdict }
 
 // Err returns the error of the context for [Ended], and nil otherwise.
 func (res *Result[R]) Err() error { return res.err }
 
-// Tightest returns the check that tells a client most. Of an allowed request it is the one with the least Remaining, of
-// a refused one the one with the longest RetryAfter. A check of requests in flight is returned only if there is no
-// other, or if it refuses for ever. Limits in shadow mode, and those that have not decided, are left out. ok is false
-// if no check is left.
+// Tightest returns the check that tells a client most. For an allowed request it is the check with the least Remaining,
+// and for a refused request the one with the longest RetryAfter. A check of requests in flight is returned only if
+// there is no other, or if it can never admit the request. Limits in shadow mode, and limits that have not decided, are
+// left out. ok is false if no check is left.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false
@@ -132,26 +132,28 @@ func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	return res.at(res.shown), true
 }
 
-// RetryAfter returns when a refused request could pass, jitter included. It is [engine.Never] for one that can never
-// pass, and 0 if it is not known, as where only a limit of requests in flight refuses, or the request was not refused.
+// RetryAfter returns the time after which a refused request could pass, including jitter. It is [engine.Never] if the
+// request can never pass. It is 0 if the request was not refused, or if the time is not known, for example if only a
+// limit of requests in flight refuses.
 func (res *Result[R]) RetryAfter() time.Duration { return res.retry }
 
-// Len returns how many limits apply to the request, those in shadow mode included.
+// Len returns how many limits apply to the request, including limits in shadow mode.
 func (res *Result[R]) Len() int { return res.n }
 
-// Check returns what the i-th of them did, in the order of [New]. It is good as long as the result.
+// Check returns the i-th of these checks, in the order of [New]. It is valid as long as the result.
 func (res *Result[R]) Check(i int) *Check[R] { return res.at(i) }
 
-// Refundable reports whether a limit may give back the cost when the allowed request is over, so that its outcome has
-// to be known ([Result.Finish]).
+// Refundable reports whether a limit may give back the cost at the end of the allowed request, so that the outcome must
+// be known ([Result.Finish]).
 func (res *Result[R]) Refundable() bool { return res.needs&mayRefund != 0 && res.verdict == Admitted }
 
 // InFlight reports whether the allowed request has places in limits of requests in flight, which it keeps until
 // [Result.Release] or [Result.Finish].
 func (res *Result[R]) InFlight() bool { return res.needs&hasPlaces != 0 && res.verdict == Admitted }
 
-// Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what it took from them.
-// What is not released counts until it is forgotten. The second time, and after a refusal, it does nothing.
+// Release ends an allowed request: limits of requests in flight ([engine.Concurrency]) get back what the request took
+// from them. A request that is not released counts until it is forgotten. A second call, and a call after a refusal,
+// does nothing.
 func (res *Result[R]) Release() {
 	if res.needs&hasPlaces == 0 {
 		return
@@ -164,10 +166,10 @@ func (res *Result[R]) Release() {
 	}
 }
 
-// Finish ends an allowed request with an outcome: it is released, and limits whose Refund function says so get its cost
-// back. The second time, and after a refusal, it does nothing.
+// Finish ends an allowed request with an outcome. The request is released, and limits whose Refund function returns
+// true get its cost back. A second call, and a call after a refusal, does nothing.
 //
-// Its context may be done: what goes back to a store does not depend on it.
+// ctx may be done already: giving tokens back to a store does not depend on it.
 func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 	res.Release()
 	if res.needs&mayRefund == 0 || res.verdict != Admitted {
@@ -204,39 +206,40 @@ func (c *Check[R]) Name() string { return c.limit.Name }
 // Limit returns the limit. It must not be changed.
 func (c *Check[R]) Limit() *Limit[R] { return &c.limit.Limit }
 
-// Index returns the place of the limit among those of [New].
+// Index returns the index of the limit in the list of [New].
 func (c *Check[R]) Index() int { return c.limit.index }
 
 // Shadow reports whether the limit is in shadow mode.
 func (c *Check[R]) Shadow() bool { return c.limit.Shadow }
 
-// InFlight reports whether the limit is one of requests in flight. When such a limit admits a refused request is not
-// known: see [engine.Concurrency].
+// InFlight reports whether the limit counts requests in flight. The time at which such a limit would admit a refused
+// request is not known: see [engine.Concurrency].
 func (c *Check[R]) InFlight() bool { return c.limit.needs&hasPlaces != 0 }
 
-// Key returns the key that was charged, of the limit's Limiter; the zero Key if it has none.
+// Key returns the key, in the limit's Limiter, from which tokens were taken; the zero Key if there is none.
 func (c *Check[R]) Key() engine.Key { return c.key }
 
-// Text returns the text of the key where a source needed it, or with [Options].Text; "" otherwise.
+// Text returns the text of the key if a source needed it, or with [Options].Text; "" otherwise.
 func (c *Check[R]) Text() string { return c.text }
 
-// KeyText returns the text of the key ([KeyFunc.Text]), made from the request again. It allocates.
+// KeyText makes the text of the key ([KeyFunc.Text]) again from the request. It allocates.
 func (c *Check[R]) KeyText(r R) string {
 	text, _ := c.limit.Limit.Key.Text(r)
 	return text
 }
 
-// Answered reports whether the decision is one of the limiter or source: false for a source that was not asked, or
-// failed.
+// Answered reports whether the limiter or source made the decision. It is false for a source that was not asked, or
+// that failed.
 func (c *Check[R]) Answered() bool { return c.answered }
 
-// Unlimited reports whether the request has no limit here, so that there is nothing to say about it.
+// Unlimited reports whether this limit does not bound the request, so that there is nothing to report.
 func (c *Check[R]) Unlimited() bool { return c.answered && c.Decision == unlimited }
 
 // unlimited is what a limiter says of a request that has no limit.
 var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}
 
-// Policy returns the limit that the request is under: the quota that it brought, that of its tier, or of the source.
+// Policy returns the policy that applies to the request: its quota, the policy of its tier, or the policy of the
+// source.
 func (c *Check[R]) Policy() engine.Policy {
 	switch {
 	case c.limit.Quota != nil:
@@ -247,7 +250,7 @@ func (c *Check[R]) Policy() engine.Policy {
 	return c.limit.policy(c.Tier)
 }
 
-// Never reports whether the limit refuses the request for ever.
+// Never reports whether the limit can never admit the request.
 func (c *Check[R]) Never() bool { return c.Decision.RetryAfter == engine.Never }
 
 // ask returns what the check, the i-th of the result, asks of its source.

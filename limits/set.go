@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Set is limits that requests are checked against together. Make one with [New]. All its methods are safe for
-// concurrent use.
+// A Set is several limits against which each request is checked together. Make one with [New]. All its methods are safe
+// for concurrent use.
 type Set[R any] struct {
 	limits   []*limit[R]
 	shadowed []*limit[R] // the same in shadow mode; nil without Options.Modes
@@ -29,27 +29,27 @@ type Options[R any] struct {
 	// Modes returns how each limit is applied to a request, by its place in the order of [New]; nil means as it is
 	// written. It is called once for a request, and what it returns once for each limit.
 	Modes func(R) func(limit int) Mode
-	// OnLimited is called for every limit that refuses a request, or would if it were not in shadow mode, in the
-	// goroutine of the request.
+	// OnLimited is called for every limit that refuses a request, or would refuse it if the limit were not in shadow
+	// mode. It is called in the goroutine of the request.
 	OnLimited func(R, Check[R])
-	// OnError is called with every error of a [Source], and with those of [Limit].Quota.
+	// OnError is called with every error of a [Source] and of [Limit].Quota.
 	OnError func(limit string, err error)
 	// Metrics counts outcomes.
 	Metrics Metrics
 	// Text makes the text of every key ([Check.Text]), not only of those that a source needs. It allocates.
 	Text bool
-	// MaxWaiting bounds how many requests wait for tokens at one time, of all limits with a MaxWait together; 1,000 if
-	// it is 0. Further ones are refused at once, so that a flood of requests does not hold a flood of connections.
-	// Those that wait for one key of a limit are at most an eighth, rounded up, so that one client cannot take all
-	// places.
+	// MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together; 0 means
+	// 1,000. Above the bound, requests that would have to wait are refused at once, so that a flood of requests does
+	// not hold a flood of connections. At most an eighth of the places, rounded up, may wait for the same key of a
+	// limit, so that one client cannot take all places.
 	MaxWaiting int
 	// Jitter adds up to this time to every RetryAfter, at most 1h, so that clients that were refused together do not
 	// come back together.
 	Jitter time.Duration
-	// Random returns numbers in [0, 1) for the jitter, and is safe for concurrent use; nil is that of math/rand/v2.
+	// Random returns numbers in [0, 1) for the jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
-	// Pause waits where a limit has a MaxWait. It returns nil after the time, or the error of the context when that is
-	// done, and is safe for concurrent use; nil is a timer. It is for tests and for simulated time.
+	// Pause waits when a limit has a MaxWait. It returns nil after the time, or the error of the context when the
+	// context is done. It must be safe for concurrent use; nil means a timer. It is for tests and for simulated time.
 	Pause func(context.Context, time.Duration) error
 }
 
@@ -67,8 +67,8 @@ const (
 	NotApplied
 )
 
-// New returns a set of the limits. A request is checked against those that match it, all or nothing: if one refuses,
-// the others keep their tokens. The error of a bad limit or option names it and the reason.
+// New returns a set of the limits. A request is checked against the limits that match it, all or nothing: if one limit
+// refuses, nothing is taken from the others. The error for a bad limit or option names it and the reason.
 func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {
@@ -101,10 +101,10 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 	return s, nil
 }
 
-// Failures returns how often a [Source] has failed so far, or a limit could not be applied.
+// Failures returns how many times so far a [Source] has failed or a limit could not be applied.
 func (s *Set[R]) Failures() uint64 { return s.failures.Load() }
 
-// Waiting returns how many requests wait for tokens now, of all limits with a MaxWait together.
+// Waiting returns how many requests wait for tokens now, for all limits with a MaxWait together.
 func (s *Set[R]) Waiting() int64 {
 	return min(s.waiting.Load(), int64(s.options.MaxWaiting)) // one too many is about to leave
 }

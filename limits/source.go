@@ -9,47 +9,48 @@ import (
 )
 
 // A Source decides a limit whose state is outside this process, such as in Redis. Keys come as text ([KeyFunc.Text]),
-// because a source needs exact keys that mean the same everywhere. Making the text allocates, which is little compared
-// with the way to the store.
+// because a source needs exact keys that mean the same everywhere. Making the text allocates, but that costs little
+// compared with the call of the store.
 //
 // [NewSource] makes one of a [Backend].
 type Source interface {
-	// Policy returns the limit that the source decides by.
+	// Policy returns the policy by which the source decides.
 	Policy() engine.Policy
 	// Quota returns the same source under other numbers, or an error if it does not accept them. It does not ask the
 	// store.
 	Quota(engine.Policy) (Source, error)
-	// Store returns what decides, not nil: a pointer, or another type that can be compared. Sources whose stores are
-	// equal (==) are asked in one call.
+	// Store returns the store that decides. It is not nil, and its type is comparable, such as a pointer. Sources whose
+	// stores are equal (==) are asked in one call.
 	Store() Store
 }
 
-// A Tiered source has limits for some requests ([Limit].Tier), over the same keys: a key keeps what it has used when it
-// changes its tier.
+// A Tiered source has other limits for some requests ([Limit].Tier), over the same keys: when a key changes its tier,
+// what it has used still counts.
 type Tiered interface {
 	Source
-	// Tier returns the source of a tier, 0 for its own; nil for one that it does not have. It asks no store.
+	// Tier returns the source of a tier; tier 0 is the source itself. It returns nil for a tier that the source does
+	// not have. It does not ask the store.
 	Tier(tier int) Source
 }
 
-// A Holder is a source that sets Held in an [Ask], and does what its Least says. The source of a limit with Hold must
-// be one, and so must that of a limit of requests in flight ([engine.Concurrency]).
+// A Holder is a source that sets Held in an [Ask] and supports Least. The source of a limit with Hold must be a Holder,
+// and so must the source of a limit of requests in flight ([engine.Concurrency]).
 type Holder interface {
 	Source
-	// Holds reports whether it does.
+	// Holds reports whether the source supports this.
 	Holds() bool
 }
 
-// A Store decides limits of one request together. Its methods are called from many goroutines. They return soon after
-// the context is done; the store sets its own timeout, too.
+// A Store decides several limits of one request together. Its methods are called from many goroutines. They must return
+// soon after the context is done. The store also sets its own timeout.
 type Store interface {
-	// TakeAll takes what is asked from all sources or, if one refuses, from none, and sets the decision of each ask.
-	// One that it did not come to keeps the zero Decision. One that it could not decide gets an Err, and the others are
-	// decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, and it may have taken.
-	// If an ask is refused, an error says that tokens of others could not be given back.
+	// TakeAll takes what is asked from all sources or, if one refuses, from none, and sets the decision of each ask. An
+	// ask that it did not reach keeps the zero Decision. An ask that it could not decide gets an Err, and the others
+	// are decided without it. If TakeAll returns an error and no ask is refused, it decided nothing, but may have taken
+	// tokens. If it returns an error and an ask is refused, tokens of other asks could not be given back.
 	TakeAll(ctx context.Context, asks []Ask) error
-	// RefundAll gives back what TakeAll took, of an ask with a Held all of that if it is not settled, and waits until
-	// the store has it. Its context is not done when that of the request is.
+	// RefundAll gives back what TakeAll took, and waits until the store has it. For an ask with a Held that is not
+	// settled, it gives back all of the Held. Its context does not end with the context of the request.
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
@@ -58,11 +59,12 @@ type Ask struct {
 	Source   Source
 	Key      string // the text of the key
 	N        uint64 // tokens
-	Hold     bool   // N is an estimate, of which the limit at most is taken
+	Hold     bool   // N is an estimate: a larger N than the limit counts as the limit
 	Least    uint64 // of a Hold, if not 0: if so many are there, as many as there are are taken, N at most
 	Decision engine.Decision
 	Err      error // why this source alone has no decision
-	// Held is what was taken, of an ask with Hold and of a source under [engine.Concurrency], if it is allowed.
+	// Held stands for what was taken, if the ask is allowed. It is set for an ask with Hold, and for a source under
+	// [engine.Concurrency].
 	Held Held
 
 	check int // of the result
@@ -72,13 +74,13 @@ type Ask struct {
 type Backend interface {
 	// Take takes n tokens from the key, all or none.
 	Take(ctx context.Context, key string, n uint64) (engine.Decision, error)
-	// Refund gives n tokens back that were taken.
+	// Refund gives n tokens back that Take took.
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// NewSource returns a source of a backend, which is asked about one limit at a time. p is the backend's policy, from
-// which fronts write the limit into their answers. quota returns the backend under other numbers, or an error if it
-// does not accept them. It is nil for a backend that has no quotas.
+// NewSource makes a source from a backend, which is asked about one limit at a time. p is the backend's policy, which
+// fronts show in their answers. quota returns the backend under other numbers, or an error if it does not accept them.
+// quota is nil for a backend without quotas.
 //
 // A nil backend is an error.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {

@@ -1,13 +1,13 @@
-// Package live keeps what a limit has counted when its configuration changes.
+// Package live preserves what a limit has counted when its configuration changes.
 //
-// A limiter takes other numbers in place ([engine.Limiter.SetPolicy]). Another size, another algorithm, other tiers and
-// a longer log need another table. The limit then has a new limiter and, for a while, previous ones. When a request of
-// a key comes, what the key still owes a previous limiter is charged to the new one, and the previous one forgets it
-// ([Formers.Move]). So a key never gets a full bucket, and a raised limit takes effect at once: the key has what it
-// used, counted by the new numbers.
+// A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A change of its size, its algorithm or its
+// number of tiers, and a longer log, need a new table. The limit then has a new limiter and, for a while, previous
+// ones. When a request of a key comes, what the key still owes a previous limiter is charged to the new one, and the
+// previous one forgets it ([Formers.Move]). So a change never gives a key a full bucket, and a raised limit takes
+// effect at once: what the key has used is counted by the new numbers.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
-// a look at it. [MaxFormers] and [MaxBytes] bound that.
+// a lookup in it. [MaxFormers] and [MaxBytes] bound this cost.
 package live
 
 import (
@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// MaxFormers is how many previous limiters a limit has at most.
+	// MaxFormers is the largest number of previous limiters of a limit.
 	MaxFormers = 4
-	// MaxBytes is how much memory the tables of the previous limiters take at most if there are two or more. One may be
-	// of any size.
+	// MaxBytes bounds the memory in bytes of the tables of the previous limiters if there are two or more. A single
+	// previous limiter may have any size.
 	MaxBytes = 1 << 30
 )
 
-// A Limiter is the limiter of one limit, and the previous ones. A configuration that uses it calls [Limiter.Acquire] or
-// has made it, and calls [Limiter.Release] at its end. Its methods are safe for concurrent use.
+// A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses it has made it
+// or calls [Limiter.Acquire], and calls [Limiter.Release] at its end. Its methods are safe for concurrent use.
 type Limiter struct {
 	*counted
 	formers *Formers
 }
 
-// New returns the limiter of a limit that has counted nothing before, with one user.
+// New returns the limiter of a new limit, which has counted nothing, with one user.
 func New(l *engine.Limiter) *Limiter {
 	return newLimiter(l, nil, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
@@ -62,14 +62,14 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 	return &Limiter{counted: c}
 }
 
-// Share returns the same limiter for another limit, whose keys are different ones, with one user. after is how long a
-// key of that limit may owe something, by the clock now. most is how many tokens of that a key hands over at most, as
-// for a limit that counts refused requests, too: see [Limiter.RaiseMost].
+// Share returns the same limiter for another limit with different keys, with one user. after is how long a key of that
+// limit may owe something, by the clock now. most is the largest number of owed tokens that a key hands over, for a
+// limit that also counts refused requests: see [Limiter.RaiseMost].
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	return newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 }
 
-// RaiseMost has a key hand over up to n tokens, if it handed over fewer: the limit has been raised.
+// RaiseMost lets a key hand over up to n tokens, if the bound was lower. Call it when the limit has been raised.
 func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
 // Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
@@ -77,14 +77,14 @@ func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 // [limits.Limit]: https://pkg.go.dev/github.com/weir-go/weir/limits#Limit
 func (l *Limiter) Formers() *Formers { return l.formers }
 
-// Acquire adds a user. Another one must use the limiter during the call.
+// Acquire adds a user. Another user must hold the limiter during the call.
 func (l *Limiter) Acquire() *Limiter {
 	l.users.Add(1)
 	return l
 }
 
-// Release removes a user. The last one closes the limiter and the previous ones, but for those that are previous ones
-// of another limiter.
+// Release removes a user. The last Release closes the limiter and its previous limiters, except those that are also
+// previous limiters of another limiter.
 func (l *Limiter) Release() {
 	if l.users.Add(-1) > 0 {
 		return
@@ -99,8 +99,8 @@ func (l *Limiter) Release() {
 	l.release()
 }
 
-// Replace returns a limiter with one user, whose keys keep what they owe l and the previous limiters of l: see
-// [Limiter.HandOver]. If that is an error, next is not closed.
+// Replace returns a Limiter for next, with one user, whose keys keep what they owe l and the previous limiters of l:
+// see [Limiter.HandOver]. If it returns an error, next is not closed.
 func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	to := New(next)
 	if err := l.HandOver(to); err != nil {
@@ -109,11 +109,12 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and the previous limiters of l those of to, which has none and decides nothing yet, so that keys
-// keep what they owe. It changes nothing of l: a configuration may still be given up. It sweeps the previous limiters
-// and drops those of which no key owes anything. If too many are left, or they take too much memory, it is an error: a
-// configuration that would forget what keys have used is refused. to may be the limiter of l, or a previous one: what
-// keys owe there is in place.
+// HandOver makes l and the previous limiters of l the previous limiters of to, so that keys keep what they owe. to must
+// have no previous limiters, and must not decide anything yet. HandOver does not change l, because the new
+// configuration may still be given up. It sweeps the previous limiters, and drops each one in which no key owes
+// anything. If too many are left, or they take too much memory, it returns an error: a configuration that would forget
+// what keys have used is refused. to may be the limiter of l or one of its previous limiters: what keys owe there stays
+// in place.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
@@ -152,7 +153,7 @@ func (l *Limiter) HandOver(to *Limiter) error {
 	return nil
 }
 
-// Formers are the previous limiters of a limit. Its methods are safe for concurrent use, and nil has none.
+// Formers are the previous limiters of a limit; nil means none. Its methods are safe for concurrent use.
 type Formers struct {
 	mu    sync.Mutex // of changes of the list
 	list  atomic.Pointer[[]*former]
@@ -164,7 +165,7 @@ type former struct {
 	sweeps uint64 // when it was replaced
 }
 
-// Any reports whether a request has to ask.
+// Any reports whether there are previous limiters, so that a request must call Move.
 func (fs *Formers) Any() bool { return fs != nil && fs.list.Load() != nil }
 
 func (fs *Formers) all() []*former {
@@ -190,17 +191,18 @@ func (fs *Formers) keep(of *counted) []*former {
 	return all
 }
 
-// Move charges to, a key of the limiter l, what the key of a request owes the previous limiters, which forget it. keyOf
-// returns the key of the request for one of these; false means that it has none. What l has no room for, and a key
-// under [engine.Blocked] or [engine.Unlimited], stays where it is. So does the rest of a debt of which l has room for a
-// part: a limit that is lowered and raised again hands nothing out twice.
+// Move charges the key to of the limiter l with what the key of a request owes the previous limiters, which then forget
+// it. keyOf returns the key of the request for a previous limiter; false means that the request has no key there. A
+// debt for which l has no room, or only room for a part, stays (with its rest) in the previous limiter, and so does the
+// debt of a key under [engine.Blocked] or [engine.Unlimited]. So a limit that is lowered and raised again hands nothing
+// out twice.
 //
-// A request sees either what the key owes there or the charge: the charge comes first, and other requests that find the
-// debt wait for a lock.
+// A request sees either the debt in the previous limiter or the charge: the charge is made first, and other requests
+// that find the debt wait for a lock.
 //
-// As long as requests are decided by a previous configuration, its limiter forgets nothing: they find there what the
-// key has used. What they take is charged in the same way, but for what has come back since a request of the key looked
-// last.
+// As long as a previous configuration still decides requests, its limiter forgets nothing, so that those requests find
+// what the key has used. What they take is charged in the same way, except for tokens that have come back since the
+// last request of the key.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)
@@ -208,7 +210,7 @@ func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Lim
 	})
 }
 
-// MoveToSpread is [Formers.Move] to the bucket of a limit that has one for all requests.
+// MoveToSpread is [Formers.Move] to the single bucket of a Spread.
 func (fs *Formers) MoveToSpread(s *engine.Spread, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, s.Charge)
 }
@@ -228,7 +230,7 @@ func (fs *Formers) move(keyOf func(*engine.Limiter) (engine.Key, bool), charge f
 	}
 }
 
-// Forget makes a key owe the previous limiters nothing. keyOf is that of Move.
+// Forget clears what a key owes the previous limiters. keyOf is as in Move.
 func (fs *Formers) Forget(keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	if !fs.Any() {
 		return

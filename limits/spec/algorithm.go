@@ -38,19 +38,19 @@ func formOf(a engine.Algorithm) form {
 // HasBurst reports whether a limit of the algorithm has a burst.
 func HasBurst(a engine.Algorithm) bool { return formOf(a).burst }
 
-// Logs reports whether the algorithm keeps the time of each request: memory for a key grows with the limit, and a table
-// cannot be in a file.
+// Logs reports whether the algorithm keeps the time of each request. The memory of a key then grows with the limit, and
+// the table cannot be in a file.
 func Logs(a engine.Algorithm) bool { return formOf(a).logs }
 
 // CanAlign reports whether the windows of the algorithm can begin at multiples of their length.
 func CanAlign(a engine.Algorithm) bool { return formOf(a).aligned }
 
-// Algorithms returns the algorithms that have a rate: all but that of requests in flight.
+// Algorithms returns the algorithms that have a rate: all except [engine.AlgorithmConcurrency].
 func Algorithms() []engine.Algorithm {
 	return slices.DeleteFunc(engine.Algorithms(), func(a engine.Algorithm) bool { return a == engine.AlgorithmConcurrency })
 }
 
-// Name returns the name of an algorithm as configurations have it: "token-bucket". That of [engine.NoAlgorithm] is "".
+// Name returns the name of an algorithm in configurations, such as "token-bucket"; "" for [engine.NoAlgorithm].
 func Name(a engine.Algorithm) string {
 	return strings.ReplaceAll(a.String(), " ", "-")
 }
@@ -71,7 +71,8 @@ func List() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ParseAlgorithm reads the name of one of [Algorithms]; "" is the token bucket. The error lists the names.
+// ParseAlgorithm returns the algorithm with a name, one of [Algorithms]; "" means the token bucket. The error lists the
+// names.
 func ParseAlgorithm(text string) (engine.Algorithm, error) {
 	if text == "" {
 		return engine.AlgorithmTokenBucket, nil

@@ -34,8 +34,8 @@ func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	return engine.CalendarWindow(uint64(n.Rate.Tokens), n.Rate.per, zone)
 }
 
-// ParseZone returns the time zone of a name of the tz database, such as Europe/Berlin; "" is UTC. The zone of a
-// machine, "Local", is none: the same configuration would mean other periods elsewhere.
+// ParseZone returns the time zone with a name of the tz database, such as Europe/Berlin; "" means UTC. "Local", the
+// zone of the machine, is an error, because the same configuration would mean other periods on another machine.
 func ParseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {

@@ -11,22 +11,24 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Rate is so many tokens in a period, or no number at all: [Blocked] or [Unlimited]. The zero Rate is none.
+// A Rate is a number of tokens in a period, or one of the fixed rates [Blocked] and [Unlimited]. The zero Rate means
+// that no rate is set.
 //
-// The period may be one of the calendar: see [Rate.Calendar]. Its [engine.Rate] has 1, 7 or 31 days then.
+// The period may be a period of the calendar: see [Rate.Calendar]. The embedded [engine.Rate] then has a period of 1, 7
+// or 31 days.
 type Rate struct {
 	engine.Rate
 	fixed string
 	per   engine.Period
 }
 
-// The rates that need no counting, as they are written.
+// These rates need no counting.
 var (
 	Blocked   = Rate{fixed: "0"}         // every request is refused
 	Unlimited = Rate{fixed: "unlimited"} // every request is admitted
 )
 
-// ParseRate reads a rate: N/PERIOD as [engine.ParseRate] does, N/day, N/week or N/month of the calendar, "0" or
+// ParseRate parses a rate: N/PERIOD as in [engine.ParseRate]; N/day, N/week or N/month of the calendar; "0"; or
 // "unlimited".
 func ParseRate(text string) (Rate, error) {
 	for _, r := range []Rate{Blocked, Unlimited} {
@@ -53,10 +55,10 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{Rate: rate}, err
 }
 
-// Of returns the rate of so many tokens.
+// Of returns the Rate of an [engine.Rate].
 func Of(rate engine.Rate) Rate { return Rate{Rate: rate} }
 
-// Calendar returns the period of the calendar in which the rate gives its tokens; not ok for any other rate.
+// Calendar returns the calendar period of the rate. ok is false if the rate has no calendar period.
 func (r Rate) Calendar() (per engine.Period, ok bool) { return r.per, r.per != 0 }
 
 // IsFixed reports whether the rate is [Blocked] or [Unlimited].

@@ -1,8 +1,8 @@
-// Package spec is a limit as people write it: its numbers, their units and defaults, and the policy of package engine
-// that they come to. It is the only place that knows which numbers fit together. Flags, rule files, Caddyfiles, the
-// configuration of Envoy's service and commands of Redis read their own syntax into a [Limit]; what is wrong with the
-// numbers they learn from [Limit.Policies], as [Errors], each with the key that it is about. Two of them have limits
-// with each request, and use [PolicyOf]: the engine checks those numbers when it makes a quota of them.
+// Package spec describes a limit as people write it: its numbers, their units and defaults, and the policy of package
+// engine that they give. It is the only place that knows which numbers fit together. Flags, rule files, Caddyfiles, the
+// configuration of Envoy's service and commands of Redis parse their own syntax into a [Limit]. [Limit.Policies]
+// returns what is wrong with the numbers as [Errors], each with the key that it is about. Fronts whose limits come with
+// each request use [PolicyOf]: the engine checks those numbers when it makes a quota of them.
 package spec
 
 import (
@@ -16,43 +16,44 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Ranges and defaults of numbers. engine has those of rates and limits.
+// Ranges and defaults of numbers. Package engine has the ranges of rates and limits.
 const (
 	// MaxBurst is the largest burst, and the largest cost of a request.
 	MaxBurst = 1 << 32
-	// MinWait and MaxWait bound how long a request may wait for tokens: a client holds a connection meanwhile.
+	// MinWait and MaxWait bound how long a request may wait for tokens, because a client holds a connection meanwhile.
 	MinWait = time.Millisecond
 	MaxWait = time.Minute
 	// MinWindow and MaxWindow bound windows. MaxWindow is also the longest time in which a bucket may fill.
 	MinWindow = time.Microsecond
 	MaxWindow = 365 * 24 * time.Hour
-	// MaxJitter is the most that is added to the time after which a refused client may come back.
+	// MaxJitter is the most that may be added to the time after which a refused client may come back.
 	MaxJitter = time.Hour
-	// InFlight is for how long a request in flight is certainly counted. A server knows when each of its requests is
-	// over, so none is to be forgotten before.
+	// InFlight is the time for which a request in flight is certain to count. A server knows when each of its requests
+	// is over, so no request should be forgotten earlier.
 	InFlight = MaxWindow
-	// IPv6Prefix is how many bits of an IPv6 address make a client where nothing else is said: a customer has the
-	// addresses that share them, at the least.
+	// IPv6Prefix is the default number of leading bits of an IPv6 address that identify a client: a customer usually
+	// has at least all addresses that share these bits.
 	IPv6Prefix = 64
 )
 
 // Numbers are what a limit and each of its tiers have.
 type Numbers struct {
 	Rate Rate
-	// Burst is how many tokens a full bucket holds, 1 to [MaxBurst]; nil for as many as the rate gives in its period,
-	// and 1 at the least. Windows have none.
+	// Burst is the number of tokens that a full bucket holds, 1 to [MaxBurst]. nil means the tokens that the rate gives
+	// in its period, at least 1. Windows have no burst.
 	Burst *uint64
-	// Concurrency is how many requests may be in flight instead of a rate; 0 for none.
+	// Concurrency is how many requests may be in flight. It replaces the rate; 0 means that there is no such limit.
 	Concurrency uint64
 }
 
-// A Tier has other numbers for some requests of a limit. A number that it does not have is the limit's.
+// A Tier has other numbers for some requests of a limit. For a number that a tier does not set, the limit's number
+// applies.
 type Tier struct {
 	Name string
 	Numbers
 }
 
-// A Limit is one limit and what it does. A field is zero if the configuration does not set it.
+// A Limit is one limit with its features. A field is zero if the configuration does not set it.
 type Limit struct {
 	Numbers
 	Algorithm engine.Algorithm // [engine.NoAlgorithm] for the token bucket; of rates
@@ -94,7 +95,7 @@ func (es Errors) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// ErrorsOf returns what is wrong with a limit, given an error of [Limit.Policies]; nil for nil.
+// ErrorsOf returns the [Errors] in an error of [Limit.Policies]; nil for nil.
 func ErrorsOf(err error) Errors {
 	var es Errors
 	errors.As(err, &es)
@@ -105,8 +106,8 @@ func (es *Errors) add(tier, key, format string, args ...any) {
 	*es = append(*es, &Error{tier, key, fmt.Sprintf(format, args...)})
 }
 
-// Policies returns the policy of the limit's own numbers and those of its tiers, in their order. The policy of a rate
-// that needs no counting is [engine.Blocked] or [engine.Unlimited]. The error is of type [Errors].
+// Policies returns the policy of the limit's own numbers, and the policies of its tiers in their order. The policy of a
+// rate that needs no counting is [engine.Blocked] or [engine.Unlimited]. The error is of type [Errors].
 func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error) {
 	var es Errors
 	if l.checkKind(&es); l.Rate == (Rate{}) && l.Concurrency == 0 {
@@ -133,7 +134,7 @@ func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error)
 	return own, tiers, nil
 }
 
-// Counts reports whether the limit counts any request: not if all its rates are [Blocked] or [Unlimited].
+// Counts reports whether the limit counts any request. It does not if all its rates are [Blocked] or [Unlimited].
 func (l *Limit) Counts() bool {
 	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
 	return counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
@@ -192,9 +193,9 @@ func (l *Limit) policy(es *Errors, tier string, n Numbers) engine.Policy {
 	return PolicyOf(l.Algorithm, n, l.Aligned)
 }
 
-// PolicyOf returns the policy of numbers that [Limit.Policies] has accepted, or that the caller has
-// [engine.Policy.Check] or [engine.Limiter.Quota] check: it does not. It is the zero Policy for an algorithm that has
-// no rate. It does not allocate.
+// PolicyOf returns the policy of some numbers without checking them. [Limit.Policies] must have accepted the numbers,
+// or the caller checks the policy with [engine.Policy.Check] or [engine.Limiter.Quota]. For an algorithm without a rate
+// it returns the zero Policy. It does not allocate.
 func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 	if n.Rate.IsFixed() {
 		return n.Rate.policy()
