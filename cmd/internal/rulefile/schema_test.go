@@ -56,9 +56,9 @@ func TestTheSchemaOfTheRepositoryIsTheProgramS(t *testing.T) {
 	assert.True(t, bytes.Equal(out, committed), "write it again: WEIR_WRITE=1 go test ./internal/rulefile -run TheProgramS")
 }
 
-// Every rule file of the documents, and every good file of the tests, fits the schema.
-func TestGoodFilesFitTheSchema(t *testing.T) {
-	validate := compiledSchema(t)
+// goodFiles returns every rule file of the documents, and every good file of the tests.
+func goodFiles(t *testing.T) []string {
+	t.Helper()
 	good := []string{full}
 	documents, err := filepath.Glob("../../../*.md")
 	require.NoError(t, err)
@@ -73,7 +73,12 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 			}
 		}
 	}
-	good = append(good, allKeys...)
+	return append(good, allKeys...)
+}
+
+func TestGoodFilesFitTheSchema(t *testing.T) {
+	validate := compiledSchema(t)
+	good := goodFiles(t)
 	for _, text := range good {
 		_, err := Parse("weir.yaml", []byte(text))
 		require.NoError(t, err, text)
@@ -82,7 +87,8 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 	assert.Greater(t, len(good), 10)
 }
 
-// allKeys have what the other good files do not.
+// allKeys are good files with the keys and values that the other good files do not have. TestEveryKeyIsTried fails if a
+// key is in none of them.
 var allKeys = []string{
 	"x-own: {a: 1}\nrules: {name: a, rate: 0}",
 	"rules: [{name: a, rate: unlimited}, {name: 1, rate: 10/1500ms, burst: 3, max_wait: 1m, overflow: admit}]",
@@ -113,6 +119,22 @@ var allKeys = []string{
 	"rules: [{name: a, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin}, {name: b, rate: 5/day, algorithm: fixed-window}, " +
 		"{name: c, rate: 1/s, tokens: {clamp: true, scale: 1000, count: {input: 3, models: {\"gpt-4*\": {output: 2}}, output: 1}}}]",
 	"server: {max_connections: \"5\", max_header_bytes: \"2048\"}\nrules: [{name: a, rate: 1/s, burst: \"5\", match: {method: 5}}]",
+	"ambiguous_paths: refuse\nadmin: {address: unix:/a, mode: 600, allow_remote: false}\nclient_ip: {ipv4_prefix: 24}\n" +
+		"cors: {origins: \"https://a.example\", headers: X-A, expose: X-B, max_age: 1m}\nrules: {name: a, rate: 1/s}",
+	"decide: {address: \"127.0.0.1:9\", reuse_port: true}\ntrusted_proxies: 10.0.0.1\nlisten: {address: :443, tls: {cert: a, key: b}}\n" +
+		"redis: {address: \"127.0.0.1:6380\", reuse_port: true}\nrules: {name: a, rate: 1/s}",
+	"redis: {address: unix:/a, mode: 600}\nrules: {name: a, rate: 1/s}",
+	"exempt: {host: a.example, header: {A: b}, query: {q: r}, path: [{prefix: /a}, {regex: ^/b}]}\nrules: {name: a, rate: 5/s, " +
+		"match: {path: [{prefix: /a}, {regex: ^/b}]}, cost: {header: X-A, default: 2, max: 3}}",
+	"routes: {upstream: \"https://a\", match: {header: {A: b}, method: GET, path: [{prefix: /a}, {regex: ^/b}]}}\nrules: {name: a, rate: 1/s}",
+	"response: {status: 503, content_type: text/plain, template: no}\nrules: {name: a, rate: 1/s, response: {headers: {X-A: b}}}",
+	"rules: [{name: a, concurrency: 5, tiers: {header: P, values: {a: {concurrency: 9}}}}, " +
+		"{name: b, rate: 1/s, tokens: {count: {input: 1, models: {m: {cache_write: 2}}}}}]",
+	"server: {max_waiting: 5, read_header_timeout: 1s, shutdown_timeout: 2s}\nrules: {name: a, rate: 1/s}\n" +
+		"upstream: {url: \"https://a\", connect_timeout: 1s, health: {path: /a, timeout: 1s, fails: 2}}",
+	"store: {url: \"rediss://a\", ca: a, certificate: b, certificate_key: c, password_file: d, prefix: p, partitions: 8, " +
+		"secret: a secret of 24 characters}\nrules: {name: a, rate: 1/s}",
+	"rules: {name: a, rate: 1/s}\ntests: {request: GET /a, expect: {status: 200}}",
 	"x-a: &a {rate: 1/s}\nrules: [{<<: *a, name: a}]",
 }
 

@@ -1,0 +1,117 @@
+package rulefile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+)
+
+// keyWalk finds the keys of the schema that files use. A key is named by its place in the schema.
+type keyWalk struct {
+	root map[string]any
+	used map[string]bool
+}
+
+// newKeyWalk returns a walk of the program's schema, and the places of all its keys.
+func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
+	t.Helper()
+	out, err := Schema()
+	require.NoError(t, err)
+	w, all = &keyWalk{used: map[string]bool{}}, map[string]bool{}
+	require.NoError(t, json.Unmarshal(out, &w.root))
+	w.list(w.root, "#", all)
+	return w, all
+}
+
+// keyPlace returns a place without the words of the schema. A list and its only item, and an upstream and the alternatives
+// of its form, are the same keys.
+func keyPlace(place string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(schemaWords.ReplaceAllString(place, ""), "#/"), "/", ".")
+}
+
+var schemaWords = regexp.MustCompile(`/(properties|items|additionalProperties|definitions|(allOf|anyOf|oneOf)/\d+)\b`)
+
+// list adds the places of all keys below a node of the schema.
+func (w *keyWalk) list(node any, place string, all map[string]bool) {
+	switch node := node.(type) {
+	case map[string]any:
+		if properties, ok := node["properties"].(map[string]any); ok && node["additionalProperties"] == false {
+			for key := range properties {
+				all[keyPlace(place)+"."+key] = true
+			}
+		}
+		for name, inner := range node {
+			w.list(inner, place+"/"+name, all)
+		}
+	case []any:
+		for i, inner := range node {
+			w.list(inner, fmt.Sprintf("%s/%d", place, i), all)
+		}
+	}
+}
+
+// file marks the keys that a file uses. A file that is not YAML uses none.
+func (w *keyWalk) file(text string) {
+	var value any
+	if yaml.Unmarshal([]byte(text), &value) == nil {
+		w.visit(w.root, "#", value)
+	}
+}
+
+// visit marks the keys that a value uses, under every alternative of a node of the schema.
+func (w *keyWalk) visit(node any, place string, value any) {
+	of, ok := node.(map[string]any)
+	if !ok {
+		return
+	}
+	if ref, ok := of["$ref"].(string); ok {
+		name := strings.TrimPrefix(ref, "#/definitions/")
+		w.visit(w.root["definitions"].(map[string]any)[name], "#/definitions/"+name, value)
+	}
+	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
+		ways, _ := of[word].([]any)
+		for i, way := range ways {
+			w.visit(way, fmt.Sprintf("%s/%s/%d", place, word, i), value)
+		}
+	}
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			w.visit(of["items"], place+"/items", item)
+		}
+	case map[string]any:
+		properties, _ := of["properties"].(map[string]any)
+		for key, inner := range value {
+			if property, ok := properties[key]; ok {
+				w.used[keyPlace(place)+"."+key] = true
+				w.visit(property, place+"/properties/"+key, inner)
+			} else {
+				w.visit(of["additionalProperties"], place+"/additionalProperties", inner)
+			}
+		}
+	}
+}
+
+// unused returns the keys that no file has used, sorted.
+func (w *keyWalk) unused(all map[string]bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(place string) bool { return w.used[place] })
+}
+
+// Every key of the schema is in a good file: without that nothing shows that the decoder and the schema agree about
+// its values. This is a step of the walk "A new key of the rule file" in CONTRIBUTING.
+func TestEveryKeyIsTried(t *testing.T) {
+	w, all := newKeyWalk(t)
+	for _, text := range goodFiles(t) {
+		w.file(text)
+	}
+	assert.Empty(t, w.unused(all), "add a file with a good value of each key to allKeys")
+	assert.Greater(t, len(all), 150)
+}
