@@ -128,7 +128,8 @@ func coarsest(into, segments []string) []string {
 }
 
 // isOrdinary reports whether every server reads a segment without escapes as it is written: it has none of the
-// characters that end a name. It is fast, because most segments of most paths are ordinary.
+// characters that end a name, and does not end with one that some servers ignore there. It is fast, because most
+// segments of most paths are ordinary.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {
