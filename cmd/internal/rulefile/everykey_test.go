@@ -31,8 +31,8 @@ func newKeyWalk(t *testing.T) (w *keyWalk, all map[string]bool) {
 	return w, all
 }
 
-// keyPlace returns a place without the words of the schema. A list and its only item, and an upstream and the alternatives
-// of its form, are the same keys.
+// keyPlace returns a place without the words of the schema. A list and its only item, and a mapping and its short form,
+// have the same keys.
 func keyPlace(place string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(schemaWords.ReplaceAllString(place, ""), "#/"), "/", ".")
 }
