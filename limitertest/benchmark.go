@@ -40,14 +40,15 @@ func rows() []row {
 	}
 }
 
-// Benchmark measures a limiter on the rows of weir's benchmark: known keys that are all admitted (admit), known keys
-// that are all refused (refuse), one key on all processors (hot), and a new key with every request (new).
+// Benchmark measures a limiter in four kinds of traffic, the rows of weir's benchmark: known keys that are all admitted
+// (admit), known keys that are all refused (refuse), one key on all processors (hot), and a new key with every request
+// (new).
 //
-// Beside each row stands its floor: the least that a limiter must do for a request, which is to hash the key, to read
-// the clock, and to change or load one word of a table. Both run by turns in one loop, so that a busy machine slows
-// down both. The metrics are ns/op of the limiter, floor-ns/op, and their ratio x-floor, which is what to compare
-// between machines. allocs/op is the limiter's. Decisions are counted: a row in which a request is decided in another
-// way than the row is about fails. It uses New and Keys of the Config.
+// Each row has a floor: the least work that a limiter must do for a request, which is to hash the key, to read the
+// clock, and to change or load one word of a table. The limiter and the floor run in turns in one loop, so that a busy
+// machine slows both down. The metrics are ns/op of the limiter, floor-ns/op, and their ratio x-floor, which can be
+// compared between machines. allocs/op is the limiter's. Decisions are counted: a row fails if a request gets a
+// decision that the row does not expect. Benchmark uses New and Keys of the Config.
 //
 //	func BenchmarkLimiter(b *testing.B) { limitertest.Benchmark(b, config) }
 func Benchmark(b *testing.B, c Config) {

@@ -1,5 +1,5 @@
-// Package limitertest tests rate limiters: any of them, of any library or of a program's own. It asks what a
-// benchmark does not: whether the limit holds.
+// Package limitertest tests any rate limiter, from a library or from your own program. It checks what a benchmark does
+// not: whether the limit holds.
 //
 //	func TestLimiter(t *testing.T) {
 //		limitertest.Test(t, limitertest.Config{
@@ -10,9 +10,9 @@
 //		})
 //	}
 //
-// [Test] holds a limiter against an exact model of what it promises (package check), in testing/synctest bubbles, whose
-// time costs nothing. A failure comes with the shortest program that shows it. [Check] holds a log of decisions against
-// the same model.
+// [Test] compares a limiter with an exact model of its promise (package check), in testing/synctest bubbles, in which
+// waiting costs no real time. A failure comes with the shortest program that shows it. [Check] compares a log of
+// decisions with the same model.
 //
 // # The subtests
 //
@@ -30,28 +30,29 @@
 //	Real        16 goroutines outside the bubble stay below the bound in real time
 //	Leak        no goroutine stays after Cleanup; idle keys are forgotten, in resident memory too
 //
-// What a limiter does not promise is skipped and says so: [Config.Skip], a method that its Limiter does not have, a
-// limit for which New returns nil, a RetryAfter below 0.
+// Tests of something that a limiter does not promise are skipped, and their output says so. The reason may be
+// [Config.Skip], a method that the Limiter does not have, a limit for which New returns nil, or a RetryAfter below 0.
 //
 // # Pitfalls
 //
-//   - A bubble's time is that of package time. A limiter that reads a clock in another way is noticed, and fails: set
-//     [Config.Outside]. A linknamed runtime function is such a clock, the processor's counter, or a system call.
-//   - Goroutines and channels that a package makes once for all, in the first bubble, cannot be used in the next one.
+//   - The time of a bubble is the time of package time. Test notices a limiter that reads another clock (the
+//     processor's counter, a system call, or a linknamed runtime function), and fails: set [Config.Outside] for it.
+//   - Goroutines and channels that a package makes only once, in the first bubble, cannot be used in the next bubble.
 //     Make them before Test.
-//   - Take may not sleep for what it then admits, except as a LeakyQueue. Report it as [Decision.Wait].
-//   - A finalizer that uses a channel of a bubble ends the process. Test keeps every limiter alive so that none runs.
-//     An adapter of one that holds much memory lets go of it in Cleanup, after it was closed.
-//   - A timer of a limiter runs for real in a bubble: a year of a ticker of one second takes a minute. Test measures
-//     it, lets less fake time pass where that takes long, and logs that.
+//   - Take must not sleep before it admits a request, except for a LeakyQueue. Report the delay as [Decision.Wait].
+//   - A finalizer that uses a channel of a bubble ends the process. Test keeps every limiter alive so that no finalizer
+//     runs. If a limiter holds much memory, its adapter should drop the limiter in Cleanup, after closing it.
+//   - A limiter's timers really run in a bubble: a year of a one-second ticker takes a minute. Test measures this, lets
+//     less fake time pass if it takes long, and logs that.
 //
 // # Benchmark
 //
-// [Benchmark] measures a limiter on the rows of weir's own benchmark, each next to the least that any limiter must do.
+// [Benchmark] measures a limiter in the rows of weir's own benchmark, each compared with the least that any limiter
+// must do.
 //
 // # Cost
 //
-// Some seconds, and some hundred megabytes for Leak. With -short Leak has 200,000 keys.
+// Test takes some seconds, and some hundred megabytes of memory for Leak. With -short Leak uses 200,000 keys.
 //
 // # Stability
 //

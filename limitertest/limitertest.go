@@ -11,17 +11,17 @@ import (
 )
 
 type (
-	// A Limit is what one key may have.
+	// A Limit is the limit of one key.
 	Limit = check.Limit
-	// A Promise is what a limiter says that it enforces.
+	// A Promise is the rule that a limiter claims to enforce.
 	Promise = check.Promise
-	// An Event is a request and what was decided.
+	// An Event is a request and the decision about it.
 	Event = check.Event
 	// A Report says what is wrong with a log.
 	Report = check.Report
 )
 
-// The promises. Those of package check say what each means.
+// The promises. Package check documents each of them.
 const (
 	Bucket          = check.Bucket
 	BatchRefill     = check.BatchRefill
@@ -32,24 +32,25 @@ const (
 	LeakyQueue      = check.LeakyQueue
 )
 
-// Check holds a log of decisions against a promise, exactly. It returns an error if the limit has a number that it
-// cannot have. It is check.Log, which a program can use without package testing.
+// Check compares a log of decisions with a promise, exactly. It returns an error if a number of the limit is out of
+// range. It is the same as check.Log, which a program can use without package testing.
 func Check(l Limit, p Promise, log []Event) (Report, error) { return check.Log(l, p, log) }
 
 // A Decision is the answer to a request.
 type Decision struct {
 	Allowed bool
-	// RetryAfter is how long after a refusal the same request passes, if the key asks for nothing meanwhile. It is
-	// negative if the limiter does not say, or says never. It is not looked at if the request is allowed.
+	// RetryAfter is the time after a refusal after which the same request passes, if the key asks for nothing
+	// meanwhile. It is negative if the limiter does not say, or if the request can never pass. It is ignored if the
+	// request is allowed.
 	RetryAfter time.Duration
-	// Wait is how long an admitted request is to be held, for a LeakyQueue.
+	// Wait is how long an admitted request must be held, for a LeakyQueue.
 	Wait time.Duration
 }
 
-// A Limiter is what is tested: usually a few lines around a limiter. All methods are called from many goroutines.
+// A Limiter is the limiter under test, usually an adapter of a few lines. All methods are called from many goroutines.
 type Limiter interface {
-	// Take decides about a request of n tokens. If Costs is skipped n is always 1; otherwise it may be 0, negative or
-	// huge. An error of the limiter counts as a refusal.
+	// Take decides a request of n tokens. If Costs is skipped, n is always 1; otherwise n may be 0, negative or huge.
+	// An error of the limiter counts as a refusal.
 	Take(key string, n int64) Decision
 }
 
@@ -59,64 +60,66 @@ type TakeFunc func(key string, n int64) Decision
 // Take calls the function.
 func (f TakeFunc) Take(key string, n int64) Decision { return f(key, n) }
 
-// A ClockedLimiter has a clock of its own, which stands still until the test moves it. With [Config.Outside] time
-// passes by that clock instead of a bubble's: for a limiter in a server that has sockets, or whose clock is injected.
-// Each limiter of New has another clock, which begins between 2000 and 2100.
+// A ClockedLimiter has a clock of its own, which stands still until the test moves it. With [Config.Outside] the test
+// uses this clock instead of a bubble's. It is for a limiter in a server that has sockets, or whose clock is injected.
+// Each limiter that New returns has its own clock, which begins between 2000 and 2100.
 type ClockedLimiter interface {
 	Limiter
 	Now() time.Time
 	Advance(d time.Duration)
 }
 
-// A TimedLimiter is told the time. Clock tests what it makes of callers whose time goes back or leaps.
+// A TimedLimiter gets the time from its caller. The subtest Clock tests callers whose time goes back or leaps.
 type TimedLimiter interface {
 	Limiter
 	TakeAt(key string, n int64, at time.Time) Decision
 }
 
-// A Refunder gives tokens back. Cancel tests that.
+// A Refunder gives tokens back. The subtest Cancel tests it.
 type Refunder interface {
 	Limiter
 	Refund(key string, n int64)
 }
 
-// A Reserver promises tokens for later. Cancel tests that.
+// A Reserver promises tokens for later. The subtest Cancel tests it.
 type Reserver interface {
 	Limiter
-	// Reserve returns when the request may pass, and what gives that up. It is false if there is no such instant.
+	// Reserve returns after which wait the request may pass, and a function that cancels the reservation. ok is false
+	// if the request can never pass.
 	Reserve(key string, n int64) (wait time.Duration, cancel func(), ok bool)
 }
 
-// A Waiter waits for tokens until its context is done. Cancel tests that.
+// A Waiter waits for tokens until its context is done. The subtest Cancel tests it.
 type Waiter interface {
 	Limiter
 	Wait(ctx context.Context, key string, n int64) error
 }
 
-// A Config says what to test and what it promises.
+// A Config says which limiter to test and what it promises.
 type Config struct {
-	// New returns a limiter of the limit, or nil for a limit that it cannot have. It is called in a testing/synctest
-	// bubble; Cleanup of tb closes the limiter. It ends the test by tb.Fatal if something fails.
+	// New returns a limiter with the limit, or nil if the limiter does not support the limit. It is called in a
+	// testing/synctest bubble. Use tb.Cleanup to close the limiter, and tb.Fatal if something fails.
 	New func(tb testing.TB, l Limit) Limiter
-	// Promise is what the limiter says that it enforces.
+	// Promise is the rule that the limiter claims to enforce.
 	Promise Promise
-	// Limits are the limits to test: those of [Limits] if there are none.
+	// Limits are the limits to test; if empty, those of [Limits].
 	Limits []Limit
-	// Keys is how many keys a limiter of New must be able to tell apart: 10,000 if it is 0. Leak has 100 times as many,
-	// not at once, and 200,000 at least.
+	// Keys is how many keys a limiter must be able to keep apart; 0 means 10,000. Leak uses 100 times as many keys, not
+	// at once, and at least 200,000.
 	Keys int
-	// EarlyBy and LateBy are by how much a limiter may admit too early or refuse too long, as its documentation says.
-	// Nil means not at all. LateBy does not fit a FixedWindow that is longer than it should be: what comes in the time
-	// that it is longer is counted in another window. Let New return nil for such limits.
+	// EarlyBy is how much too early a limiter may admit, and LateBy how much too long it may refuse, as its
+	// documentation says. Nil means not at all. Do not use LateBy for a FixedWindow whose windows are too long, because
+	// requests at the end of such a window would count in another one. Let New return nil for such limits.
 	EarlyBy, LateBy func(Limit) time.Duration
-	// RetryUnit is what RetryAfter is rounded up to, such as a second: exact if it is 0.
+	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
 	RetryUnit time.Duration
-	// Skip has the names of subtests that the limiter does not promise to pass, each with the reason, which is printed.
+	// Skip maps the names of subtests that the limiter does not promise to pass to the reasons, which are printed.
 	// Parts of Cancel have names, too: Cancel/Refund, Cancel/Reserve, Cancel/Order and Cancel/Wait.
 	Skip map[string]string
-	// Outside says that the limiter's time is not package time: it is in another process, or reads another clock. Then
-	// there is no bubble. The subtests for which time must pass are skipped, except Real, unless it is a
-	// [ClockedLimiter]. Burst, Keys, Costs and Linear have limits of a day, whose tokens do not come back meanwhile.
+	// Outside means that the limiter does not use the time of package time, because it is in another process or reads
+	// another clock. Test then uses no bubble. Subtests that need time to pass are skipped, except Real, unless the
+	// limiter is a [ClockedLimiter]. Burst, Keys, Costs and Linear use limits of a day, whose tokens do not come back
+	// during the test.
 	Outside bool
 }
 
@@ -184,8 +187,8 @@ func (c Config) check() error {
 	return Limit{Tokens: 1, Per: 1, Burst: 1}.Check(c.Promise)
 }
 
-// Test tests a limiter in subtests: see the comment of the package. Call it from a test function that is not parallel
-// and not in a bubble.
+// Test tests a limiter in subtests: see the package comment. Call it from a test function that is not parallel and not
+// in a bubble.
 func Test(t *testing.T, c Config) {
 	t.Helper()
 	if err := c.check(); err != nil {

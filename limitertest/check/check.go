@@ -9,43 +9,45 @@ import (
 	"time"
 )
 
-// An Event is a request and what was decided.
+// An Event is a request and the decision about it.
 type Event struct {
-	// At is when: the time since an instant at which aligned windows begin. For wall clocks that is 1970, UTC.
+	// At is the time of the request, counted from an instant at which aligned windows begin. For wall clocks this
+	// instant is 1970, UTC.
 	At      time.Duration
 	Key     string
 	N       int64 // the tokens it asked for; one that asked for none, or for less, is neither charged nor judged
 	Allowed bool
-	// Wait is how long it was held after it was admitted, for a LeakyQueue.
+	// Wait is how long the request was held after it was admitted, for a LeakyQueue.
 	Wait time.Duration
 }
 
 // A Verdict says what is wrong with one decision.
 type Verdict struct {
-	// Excess is how many tokens are too many, with those of this request, rounded up.
+	// Excess is how many tokens were admitted beyond the limit, including this request, rounded up.
 	Excess uint64
-	// Early is how much sooner than the limit allows it was admitted: [Never] for one above the limit.
+	// Early is how much sooner than the limit allows the request was admitted: [Never] for a request above the limit.
 	Early time.Duration
-	// Late is how long there had been room when it was refused, for it and for all that was admitted meanwhile, with
-	// the nanosecond of the refusal. A limiter in which tokens come back so much later would have refused it. It is 0
-	// if there was no room.
+	// Late is how long there had been room when the request was refused, for it and for everything that was admitted
+	// meanwhile, including the nanosecond of the refusal. A limiter whose tokens come back later by Late would rightly
+	// have refused it. It is 0 if there was no room.
 	Late time.Duration
 }
 
 // A Report says what is wrong with a log.
 type Report struct {
 	Events, Admitted, Refused int
-	// Excess is the most that was ever admitted beyond the limit, in tokens, rounded up; Worst is where.
+	// Excess is the most that was ever admitted beyond the limit, in tokens, rounded up; Worst is the window of that
+	// excess.
 	Excess uint64
 	Worst  Window
 	// Early is how much sooner than the limit allows the worst request was admitted.
 	Early time.Duration
-	// RefusedEarly is how many requests were refused although there was room, and Late how long there had been room
-	// when the worst of them was refused.
+	// RefusedEarly is how many requests were refused although there was room. Late is how long there had been room when
+	// the worst of them was refused.
 	RefusedEarly int
 	Late         time.Duration
-	// Counterexample is a shortest part of the log that proves the excess, or if there is none a request that was
-	// refused too early. It is empty if nothing is wrong, and for a [Checker].
+	// Counterexample is a shortest part of the log that proves the excess. Without an excess it proves that a request
+	// was refused too early. It is empty if nothing is wrong, and for a [Checker].
 	Counterexample []Event
 }
 
@@ -73,7 +75,7 @@ func (r Report) String() string {
 	return text.String()
 }
 
-// String returns the event as text. In a report, instants are since the first request of the counterexample.
+// String returns the event as text. In a report, times count from the first request of the counterexample.
 func (e Event) String() string {
 	said := "refused"
 	if e.Allowed {
@@ -87,8 +89,8 @@ func (e Event) String() string {
 
 // A Checker judges a log event by event. Its zero value is not usable: see [New]. It is not safe for concurrent use.
 type Checker struct {
-	// EarlyBy and LateBy are how much too early an admission, and how much too late a refusal may be: 0 unless they
-	// are set before the first event. Verdicts do not depend on them, reports do.
+	// EarlyBy is how much too early an admission may be, and LateBy how much too late a refusal may be. Both are 0
+	// unless they are set before the first event. They change reports, but not verdicts.
 	EarlyBy, LateBy time.Duration
 
 	limit   Limit
@@ -110,7 +112,7 @@ type key struct {
 	at   time.Duration
 }
 
-// New returns a Checker that has seen nothing, or an error if the limit cannot be.
+// New returns a Checker that has seen nothing, or an error if the limit is not valid.
 func New(l Limit, p Promise) (*Checker, error) {
 	if err := l.Check(p); err != nil {
 		return nil, err
@@ -132,8 +134,8 @@ func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	return k, k.at
 }
 
-// Until returns how long after an instant a request of n tokens is sure to be allowed, if the key asks for nothing
-// meanwhile: Never if the limit does not allow it at all.
+// Until returns how long after at a request of n tokens is certain to be allowed, if the key asks for nothing
+// meanwhile; Never if the limit does not allow it at all.
 func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	k, from := c.key(name, at)
 	if n == 0 {
@@ -142,7 +144,8 @@ func (c *Checker) Until(name string, at time.Duration, n uint64) time.Duration {
 	return later(from-at, k.wait(from, n, true))
 }
 
-// Add judges the next event. One that is earlier than another of its key before it counts as if it had come with that.
+// Add judges the next event. An event whose time is before that of an earlier event of its key counts as if both had
+// the same time.
 func (c *Checker) Add(e Event) (v Verdict) {
 	k, at := c.key(e.Key, e.At)
 	number := c.report.Events
@@ -192,10 +195,10 @@ func (c *Checker) refused(k *key, e Event, at time.Duration, number int) (v Verd
 	return v
 }
 
-// Report returns what is wrong with what was added.
+// Report returns what is wrong with the events that were added.
 func (c *Checker) Report() Report { return c.report }
 
-// Log judges a log, whose events may be in any order: it is sorted by At, and events of one instant keep theirs.
+// Log judges a log, whose events may be in any order. It sorts them by At; events with the same At keep their order.
 func Log(l Limit, p Promise, log []Event) (Report, error) {
 	c, err := New(l, p)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Never is the wait for what a limit never admits. Waits longer than it are Never, too.
+// Never is the wait of a request that a limit never admits. Longer waits than a Duration can hold are Never, too.
 const Never time.Duration = math.MaxInt64
 
-// A Limit is what one key may have: Tokens every Per, and Burst tokens in a full bucket. Windows have no burst: they
-// count to Tokens.
+// A Limit is the limit of one key: Tokens every Per, and Burst tokens in a full bucket. Windows have no burst; they
+// count up to Tokens.
 type Limit struct {
 	Tokens uint64        // 1 or more
 	Per    time.Duration // above 0
@@ -20,7 +20,7 @@ type Limit struct {
 // String returns the limit as text, such as "10 in 1s, burst 20".
 func (l Limit) String() string { return fmt.Sprintf("%d in %v, burst %d", l.Tokens, l.Per, l.Burst) }
 
-// A Promise is what a limiter says that it enforces.
+// A Promise is the rule that a limiter claims to enforce.
 type Promise uint8
 
 const (
@@ -29,19 +29,19 @@ const (
 	Bucket Promise = iota
 	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
 	BatchRefill
-	// FixedWindow: Tokens in a window of length Per. A window begins with the first request after the one before is
-	// over.
+	// FixedWindow: Tokens in a window of length Per. A window begins with the first request after the previous window
+	// has ended.
 	FixedWindow
 	// AlignedWindow: Tokens in a window of length Per. Windows begin at multiples of Per.
 	AlignedWindow
-	// SlidingEstimate: the count of the present aligned window, and of the one before it the share that the last Per
-	// covers, are at most Tokens. Both usual roundings are allowed: a request is too many only if the share rounded
-	// down leaves no room, and refused too early only if the share rounded up leaves some.
+	// SlidingEstimate: the count of the current aligned window, plus the share of the previous window that the last Per
+	// covers, is at most Tokens. Both usual roundings are allowed: a request is too many only if the share rounded down
+	// leaves no room. It is refused too early only if the share rounded up leaves room.
 	SlidingEstimate
-	// SlidingExact: at most Tokens in any window of length Per, which includes its beginning and not its end.
+	// SlidingExact: at most Tokens in any window of length Per, which includes its beginning but not its end.
 	SlidingExact
-	// LeakyQueue: what is admitted waits its turn ([Event.Wait]). At most Burst are admitted and not yet gone, as in a
-	// Bucket, and they go one by one, Per/Tokens apart.
+	// LeakyQueue: admitted requests wait for their turn ([Event.Wait]). As in a Bucket, at most Burst are admitted and
+	// have not left yet. They leave one by one, Per/Tokens apart.
 	LeakyQueue
 
 	promises int = iota
@@ -70,7 +70,7 @@ func Promises() []Promise {
 // bursts reports whether Limit.Burst means something.
 func (p Promise) bursts() bool { return p == Bucket || p == BatchRefill || p == LeakyQueue }
 
-// Capacity returns the tokens that a key which was never used may have at once.
+// Capacity returns how many tokens an unused key may have at once.
 func (l Limit) Capacity(p Promise) uint64 {
 	if p.bursts() {
 		return l.Burst
@@ -78,7 +78,7 @@ func (l Limit) Capacity(p Promise) uint64 {
 	return l.Tokens
 }
 
-// Check returns an error if the limit has a number that it cannot have.
+// Check returns an error if a number of the limit is out of range for the promise.
 func (l Limit) Check(p Promise) error {
 	switch {
 	case int(p) >= promises:

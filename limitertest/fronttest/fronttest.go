@@ -1,4 +1,4 @@
-// Package fronttest holds a limiter behind a protocol, such as a middleware or a server, against package limitertest.
+// Package fronttest runs package limitertest against a limiter behind a protocol, such as a middleware or a server.
 package fronttest
 
 import (
@@ -11,14 +11,14 @@ import (
 
 // A Front has a limit for each key.
 type Front interface {
-	// Ask sends a request. A refusal that says no time to come back has a negative one.
+	// Ask sends a request. For a refusal without a time to come back, retryAfter is negative.
 	Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration)
-	// Now and Advance are of the clock of a front that has one of its own.
+	// Now and Advance belong to the clock of a front that has a clock of its own.
 	Now() time.Time
 	Advance(d time.Duration)
 }
 
-// Fronts are what is tested.
+// Fronts describes the fronts to test.
 type Fronts struct {
 	Open     func(tb testing.TB, l limitertest.Limit) Front // starts one, which tb ends
 	InBubble bool                                           // their time is that of the bubble that they start in
