@@ -21,7 +21,6 @@ func (l *Limiter) TakeBatch(keys []Key, n uint64, decisions []Decision) error {
 			l.table.Find(k.hash).Touch()
 		}
 		for i, k := range part {
-			decisions[i] = Decision{}
 			l.takeAt(&decisions[i], k, n, nanos, nanos)
 		}
 		keys, decisions = keys[len(part):], decisions[len(part):]

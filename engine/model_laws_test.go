@@ -2,6 +2,7 @@ package engine
 
 import (
 	"flag"
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -92,8 +93,7 @@ var (
 	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
 )
 
-// setsPolicy changes the numbers of one tier. Each key keeps the tokens that it has taken, by the tier of its last
-// take. So keys under other tiers are told what they were told before.
+// setsPolicy draws other numbers for one tier.
 func (m *model) setsPolicy() {
 	if m.kind.policy.grant == grantsLimit && len(m.kind.tiers) == 1 || m.byte()%4 > 0 {
 		return
@@ -106,33 +106,132 @@ func (m *model) setsPolicy() {
 	if len(m.kind.tiers) == 0 {
 		tier = 0
 	}
+	longest := time.Hour
+	if m.kind.policy.grant == grantsQuotas { // a longest time with the same ticks
+		longest += time.Duration(m.byte()) * time.Minute
+	}
+	burst, period := pick(m, modelBursts), time.Duration(0)
+	if m.kind.hasPrices() {
+		period = pick(m, modelPeriods)
+	}
+	m.sets(tier, burst, period, longest)
+}
+
+// sets changes the numbers of one tier. Each key keeps the tokens that it has taken, by the tier of its last take. So
+// keys under other tiers are told what they were told before.
+func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	policies := make([]Policy, len(m.kind.tiers)+1)
 	for i := range policies {
 		policies[i] = m.limiter.Policy(i)
 	}
-	if m.kind.policy.grant == grantsQuotas { // a longest time with the same ticks
-		policies[0] = TokenBuckets(time.Hour + time.Duration(m.byte())*time.Minute)
+	if m.kind.policy.grant == grantsQuotas {
+		policies[0] = TokenBuckets(longest)
 	}
 	q := m.grants[tier]
 	to, was := q.policy, *q
-	if to.limit = pick(m, modelBursts); m.kind.hasPrices() {
-		to.rate = Per(1, pick(m, modelPeriods))
-		q.token = int64(to.rate.Period) * m.kind.perNano
+	token := q.token
+	if to.limit = burst; m.kind.hasPrices() {
+		to.rate = Per(1, period)
+		token = int64(to.rate.Period) * m.kind.perNano
 	} else if to.algorithm != AlgorithmTokenBucket {
 		to.limit = 1 + to.limit%9
 	}
 	policies[tier] = to
+	before := m.tells()
 	require.NoError(m.t, m.limiter.SetPolicy(policies[0], policies[1:]...), m.call)
 	m.call += ": " + was.policy.String() + " -> " + to.String()
 	m.policies++
-	q.policy, q.tokens, q.ever = to, to.limit, append(q.ever, version{to.limit, q.token})
+	q.policy, q.tokens, q.token, q.ever = to, to.limit, token, append(q.ever, version{to.limit, token})
+	m.requireChange(q, before)
+	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
 	for _, k := range m.keys {
 		if b, ok := k.account.(*bucket); ok && k.last == q {
-			b.change(m.seen, max(m.seen, m.leading, m.promised), max(m.seen, m.promised), &was, q)
+			b.change(at, max(at, m.leading, m.promised), max(at, m.promised), &was, q)
 			if b.prices != nil {
-				k.notes(q, event{at: m.seen}) // what it owes comes back by these numbers from now on
+				k.notes(q, event{at: at}) // what it owes comes back by these numbers from now on
 			}
 		}
 		m.look(k)
+	}
+}
+
+// told is what a limiter says of a key: what it owes, and of requests for one token and for all under each grant.
+type told struct {
+	owed uint64
+	of   [][2]Decision
+}
+
+func (m *model) tells() (all []told) {
+	for _, k := range m.keys {
+		says := told{of: make([][2]Decision, len(m.grants))}
+		says.owed, _ = m.limiter.Owed(k.key)
+		for i, g := range m.grants {
+			says.of[i] = [2]Decision{m.limiter.Peek(g.key(k.key), 1), m.limiter.Peek(g.key(k.key), max(g.tokens, 1))}
+		}
+		all = append(all, says)
+	}
+	return all
+}
+
+// requireChange holds what a change of one tier's numbers has done to every key against the properties of
+// docs/decisions/0031: (a) nothing to keys under others; (d) a raised limit and a faster rate are there at once; (c)
+// who has taken no more than the limit waits no longer than one who has taken all of it, and who has taken more until
+// that is back at the new rate. Some may have been granted ahead, or wait: until then what is owed may come back at the
+// previous rate. (b) is what requireFits is about.
+func (m *model) requireChange(q *grants, before []told) {
+	ahead := max(m.leading, m.promised, m.seen) - m.seen
+	for i, says := range m.tells() {
+		k := m.keys[i]
+		for j, g := range m.grants {
+			was, is := before[i].of[j], says.of[j]
+			what := fmt.Sprintf("key %d under %s", i, g.name)
+			switch {
+			case g == q:
+				m.requireTokens(k, q, before[i].owed, ahead, is, what)
+			case k.last != q || !m.kind.hasPrices():
+				for n := range was {
+					m.requireSame(was[n], is[n], what)
+				}
+			case ahead == 0: // it keeps tokens, rounded up, and they come back at another rate
+				require.LessOrEqual(m.t, is[0].Remaining, was[0].Remaining, "(b) %s: %s", m.call, what)
+				require.LessOrEqual(m.t, was[0].Remaining-is[0].Remaining, uint64(1), "(c) %s: %s", m.call, what)
+			}
+		}
+	}
+}
+
+// requireSame is (a). A change in a shared table moves the watermark by a nanosecond, to which waits are rounded up.
+func (m *model) requireSame(was, is Decision, what string) {
+	late := time.Duration(m.at(m.seen) - m.seen)
+	if is.RetryAfter-was.RetryAfter <= late && is.ResetAfter-was.ResetAfter <= late {
+		was.RetryAfter, was.ResetAfter = max(was.RetryAfter, is.RetryAfter), max(was.ResetAfter, is.ResetAfter)
+	}
+	if was != is {
+		require.Equal(m.t, was, is, "(a) %s: %s", m.call, what)
+	}
+}
+
+// requireTokens holds what a key that owes so many tokens is told under a tier against (c) and (d), if some were
+// granted so long ahead.
+func (m *model) requireTokens(k *modelKey, q *grants, owed uint64, ahead int64, is [2]Decision, what string) {
+	if q.tokens == 0 {
+		return
+	}
+	left, most, wait := q.tokens-min(owed, q.tokens), uint64(0), int64(modelWindow)*2
+	if b, ok := k.account.(*bucket); ok {
+		if owed+q.tokens > uint64(mostTicks/2/q.token) {
+			return // there is no room for that
+		}
+		if ahead > 0 && owed > 0 {
+			most = uint64(b.ticks(m.seen+ahead)-b.ticks(m.seen))/uint64(q.token) + 1
+		}
+		late := ahead + m.at(m.seen) - m.seen
+		wait = late + b.wait(m.seen, max(int64(owed)+1-int64(q.tokens), 0)*q.token)
+		require.LessOrEqual(m.t, int64(is[1].RetryAfter), late+b.wait(m.seen, int64(owed)*q.token), "(c) %s: %s, for all", m.call, what)
+	}
+	require.LessOrEqual(m.t, int64(is[0].RetryAfter), wait, "(c) %s: %s", m.call, what)
+	require.GreaterOrEqual(m.t, is[0].Remaining+most, left, "(d) %s: %s", m.call, what)
+	if ahead == 0 {
+		require.Equal(m.t, left, is[0].Remaining, "(b) %s: %s", m.call, what)
 	}
 }

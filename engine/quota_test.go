@@ -229,7 +229,9 @@ func TestQuotaBadInput(t *testing.T) {
 		"another kind":     {engine.TokenBuckets(time.Hour), engine.FixedWindow(1, time.Hour), "engine: Quota(fixed window 1/1h0m0s): the limiter's policy is token buckets"},
 		"aligned":          {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.PerSecond(1), 1).Aligned(), "want that with another limit"},
 		"itself":           {engine.TokenBuckets(time.Hour), engine.TokenBuckets(time.Hour), "want that with another limit"},
-		"another window":   {engine.FixedWindow(3, time.Hour), engine.FixedWindow(3, time.Minute), "the limiter's policy is fixed window 3/1h0m0s"},
+		"another window":   {engine.FixedWindow(3, time.Hour), engine.FixedWindow(4, time.Minute), "the limiter's policy is fixed window 3/1h0m0s"},
+		"a bucket of one":  {engine.FixedWindow(3, time.Hour), engine.TokenBucket(engine.PerSecond(1), 1), "the limiter's policy is fixed window 3/1h0m0s"},
+		"no batches":       {engine.BatchRefill(3, time.Hour, 3), engine.TokenBucket(engine.PerSecond(1), 1), "the limiter's policy is batch refill"},
 		"a window of 0":    {engine.FixedWindow(3, time.Hour), engine.FixedWindow(0, time.Hour), "limit of 0 tokens: this limiter has room for 1 to 15"},
 		"a window of much": {engine.FixedWindow(3, time.Hour), engine.FixedWindow(16, time.Hour), "limit of 16 tokens: this limiter has room for 1 to 15 (engine.MaxQuota)"},
 		"a log of much":    {engine.SlidingLog(3, time.Hour), engine.SlidingLog(11, time.Hour), "limit of 11 tokens: this limiter has room for 1 to 10"},
@@ -241,6 +243,15 @@ func TestQuotaBadInput(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			require.Zero(t, q)
 		})
+	}
+	for _, c := range []struct{ own, most engine.Policy }{
+		{engine.FixedWindow(3, time.Hour), engine.FixedWindow(15, time.Hour)},
+		{engine.SlidingLog(3, time.Hour), engine.SlidingLog(10, time.Hour)},
+		{engine.BatchRefill(3, time.Hour, 3), engine.BatchRefill(3, time.Hour, 1<<32)},
+	} {
+		l, _ := limiterOf(t, c.own)
+		_, err := l.Quota(c.most)
+		require.NoError(t, err, c.most)
 	}
 	for _, longest := range []time.Duration{-1, 0, 366 * 24 * time.Hour} {
 		_, err := engine.New(engine.TokenBuckets(longest))

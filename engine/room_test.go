@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestHowManyNewKeysFindNoRoom: with MaxKeys keys that are not idle it is one in some five hundred in a table that was
@@ -49,4 +50,50 @@ func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	assert.Less(t, fresh, 1500.)
 	assert.Greater(t, used, 400.)
 	assert.Less(t, used, 5000.)
+}
+
+// withoutRoom returns a limiter of 5 tokens and a key for which it has no room.
+func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Shards(1), Overflow(overflow))
+	for i := range uint64(10_000) {
+		k := l.KeyUint64(i)
+		if l.TakeKey(k, 1); l.Stats().NoRoom+l.Stats().Unrecorded > 0 {
+			return l, k
+		}
+	}
+	t.Fatal("there is room for 10,000 keys")
+	return nil, Key{}
+}
+
+// TestWhoHasNoRoomIsNamed: the answer of a limit that has no room for a key says so, though the key owes nothing; and
+// that to a request which is wrong is no.
+func TestWhoHasNoRoomIsNamed(t *testing.T) {
+	l, k := withoutRoom(t, Refuse)
+	other, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
+	answers := make([]Answer, 2)
+	allowed, err := TakeAll([]Request{{Limiter: other, Key: other.Key("k"), N: 1}, {Limiter: l, Key: k, N: 1}}, answers)
+	require.NoError(t, err)
+	require.False(t, allowed)
+	require.True(t, answers[0].Decision.Allowed)
+	require.False(t, answers[1].Decision.Allowed)
+	require.Positive(t, answers[1].Decision.RetryAfter)
+
+	allowed, err = TakeAll([]Request{{}}, answers)
+	require.Error(t, err)
+	require.False(t, allowed)
+	allowed, err = TakeAll([]Request{{Limiter: l, Key: k, N: 1}}, nil)
+	require.Error(t, err)
+	require.False(t, allowed)
+}
+
+// TestAHoldWithoutRoomIsOfTheLimit: who is admitted without a record holds no more than the limit, of which there is
+// nothing to give back, and what the request costs above that is not charged to anybody.
+func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
+	l, k := withoutRoom(t, Admit)
+	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {
+		d, r := l.HoldUpTo(k, 1, most)
+		require.True(t, d.Allowed)
+		require.Equal(t, want, r.Taken(), "up to %d", most)
+		require.EqualValues(t, 7, r.Settle(want+7), "there is no record to charge")
+	}
 }

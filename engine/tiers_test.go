@@ -190,8 +190,8 @@ func TestALimiterOfOneRateHasOne(t *testing.T) {
 	}
 	for _, p := range []Policy{TokenBucket(PerSecond(98), 10), TokenBucket(Per(1, time.Hour), 1), TokenBucket(PerSecond(96.999), 10)} {
 		_, err := l.Quota(p)
-		require.ErrorContains(t, err, "the limiter's records are of one rate, 97/s: want that, or a limiter with room for others "+
-			"(engine.MaxQuota, engine.Tiers, engine.TokenBuckets)", p)
+		require.ErrorContains(t, err, fmt.Sprintf("rate of %v: the limiter's records are of one rate, 97/s: want that, or a limiter with room for others "+
+			"(engine.MaxQuota, engine.Tiers, engine.TokenBuckets)", p.Rate()), p)
 	}
 	several, _ := newLimiter(t, own, Tiers(TokenBucket(PerSecond(1), 1)))
 	for _, other := range []*Limiter{l, several} {

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A step is one of those that courses of a model are made of.
+type step struct {
+	name string
+	make func(m *model)
+}
+
+// by makes a call that draws so.
+func by(call func(m *model), draws ...byte) func(m *model) {
+	return func(m *model) {
+		m.program = draws
+		call(m)
+	}
+}
+
+// The draws of a call for key 0: one token, and the numbers of ways to make it.
+const (
+	drawsOne = 81 // tokens
+	askTwice = 4  // of takes: with every field of the answer
+)
+
+func takesOne(grant byte) step {
+	return step{fmt.Sprint("one under ", grant), by((*model).takes, 0, grant, drawsOne, askTwice, 1)}
+}
+
+func takesAll(grant byte) step {
+	return step{fmt.Sprint("all under ", grant), by((*model).drains, 0, grant)}
+}
+
+// setsTo changes one tier's numbers.
+func setsTo(tier int, burst uint64, period time.Duration) step {
+	return step{fmt.Sprintf("tier %d: burst %d, %v", tier, burst, period), func(m *model) {
+		m.set(m.seen)
+		m.sets(tier, burst, period, time.Hour)
+	}}
+}
+
+// courseSteps are what happens between changes, under two grants.
+func courseSteps(one, two byte, more ...step) []step {
+	return append([]step{
+		takesAll(one), takesAll(two), takesOne(one), takesOne(two),
+		{"a second", by((*model).passes, 0, 1, 3)},
+		{"half of what is owed", by((*model).passes, 0, 0, 5)},
+		{"a sweep", (*model).sweeps},
+		{"ends", by((*model).ends, 0, 3, 1)},
+	}, more...)
+}
+
+// A courseKind is a limiter and the steps of its courses.
+type courseKind struct {
+	name   string
+	kind   byte // of modelKinds
+	steps  []step
+	length int
+}
+
+// courseKinds: the policy goes from 1000 tokens to 10 and back, at rates from one token in 11 ms to one in 10 s, while
+// keys take, wait, change between tiers and quotas, and give back.
+func courseKinds() []courseKind {
+	reserves := func(grant byte) step {
+		return step{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
+	}
+	holds := func(grant byte) step {
+		return step{fmt.Sprint("holds under ", grant), by((*model).holds, 0, grant, drawsOne)}
+	}
+	receipt := func(grant byte) step {
+		return step{fmt.Sprint("a receipt under ", grant), by((*model).takesReceipt, 0, grant, drawsOne)}
+	}
+	ahead := func(grant byte) step {
+		return step{fmt.Sprint("ahead under ", grant), by((*model).takes, 0, grant, drawsOne, 2, 128)}
+	}
+	const fast, slow = 11 * time.Millisecond, 10 * time.Second
+	return []courseKind{
+		{"tiers", 0, courseSteps(1, 2, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(2, 3, fast), setsTo(0, 1000, slow), reserves(1)), 4},
+		{"tiers, to and fro", 0, []step{takesAll(1), takesOne(2), setsTo(1, 1000, time.Second), setsTo(1, 10, time.Second), setsTo(1, 10, slow),
+			setsTo(2, 1000, time.Second), {"a second", by((*model).passes, 0, 1, 3)}}, 5},
+		{"a tier and a quota", 0, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(0, 3, fast), receipt(7), reserves(7)), 4},
+		{"waits", 0, []step{takesAll(1), reserves(1), reserves(2), ahead(1), setsTo(1, 1000, fast), setsTo(1, 3, slow), setsTo(2, 100, slow),
+			{"a second", by((*model).passes, 0, 1, 3)}, {"ends", by((*model).ends, 0, 0, 1)}}, 4},
+		{"quotas alone", 2, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), takesAll(10), reserves(7)), 4},
+		{"one rate", 3, courseSteps(0, 3, setsTo(0, 1000, 0), setsTo(0, 10, 0), setsTo(0, 3, 0), reserves(0), holds(0)), 4},
+		{"batches", 4, courseSteps(0, 1, setsTo(0, 1000, 0), setsTo(1, 10, 0), setsTo(0, 3, 0), reserves(0), holds(1)), 4},
+		{"fixed window", 5, courseSteps(0, 1, setsTo(0, 8, 0), setsTo(0, 2, 0), setsTo(1, 1, 0), holds(1)), 4},
+		{"sliding window", 7, courseSteps(0, 1, setsTo(0, 8, 0), setsTo(0, 2, 0), setsTo(1, 1, 0), holds(1)), 4},
+		{"sliding log", 8, courseSteps(0, 1, setsTo(0, 8, 0), setsTo(0, 2, 0), setsTo(1, 1, 0), receipt(1)), 4},
+	}
+}
+
+// TestEveryCourseOfChanges (I1): every sequence of so many steps, by the shortest one to each state. After every
+// change of the policy all keys are told what requireChange demands, whatever comes next is what the accounts on paper
+// say, and in the end what a key was given fits the limits that it had.
+func TestEveryCourseOfChanges(t *testing.T) {
+	for _, c := range courseKinds() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			walksCourses(t, c, func() []Option { return nil })
+		})
+	}
+}
+
+func walksCourses(t *testing.T, c courseKind, more func() []Option) {
+	met, made := map[uint64]bool{}, 0
+	ends := [][]byte{nil}
+	for range c.length {
+		var next [][]byte
+		for _, course := range ends {
+			for i := range c.steps {
+				longer := append(slices.Clip(course), byte(i))
+				made++
+				if state := c.walks(t, longer, more()); !met[state] {
+					met[state] = true
+					next = append(next, longer)
+				}
+			}
+		}
+		ends = next
+	}
+	t.Logf("%d courses, %d states", made, len(met))
+}
+
+// walks makes the steps of a course, and returns what tells the state at its end from others.
+func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
+	m := newModel(t, []byte{c.kind, 0, 0}, more...)
+	defer m.limiter.Close()
+	var names []string
+	for _, i := range course {
+		names = append(names, c.steps[i].name)
+		m.call = strings.Join(names, ", ")
+		m.verb = "take"
+		c.steps[i].make(m)
+	}
+	for _, k := range m.keys {
+		m.requireFits(k)
+	}
+	return xxhash.Sum64String(m.state())
+}
+
+// state is all that the answers to come depend on, and what they are held against.
+func (m *model) state() string {
+	var s strings.Builder
+	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.limiter.table.Watermark())
+	for _, q := range m.grants {
+		fmt.Fprint(&s, q.tokens, q.token, q.ever)
+	}
+	for _, k := range m.keys {
+		if b, ok := k.account.(*bucket); ok {
+			fmt.Fprint(&s, b.full, b.given, b.price)
+		} else {
+			fmt.Fprintf(&s, "%+v", k.account.(*window).windowed)
+		}
+		if k.last != nil {
+			fmt.Fprint(&s, k.last.name)
+		}
+		fmt.Fprint(&s, k.given, k.resets, k.vague)
+		for _, e := range k.story {
+			fmt.Fprint(&s, e.at, e.n, e.q.tokens, e.q.token, e.charged)
+		}
+	}
+	for _, tk := range m.open {
+		fmt.Fprint(&s, slices.Index(m.keys[:], tk.modelKey), tk.of.n, tk.of.at, tk.of.full, tk.of.given, tk.under.name, m.isVoid(tk), tk.resets,
+			tk.receipt != nil, tk.hold != nil, tk.ahead != nil)
+	}
+	return s.String()
+}
