@@ -71,7 +71,8 @@ var larger = map[string]struct {
 	"redislimit/internal/redistest/server.go Server": {13, "a server of tests and what it was told"},
 	"redislimit/internal/script/limit.go Limit":      {13, "the numbers that go to a script"},
 	"redislimit/internal/script/model.go Model":      {11, "the state of a store, for comparison"},
-	"redislimit/limiter.go Limiter":                  {20, "the parts of a limiter, most of which are types of their own"},
+	"redislimit/option.go config":                    {11, "what the options set"},
+	"redislimit/limiter.go Limiter":                  {21, "the parts of a limiter, most of which are types of their own"},
 	"shard/plan.go Plan":                             {23, "the numbers that a take reads, in one line of memory where it can be"},
 	"shard/table.go Table":                           {29, "the words of a table, grouped by who writes them"},
 }

@@ -17,7 +17,8 @@ const openTime = 5 * time.Second
 // JoinLater has [Open] succeed while the store does not answer. The client then starts with a store that is lost, as
 // [Health] and the log say: limiters decide as [OnLoss] says. It tries to connect four times a second, and joins the
 // store when it answers. A certificate, a password or rights that are not accepted stay an error of Open; later they
-// keep the store lost and are its last error. A node that restarts during a loss has a whole share again.
+// keep the store lost and are its last error. A node that restarts during a loss has a whole share again, unless its
+// limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true

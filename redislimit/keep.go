@@ -10,7 +10,8 @@ import (
 
 // keep does what no request does: it asks a part of the store that is lost whether it is back, has the store charged
 // with what the shares admitted and holds lacked, renews places in flight, gives back what leases did not use, forgets
-// idle leases and old refusals, and compares settings with other nodes. It also watches whether the store drops keys.
+// idle leases and old refusals, writes down what is owed, and compares settings with other nodes. It also watches
+// whether the store drops keys.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -39,6 +40,7 @@ func (l *Limiter) keep() {
 				l.settle(of)
 			}
 		}
+		l.keepDebts()
 		if l.flight != nil {
 			l.renewPlaces()
 		}

@@ -27,6 +27,7 @@ type Limiter struct {
 	ways   atomic.Pointer[ways]
 	known  *refusals
 	owed   *shares.Debts[owing] // what the store has to be charged with
+	debts  *debtFile            // in which that is kept; nil without
 	share  *share               // decides while the store is lost; nil without that policy
 	flight *flight              // of requests in flight; nil for other policies
 	own    Quota                // the policy
@@ -64,31 +65,40 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		return nil, err
 	}
 	a := newAgreement(&client.clientConfig, name, designs)
-	l, err := newLimiter(client, name, designs[0], a)
+	file, err := client.openDebts(name, &designs[0], a)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range designs[1:] {
+	l, err := newLimiter(client, name, designs[0], a, file)
+	if err != nil {
+		file.close()
+		return nil, err
+	}
+	for i, d := range designs[1:] {
 		if d.limit == nil {
 			l.sources = append(l.sources, source{Quota{limiter: l, policy: d.policy}})
 			continue
 		}
-		tier, err := newLimiter(client, name, d, nil)
+		tier, err := newLimiter(client, name, d, nil, file.of(i+1))
 		if err != nil {
 			_ = l.Close() // always nil
 			return nil, err
 		}
 		l.tiers, l.sources = append(l.tiers, tier), append(l.sources, tier.Source())
 	}
+	if file != nil {
+		l.takeOver(true)
+		file.isReady.Store(true)
+	}
 	return l, nil
 }
 
 // newLimiter returns a limiter without its tiers. Without an agreement its settings are compared by another one.
-func newLimiter(client *Client, name string, d design, a *agreement) (*Limiter, error) {
-	l := &Limiter{design: d, client: client, agreement: a, now: now, stop: make(chan struct{}), hurry: make(chan struct{})}
+func newLimiter(client *Client, name string, d design, a *agreement, file *debtFile) (*Limiter, error) {
+	l := &Limiter{design: d, client: client, agreement: a, debts: file, now: now, stop: make(chan struct{}), hurry: make(chan struct{})}
 	l.own = Quota{limiter: l, policy: d.policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
-	l.owed = shares.NewDebts[owing](l.config.maxKeys)
+	l.owed = shares.NewDebts(l.config.maxKeys, file.note())
 	if l.limit.IsInFlight() {
 		l.flight = newFlight()
 	}
@@ -127,8 +137,8 @@ func (l *Limiter) makeLocal() (err error) {
 }
 
 // Close has the store charged with what the node owes it, for at most the client's timeout and not if the store is lost
-// ([Limiter.Settle] waits for it), and stops what the limiter does in the background. Tokens that it has in hand stay
-// charged.
+// ([Limiter.Settle] waits for it), and stops what the limiter does in the background. What is left is lost, or with
+// [DebtFiles] left to the next limiter. Tokens that it has in hand stay charged.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -139,6 +149,12 @@ func (l *Limiter) Close() error {
 		l.closeLocal()
 		for _, tier := range l.tiers {
 			_ = tier.Close() // always nil
+		}
+		if l.debts != nil {
+			l.noteLeases(true)
+			if l.debts.tier == 0 {
+				l.debts.close()
+			}
 		}
 	})
 	return nil

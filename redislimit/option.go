@@ -56,7 +56,8 @@ type config struct {
 	fraction  float64 // of the limit that a share is; 0: 1/nodes
 	limit     script.Terms
 	tiers     []engine.Policy
-	isShared  bool // limiters with other numbers have the name, for other keys
+	isShared  bool   // limiters with other numbers have the name, for other keys
+	debtFiles string // what their paths begin with; "" for none
 }
 
 func newConfig(name string, options []Option) (config, error) {

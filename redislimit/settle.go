@@ -14,8 +14,9 @@ const settleEvery = 5 * time.Millisecond
 
 // Settle waits until the store has been charged with all that the node has admitted: by its share, while the store was
 // lost, beyond a lease, and beyond holds. A program calls it at its end, after the last request, with the time that it
-// has left: what is not charged when the process ends is admitted once more. If the store is lost, Settle waits for it.
-// The error says of how many keys something is left to be charged. After Close nothing is charged any more.
+// has left: what is not charged when the process ends is admitted once more, but with [DebtFiles]. If the store is
+// lost, Settle waits for it. The error says of how many keys something is left to be charged. After Close nothing is
+// charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
 // settleAll is Settle; without patience it does not wait for a store that is lost.

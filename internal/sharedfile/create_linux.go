@@ -21,7 +21,7 @@ type draft struct {
 
 // Create makes the file at path, and does not attach to it. It is an error if there is one.
 func Create(path string, s Spec) error {
-	if err := protected(filepath.Dir(path)); err != nil {
+	if err := Protected(filepath.Dir(path)); err != nil {
 		return err
 	}
 	return create(path, s)

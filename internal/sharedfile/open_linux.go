@@ -110,7 +110,7 @@ func allocate(fd int, size uint64, folder string) error {
 // openFile opens a file that is there, else errNone. If it may be anybody's, so may the folder.
 func openFile(path string, access int, anybodys bool) (fd int, err error) {
 	if !anybodys {
-		if err := protected(filepath.Dir(path)); err != nil {
+		if err := Protected(filepath.Dir(path)); err != nil {
 			return 0, err
 		}
 	}

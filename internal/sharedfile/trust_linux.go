@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protected checks that nobody else can remove what a folder has, or the folder itself, or lead to another one: who
+// Protected checks that nobody else can remove what a folder has, or the folder itself, or lead to another one: who
 // comes later would begin with full buckets. So all folders on the way to it, as the path is written, and all links
 // belong to the user of this process, or to root, and not everybody can write to the folders, unless they are sticky.
-func protected(folder string) error {
+func Protected(folder string) error {
 	whole, err := filepath.Abs(folder)
 	if err != nil {
 		return nil // making the file says what is wrong

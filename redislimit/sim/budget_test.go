@@ -119,7 +119,7 @@ func (w *budgetWorld) newNode() *budgetNode {
 	share, err := engine.New(policy, engine.MaxKeys(16), engine.ClockFunc(func() time.Time { return time.Unix(1_800_000_000, w.now) }))
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { assert.NoError(w.t, share.Close()) })
-	return &budgetNode{share: share, owed: shares.NewDebts[string](16)}
+	return &budgetNode{share: share, owed: shares.NewDebts[string](16, nil)}
 }
 
 // run lets 64 clients ask again and again, for a time.

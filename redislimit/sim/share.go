@@ -25,7 +25,7 @@ const shareCharge uint8 = 100
 func newShares(w *world) *localShares {
 	return &localShares{
 		world: w, limit: mustLimit(w.scenario.share()), keys: map[uint64]*script.Model{},
-		owed: shares.NewDebts[uint64](math.MaxInt), slow: shares.NewSlow[uint64](math.MaxInt),
+		owed: shares.NewDebts[uint64](math.MaxInt, nil), slow: shares.NewSlow[uint64](math.MaxInt),
 	}
 }
 

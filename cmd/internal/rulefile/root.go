@@ -108,7 +108,7 @@ func (f *File) behavior() []entry {
 		at("log", mapping((*Log).section), &f.Log, "", "what is logged, and how").unless("as below"),
 		at("state", one(pattern("", "^/"), parseState), &f.State, "",
 			"a folder on this machine in which the limits outlive the process: a restart, and several processes with the same "+
-				"rules, hand out no fresh buckets. The folder must be there. See [shared.md](shared.md#weir-serve)").
+				"rules, hand out no fresh buckets. What a `store` is owed outlives it, too. The folder must be there. See [shared.md](shared.md#weir-serve)").
 			unless("none: limits end with the process").within("the full path"),
 		at("rules", f.rulesKind(), &f.Rules, "", "the limits, at least one").
 			unless("none: needed, but with `redis` alone").within("1 to 64").apart(),

@@ -29,6 +29,7 @@ type Rule struct {
 	Spread   bool   // one bucket on all processors (engine.Spread)
 	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
 	State    string // file in which the limit is kept beyond the process; "" for none
+	Debts    string // what the files begin with in which it is kept what the store is owed; "" for none
 	Line     int    // in the file
 }
 

@@ -28,7 +28,11 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	return s
 }
 
-// checkState gives every rule that counts on this machine its file in the folder, and clients of Redis theirs.
+// debtSuffix ends the names of files with what a store is owed ([redislimit.DebtFiles]).
+const debtSuffix = ".debts"
+
+// checkState gives every rule that counts on this machine its file in the folder, and clients of Redis theirs. A rule
+// in a store has files there with what it owes the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -42,8 +46,11 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		switch {
-		case r.Store != nil || !r.Counts():
-			continue // elsewhere, or nowhere
+		case !r.Counts():
+			continue
+		case r.Store != nil && r.Policy.Algorithm() == engine.AlgorithmConcurrency: // owes nothing
+		case r.Store != nil:
+			r.Debts = filepath.Join(f.State, r.debtStem())
 		case r.Spread:
 			d.Fail(at, "state: the rule %s has its bucket on all processors, which cannot be kept in a file: "+
 				"leave spread or state out", r.Name)
@@ -83,6 +90,15 @@ func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.Policy.IsAligned(), r.limitedTiers(), r.MaxKeys, r.Overflow)
+	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
+}
+
+// debtStem is what the names of the files begin with in which it is kept what the rule owes the store. What they must
+// have in common beyond that is in the files.
+func (r *Rule) debtStem() string {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
+		r.Policy.Algorithm(), r.limitedTiers(), r.Store.Redacted())
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
@@ -130,16 +146,20 @@ func (r *Rule) FormerStates() []string {
 
 // UnusedStates returns the paths of the files in the folder of the state that neither a rule nor clients of Redis have.
 func (f *File) UnusedStates() []string {
-	return slices.DeleteFunc(stateFiles(f.State), func(path string) bool {
-		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.State == path })
+	return slices.DeleteFunc(append(stateFiles(f.State), filesWith(debtSuffix, f.State)...), func(path string) bool {
+		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool {
+			return r.State == path || r.Debts != "" && strings.HasPrefix(path, r.Debts+".")
+		})
 	})
 }
 
-// stateFiles returns the paths of the files that a folder has, by name: none if it cannot be read, or is "".
-func stateFiles(folder string) (paths []string) {
+// stateFiles returns the paths of the tables that a folder has, by name: none if it cannot be read, or is "".
+func stateFiles(folder string) []string { return filesWith(stateSuffix, folder) }
+
+func filesWith(suffix, folder string) (paths []string) {
 	entries, _ := os.ReadDir(folder) // whoever wants a file there is told the error
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), stateSuffix) && !strings.HasPrefix(e.Name(), ".") {
+		if strings.HasSuffix(e.Name(), suffix) && !strings.HasPrefix(e.Name(), ".") {
 			paths = append(paths, filepath.Join(folder, e.Name()))
 		}
 	}

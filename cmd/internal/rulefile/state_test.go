@@ -48,6 +48,38 @@ func TestStateNames(t *testing.T) {
 	assert.Empty(t, parsed(t, "rules: [{name: api, rate: 1/s}]").UnusedStates(), "without a state")
 }
 
+// TestDebtNames: a rule in a store has files of what it owes in the folder. Rules that mean other keys, tiers or stores
+// have others, and a password is in no name.
+func TestDebtNames(t *testing.T) {
+	dir := t.TempDir()
+	rule := func(store, more string) *Rule {
+		f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nstore: {url: 'redis://"+store+"'}\nrules: [{name: api"+more+"}]")
+		assert.Empty(t, f.Rules[0].State)
+		return &f.Rules[0]
+	}
+	one := rule("a:1", ", rate: 1/s")
+	assert.Regexp(t, "^"+dir+"/api-[0-9a-f]{16}$", one.Debts)
+	assert.Equal(t, one.Debts, rule("a:1", ", rate: 2/s, burst: 7, max_keys: 9").Debts)
+	assert.Equal(t, rule("user:one@a:1", ", rate: 2/s").Debts, rule("user:two@a:1", ", rate: 2/s").Debts)
+	for _, other := range []*Rule{
+		rule("b:1", ", rate: 1/s"), rule("a:1", ", rate: 1/s, key: global"), rule("a:1", ", rate: 1/s, algorithm: sliding-window"),
+		rule("a:1", ", rate: 1/s, tiers: {header: X, values: {a: {rate: 1/s}}}"),
+	} {
+		assert.NotEqual(t, one.Debts, other.Debts)
+	}
+	assert.Empty(t, rule("a:1", ", concurrency: 5").Debts, "places are not owed")
+	assert.Empty(t, parsed(t, "store: {url: 'redis://a:1'}\nrules: [{name: api, rate: 1/s}]").Rules[0].Debts)
+
+	f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nstore: {url: 'redis://a:1'}\nrules: [{name: api, rate: 1/s}]")
+	var out strings.Builder
+	require.NoError(t, f.Describe(&out))
+	assert.Contains(t, out.String(), "\n  state   what the store is owed: "+one.Debts+".*.debts\n")
+	for _, name := range []string{one.Debts + ".A.debts", one.Debts + "0.A.debts", filepath.Join(dir, "x.debts")} {
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+	}
+	assert.Equal(t, []string{one.Debts + "0.A.debts", filepath.Join(dir, "x.debts")}, f.UnusedStates())
+}
+
 // TestFormerStates: files of a rule of the same name that is another, of all versions, and no others.
 func TestFormerStates(t *testing.T) {
 	dir := t.TempDir()

@@ -84,6 +84,9 @@ func (r *Rule) StoreOptions() []redislimit.Option {
 		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
 		redislimit.InMode(r.Store.Mode),
 	}
+	if r.Debts != "" {
+		options = append(options, redislimit.DebtFiles(r.Debts))
+	}
 	if r.Store.Share > 0 {
 		options = append(options, redislimit.LocalShare(float64(r.Store.Share)/100))
 	}

@@ -45,6 +45,9 @@ func (r *Rule) describe(b *strings.Builder) {
 	if r.State != "" {
 		line("state", r.State)
 	}
+	if r.Debts != "" {
+		line("state", "what the store is owed: "+r.Debts+".*"+debtSuffix)
+	}
 }
 
 // String returns the statuses as they are written in a file.

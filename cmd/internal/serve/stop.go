@@ -64,11 +64,19 @@ func (s *Server) stop() {
 // settle has the store charged with what it does not know yet, until ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	var all sync.WaitGroup
-	// Not those of previous configurations, whose limiters were closed.
-	for name, stored := range s.current.Load().stored {
+	g := s.current.Load() // not previous configurations, whose limiters were closed
+	for i := range g.file.Rules {
+		rule := &g.file.Rules[i]
+		stored := g.stored[rule.Name]
+		if stored == nil {
+			continue
+		}
 		all.Go(func() {
-			if err := stored.Value.Settle(ctx); err != nil {
-				s.config.Log.Warn("stopping: what was admitted is not charged in the store", "rule", name, "err", err)
+			switch err := stored.Value.Settle(ctx); {
+			case err != nil && rule.Debts != "":
+				s.config.Log.Warn("stopping: what was admitted is not charged in the store, and kept in the state", "rule", rule.Name, "err", err)
+			case err != nil:
+				s.config.Log.Warn("stopping: what was admitted is not charged in the store", "rule", rule.Name, "err", err)
 			}
 		})
 	}

@@ -56,6 +56,6 @@ func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 func sameStored(before *rulefile.File, rule *rulefile.Rule) bool {
 	return slices.ContainsFunc(before.Rules, func(r rulefile.Rule) bool {
 		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && slices.Equal(r.Policies(), rule.Policies()) &&
-			r.MaxKeys == rule.MaxKeys && r.Key.Equal(rule.Key)
+			r.MaxKeys == rule.MaxKeys && r.Debts == rule.Debts && r.Key.Equal(rule.Key)
 	})
 }

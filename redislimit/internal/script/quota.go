@@ -88,6 +88,19 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	return Quota{tokens, units.Uint64()}, nil
 }
 
+// Holds reports whether a question may be held against a quota that another limit of the same kind may have made.
+func (l *Limit) Holds(q Quota) bool {
+	switch {
+	case q == Quota{}:
+		return !l.IsOfQuotas()
+	case l.IsInFlight() || l.calendar != nil || q.Tokens < 1 || q.Units < 1:
+		return false
+	case l.window > 0:
+		return q.Tokens <= l.widest && q.Units == 1
+	}
+	return q.Tokens <= l.widest/q.Units && (l.IsOfQuotas() || q.Units == uint64(l.den))
+}
+
 // quota returns what a question is held against.
 func (l *Limit) quota(a Ask) Quota {
 	switch {

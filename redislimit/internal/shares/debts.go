@@ -12,6 +12,7 @@ type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
 	count atomic.Int64 // of keys; changed with the map, so that a key that just went leaves room for itself
 	most  int64
+	note  func(key K, tokens uint64) // is told what is owed of a key whenever that changes
 }
 
 type debt struct {
@@ -19,10 +20,18 @@ type debt struct {
 	charging uint64 // of those, in the question that is under way; 0 for none
 }
 
-// NewDebts returns debts of at most so many keys. What is admitted of further keys is not charged.
-func NewDebts[K comparable](most int) *Debts[K] {
-	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most)}
+// NewDebts returns debts of at most so many keys. What is admitted of further keys is not charged. note, if it is not
+// nil, is told whenever it changes what is owed of a key, before the method returns that changed it: the calls for a
+// key are in the order of its changes.
+func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
+	if note == nil {
+		note = func(K, uint64) {}
+	}
+	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most), note: note}
 }
+
+// Room returns of how many more keys something may be owed.
+func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
 
 // Add enters that n tokens of a key were admitted, and reports whether there was room for the key.
 func (d *Debts[K]) Add(key K, n uint64) (added bool) {
@@ -36,6 +45,7 @@ func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 		}
 		old.tokens += n
 		added = true
+		d.note(key, old.tokens)
 		return old, xsync.UpdateOp
 	})
 	return added
@@ -96,6 +106,9 @@ func (d *Debts[K]) change(key K, to func(debt) debt) {
 			return old, xsync.CancelOp
 		}
 		changed := to(old)
+		if changed.tokens != old.tokens {
+			d.note(key, changed.tokens)
+		}
 		if changed.tokens == 0 {
 			d.count.Add(-1)
 			return changed, xsync.DeleteOp

@@ -30,7 +30,7 @@ func TestOf(t *testing.T) {
 }
 
 func TestDebts(t *testing.T) {
-	d := NewDebts[string](2)
+	d := NewDebts[string](2, nil)
 	assert.Zero(t, d.Begin("a"))
 	d.Add("a", 3)
 	d.Add("b", 1)
@@ -56,7 +56,7 @@ func TestDebts(t *testing.T) {
 
 // Whatever is added is charged once, by whomever.
 func TestDebtsAreChargedOnce(t *testing.T) {
-	d := NewDebts[int](1)
+	d := NewDebts[int](1, nil)
 	var all sync.WaitGroup
 	charged := make([]uint64, 4)
 	for i := range charged {

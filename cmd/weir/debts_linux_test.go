@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An outage is a weir with a state whose store comes and goes. A limit of 40 an hour is shared by two machines, so that
+// this one admits 20 without the store.
+type outage struct {
+	t      *testing.T
+	port   string
+	folder string
+	path   string // of the rule file
+	weir   *started
+	url    string
+	store  *exec.Cmd
+}
+
+func newOutage(t *testing.T, more string) *outage {
+	installed(t, "redis-server")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	o := &outage{t: t, port: port, folder: t.TempDir()}
+	o.path = file(t, "weir.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
+state: %s
+store: {url: "redis://127.0.0.1:%s", nodes: 2, timeout: 5s}
+%s
+rules: [{name: api, key: global, rate: 40/h, burst: 40}]
+`, o.folder, port, more))
+	o.startStore()
+	t.Cleanup(o.killStore)
+	o.start()
+	return o
+}
+
+func (o *outage) startStore() {
+	o.store = exec.Command("redis-server", "--port", o.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", o.t.TempDir())
+	require.NoError(o.t, o.store.Start())
+	require.Eventually(o.t, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+o.port)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err == nil
+	}, time.Minute, time.Millisecond)
+}
+
+func (o *outage) killStore() {
+	_ = o.store.Process.Kill()
+	_ = o.store.Wait()
+}
+
+func (o *outage) start() {
+	o.weir = startProgram(o.t, "serve", o.path)
+	o.url = o.weir.until(`msg=listening url=(\S+) for=clients`)[0]
+}
+
+// end ends the weir by a signal, and returns the rest of its log.
+func (o *outage) end(by syscall.Signal) string {
+	require.NoError(o.t, o.weir.Process.Signal(by))
+	rest, err := io.ReadAll(o.weir.stderr)
+	require.NoError(o.t, err)
+	if err := o.weir.Wait(); by == syscall.SIGTERM {
+		require.NoError(o.t, err, "%s", rest)
+	}
+	return string(rest)
+}
+
+// ask sends so many requests, and returns how many were admitted.
+func (o *outage) ask(n int) (admitted int) {
+	for range n {
+		answer, err := http.Get(o.url)
+		require.NoError(o.t, err)
+		require.NoError(o.t, answer.Body.Close())
+		if answer.StatusCode == http.StatusOK {
+			admitted++
+		} else {
+			require.Equal(o.t, http.StatusTooManyRequests, answer.StatusCode)
+		}
+	}
+	return admitted
+}
+
+// files returns those of what the store is owed.
+func (o *outage) files() []string {
+	all, err := filepath.Glob(o.folder + "/api-*.debts")
+	require.NoError(o.t, err)
+	return all
+}
+
+// awaitCharge waits until the store has a key of the limit. Nobody asks for it meanwhile: it was charged.
+func (o *outage) awaitCharge() {
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:" + o.port}, DisableCache: true})
+	require.NoError(o.t, err)
+	defer c.Close()
+	require.Eventually(o.t, func() bool {
+		keys, err := c.Do(o.t.Context(), c.B().Keys().Pattern("weir:*:bucket:api:*").Build()).AsStrSlice()
+		return err == nil && len(keys) == 1
+	}, time.Minute, 5*time.Millisecond)
+}
+
+// lose has the store go, and the machine admit all that it may.
+func (o *outage) lose() {
+	require.Equal(o.t, 1, o.ask(1))
+	o.killStore() // and what it knew is gone, too
+	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
+}
+
+// TestWhatIsOwedOutlivesTheProcess: what weir has admitted while its store was gone is charged in the store, although
+// weir is killed, or stopped, before the store is back. The weir that comes next has no new share.
+func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
+	for name, by := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutage(t, "server: {shutdown_timeout: 100ms}")
+			o.lose()
+			if log := o.end(by); by == syscall.SIGTERM {
+				assert.Contains(t, log, "stopping: what was admitted is not charged in the store, and kept in the state")
+			}
+			require.Len(t, o.files(), 1)
+			o.start()
+			assert.Zero(t, o.ask(3), "the share was spent")
+			o.startStore()
+			o.awaitCharge()
+			assert.Equal(t, 20, o.ask(25), "of 40 are left")
+			o.end(syscall.SIGTERM)
+			assert.Empty(t, o.files(), "nothing is owed")
+			o.start()
+			assert.Zero(t, o.ask(1))
+			o.end(syscall.SIGTERM)
+		})
+	}
+}
+
+// TestStoppingChargesTheStore: a weir that is stopped without its store waits for it, for shutdown_timeout.
+func TestStoppingChargesTheStore(t *testing.T) {
+	o := newOutage(t, "server: {shutdown_timeout: 50s}")
+	o.lose()
+	ended := make(chan string, 1)
+	go func() { ended <- o.end(syscall.SIGTERM) }()
+	o.startStore()
+	o.awaitCharge()
+	assert.NotContains(t, <-ended, "not charged")
+	assert.Empty(t, o.files())
+	o.start()
+	assert.Equal(t, 20, o.ask(25))
+}
+
+// TestFilesOfWhatIsOwed are made at the start, so that a folder that takes none is found then, and those of no rule are
+// named.
+func TestFilesOfWhatIsOwed(t *testing.T) {
+	o := newOutage(t, "")
+	require.Len(t, o.files(), 1)
+	o.end(syscall.SIGTERM)
+	other := o.folder + "/other-0123456789abcdef.AAAAAAAAAAAAAAAAAAAAAAAAAA.debts"
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	o.weir = startProgram(t, "serve", o.path)
+	assert.Equal(t, other, o.weir.until(`msg="state: no rule has these files, and weir removes none" files=(\S+)`)[0])
+	o.end(syscall.SIGTERM)
+	require.NoError(t, os.RemoveAll(o.folder))
+	got := run(t, build(t), "", "serve", o.path)
+	assert.Equal(t, 1, got.status)
+	assert.Contains(t, got.stderr, "rule api: redislimit: api: the file of what it owes: open "+o.folder+"/api-")
+}

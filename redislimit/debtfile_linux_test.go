@@ -1,0 +1,229 @@
+package redislimit
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/journal"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+// lose pauses a server until a client has lost it.
+func lose(t *testing.T, server *redistest.Server, q Quota) {
+	t.Helper()
+	server.Pause()
+	require.Eventually(t, func() bool { _, _ = q.Peek(t.Context(), "elsewhere", 1); return q.limiter.isLost("k") }, 20*time.Second, time.Millisecond)
+}
+
+// What a limiter owes a store that is lost when it ends is charged by the next one, which has the share spent. Close
+// leaves the file as a process does that is killed; cmd/weir kills one.
+func TestDebtsOutliveALimiter(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, quota, next engine.Policy
+		options             []Option
+	}{
+		"token bucket":      {policy: engine.TokenBucket(engine.Per(1, time.Hour), 40)},
+		"other numbers":     {policy: engine.TokenBucket(engine.Per(1, time.Hour), 40), next: engine.TokenBucket(engine.Per(2, time.Hour), 50)},
+		"fixed window":      {policy: engine.FixedWindow(40, time.Hour)},
+		"sliding log":       {policy: engine.SlidingLog(40, time.Hour)},
+		"days":              {policy: engine.CalendarWindow(40, engine.Month, time.UTC)},
+		"quota":             {policy: engine.TokenBuckets(100 * time.Hour), quota: engine.TokenBucket(engine.Per(1, time.Hour), 40)},
+		"another quota":     {policy: engine.FixedWindow(400, time.Hour), quota: engine.FixedWindow(40, time.Hour)},
+		"tier":              {policy: engine.FixedWindow(400, time.Hour), options: []Option{Tiers(engine.Unlimited(), engine.FixedWindow(40, time.Hour))}},
+		"less than a token": {policy: engine.FixedWindow(40, time.Hour), options: []Option{LocalShare(0.01)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time it waits
+			server := redistest.Start(t)
+			client, err := Open(t.Context(), server.URL())
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, client.Close()) })
+			stem := filepath.Join(t.TempDir(), "debts")
+			begin := func(policy engine.Policy) (*Limiter, Quota) {
+				l, err := New(client, "debts", policy, append([]Option{Nodes(2), InMode(Strict), DebtFiles(stem)}, c.options...)...)
+				require.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, l.Close()) })
+				of := l
+				if len(l.tiers) > 0 {
+					of = l.tiers[0]
+				}
+				q := of.own
+				if c.quota != (engine.Policy{}) {
+					q, err = l.Quota(c.quota)
+					require.NoError(t, err)
+				}
+				return l, q
+			}
+			l, q := begin(c.policy)
+			lose(t, server, q)
+			admitted := uint64(0)
+			for range 40 {
+				if d, err := q.Take(t.Context(), "k", 1); err == nil && d.Allowed {
+					admitted++
+				}
+			}
+			if name == "less than a token" {
+				assert.Zero(t, admitted, "the share earns a token in 100 hours")
+				require.Zero(t, q.limiter.owe(&q, "k", 20))
+				admitted = 20
+			}
+			require.EqualValues(t, 20, admitted, "the share")
+			require.NoError(t, l.Close())
+			files, err := filepath.Glob(stem + "*")
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+
+			if c.next == (engine.Policy{}) {
+				c.next = c.policy
+			}
+			l, q = begin(c.next)
+			d, err := q.Take(t.Context(), "k", 6)
+			require.NoError(t, err)
+			if c.quota == (engine.Policy{}) {
+				assert.False(t, d.Allowed, "a restart hands out no second share")
+			} else if d.Allowed {
+				admitted += 6
+			}
+			server.Resume()
+			require.Eventually(t, func() bool { owing, _ := l.owes(); return owing == 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { d, err = q.Peek(t.Context(), "k", 1); return err == nil && !l.isLost("k") }, 20*time.Second, time.Millisecond)
+			assert.LessOrEqual(t, d.Remaining, q.policy.Limit()-admitted)
+			if l.client.Health().Timeouts == 0 {
+				assert.Equal(t, q.policy.Limit()-admitted, d.Remaining, "no answer was lost")
+			}
+			require.NoError(t, l.Close())
+			files, err = filepath.Glob(stem + "*")
+			require.NoError(t, err)
+			assert.Empty(t, files)
+		})
+	}
+}
+
+// A limiter that is there already takes over what another one on the machine left, and only then: an older process that
+// ends in an upgrade.
+func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
+	server := redistest.Start(t)
+	stem := filepath.Join(t.TempDir(), "debts")
+	node := func() *Limiter {
+		client, err := Open(t.Context(), server.URL(), Timeout(time.Second))
+		require.NoError(t, err)
+		l, err := New(client, "debts", engine.FixedWindow(40, time.Hour), Nodes(2), InMode(Strict), DebtFiles(stem))
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, l.Close()); assert.NoError(t, client.Close()) })
+		return l
+	}
+	old, other := node(), node()
+	lose(t, server, old.own)
+	require.True(t, old.share.take("k", &old.own, 15).Allowed)
+	other.takeOver(false)
+	assert.Zero(t, other.owed.Of(owing{key: "k"}), "its process lives")
+	require.NoError(t, old.Close())
+	server.Resume()
+	require.Eventually(t, func() bool {
+		d, err := other.Peek(t.Context(), "k", 1)
+		return err == nil && d.Remaining <= 25
+	}, 30*time.Second, time.Millisecond)
+	assert.EqualValues(t, 20, other.share.Peek(other.share.Key("k"), 1).Remaining, "its own share is not spent")
+}
+
+// The overdraft of leases is in the file while the store is lost, and no longer.
+func TestDebtsOfLeasesAreKept(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := Open(t.Context(), server.URL())
+	require.NoError(t, err)
+	defer client.Close()
+	stem := filepath.Join(t.TempDir(), "debts")
+	begin := func() *Limiter {
+		l, err := New(client, "debts", engine.FixedWindow(3_600_000, time.Hour), Nodes(2), OnLoss(FailClosed), DebtFiles(stem))
+		require.NoError(t, err)
+		require.Equal(t, Leased, l.Mode())
+		return l
+	}
+	l := begin()
+	for l.Stats().Debt == 0 { // a renewal under way when the server is paused leaves one
+		server.Pause()
+		require.Eventually(t, func() bool { l.Allow("k"); return l.isLost("k") }, 20*time.Second, time.Microsecond)
+		if l.Stats().Debt == 0 {
+			server.Resume()
+			require.Eventually(t, func() bool { return !l.isLost("k") }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return l.Allow("k") && l.Stats().Held > 0 }, 20*time.Second, time.Microsecond)
+		}
+	}
+	debt := l.Stats().Debt
+	said := func() (owed uint64) {
+		content, err := os.ReadFile(l.debts.Path())
+		require.NoError(t, err)
+		copied := stem + ".copy"
+		require.NoError(t, os.WriteFile(copied+".AAAAAAAAAAAAAAAAAAAAAAAAAA.debts", content, 0o600))
+		j, err := journal.Open(copied, l.agreement.same+" name=debts", func(err error) { t.Error(err) })
+		require.NoError(t, err)
+		require.NoError(t, j.TakeOver(func(f journal.Former) bool {
+			require.NoError(t, f.Err)
+			for e, n := range f.Owed {
+				assert.True(t, e.IsLease)
+				owed += n
+			}
+			return true
+		}))
+		require.NoError(t, j.Close())
+		return owed
+	}
+	require.Eventually(t, func() bool { return said() == debt }, 20*time.Second, time.Millisecond)
+	require.NoError(t, l.Close())
+	l = begin()
+	assert.EqualValues(t, debt, l.owed.Of(owing{key: "k"}))
+	server.Resume()
+	require.Eventually(t, func() bool { owing, _ := l.owes(); return owing == 0 }, 20*time.Second, time.Millisecond)
+	assert.Zero(t, said())
+	require.NoError(t, l.Close())
+}
+
+// What has come back since the file was written to is not charged. A file of another limit is left alone, once told.
+func TestOldAndForeignDebts(t *testing.T) {
+	server := redistest.Start(t)
+	var log bytes.Buffer
+	client, err := Open(t.Context(), server.URL(), Timeout(10*time.Second), Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	defer client.Close()
+	stem := filepath.Join(t.TempDir(), "debts")
+	begin := func(name string, p engine.Policy) *Limiter {
+		l, err := New(client, name, p, InMode(Strict), DebtFiles(stem))
+		require.NoError(t, err)
+		return l
+	}
+	hour := engine.FixedWindow(40, time.Hour)
+	for _, age := range []time.Duration{3*time.Hour - time.Minute, 3*time.Hour + time.Second} {
+		l := begin("a", hour)
+		path := l.debts.Path()
+		l.debts.noteLease("k", 7)
+		require.NoError(t, l.debts.Close())
+		require.NoError(t, l.Close())
+		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
+		l = begin("b", hour)
+		l.takeOver(false)
+		require.NoError(t, l.Close())
+		assert.FileExists(t, path)
+		l = begin("a", hour)
+		require.NoError(t, l.Settle(t.Context()))
+		d, err := l.Peek(t.Context(), "k", 1)
+		require.NoError(t, err)
+		assert.EqualValues(t, 33, d.Remaining, age)
+		require.NoError(t, l.Close())
+		assert.NoFileExists(t, path)
+	}
+	assert.Equal(t, 2, bytes.Count(log.Bytes(), []byte("is left alone")))
+	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("has come back since")))
+
+	_, err = New(client, "a", hour, DebtFiles("debts"))
+	assert.ErrorContains(t, err, `redislimit: DebtFiles("debts"): want a full path`)
+	_, err = New(client, "a", hour, DebtFiles(filepath.Join(stem, "none")))
+	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
+}

@@ -1,0 +1,317 @@
+// Package journal keeps what a node owes a store in files, so that it outlives the process.
+//
+// A process has a file of its own. Whatever an entry is changed to is appended with one write, before the change is
+// answered for. So a process that is killed has lost nothing: the system has what was written. Nothing is flushed to a
+// disk, so a loss of power may take what the system had not written back.
+//
+// The file is locked while its process lives. Any process takes over a file that nobody has locked
+// ([Journal.TakeOver]). One that is killed between taking the entries over and removing the file leaves them in two
+// files: what is owed is then charged twice, and never not at all.
+package journal
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// An Entry names something that is owed.
+type Entry struct {
+	Tier          uint8
+	IsLease       bool   // owed by a lease; else by the node's share or beyond holds
+	Tokens, Units uint64 // of the quota; 0 for the limit's own
+	Key           string
+}
+
+const (
+	magic    = "weir debts 1\n"
+	smallest = 1 << 20 // a shorter file is not written again
+	most     = 1 << 20 // bytes of a record
+)
+
+// A Journal is the file of a process. Its methods may be called from any goroutine.
+type Journal struct {
+	stem, header string
+	failed       func(error)
+
+	mu   sync.Mutex
+	file *os.File // nil after Close
+	owed map[Entry]uint64
+	size int64
+	full int64  // the size at which the file is written again
+	torn bool   // the end of the file may be half of a record
+	err  string // the last that failed was told
+}
+
+// Open makes the file of this process. Its name is stem and a random word. identity says what the entries are of:
+// files with another one are not taken over. failed is called with every error of a later write that is not that of the
+// write before.
+func Open(stem, identity string, failed func(error)) (*Journal, error) {
+	if !filepath.IsAbs(stem) {
+		return nil, fmt.Errorf("the path %q: want a full one", stem)
+	}
+	j := &Journal{stem: stem, header: magic + identity + "\n", failed: failed, owed: map[Entry]uint64{}}
+	if err := protected(filepath.Dir(stem)); err != nil {
+		return nil, err
+	}
+	return j, j.rewrite()
+}
+
+// Note has the file say that so much is owed, which is all of the entry, and not a difference. A file that cannot be
+// written to is made again by [Journal.Mend].
+func (j *Journal) Note(e Entry, owed uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil || j.owed[e] == owed {
+		return
+	}
+	if len(e.Key) > most-fixed {
+		j.tell(fmt.Errorf("a key of %d bytes: want at most %d", len(e.Key), most-fixed))
+		return
+	}
+	if owed == 0 {
+		delete(j.owed, e)
+	} else {
+		j.owed[e] = owed
+	}
+	if j.torn {
+		return
+	}
+	n, err := j.file.Write(appendRecord(nil, e, owed))
+	j.size += int64(n)
+	j.torn = err != nil
+	if j.size >= j.full && err == nil {
+		j.full = 2 * j.size // until it is written again
+		err = j.rewrite()
+	}
+	j.tell(err)
+}
+
+// Mend makes the file again if writing to it has failed.
+func (j *Journal) Mend() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.torn && j.file != nil {
+		j.tell(j.rewrite())
+	}
+}
+
+// Path returns where the file is, before Close.
+func (j *Journal) Path() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.file.Name()
+}
+
+// Close ends the journal. A file in which nothing is owed is removed, and another one is left to the next process.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	var err error
+	if j.torn && len(j.owed) > 0 {
+		err = j.rewrite()
+	}
+	if len(j.owed) == 0 {
+		err = errors.Join(err, os.Remove(j.file.Name()))
+	}
+	err = errors.Join(err, j.file.Close())
+	j.file = nil
+	return err
+}
+
+// tell tells an error once. The name of the file does not make it another one.
+func (j *Journal) tell(err error) {
+	text := ""
+	if of := (*os.PathError)(nil); errors.As(err, &of) {
+		text = of.Op + of.Err.Error()
+	} else if err != nil {
+		text = err.Error()
+	}
+	if text != j.err && err != nil {
+		j.failed(err)
+	}
+	j.err = text
+}
+
+// rewrite writes all that is owed to a new file, and then removes the old one.
+func (j *Journal) rewrite() error {
+	next, err := j.create()
+	if err != nil {
+		return err
+	}
+	content := []byte(j.header)
+	for e, owed := range j.owed {
+		content = appendRecord(content, e, owed)
+	}
+	if _, err := next.Write(content); err != nil {
+		return errors.Join(err, os.Remove(next.Name()), next.Close())
+	}
+	if j.file != nil {
+		err = errors.Join(os.Remove(j.file.Name()), j.file.Close())
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil // somebody has removed it
+		}
+	}
+	j.file, j.size, j.torn = next, int64(len(content)), false
+	j.full = max(smallest, 2*j.size)
+	return err
+}
+
+// create makes an empty file that this process has locked. Another one that sees it before removes it.
+func (j *Journal) create() (*os.File, error) {
+	for {
+		f, err := os.OpenFile(j.stem+"."+rand.Text()+suffix, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		switch has, err := lock(f); {
+		case err != nil:
+			return nil, errors.Join(err, os.Remove(f.Name()), f.Close())
+		case has:
+			return f, nil
+		}
+		_ = f.Close() // it has no use
+	}
+}
+
+// suffix ends the names of all files.
+const suffix = ".debts"
+
+var random = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
+
+// Stem returns the stem of the path of a file, and whether it has the name of one.
+func Stem(path string) (stem string, is bool) {
+	at := len(path) - len(suffix) - 27
+	if at <= 0 || !random.MatchString(path[at:]) {
+		return "", false
+	}
+	return path[:at], true
+}
+
+// A Former is what a file has that nobody has locked.
+type Former struct {
+	Path string
+	Last time.Time // when it was last written to, by the machine's clock
+	Owed map[Entry]uint64
+	// Err says that the file is of something else, or that its end cannot be read: that is what Owed lacks then.
+	Err error
+}
+
+// TakeOver calls take for each file of the stem that nobody has locked, and that has content. A file of which take
+// returns true is removed.
+func (j *Journal) TakeOver(take func(Former) bool) error {
+	folder, err := os.ReadDir(filepath.Dir(j.stem))
+	for _, e := range folder {
+		path := filepath.Join(filepath.Dir(j.stem), e.Name())
+		if stem, is := Stem(path); is && stem == j.stem && e.Type().IsRegular() {
+			err = errors.Join(err, j.takeOver(path, take))
+		}
+	}
+	return err
+}
+
+func (j *Journal) takeOver(path string, take func(Former) bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return err
+	}
+	defer f.Close()
+	if has, err := lock(f); err != nil || !has {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	if rest, is := bytes.CutPrefix(content, []byte(j.header)); is {
+		former := Former{Path: path, Last: info.ModTime()}
+		former.Owed, former.Err = read(rest)
+		if len(former.Owed) > 0 || former.Err != nil {
+			if !take(former) {
+				return nil
+			}
+		}
+	} else if !strings.HasPrefix(j.header, string(content)) { // else its process was killed while it made the file
+		first, _, _ := bytes.Cut(content[:min(len(content), 500)], []byte("\n"))
+		if rest, is := bytes.CutPrefix(content, []byte(magic)); is {
+			first, _, _ = bytes.Cut(rest[:min(len(rest), 500)], []byte("\n"))
+		}
+		take(Former{Path: path, Err: fmt.Errorf("it is of another limit, or of another version: %q", first)})
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// read returns what records say is owed. A last record of which a part is missing was not answered for.
+func read(records []byte) (owed map[Entry]uint64, err error) {
+	owed = map[Entry]uint64{}
+	for len(records) >= head {
+		length := int(binary.LittleEndian.Uint32(records))
+		if length < fixed || length > most {
+			return owed, fmt.Errorf("a record of %d bytes, %d bytes before the end", length, len(records))
+		}
+		if len(records) < head+length {
+			return owed, nil
+		}
+		body := records[head : head+length]
+		if xxhash.Sum64(body) != binary.LittleEndian.Uint64(records[4:]) {
+			return owed, fmt.Errorf("a record with a wrong checksum, %d bytes before the end", len(records))
+		}
+		e := Entry{
+			Tier: body[0], IsLease: body[1] == 1, Tokens: binary.LittleEndian.Uint64(body[10:]),
+			Units: binary.LittleEndian.Uint64(body[18:]), Key: string(body[fixed:]),
+		}
+		if n := binary.LittleEndian.Uint64(body[2:]); n > 0 {
+			owed[e] = n
+		} else {
+			delete(owed, e)
+		}
+		records = records[head+length:]
+	}
+	return owed, nil
+}
+
+const (
+	head  = 12 // bytes of the length and the checksum
+	fixed = 26 // bytes of a record before its key
+)
+
+// appendRecord appends what is owed of an entry: the length and the checksum of what follows; the tier, whether it is
+// of a lease, how much, the quota and the key.
+func appendRecord(to []byte, e Entry, owed uint64) []byte {
+	at := len(to)
+	to = append(to, make([]byte, head)...)
+	to = append(to, e.Tier, 0)
+	if e.IsLease {
+		to[len(to)-1] = 1
+	}
+	for _, n := range [...]uint64{owed, e.Tokens, e.Units} {
+		to = binary.LittleEndian.AppendUint64(to, n)
+	}
+	to = append(to, e.Key...)
+	body := to[at+head:]
+	binary.LittleEndian.PutUint32(to[at:], uint32(len(body)))
+	binary.LittleEndian.PutUint64(to[at+4:], xxhash.Sum64(body))
+	return to
+}

@@ -1,0 +1,24 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/weir-go/weir/internal/sharedfile"
+)
+
+// lock locks a file, and reports whether this process has it now: another one may have locked it, or have removed it.
+func lock(f *os.File) (has bool, err error) {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	if err != nil {
+		return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+	}
+	info, err := f.Stat()
+	return err == nil && info.Sys().(*syscall.Stat_t).Nlink > 0, err
+}
+
+func protected(folder string) error { return sharedfile.Protected(folder) }
