@@ -18,6 +18,7 @@ type bucket struct {
 	mu   sync.Mutex
 	keys map[string]*level
 	came int
+	kept time.Time // when the full keys were forgotten last
 	seeded
 }
 
@@ -71,11 +72,13 @@ func (b *bucket) key(name string, now time.Time) *level {
 	return l
 }
 
-// forget drops the keys whose buckets are full, once in a while.
+// forget drops the keys whose buckets are full, once in a while. Within the time of a token none gets full.
 func (b *bucket) forget(now time.Time) {
-	if b.came++; b.came%1000 != 999 || b.fault == "keys are never forgotten" {
+	token := b.limit.Per / time.Duration(b.limit.Tokens)
+	if b.came++; b.came%1000 != 999 || now.Sub(b.kept) < token || b.fault == "keys are never forgotten" {
 		return
 	}
+	b.kept = now
 	for name, l := range b.keys {
 		passed := new(big.Int).Mul(integer(b.limit.Tokens), integer(now.Sub(l.at)))
 		if now.After(l.at) && passed.Cmp(l.used) >= 0 {
@@ -301,6 +304,7 @@ type batches struct {
 	mu    sync.Mutex
 	limit Limit
 	keys  map[string]*batch
+	came  int
 }
 
 type batch struct {
@@ -315,8 +319,11 @@ func (b *batches) Take(key string, n int64) Decision {
 	index := now / int64(b.limit.Per)
 	of := b.keys[key]
 	if of == nil {
-		if len(b.keys)%1000 == 999 {
+		if b.came++; b.came%1000 == 999 {
 			for name, other := range b.keys {
+				if other.last == index { // nothing has come back
+					continue
+				}
 				if back := new(big.Int).Mul(integer(index-other.last), integer(b.limit.Tokens)); back.Cmp(integer(b.limit.Burst)) >= 0 {
 					delete(b.keys, name)
 				}
@@ -347,6 +354,7 @@ func (b *batches) Take(key string, n int64) Decision {
 type queue struct {
 	bucket *bucket
 	gone   map[string]time.Time // when the next may go
+	came   int
 }
 
 func (q *queue) Take(key string, n int64) (d Decision) {
@@ -363,7 +371,7 @@ func (q *queue) Take(key string, n int64) (d Decision) {
 	each := new(big.Int).Div(new(big.Int).Add(q.bucket.units(n), integer(q.bucket.limit.Tokens-1)), integer(q.bucket.limit.Tokens))
 	q.gone[key] = turn.Add(time.Duration(each.Int64()))
 	d.Wait = turn.Sub(now)
-	if len(q.gone)%1000 == 999 {
+	if q.came++; q.came%1000 == 999 {
 		for name, turn := range q.gone {
 			if turn.Before(now) {
 				delete(q.gone, name)
@@ -377,7 +385,7 @@ func (q *queue) Take(key string, n int64) (d Decision) {
 func TestCorrectLimiters(t *testing.T) {
 	for promise, limiter := range map[Promise]func(Limit) Limiter{
 		Bucket:          func(l Limit) Limiter { return newBucket(l, "") },
-		LeakyQueue:      func(l Limit) Limiter { return &queue{newBucket(l, ""), map[string]time.Time{}} },
+		LeakyQueue:      func(l Limit) Limiter { return &queue{bucket: newBucket(l, ""), gone: map[string]time.Time{}} },
 		BatchRefill:     func(l Limit) Limiter { return &batches{limit: l, keys: map[string]*batch{}} },
 		FixedWindow:     func(l Limit) Limiter { return fixedWindow(l) },
 		AlignedWindow:   func(l Limit) Limiter { return alignedWindow(l) },
