@@ -56,6 +56,9 @@ func (f *fitter) search(refusals bool) []candidate {
 		all[i] = best
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return a.misfits - b.misfits })
+	if first := all[0].limit; first.Kind == check.FixedWindow || first.Kind == check.SlidingExact {
+		(&finder{fitter: f, best: &all[0], refusals: refusals}).usualPeriod()
+	}
 	return all
 }
 
@@ -125,18 +128,7 @@ func (of *finder) round() {
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 		n := uint64(math.Round(float64(per) / float64(token)))
 		off := math.Abs(float64(per)/float64(n) - float64(token))
-		if n == 0 || off > 0.04*float64(token) {
-			continue
-		}
-		near := candidate{misfits: math.MaxInt - 1}
-		l := of.best.limit
-		l.Tokens, l.Per = n, per
-		for _, l.Burst = range of.counts(l) {
-			near.try(of.fitter, l)
-		}
-		slack := of.best.misfits + 2 + len(of.events)/50
-		if near.misfits <= slack {
-			*of.best = near
+		if n > 0 && off <= widest*float64(token) && of.instead(func(l *Limit) { l.Tokens, l.Per = n, per }) {
 			return
 		}
 	}
@@ -157,6 +149,40 @@ func (of *finder) window() {
 	for i := -8; i <= 8; i++ {
 		try(time.Duration(middle * (1 + float64(i)*0.002)))
 	}
+}
+
+// usualPeriod replaces a period by one that people write. It comes after the kinds are compared, because a busy machine
+// makes the true period explain a little less.
+func (of *finder) usualPeriod() {
+	for _, per := range usual {
+		if off := float64(per) - float64(of.best.limit.Per); math.Abs(off) <= widest*float64(per) {
+			of.instead(func(l *Limit) { l.Per = per })
+			return
+		}
+	}
+}
+
+// widest is by how much numbers that people write may differ from the best.
+const widest = 0.04
+
+// instead replaces the best by other numbers if they explain nearly as much, and reports whether they do.
+func (of *finder) instead(change func(*Limit)) bool {
+	near := candidate{misfits: math.MaxInt - 1}
+	l := of.best.limit
+	change(&l)
+	for _, n := range of.counts(l) {
+		if l.Kind == check.Bucket {
+			l.Burst = n
+		} else {
+			l.Tokens = n
+		}
+		near.try(of.fitter, l)
+	}
+	if near.misfits > of.best.misfits+2+len(of.events)/50 {
+		return false
+	}
+	*of.best = near
+	return true
 }
 
 // phased looks for a limit whose windows begin at some phase.
