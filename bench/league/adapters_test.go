@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/failsafe-go/failsafe-go/ratelimiter"
 	"github.com/go-chi/httprate"
 	dskit "github.com/grafana/dskit/limiter"
 	"github.com/juju/ratelimit"
@@ -173,5 +175,23 @@ func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 		}
 		_, taken := bucket.(*ratelimit.Bucket).TakeMaxDuration(n, 0)
 		return yes(taken)
+	})
+}
+
+// permits is a bursty RateLimiter of failsafe-go's for each key, of which all or nothing is taken. Periods begin when
+// one is made, so all are made at once.
+func permits(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
+	made := make([]ratelimiter.RateLimiter[any], 5000)
+	for i := range made {
+		made[i] = ratelimiter.NewBursty[any](uint(l.Tokens), l.Per)
+	}
+	var used atomic.Int64
+	var all sync.Map
+	return taking(func(key string, n int64) limitertest.Decision {
+		of, ok := all.Load(key)
+		if !ok {
+			of, _ = all.LoadOrStore(key, made[used.Add(1)-1])
+		}
+		return yes(of.(ratelimiter.RateLimiter[any]).TryAcquirePermits(uint(n)))
 	})
 }

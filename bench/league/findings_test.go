@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/failsafe-go/failsafe-go/ratelimiter"
 	"github.com/stretchr/testify/assert"
 	"golang.org/x/time/rate"
 	"tailscale.com/util/limiter"
@@ -103,4 +104,14 @@ func TestCostsThatOverflow(t *testing.T) {
 			assert.True(t, limiter.Take("b", c.cost).Allowed, name)
 		})
 	}
+}
+
+// TestARefusedCostIsCharged: the wait for a huge cost overflows in failsafe-go, and the request is refused and charged.
+func TestARefusedCostIsCharged(t *testing.T) {
+	lim := ratelimiter.NewBursty[any](1, 24*time.Hour)
+	assert.False(t, lim.TryAcquirePermits(1<<32))
+	assert.False(t, lim.TryAcquirePermit(), "the one that nobody was given")
+	least := ratelimiter.NewBursty[any](1, 24*time.Hour)
+	assert.False(t, least.TryAcquirePermits(2))
+	assert.True(t, least.TryAcquirePermit(), "a small one that is refused is not charged")
 }

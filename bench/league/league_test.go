@@ -169,7 +169,7 @@ func entries() []entry {
 			skip("Cancel/Order", "that of x/time/rate").skip("Cancel/Wait", "that of x/time/rate"),
 		peer("juju/ratelimit (un-keyed)", "a token at each multiple of fillInterval since the bucket was made", limitertest.BatchRefill, nil).
 			keyed(buckets).only(func(l limitertest.Limit) bool { return l.Tokens == 1 }),
-		peer("failsafe-go (un-keyed)", "bursty: permits for each period", limitertest.AlignedWindow, nil),
+		peer("failsafe-go (un-keyed)", "bursty: permits for each period", limitertest.AlignedWindow, nil).keyed(permits),
 	}
 }
 
