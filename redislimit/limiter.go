@@ -295,7 +295,8 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 
 // Refund gives n tokens back that were taken from the key; give no more than that, because a node does not
 // know what others took. A key never has more than the limit. A leased limiter keeps them in hand; a strict one
-// asks the store. What is refunded while the store is lost goes to the node's share.
+// asks the store. What is refunded while the store is lost goes to the node's share. With [FailOpen] a request that was
+// admitted without the store has taken nothing: [Hold], and a limit of package limits, give nothing back then.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }

@@ -34,10 +34,14 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets what a request holds that was admitted.
+// keep sets what a request holds that was admitted. If nothing counts it that is a Hold of nothing: what it gave back
+// would be the tokens of others.
 func (p *part) keep() {
+	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {
-	case !p.decided || !p.Decision.Allowed:
+	case !p.decided || !p.Decision.Allowed || fixed:
+	case p.receipt.from == fromNowhere:
+		p.Held = new(Hold)
 	case l.flight != nil:
 		if e := l.entered(p.Key, p.N, p.Decision, p.receipt); e != nil {
 			p.Held = e
@@ -128,7 +132,7 @@ func (p *part) decide(d engine.Decision, err error) error {
 		return err
 	}
 	if p.Err = err; err == nil {
-		p.Decision, p.decided, p.taken = d, true, d.Allowed
+		p.Decision, p.decided, p.taken = d, true, d.Allowed && p.receipt.from != fromNowhere
 	}
 	return nil
 }

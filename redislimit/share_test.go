@@ -211,3 +211,18 @@ func TestFallbackAsksNoStore(t *testing.T) {
 	assert.Equal(t, calls, client.Health().Calls)
 	assert.EqualValues(t, 5, l.share.owed.Of(owing{"k", quota.numbers}))
 }
+
+// TestWhatIsAdmittedWithoutAStoreIsFromNowhere, also of a limiter whose lease was asked first.
+func TestWhatIsAdmittedWithoutAStoreIsFromNowhere(t *testing.T) {
+	client, err := Open(t.Context(), redistest.Start(t).URL())
+	require.NoError(t, err)
+	defer client.Close()
+	l, err := New(client, "open", engine.TokenBucket(engine.PerSecond(1000), 1000), OnLoss(FailOpen), InMode(Leased))
+	require.NoError(t, err)
+	defer l.Close()
+	r := receipt{from: fromLease}
+	d, err := l.fallback(&l.own, "k", 1, errLost, &r)
+	require.NoError(t, err)
+	assert.True(t, d.Allowed)
+	assert.Equal(t, fromNowhere, r.from)
+}

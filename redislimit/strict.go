@@ -65,6 +65,7 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 		d.Limit = q.policy.Limit()
 		return d, nil
 	case FailOpen:
+		r.are(fromNowhere) // although a lease was asked first
 		if n > q.policy.Limit() {
 			return engine.Decision{Limit: q.policy.Limit(), RetryAfter: engine.Never}, nil
 		}
