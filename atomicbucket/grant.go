@@ -60,7 +60,9 @@ func Most(algorithm Algorithm) uint64 {
 
 // NewTicks returns the algorithm of buckets whose rates are not known, with the finest tick by which a bucket that
 // takes longest to fill fits into a record: a sixteenth of a nanosecond for 39 hours, one for 26 days, and a power of
-// two of nanoseconds for more. Its own quota is a token a second, and means nothing but that debts are told in
+// two of nanoseconds for more. There the clock goes in steps, as that of batches does, and nothing is rounded against
+// it: an idle bucket is charged from the last step and not from the next, so what a key has left is a whole number of
+// tokens. Its own quota is a token a second, and means nothing but that debts are told in
 // seconds. longest is 1ns to [MaxWindow]; anything else is an error that names the value and the range.
 func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if longest < 1 || longest > MaxWindow {
@@ -78,7 +80,7 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}
 	second := ceilDiv(uint64(time.Second), period)
 	return TokenBucket{
-		burst: second, token: second, round: 1, step: 1, clock: newDivider(period), tokens: newDivider(second), prices: true,
+		burst: second, token: second, step: 1, clock: newDivider(period), tokens: newDivider(second), prices: true,
 	}, nil
 }
 

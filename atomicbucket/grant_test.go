@@ -293,7 +293,8 @@ func TestWhatRecordsHaveRoomFor(t *testing.T) {
 		{"the same batches", batch(3, time.Second), batch(3, time.Second), true},
 		{"batches of another size", batch(3, time.Second), batch(4, time.Second), false},
 		{"batches at other times", batch(3, time.Second), batch(3, time.Minute), false},
-		{"ticks and batches of as long", batch(1, 2), ticks(27 * 24 * time.Hour), false},
+		{"ticks and batches of as long", batch(1, 2), ticks(27 * 24 * time.Hour), true},
+		{"ticks and batches of two", batch(2, 2), ticks(27 * 24 * time.Hour), false},
 		{"exact ticks and batches of as long", batch(1, 1), bucket(1, 5), false},
 		{"exact ticks of another length", ticks(26 * 24 * time.Hour), ticks(39 * time.Hour), false},
 		{"a window that counts as far", fixed(9), fixed(15), true},
@@ -355,7 +356,7 @@ func TestNewTicksByHeart(t *testing.T) {
 	for _, longest := range []time.Duration{1<<51 + 1, 1 << 52} {
 		b, err := NewTicks(longest)
 		require.NoError(t, err)
-		require.Equal(t, TokenBucket{burst: 5e8, token: 5e8, round: 1, step: 1, clock: newDivider(2), tokens: newDivider(5e8), prices: true}, b)
+		require.Equal(t, TokenBucket{burst: 5e8, token: 5e8, step: 1, clock: newDivider(2), tokens: newDivider(5e8), prices: true}, b)
 	}
 	b, err := NewTicks(1<<52 + 1)
 	require.NoError(t, err)

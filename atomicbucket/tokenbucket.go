@@ -47,7 +47,8 @@ import (
 // A bucket that is refilled in batches, some tokens at once every interval of the
 // clock, is the same algorithm with a clock that goes in steps: a tick is a token, and time
 // stands still from one refill to the next. The remainder of an interval cannot be
-// lost, because nothing but the clock knows of intervals.
+// lost, because nothing but the clock knows of intervals. So is the clock of buckets whose rates are not known and that
+// take more than 26 days to fill ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
 type TokenBucket struct {
 	exact uint64 // ticks in a nanosecond of an exact algorithm, else 0
 	burst uint64 // in ticks

@@ -225,7 +225,7 @@ func TestBadLimits(t *testing.T) {
 		`"name":"bad","rate":"1/s","quota":"5/s"`:                                                                                     `quota "5/s": want a placeholder`,
 		`"name":"bad","rate":"1/s","quota":"{http.request.x}"`:                                                                        "no placeholder {http.request.x}",
 		`"name":"bad","rate":"1/s","algorithm":"fixed-window","quota":"{http.vars.q}"`:                                                "quotas are token buckets",
-		`"name":"bad","rate":"1/365d","quota":"{http.vars.q}"`:                                                                        "must fill within 624h0m0s",
+		`"name":"bad","rate":"1/365d","quota":"{http.vars.q}"`:                                                                        "must fill within 1248h0m0s",
 		`"name":"bad","rate":"1/s","key":["{x"]`:                                                                                      "is not closed",
 		`"name":"bad","rate":"1/s","ipv4_prefix":33`:                                                                                  "ipv4_prefix 33: want 1 to 32",
 		`"name":"bad","rate":"1/s","ipv6_prefix":129`:                                                                                 "ipv6_prefix 129: want 1 to 128",

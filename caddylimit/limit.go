@@ -106,9 +106,9 @@ type limit struct {
 
 const (
 	defaultKey = "{http.vars.client_ip}"
-	// longestQuota is the longest that the bucket of a quota takes to fill. Up to 26 days times are exact to the
-	// nanosecond ([engine.TokenBuckets]).
-	longestQuota = 26 * 24 * time.Hour
+	// longestQuota is the longest that the bucket of a quota takes to fill, so that limits of a month fit. Its clock
+	// goes in steps of 2 ns ([engine.TokenBuckets]).
+	longestQuota = 52 * 24 * time.Hour
 )
 
 func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*limit, error) {

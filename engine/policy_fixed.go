@@ -30,7 +30,8 @@ func Blocked() Policy { return Policy{grant: grantsNone} }
 // finest with which a bucket that fills within longest fits into a record. When longest doubles, the tick does: it is a
 // sixteenth of a nanosecond up to 39 hours, a nanosecond up to 26 days, and 16 nanoseconds up to a year. A token is a
 // whole number of ticks. So if longest is at most 26 days, rates up to a million tokens a second are slower than asked
-// for by less than a thousandth.
+// for by less than a thousandth. If it is more, the clock goes in steps of a tick, and a request may pass up to a tick
+// early.
 //
 // When the quota of a key changes, the tokens that it has taken still count. For that its record says what a token
 // cost: a slot takes 32 bytes, a key 54 ([MaxKeys]).

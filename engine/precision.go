@@ -7,9 +7,9 @@ import (
 )
 
 // Precision returns how late a limiter with the policy may be at most, on its own clock. A request that must wait by
-// the policy's numbers waits up to that much longer, and never passes early. 0 means exact to the nanosecond, which
-// most policies are: see [TokenBucket], [FixedWindow] and [SlidingLog]. tiers are the tiers of the limiter, whose
-// limits matter, too. Numbers that [New] refuses are errors.
+// the policy's numbers waits up to that much longer. It never passes early, except by up to a tick of [TokenBuckets] of
+// more than 26 days. 0 means exact to the nanosecond, which most policies are: see [TokenBucket], [FixedWindow] and
+// [SlidingLog]. tiers are the tiers of the limiter, whose limits matter, too. Numbers that [New] refuses are errors.
 func (p Policy) Precision(tiers ...Policy) (time.Duration, error) {
 	if err := checkTiers(tiers); err != nil {
 		return 0, err

@@ -97,7 +97,11 @@ func TestAgreesWithRedisCell(t *testing.T) {
 	for _, table := range []struct {
 		longest time.Duration
 		tick    *big.Rat
-	}{{longestOfTests, big.NewRat(1, 1e9)}, {time.Hour, big.NewRat(1, 16e9)}} {
+		step    int64 // of the clock, in nanoseconds
+	}{
+		{longestOfTests, big.NewRat(1, 1e9), 1}, {time.Hour, big.NewRat(1, 16e9), 1}, {52 * 24 * time.Hour, big.NewRat(2, 1e9), 2},
+		{365 * 24 * time.Hour, big.NewRat(16, 1e9), 16},
+	} {
 		t.Run(table.longest.String(), func(t *testing.T) {
 			for seed := range uint64(4) {
 				d := open(t)
@@ -106,8 +110,9 @@ func TestAgreesWithRedisCell(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 7))
 				sent, want, limited := "", "", 0
 				for range 250 {
-					d.clock.nanos.Add(gap(random))
-					now := big.NewRat(d.clock.nanos.Load(), 1e9)
+					now := d.clock.nanos.Add(gap(random))
+					d.clock.nanos.Add(-(now % table.step)) // where they are the same time
+					at := big.NewRat(d.clock.nanos.Load(), 1e9)
 					sent, want = "", ""
 					for range 1 + random.IntN(6) { // a pipeline is one moment
 						rate := rates[random.IntN(len(rates))]
@@ -120,7 +125,7 @@ func TestAgreesWithRedisCell(t *testing.T) {
 							quantity = burst + random.Int64N(3)
 						}
 						sent += resp(fmt.Sprintf("CL.THROTTLE %s %d %d %d %d", key, burst, rate.count, rate.period, quantity))
-						answer := model.throttle(now, key, burst, rate.count, rate.period, quantity)
+						answer := model.throttle(at, key, burst, rate.count, rate.period, quantity)
 						limited += int(answer[0])
 						want += "*5"
 						for _, n := range answer {
@@ -133,6 +138,21 @@ func TestAgreesWithRedisCell(t *testing.T) {
 				assert.Greater(t, limited, 100, "the sequence says little")
 			}
 		})
+	}
+}
+
+// TestMonthlyLimits: a table in which they fit answers of every limit as one of shorter limits does, at any nanosecond.
+func TestMonthlyLimits(t *testing.T) {
+	for _, longest := range []time.Duration{52 * 24 * time.Hour, 365 * 24 * time.Hour} {
+		for nanos := range int64(33) {
+			d := open(t)
+			d.settings.Store(&Settings{Limiter: d.clock.limiter(t, longest), Longest: longest})
+			d.clock.nanos.Add(nanos)
+			assert.Equal(t, "*5 :0 :1000 :999 :-1 :2592 *5 :0 :1000 :0 :-1 :2592000 *5 :1 :1000 :0 :2592 :2592000 "+
+				"*5 :0 :16 :15 :-1 :2 *5 :0 :1 :0 :-1 :60 *5 :1 :1 :0 :60 :60", flat(d.says(resp(
+				"CL.THROTTLE month 999 1000 2592000", "CL.THROTTLE month 999 1000 2592000 999", "CL.THROTTLE month 999 1000 2592000",
+				"CL.THROTTLE a 15 30 60", "CL.THROTTLE b 0 1 60", "CL.THROTTLE b 0 1 60"))), "%v and %d ns", longest, nanos)
+		}
 	}
 }
 

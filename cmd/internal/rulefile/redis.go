@@ -87,8 +87,9 @@ func (r *Redis) section() section {
 			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of a variable of the environment with the same").
 				within("not with `password_file`"),
 			at("longest", duration(time.Second, spec.MaxWindow), &r.Longest, "624h",
-				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up to "+
-					"`624h` times are exact to the nanosecond"),
+				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up "+
+					"to `625h` times are exact to the nanosecond; beyond, the clock goes in steps, of 2 ns up to `1250h` and 16 ns up to a year").
+				unless("`624h`, or as long as a limit of `limits` takes"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
 			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "for how long a place of `WEIR.ENTER` that is not left is "+
