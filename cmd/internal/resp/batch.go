@@ -11,10 +11,11 @@ import (
 // A batch answers the commands of one read. It is used by one connection at a time.
 type batch struct {
 	reply
-	limiter  *engine.Limiter
-	formers  *live.Formers
-	longest  time.Duration
-	negative bool
+	limiter    *engine.Limiter
+	formers    *live.Formers
+	longest    time.Duration
+	negative   bool
+	fileLimits map[string]engine.Policy
 	takes
 	counts
 }
@@ -23,7 +24,7 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func (b *batch) begin(c *conn) {
 	b.limiter, b.formers, b.longest, b.resp3 = c.settings.Limiter, c.settings.Formers, c.settings.Longest, c.resp3
-	b.negative = c.settings.Negative
+	b.negative, b.fileLimits = c.settings.Negative, c.settings.Limits
 }
 
 // key returns the key of a text under a quota. What it owes previous limiters is charged to it.
@@ -105,7 +106,7 @@ func (b *batch) flush(c *conn) bool {
 // release gives the batch back.
 func (b *batch) release(c *conn) {
 	b.counts.addTo(c.server.Counters)
-	b.limiter, b.formers, b.out = nil, nil, b.out[:0]
+	b.limiter, b.formers, b.fileLimits, b.out = nil, nil, nil, b.out[:0]
 	if cap(b.out) <= 2*flushAt {
 		batches.Put(b)
 	}

@@ -35,10 +35,10 @@ const longestName = 16
 
 func init() {
 	commands = [commandCount]command{
-		{name: "cl.throttle", atLeast: 5, atMost: 6, lastKey: 1, gathers: true, run: throttle,
-			syntax: "key max_burst count period [quantity]", summary: "Takes tokens, as redis-cell does"},
-		{name: "rl.throttle", atLeast: 5, atMost: 6, lastKey: 1, gathers: true, run: throttle,
-			syntax: "key max_burst count period [quantity]", summary: "The same by another name"},
+		{name: "cl.throttle", atLeast: 3, atMost: 6, lastKey: 1, gathers: true, run: throttle,
+			syntax: "key max_burst count period [quantity] | key name [quantity]", summary: "Takes tokens, as redis-cell does"},
+		{name: "rl.throttle", atLeast: 3, atMost: 6, lastKey: 1, gathers: true, run: throttle,
+			syntax: "key max_burst count period [quantity] | key name [quantity]", summary: "The same by another name"},
 		{name: "gcra", atLeast: 5, atMost: 7, lastKey: 1, gathers: true, run: gcra,
 			syntax: "key max_burst tokens_per_period period [TOKENS n]", summary: "Takes tokens, and tells times with fractions"},
 		{name: "weir.take", atLeast: 4, atMost: 8, lastKey: 1, gathers: true, run: weirTake,

@@ -203,7 +203,8 @@ func TestAnswers(t *testing.T) {
 		{"no limit", "WEIR.TAKE a BURST 1", "-ERR syntax error: no LIMIT: want for example LIMIT 100/m"},
 		{"twice", "WEIR.TAKE a LIMIT 1/s LIMIT 2/s", "-ERR syntax error at 'LIMIT': want key LIMIT rate [BURST n] [COST n], each option once"},
 		{"no value", "WEIR.TAKE a LIMIT 1/s COST", "-ERR syntax error at 'COST': want key LIMIT rate [BURST n] [COST n], each option once"},
-		{"no rate", "WEIR.TAKE a LIMIT x", `-ERR rate "x": want tokens/period, such as 100/s or 10/1500ms`},
+		{"no rate", "WEIR.TAKE a LIMIT 5", `-ERR rate "5": want tokens/period, such as 100/s or 10/1500ms`},
+		{"no name", "WEIR.TAKE a LIMIT x", "-ERR no limit 'x': want one of redis: limits of the rule file, or a rate such as 100/m"},
 		{"burst 0", "WEIR.TAKE a LIMIT 1/s BURST 0", "-ERR value is not an integer or out of range: BURST '0': want 1 to 4294967296"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

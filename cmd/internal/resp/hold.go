@@ -33,12 +33,12 @@ func hold(c *conn, b *batch, args [][]byte) {
 	if !ok {
 		return
 	}
-	p, cost, ok := b.limits(args)
+	l, ok := b.limit(args)
 	if !ok {
 		return
 	}
-	s := several{texts: args[1:2], limits: []engine.Policy{p}}
-	if !b.ask(&s, []uint64{cost}, true) {
+	s := several{texts: [][]byte{args[1]}, limits: []limit{l}}
+	if !b.ask(&s, true) {
 		return
 	}
 	if id, _, ok := b.holdSeveral(c, &s, asked); ok {
@@ -92,11 +92,11 @@ func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string
 	}
 	var text []byte
 	for i := range s.answers {
-		rate := s.limits[i].Rate()
+		p := s.limits[i].policy
 		text = append(binary.AppendUvarint(text, uint64(len(s.texts[i]))), s.texts[i]...)
-		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(rate.Tokens))
-		text = binary.LittleEndian.AppendUint64(text, uint64(rate.Period))
-		text = binary.LittleEndian.AppendUint64(text, s.limits[i].Limit())
+		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(p.Rate().Tokens))
+		text = binary.LittleEndian.AppendUint64(text, uint64(p.Rate().Period))
+		text = binary.LittleEndian.AppendUint64(text, p.Limit())
 		text = s.answers[i].Receipt.Append(text)
 	}
 	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true

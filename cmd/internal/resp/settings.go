@@ -19,6 +19,9 @@ type Settings struct {
 	Formers *live.Formers
 	// Longest is the longest time in which one of its buckets may fill, for errors.
 	Longest time.Duration
+	// Limits are those that commands name, token buckets that Limiter takes. A name begins with a letter and has no
+	// colon.
+	Limits map[string]engine.Policy
 	// Passwords are those that are good for AUTH; without any, no client needs one.
 	Passwords Passwords
 	// Negative is whether a negative quantity of CL.THROTTLE gives tokens back, as redis-cell does. Without it that is

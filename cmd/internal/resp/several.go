@@ -13,7 +13,7 @@ const maxKeys = 64
 // A several is what a command asks of several keys, all or nothing.
 type several struct {
 	texts    [][]byte // of the keys
-	limits   []engine.Policy
+	limits   []limit
 	requests []engine.Request
 	answers  []engine.Answer
 }
@@ -29,39 +29,40 @@ func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 		b.fail(fmt.Sprintf("ERR %d keys: want as many as numkeys says, %d", len(args)-2, n))
 		return s, false
 	}
-	s.texts = args[2 : 2+n]
+	s.texts = slices.Clone(args[2 : 2+n])
 	rest := args[2+n:]
-	costs := make([]uint64, 0, n)
 	for len(rest) > 0 {
 		end := 1 + slices.IndexFunc(rest[1:], func(arg []byte) bool { return isWord(arg, "LIMIT") })
 		if end == 0 {
 			end = len(rest)
 		}
-		p, cost, ok := b.limits(append([][]byte{args[0], nil}, rest[:end]...))
+		l, ok := b.limit(append([][]byte{args[0], nil}, rest[:end]...))
 		if !ok {
 			return s, false
 		}
-		s.limits, costs, rest = append(s.limits, p), append(costs, cost), rest[end:]
+		s.limits, rest = append(s.limits, l), rest[end:]
 	}
 	if len(s.limits) != 1 && len(s.limits) != int(n) {
 		b.fail(fmt.Sprintf("ERR %d limits for %d keys: want a LIMIT for each key, or one for all", len(s.limits), n))
 		return s, false
 	}
 	for len(s.limits) < int(n) {
-		s.limits, costs = append(s.limits, s.limits[0]), append(costs, costs[0])
+		s.limits = append(s.limits, s.limits[0])
 	}
-	return s, b.ask(&s, costs, hold)
+	return s, b.ask(&s, hold)
 }
 
-// ask makes the requests.
-func (b *batch) ask(s *several, costs []uint64, hold bool) bool {
-	for i, text := range s.texts {
-		quota, err := b.limiter.Quota(s.limits[i])
+// ask makes the keys and the requests.
+func (b *batch) ask(s *several, hold bool) bool {
+	for i := range s.limits {
+		l := &s.limits[i]
+		quota, err := b.limiter.Quota(l.policy)
 		if err != nil {
-			b.refuse(s.limits[i], err)
+			b.refuse(l.policy, err)
 			return false
 		}
-		s.requests = append(s.requests, engine.Request{Limiter: b.limiter, Key: b.key(text, quota), N: costs[i], Hold: hold})
+		s.texts[i] = l.key(s.texts[i])
+		s.requests = append(s.requests, engine.Request{Limiter: b.limiter, Key: b.key(s.texts[i], quota), N: l.cost, Hold: hold})
 	}
 	s.answers = make([]engine.Answer, len(s.requests))
 	return true

@@ -20,8 +20,18 @@ const (
 	minPeriod = time.Second // of GCRA
 )
 
-// throttle answers CL.THROTTLE and RL.THROTTLE key max_burst count period [quantity].
+// throttle answers CL.THROTTLE and RL.THROTTLE key max_burst count period [quantity], and key name [quantity].
 func throttle(_ *conn, b *batch, args [][]byte) {
+	if len(args) < 5 && isName(args[2]) {
+		if l, ok := b.byName(args[2]); ok {
+			b.throttle(l.key(args[1]), l.policy, args[3:])
+		}
+		return
+	}
+	if len(args) < 5 {
+		b.fail("ERR wrong number of arguments for '" + strings.ToLower(string(args[0])) + "' command")
+		return
+	}
 	burst, ok := b.ranged("max_burst", args[2], 0, maxBurst)
 	if !ok {
 		return
@@ -34,18 +44,22 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 	if !ok {
 		return
 	}
-	limit := bucket(count, time.Duration(period)*time.Second, burst)
-	tokens := uint64(1)
-	if len(args) == 6 {
-		if n, whole := integer(args[5]); whole && n < 0 && b.negative {
-			b.giveBack(args[1], limit, uint64(-n)) // -2^63 is its own negative, and that number
+	b.throttle(args[1], bucket(count, time.Duration(period)*time.Second, burst), args[5:])
+}
+
+// throttle takes the quantity that a command ends with, or one.
+func (b *batch) throttle(key []byte, limit engine.Policy, quantity [][]byte) {
+	tokens, ok := uint64(1), true
+	if len(quantity) > 0 {
+		if n, whole := integer(quantity[0]); whole && n < 0 && b.negative {
+			b.giveBack(key, limit, uint64(-n)) // -2^63 is its own negative, and that number
 			return
 		}
-		if tokens, ok = b.ranged("quantity", args[5], 0, maxTokens); !ok {
+		if tokens, ok = b.ranged("quantity", quantity[0], 0, maxTokens); !ok {
 			return
 		}
 	}
-	b.take(args[1], limit, tokens, cellForm)
+	b.take(key, limit, tokens, cellForm)
 }
 
 // giveBack answers a take of less than nothing.

@@ -2,17 +2,50 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], the options in any order.
+// The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], the options in any order. The name
+// of a limit of the rule file may stand for rate and burst.
 
-// limits reads them, or answers what is wrong.
-func (b *batch) limits(args [][]byte) (p engine.Policy, cost uint64, ok bool) {
+// A limit is what a command holds a key against.
+type limit struct {
+	policy engine.Policy
+	cost   uint64
+	name   string // of the rule file; "" for one that came with the command
+}
+
+// key returns the key of a text. Each limit of the rule file has keys of its own, or a call under a fast one would
+// bring back what a slow one has counted.
+func (l *limit) key(text []byte) []byte {
+	if l.name == "" {
+		return text
+	}
+	return slices.Concat([]byte(l.name), []byte{':'}, text)
+}
+
+// isName reports whether a text can be the name of a limit of the rule file, and so is no rate.
+func isName(text []byte) bool {
+	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
+}
+
+// byName finds a limit of the rule file, or answers that there is none.
+func (b *batch) byName(name []byte) (l limit, ok bool) {
+	if l.policy, ok = b.fileLimits[string(name)]; !ok {
+		b.fail(fmt.Sprintf("ERR no limit '%s': want one of redis: limits of the rule file, or a rate such as 100/m", clip(name)))
+		return l, false
+	}
+	l.name = string(name)
+	return l, true
+}
+
+// limit reads them, or answers what is wrong.
+func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	numbers := spec.Limit{}
-	cost = 1
+	cost := uint64(1)
 	var seen [3]bool
 	for i := 2; i < len(args); i += 2 {
 		option := -1
@@ -23,59 +56,78 @@ func (b *batch) limits(args [][]byte) (p engine.Policy, cost uint64, ok bool) {
 		}
 		if option < 0 || seen[option] || i+1 == len(args) {
 			b.fail(fmt.Sprintf("ERR syntax error at '%s': want key LIMIT rate [BURST n] [COST n], each option once", clip(args[i])))
-			return p, 0, false
+			return l, false
 		}
 		seen[option] = true
 		switch option {
 		case 0:
-			rate, err := engine.ParseRate(clip(args[i+1]))
-			if err != nil {
-				b.refuse(p, err)
-				return p, 0, false
+			if ok = b.rate(args[i+1], &l, &numbers); !ok {
+				return l, false
 			}
-			numbers.Rate = spec.Of(rate)
 		case 1:
 			burst, ok := b.ranged("BURST", args[i+1], 1, spec.MaxBurst)
 			if !ok {
-				return p, 0, false
+				return l, false
 			}
 			numbers.Burst = &burst
 		case 2:
 			if cost, ok = b.ranged("COST", args[i+1], 0, maxTokens); !ok {
-				return p, 0, false
+				return l, false
 			}
 		}
 	}
-	if !seen[0] {
+	l.cost = cost
+	switch {
+	case !seen[0]:
 		b.fail("ERR syntax error: no LIMIT: want for example LIMIT 100/m")
-		return p, 0, false
+		return l, false
+	case l.name != "" && seen[1]:
+		b.fail(fmt.Sprintf("ERR BURST: the limit '%s' has the burst of the rule file", l.name))
+		return l, false
+	case l.name != "":
+		return l, true
 	}
-	p, err := numbers.Policy()
+	var err error
+	if l.policy, err = numbers.Policy(); err != nil {
+		b.refuse(l.policy, err)
+		return l, false
+	}
+	return l, true
+}
+
+// rate reads what follows LIMIT: the name of a limit of the rule file, or a rate.
+func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
+	if isName(text) {
+		*l, ok = b.byName(text)
+		return ok
+	}
+	rate, err := engine.ParseRate(clip(text))
 	if err != nil {
-		b.refuse(p, err)
-		return p, 0, false
+		b.refuse(l.policy, err)
+		return false
 	}
-	return p, cost, true
+	numbers.Rate = spec.Of(rate)
+	return true
 }
 
 func weirTake(_ *conn, b *batch, args [][]byte) {
-	if p, cost, ok := b.limits(args); ok {
-		b.take(args[1], p, cost, weirForm)
+	if l, ok := b.limit(args); ok {
+		b.take(l.key(args[1]), l.policy, l.cost, weirForm)
 	}
 }
 
 // keyed reads the arguments and makes the key.
 func (b *batch) keyed(args [][]byte) (key engine.Key, cost uint64, ok bool) {
-	p, cost, ok := b.limits(args)
+	l, ok := b.limit(args)
 	if !ok {
 		return key, 0, false
 	}
-	quota, err := b.limiter.Quota(p)
+	quota, err := b.limiter.Quota(l.policy)
 	if err != nil {
-		b.refuse(p, err)
+		b.refuse(l.policy, err)
 		return key, 0, false
 	}
-	return b.key(args[1], quota), cost, true
+	return b.key(l.key(args[1]), quota), l.cost, true
 }
 
 func weirPeek(_ *conn, b *batch, args [][]byte) {

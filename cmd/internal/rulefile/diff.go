@@ -63,7 +63,7 @@ func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
 		Decide: !equal(before.Decide, after.Decide),
-		Redis:  !equal(before.Redis, after.Redis),
+		Redis:  !reflect.DeepEqual(before.Redis, after.Redis),
 		Other:  after.others(before),
 	}
 	c.RedisTable, c.RedisReason = after.Redis.compare(before.Redis)

@@ -25,6 +25,7 @@ type Redis struct {
 	PasswordFile string      // with a password on each line; "" for none
 	PasswordEnv  string      // the name of a variable with one; "" for none
 	Longest      time.Duration
+	Limits       []RedisLimit // that commands name, in the order of the file
 	MaxKeys      int
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
@@ -90,6 +91,9 @@ func (r *Redis) section() section {
 				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up "+
 					"to `625h` times are exact to the nanosecond; beyond, the clock goes in steps, of 2 ns up to `1250h` and 16 ns up to a year").
 				unless("`624h`, or as long as a limit of `limits` takes"),
+			at("limits", mapped(mapping((*RedisLimit).section), readRedisLimits), &r.Limits, "",
+				"limits by name, each a rate or a mapping of `rate` and `burst`, which commands name instead of numbers: see "+
+					"[redis-door.md](redis-door.md#named-limits)").within("token buckets; a name begins with a letter, and has letters, digits, `_`, `-` and `.`"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
 			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "for how long a place of `WEIR.ENTER` that is not left is "+
@@ -105,6 +109,7 @@ func (r *Redis) section() section {
 				d.Fail(seen["password_env"], "password_env: there is a password_file: leave one of the two out")
 			}
 			d.checkAddress(seen, r.Listener())
+			d.checkRedisLimits(r, seen)
 			// Any client may fill the table, and reset keys.
 			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
 				d.Fail(seen["address"], "redis: %s can be reached from other machines: say password_file, use 127.0.0.1, or say allow_remote: true",
@@ -169,5 +174,8 @@ func (r *Redis) describe() string {
 		when(r.ReusePort, reusable), when(r.PasswordFile+r.PasswordEnv == "", "no password")+
 			when(r.PasswordFile+r.PasswordEnv != "", "with a password"),
 		r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
+	for _, l := range r.Limits {
+		text += fmt.Sprintf("\n          limit %s: %v", l.Name, l.Policy)
+	}
 	return text + when(r.State != "", "\n          state "+r.State)
 }

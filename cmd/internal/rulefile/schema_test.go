@@ -109,7 +109,7 @@ var allKeys = []string{
 	"decide: {address: unix:/d, mode: 600}\ntrusted_proxies: [10.0.0.0/8, \"::1\"]\nclient_ip: {from: header:X-A, " +
 		"ipv6_prefix: 56}\nexempt: {path: /a}\nrules: {name: a, rate: 1/s}",
 	"redis: unix:/e",
-	"redis: {address: :6380, password_file: a, longest: 8760h, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true, in_flight: 1m}",
+	"redis: {address: :6380, password_file: a, longest: 8760h, limits: {a: 1/s, b: {rate: 1000/30d, burst: 3}}, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true, in_flight: 1m}",
 	"redis: {address: \"[::]:6380\", tls: {cert: a, key: b}, password_env: A_1, allow_remote: true}\nrules: {name: a, rate: 1/s}",
 	"rules: [{name: a, rate: 1/s, key: global, spread: true}]",
 	"rules: [{name: a, rate: 1/s, tokens: {api: openai, count: {input: 0.15, output: 3}, estimate: learned, default_output: 100, " +
@@ -141,7 +141,7 @@ var allKeys = []string{
 // beyondSchema are the mistakes that a schema cannot tell: those between several keys, of numbers in texts and of
 // names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
-	"is taken by the listener", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
+	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
 	"can be reached from other machines", "would be sent it, too", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
 	"needs trusted_proxies", "needs a store", "no store", "are believed only", "it is believed only", "begins with a zero",
 	"a second document", "unknown tag", "above max", "above the limit", "want one name, such as", "for fixed windows only",

@@ -22,18 +22,29 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
-	"github.com/weir-go/weir/limits/spec"
 )
 
-// TestRedisDoorConformance runs the cases against the listener for clients of Redis. Limits come with commands, so the
-// client here is what a program is that asks before it serves a request, and settles or refunds afterwards.
+// TestRedisDoorConformance runs the cases against the listener for clients of Redis. Commands name limits of the rule
+// file, where it has words for them. The client here is what a program is that asks before it serves a request, and
+// settles or refunds afterwards.
 func TestRedisDoorConformance(t *testing.T) {
-	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor})
+	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor(true)})
+}
+
+// TestRedisDoorConformanceByNumbers is the same where each command has the numbers of its limit.
+func TestRedisDoorConformanceByNumbers(t *testing.T) {
+	conformance.Run(t, conformance.Front{
+		Name: "Redis door", Start: startDoor(false),
+		Runs: func(c *conformance.Case) bool { // promises have no limits of a file, and no mistake can be in one
+			return c.Name != "reload/mistake" && !strings.HasPrefix(c.Name, "promise/")
+		},
+	})
 }
 
 // asking is a program that limits by a door.
 type asking struct {
 	env    *conformance.Env
+	named  bool // commands name limits of the rule file
 	server *Server
 	path   string
 	stop   func()
@@ -44,8 +55,14 @@ type asking struct {
 	answers *bufio.Reader
 }
 
-func startDoor(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
-	a := &asking{env: env, path: filepath.Join(env.T.TempDir(), "door.yaml")}
+func startDoor(named bool) func(*conformance.Env, conformance.Config) (conformance.Server, error) {
+	return func(env *conformance.Env, c conformance.Config) (conformance.Server, error) {
+		return startAsking(env, c, named)
+	}
+}
+
+func startAsking(env *conformance.Env, c conformance.Config, named bool) (conformance.Server, error) {
+	a := &asking{env: env, named: named, path: filepath.Join(env.T.TempDir(), "door.yaml")}
 	file, err := a.write(c)
 	if err != nil {
 		return nil, err
@@ -87,9 +104,6 @@ func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 			l.Algorithm != engine.NoAlgorithm && l.Algorithm != engine.AlgorithmTokenBucket:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
-		if l.Burst > spec.MaxBurst {
-			return nil, fmt.Errorf("%w: the rule file has no limits, only commands have", conformance.ErrUnsupported)
-		}
 		for _, t := range l.Tiers {
 			if t.Constant != 0 {
 				return nil, fmt.Errorf("%w: no command has such a limit", conformance.ErrUnsupported)
@@ -104,17 +118,29 @@ func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 			return nil, fmt.Errorf("%w: in_flight with state", conformance.ErrUnsupported)
 		}
 	}
-	text := fmt.Sprintf("redis: {address: 127.0.0.1:0, max_keys: %d, overflow: %s%s}\n", c.Limits[0].Room(), overflow, inFlight)
+	limits := ""
+	for _, l := range c.Limits {
+		if a.names(&l) {
+			limits += fmt.Sprintf("%s: {rate: %d/%dms, burst: %d}, ", nameOf(&l), l.N, l.Per.Milliseconds(), l.Burst)
+		}
+	}
+	if limits != "" {
+		limits = ", limits: {" + limits + "}"
+	}
+	text := fmt.Sprintf("redis: {address: 127.0.0.1:0, max_keys: %d, overflow: %s%s%s}\n", c.Limits[0].Room(), overflow, inFlight, limits)
 	if c.Dir != "" {
 		text += fmt.Sprintf("state: %q\n", c.Dir)
 	}
 	if err := errors.Join(os.WriteFile(a.path+"~", []byte(text), 0o600), os.Rename(a.path+"~", a.path)); err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	a.limits = c.Limits
-	a.mu.Unlock()
-	return rulefile.Load(a.path)
+	file, err := rulefile.Load(a.path)
+	if err == nil { // else those before stay
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.limits = c.Limits
+	}
+	return file, err
 }
 
 func (a *asking) Reload(c conformance.Config) error {
@@ -125,6 +151,14 @@ func (a *asking) Reload(c conformance.Config) error {
 }
 
 func (a *asking) Close() { a.stop() }
+
+// names reports whether commands name the limit: one that no request has other numbers of.
+func (a *asking) names(l *conformance.Limit) bool {
+	return a.named && l.Concurrency == 0 && len(l.Tiers) == 0 && !l.Quota
+}
+
+// nameOf is a name that begins with a letter.
+func nameOf(l *conformance.Limit) string { return "limit-" + strings.ReplaceAll(l.Name, " ", "_") }
 
 // A question is what a program asks about one limit of a request.
 type question struct {
@@ -159,6 +193,11 @@ func (a *asking) questions(q conformance.Request) (places, holds, takes []questi
 			one.cost = q.Takes()
 		}
 		one.text = []string{"LIMIT", fmt.Sprintf("%d/%dms", numbers.N, numbers.Per.Milliseconds()), "BURST", fmt.Sprint(numbers.Burst)}
+		if a.names(&l) {
+			one.text = []string{"LIMIT", nameOf(&l)}
+		} else if l.Concurrency == 0 {
+			one.key = nameOf(&l) + ":" + one.key // which is what a limit with a name makes of it
+		}
 		switch {
 		case l.Concurrency > 0:
 			one.text = []string{"LIMIT", fmt.Sprint(l.Concurrency), "COST", fmt.Sprint(one.cost)}

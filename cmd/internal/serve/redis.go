@@ -59,7 +59,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 		return fmt.Errorf("redis: %w", err)
 	}
 	g.redis = &resp.Settings{
-		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Passwords: passwords,
+		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Limits: want.Policies(), Passwords: passwords,
 		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.redis.holds, Places: places, Leave: g.leave,
 	}
 	return nil

@@ -105,6 +105,24 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
+// TestNamedLimitsOfRedis: their numbers are those of the file, a reload keeps what keys have used, a limit of a month
+// needs no longest, and one that goes is not known any more.
+func TestNamedLimitsOfRedis(t *testing.T) {
+	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
+	c := dialRedis(t, s.redisAddress())
+	assert.Equal(t, "*5 :0 :2 :0 :-1 :3600", says(t, c, "CL.THROTTLE a login 2"))
+	s.rewrite(redisFile(", limits: {login: {rate: 2/h, burst: 3}, month: 1000/30d}"))
+	assert.Equal(t, "*5 :0 :3 :0 :-1 :5400", says(t, c, "CL.THROTTLE a login"))
+	assert.Equal(t, "*5 :0 :1000 :999 :-1 :2592", says(t, c, "CL.THROTTLE a month"))
+	assert.Contains(t, s.log.String(), "it has a new table, because longest was 624h0m0s and is 720h0m0s; every key keeps")
+	assert.Equal(t, "+OK", says(t, c, "MULTI"))
+	assert.Equal(t, "+QUEUED", says(t, c, "CL.THROTTLE a login"))
+	s.rewrite(redisFile(", limits: {month: 1000/30d}"))
+	assert.Equal(t, "*1 -ERR no limit 'login': want one of redis: limits of the rule file, or a rate such as 100/m", says(t, c, "EXEC"))
+	s.rewrite(redisFile(", limits: {login: 2/h, month: 1000/30d}"))
+	assert.Equal(t, "*5 :1 :2 :0 :3600 :5400", strings.Replace(says(t, c, "CL.THROTTLE a login"), ":3601", ":3600", 1), "what was used is not forgotten")
+}
+
 // TestKeysOfRedisMoveToANewTable by every command that names a key, whether the limit fits the previous table or not. A
 // reset is one there, too.
 func TestKeysOfRedisMoveToANewTable(t *testing.T) {

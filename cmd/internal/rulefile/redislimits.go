@@ -1,0 +1,100 @@
+package rulefile
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/atomicbucket"
+	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// A RedisLimit is one that commands of clients of Redis name.
+type RedisLimit struct {
+	Name   string
+	Policy engine.Policy // a token bucket
+
+	text spec.Limit
+	at   *yaml.Node // nil where a reload compares
+}
+
+// redisLimitName is what no command takes for a number, and no key of another limit begins with.
+var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
+
+func (l *RedisLimit) section() section {
+	return section{
+		name: fmt.Sprintf("limit %q", l.Name), brief: "rate", entries: []entry{
+			at("rate", rate, &l.text.Rate, "", "N in a period: `100/s`, `10/m`, `5000/h`, `1000/30d`").within("up to 1000000000/s"),
+			at("burst", optional(whole[uint64](1, spec.MaxBurst)), &l.text.Burst, "", "tokens of a full bucket").
+				unless("as many as the rate gives in its period"),
+		},
+	}
+}
+
+func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) {
+	d.filled(n, what, func(key, value *yaml.Node) {
+		l := RedisLimit{Name: yamlfile.Target(key).Value}
+		if !redisLimitName.MatchString(l.Name) {
+			d.Fail(key, "limits: the name %s: want a letter, and then up to 63 letters, digits, _, - or .", yamlfile.Quote(l.Name))
+			return
+		}
+		before := len(d.Errors)
+		s := l.section()
+		if s.read(d, value); len(d.Errors) > before {
+			return
+		}
+		_, ofCalendar := l.text.Rate.Calendar()
+		switch {
+		case l.text.Rate == (spec.Rate{}):
+			d.Fail(value, "limit %q: no rate: write for example rate: 100/m", l.Name)
+			return
+		case ofCalendar || l.text.Rate == spec.Blocked || l.text.Rate == spec.Unlimited:
+			d.Fail(value, "limit %q: a rate of %v: every limit of clients of Redis is a token bucket: want tokens in a period, such as 1000/30d",
+				l.Name, l.text.Rate)
+			return
+		}
+		var err error
+		if l.Policy, err = l.text.Policy(); err != nil {
+			d.Fail(value, "limit %q: %v", l.Name, err)
+			return
+		}
+		l.text, l.at = spec.Limit{}, value
+		*into = append(*into, l)
+	})
+}
+
+// checkRedisLimits finds limits that the table of clients of Redis cannot count. Without a longest it is made for them.
+func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
+	if seen["longest"] == nil {
+		for _, l := range r.Limits {
+			r.Longest = max(r.Longest, min((l.Policy.Window()+time.Hour-1).Truncate(time.Hour), spec.MaxWindow))
+		}
+	}
+	ticks, err := atomicbucket.NewTicks(max(r.Longest, 1))
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		switch rate := l.Policy.Rate(); {
+		case err != nil: // a longest that was refused
+		case l.Policy.Window() > r.Longest:
+			d.Fail(l.at, "limit %q: it takes %v to fill, and longest is %v", l.Name, l.Policy.Window(), r.Longest)
+		default:
+			if _, err := ticks.Grant(rate.Tokens, rate.Period, l.Policy.Limit()); err != nil {
+				d.Fail(l.at, "limit %q: %v", l.Name, err)
+			}
+		}
+		l.at = nil
+	}
+}
+
+// Policies returns the limits by their names.
+func (r *Redis) Policies() map[string]engine.Policy {
+	all := map[string]engine.Policy{}
+	for _, l := range r.Limits {
+		all[l.Name] = l.Policy
+	}
+	return all
+}
