@@ -181,6 +181,7 @@ func TestDirectivesInCaddy(t *testing.T) {
 	assert.Equal(t, 429, status)
 	_, body, _ = s.get("127.0.0.1", "/metrics")
 	assert.Contains(t, body, `caddy_rate_limit_requests_total{zone="by_address"} 202`, "counters go on")
+	assert.Contains(t, body, `caddy_rate_limit_process_time_seconds_count{zone="by_address"} 202`, "histograms go on")
 }
 
 // TestCostsThatAServerSays: in its header, in a trailer behind a stream, and in what the site makes of an answer.
@@ -225,6 +226,47 @@ func TestCostsThatAServerSays(t *testing.T) {
 		}
 		assert.Equal(t, want, admitted, path)
 	}
+}
+
+// TestTheExampleOfTheOriginal: the Caddyfile of its documents, with all options, and the log warns that no machine
+// shares the zones.
+func TestTheExampleOfTheOriginal(t *testing.T) {
+	s := newServer(t)
+	require.NoError(t, s.load(`rate_limit {
+			distributed {
+				read_interval  5s
+				write_interval 5s
+				purge_age 1m
+			}
+			zone static_example {
+				match {
+					method GET
+				}
+				key    static
+				events 100
+				window 1m
+			}
+			zone dynamic_example {
+				key    {remote_host}
+				events 2
+				window 1h
+				ipv4_prefix 32
+				ipv6_prefix 64
+			}
+			storage file_system {
+				root /tmp/none
+			}
+			log_key
+			jitter 0.2
+			sweep_interval 1m
+		}
+		respond "I'm behind the rate limiter!"`))
+	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
+	log, err := os.ReadFile(s.log)
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "each machine counts by itself")
+	require.NoError(t, s.load("rate_limit {\ndistributed\nzone other {\nkey static\nwindow 1h\nevents 1\n}\n}\nrespond ok"))
+	assert.Equal(t, 1, s.passed(3, "127.0.0.1"))
 }
 
 // TestAFailedLoadChangesNothing: neither one that is refused, nor one that cannot be started because its port is taken.

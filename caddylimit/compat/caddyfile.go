@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -27,6 +28,12 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //		sweep_interval <duration>
 //		log_key
 //		disable_metrics
+//		distributed {
+//			read_interval  <duration>
+//			write_interval <duration>
+//			purge_age      <duration>
+//		}
+//		storage        <module...>
 //		store          <address>
 //		on_loss     share|closed|open
 //		nodes          <machines>
@@ -39,9 +46,32 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		directive.Once("sweep_interval", directive.Duration(&h.SweepInterval)),
 		directive.Once("log_key", directive.Flag(&h.LogKey)),
 		directive.Once("disable_metrics", directive.Flag(&h.DisableMetrics)),
-		directive.Refused("distributed", withoutStorage),
-		directive.Refused("storage", withoutStorage),
+		directive.Once("distributed", h.readDistributed),
+		directive.Once("storage", h.readStorage),
 	}, sharing.Options(&h.Sharing)...)...)
+}
+
+// readDistributed reads what the original shares zones by, which may have a block.
+func (h *Handler) readDistributed(d *caddyfile.Dispenser) error {
+	h.Distributed = new(Distributed)
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return directive.Block(d, "distributed",
+		directive.Once("read_interval", directive.Duration(&h.Distributed.ReadInterval)),
+		directive.Once("write_interval", directive.Duration(&h.Distributed.WriteInterval)),
+		directive.Once("purge_age", directive.Duration(&h.Distributed.PurgeAge)),
+	)
+}
+
+// readStorage reads the name of a module of Caddy's storage, and passes over what that wants to know.
+func (h *Handler) readStorage(d *caddyfile.Dispenser) (err error) {
+	segment := d.NextSegment()
+	if len(segment) < 2 {
+		return d.ArgErr()
+	}
+	h.Storage, err = json.Marshal(map[string]string{"module": segment[1].Text})
+	return err
 }
 
 // readZone reads a block of zone.

@@ -127,16 +127,24 @@ func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	assert.Positive(t, evicted)
 }
 
-// TestNoStateFilesAreRead (#96: half-written files): Caddy's storage is refused, with what to do instead.
+// TestNoStateFilesAreRead (#96: half-written files): what the original shares zones by is taken, does nothing, and is
+// warned of, unless there is a store. Null is nothing, as in the original.
 func TestNoStateFilesAreRead(t *testing.T) {
 	const zone = `"rate_limits":{"z":{"window":"1m","max_events":1}}`
-	for _, config := range []string{
-		`{` + zone + `,"distributed":{}}`, `{` + zone + `,"distributed":{"write_interval":"5s","read_interval":"5s","purge_age":"1m"}}`,
-		`{` + zone + `,"storage":{"module":"file_system"}}`,
+	for config, warned := range map[string]bool{
+		`{` + zone + `,"distributed":{}}`: true,
+		`{` + zone + `,"distributed":{"write_interval":"5s","read_interval":"5s","purge_age":"1m"}}`: true,
+		`{` + zone + `,"storage":{"module":"file_system","root":"/a"}}`:                              true,
+		`{` + zone + `,"distributed":null,"storage":null}`:                                           false,
 	} {
-		require.True(t, json.Valid([]byte(config)))
-		assert.ErrorContains(t, refused(t, config), "want `store redis://host:6379`")
+		var h Handler
+		require.NoError(t, json.Unmarshal([]byte(config), &h))
+		assert.Equal(t, warned, h.countsByItself(), config)
+		h.Store = "redis://127.0.0.1"
+		assert.False(t, h.countsByItself(), config)
+		c := start(t, config)
+		assert.Equal(t, 1, passed(c, 3, "192.0.2.1:1"), config)
+		c.Stop(t)
 	}
-	// Null is nothing, as in the original.
-	assert.Equal(t, 1, passed(start(t, `{`+zone+`,"distributed":null,"storage":null}`), 3, "192.0.2.1:1"))
+	assert.ErrorContains(t, refused(t, `{`+zone+`,"distributed":{"purge_age":-1}}`), "distributed: a duration below 0")
 }

@@ -48,8 +48,9 @@ type Handler struct {
 	// Sharing is not in the original.
 	sharing.Sharing
 
-	// Distributed and Storage are refused, with the advice to use Store.
-	Distributed json.RawMessage `json:"distributed,omitempty"`
+	// Distributed and Storage are those of the original, which several machines share zones by. Here they do nothing:
+	// without Store each machine counts by itself, and a line in the log warns of it.
+	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 
 	ctx    caddy.Context
@@ -75,6 +76,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.events = events.(*caddyevents.App)
+	if h.countsByItself() {
+		h.log.Warn(byItself)
+	}
 	app, err := zone.Of(ctx)
 	if err != nil {
 		return err
@@ -87,16 +91,21 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 const mostJitter = 1000.
 
-const withoutStorage = "caddy's storage is read and written every few seconds, and a file that is being written may be read " +
-	"half: want `store redis://host:6379`, which counts every request of all machines at once"
+// Distributed is how often the original writes and reads what machines have counted, and how old that may be.
+type Distributed struct {
+	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
+	ReadInterval  caddy.Duration `json:"read_interval,omitempty"`
+	PurgeAge      caddy.Duration `json:"purge_age,omitempty"`
+}
+
+const byItself = "no zone is shared through caddy's storage: each machine counts by itself, so several together admit as many times " +
+	"the events of a zone: `store redis://host:6379` in the place of distributed and storage counts every request of all machines at once"
 
 // check refuses what is wrong with the handler, whatever its zones.
 func (h *Handler) check() error {
 	switch {
-	case isSet(h.Distributed):
-		return errors.New("distributed: it is not here: " + withoutStorage)
-	case isSet(h.Storage):
-		return errors.New("storage: it is not here: " + withoutStorage)
+	case h.Distributed != nil && min(h.Distributed.ReadInterval, h.Distributed.WriteInterval, h.Distributed.PurgeAge) < 0:
+		return errors.New("distributed: a duration below 0")
 	case !(h.Jitter >= 0 && h.Jitter <= mostJitter):
 		return fmt.Errorf("jitter %v: want a part of the wait, from 0 to %v", h.Jitter, mostJitter)
 	}
@@ -107,6 +116,11 @@ func (h *Handler) check() error {
 		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", sweep)
 	}
 	return nil
+}
+
+// countsByItself reports whether the configuration says that machines share zones, and they do not.
+func (h *Handler) countsByItself() bool {
+	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
 
 // isSet reports whether there is more than a null.

@@ -13,15 +13,13 @@ import (
 
 // metrics are those of one configuration, under the names of the original. There are as many labels as zones: the label
 // key of the original, which has a value for every client, is left out.
-type metrics struct {
-	time  *prometheus.HistogramVec
-	shown []shown
-}
+type metrics struct{ shown []shown }
 
 // shown is a zone with metrics.
 type shown struct {
 	use    *zone.Use
 	config []string // labels
+	time   *prometheus.HistogramVec
 }
 
 var (
@@ -32,25 +30,29 @@ var (
 		[]string{"zone", "max_events", "window", "ipv4_prefix", "ipv6_prefix"}, nil)
 )
 
-func newMetrics() *metrics {
-	return &metrics{time: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func newMetrics() *metrics { return new(metrics) }
+
+// newTime returns a histogram, which its zone keeps as it does its counts: it does not begin anew with a configuration.
+func newTime() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "caddy_rate_limit_process_time_seconds", Help: "Time that the decision on a request took.",
 		Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1},
-	}, []string{"zone"})}
+	}, []string{"zone"})
 }
 
 // show adds a zone, if it is not there yet, and returns what its decisions are timed by.
 func (m *metrics) show(use *zone.Use, l *RateLimit) prometheus.Observer {
+	taken := zone.Kept(use.Zone, newTime)
 	if !slices.ContainsFunc(m.shown, func(s shown) bool { return s.use == use }) {
 		m.shown = append(m.shown, shown{use, []string{use.Name(), strconv.Itoa(l.MaxEvents), time.Duration(l.Window).String(),
-			strconv.Itoa(l.IPv4Prefix), strconv.Itoa(l.IPv6Prefix)}})
+			strconv.Itoa(l.IPv4Prefix), strconv.Itoa(l.IPv6Prefix)}, taken})
 	}
-	return m.time.WithLabelValues(use.Name())
+	return taken.WithLabelValues(use.Name())
 }
 
 // Describe is called by Prometheus.
 func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
-	m.time.Describe(descs)
+	newTime().Describe(descs)
 	for _, desc := range []*prometheus.Desc{requestsDesc, declinedDesc, keysDesc, configDesc} {
 		descs <- desc
 	}
@@ -58,8 +60,8 @@ func (m *metrics) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect is called by Prometheus, after the configuration was provisioned.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	m.time.Collect(to)
 	for _, s := range m.shown {
+		s.time.Collect(to)
 		name, requests := s.use.Name(), uint64(0)
 		for _, o := range []limits.Outcome{limits.NotTaken, limits.Allowed, limits.Refused, limits.Failed} {
 			requests += s.use.Counted(o)

@@ -28,9 +28,9 @@ func Register(name string, make func() Handler) {
 
 // An Option is a line of a block, which may begin a block of its own.
 type Option struct {
-	name          string
-	read          Reader
-	many, refused bool
+	name string
+	read Reader
+	many bool
 }
 
 // Once is an option that a block has once at most.
@@ -38,13 +38,6 @@ func Once(name string, read Reader) Option { return Option{name: name, read: rea
 
 // Many is an option that a block may have several times.
 func Many(name string, read Reader) Option { return Option{name: name, read: read, many: true} }
-
-// Refused is an option that is not here, although somebody may look for it.
-func Refused(name, why string) Option {
-	return Option{name: name, refused: true, read: func(d *caddyfile.Dispenser) error {
-		return d.Errf("%s: it is not here: %s", name, why)
-	}}
-}
 
 // Read reads a directive without arguments, whose name is the next token, and its block.
 func Read(d *caddyfile.Dispenser, options ...Option) error {
@@ -80,9 +73,7 @@ func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 func list(options []Option) string {
 	var names []string
 	for _, o := range options {
-		if !o.refused {
-			names = append(names, o.name)
-		}
+		names = append(names, o.name)
 	}
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]

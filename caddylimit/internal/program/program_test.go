@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -89,6 +90,23 @@ func (c *caddy) admitted(path string) bool {
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body)
 	return answer.StatusCode == http.StatusOK
+}
+
+// sameCounts checks that the histogram of a zone has counted what its counter has, over all loads.
+func (c *caddy) sameCounts(zone string) {
+	answer, err := http.Get("http://" + c.admin + "/metrics")
+	require.NoError(c.t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(c.t, err)
+	of := func(name string) string {
+		found := regexp.MustCompile(`(?m)^caddy_rate_limit_` + name + `{zone="` + zone + `"} (\S+)$`).FindSubmatch(text)
+		require.NotNil(c.t, found, name)
+		return string(found[1])
+	}
+	requests := of("requests_total")
+	assert.NotEqual(c.t, "0", requests)
+	assert.Equal(c.t, requests, of("process_time_seconds_count"))
 }
 
 // TestReloadedUnderLoad: a real Caddy is reloaded while requests are made, with the same numbers, lower and higher
@@ -173,6 +191,8 @@ func TestReloadedUnderLoad(t *testing.T) {
 	assert.GreaterOrEqual(t, old.Load(), int64(60))
 	assert.LessOrEqual(t, new.Load(), int64(110))
 	assert.GreaterOrEqual(t, new.Load(), int64(60))
+
+	c.sameCounts("clients")
 
 	status, text := c.load("weir {\nlimit clients {\nrate 5\n}\n}")
 	assert.Equal(t, http.StatusBadRequest, status)

@@ -25,6 +25,7 @@ type Zone struct {
 	counts [len(counted)]atomic.Uint64
 
 	mu      sync.Mutex
+	kept    any    // what a module keeps over configurations
 	started []*Use // the uses of configurations that are in force, the latest last
 }
 
@@ -51,6 +52,17 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 
 // Counted returns how often a request had an outcome, since the zone began.
 func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
+
+// Kept returns what a module keeps for a zone over all configurations that use it, of which there is one value: that
+// which the first call made.
+func Kept[T any](z *Zone, make func() T) T {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.kept == nil {
+		z.kept = make()
+	}
+	return z.kept.(T)
+}
 
 // Destruct is for the pool of the zones.
 func (z *Zone) Destruct() error { return nil }
