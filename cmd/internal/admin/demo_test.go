@@ -31,7 +31,7 @@ type demo struct {
 }
 
 // newDemo's clock stands at a fixed time, and so much before it.
-func newDemo(t testing.TB, keys Keys, ago time.Duration) *demo {
+func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *demo)) *demo {
 	d := &demo{random: rand.New(rand.NewPCG(1, 2))}
 	// A fixed time: the traffic depends on it, and with it which rule has most of it.
 	d.now.Store(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-ago).UnixNano())
@@ -70,10 +70,14 @@ func newDemo(t testing.TB, keys Keys, ago time.Duration) *demo {
 	add("sign-up", "/sign-up", engine.TokenBucket(engine.Per(2, time.Minute), 2), 150, false, httplimit.RemoteIP, ip, address)
 	add("export", "/export", engine.SlidingLog(5, time.Hour), 1_000, false, httplimit.RemoteIP, ip, address)
 
-	d.admin, err = build(Config{
+	c := Config{
 		Rules: func() []Rule { return d.rules }, Keys: keys, Version: "v0.9.0", Requests: d.requests,
 		Reloads: func() Reload { return Reload{At: time.Now().Add(-42 * time.Minute), OK: true, Generation: 3} },
-	})
+	}
+	for _, change := range more {
+		change(&c, d)
+	}
+	d.admin, err = build(c)
 	require.NoError(t, err)
 	d.limited, err = httplimit.New(list, httplimit.ObserveWith(d.admin), httplimit.OnLimited(d.admin.Limited))
 	require.NoError(t, err)

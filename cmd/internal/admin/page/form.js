@@ -1,19 +1,12 @@
 // The form that peeks at one key or resets it.
 
+import { actOn, mayAct } from "./actions.js";
+import { ask, failure } from "./ask.js";
 import { count, keyName, make, put } from "./text.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("form"), ruleField = byId("form-rule"), partsField = byId("form-parts"), result = byId("result"), dialog = byId("confirm");
 let rules = [], shownParts = "", mayReset = true;
-
-async function ask(path, target) {
-  const answer = await fetch(path, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(target),
-  });
-  const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error);
-  return body;
-}
 
 // say shows a result. The focus does not go with a button that goes.
 function say(bad, ...children) {
@@ -38,11 +31,15 @@ function show(action, target, name, k) {
     ["Next passes", k.retry_after], ["Whole limit back", k.reset_after]];
   if (k.hash && k.hash !== name) facts.push(["Listed as", k.hash]);
   const parts = [make("p", {}, sentence(action, k)), make("dl", {}, ...facts.flatMap(([dt, dd]) => [make("dt", {}, dt), make("dd", {}, dd)]))];
-  if (action === "peek" && k.recorded && mayReset) {
-    const button = make("button", { type: "button", class: "small" }, "Reset this key…");
-    button.addEventListener("click", () => reset(target, name));
-    parts.push(make("div", { class: "buttons" }, button));
-  }
+  const buttons = [];
+  const offer = (text, run) => {
+    const button = make("button", { type: "button", class: "small" }, text);
+    button.addEventListener("click", run);
+    buttons.push(button);
+  };
+  if (action === "peek" && k.recorded && mayReset) offer("Reset this key…", () => reset(target, name));
+  if (action === "peek" && mayAct() && rules.find((r) => r.name === target.rule)?.parts.length) offer("Ban or exempt…", () => actOn(target, name));
+  if (buttons.length) parts.push(make("div", { class: "buttons" }, ...buttons));
   say(false, ...parts);
 }
 
@@ -50,7 +47,7 @@ async function run(action, target, name) {
   try {
     show(action, target, name, await ask("/key/" + action, target));
   } catch (error) {
-    say(true, make("p", {}, error instanceof TypeError ? "The server cannot be reached." : error.message));
+    say(true, make("p", {}, failure(error)));
   }
 }
 
@@ -61,7 +58,7 @@ export async function peekClient(target, name) {
     if (keys.length === 1 && target.hash) show("peek", { rule: keys[0].rule, hash: target.hash }, name, keys[0]);
     else showClient(name, keys);
   } catch (error) {
-    say(true, make("p", {}, error instanceof TypeError ? "The server cannot be reached." : error.message));
+    say(true, make("p", {}, failure(error)));
   }
   result.scrollIntoView({ block: "nearest" });
 }

@@ -1,5 +1,7 @@
 // The live page: takes the history and then a state each second, and shows them.
 
+import { actOn, mayAct, showActions } from "./actions.js";
+import { caller, loadCaller } from "./ask.js";
 import { RuleCard } from "./rule.js";
 import { peekClient, showForm } from "./form.js";
 import { Line } from "./line.js";
@@ -195,8 +197,9 @@ function showState(state) {
   showStore(state.store);
   document.body.classList.toggle("with-store", Boolean(state.store));
   showRules(state.rules, moved);
-  showRefused(state.refused, state.rules, peekClient);
-  showForm(state.rules, state.reset);
+  showActions(state.actions, state.rules);
+  showRefused(state.refused, state.rules, peekClient, mayAct() ? actOn : null);
+  showForm(state.rules, state.reset && caller.may_change);
 }
 
 // showSpan draws what longer holds, or the last five minutes.
@@ -258,4 +261,5 @@ function connect() {
 filter.addEventListener("input", arrange);
 sort.addEventListener("change", arrange);
 byId("numbers-box").addEventListener("toggle", drawNumbers);
+loadCaller(() => latest && showState(latest));
 connect();

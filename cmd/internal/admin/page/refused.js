@@ -16,13 +16,16 @@ function makeRow(key, onPeek) {
   const button = make("button", { class: "small", "aria-label": `Look up ${key.key || key.hash}` }, "Look up");
   button.addEventListener("click", () => onPeek({ hash: key.hash }, key.key || key.hash));
   row.code = make("code");
+  row.act = make("button", { class: "small", "aria-label": `Ban or exempt ${key.key || key.hash}` }, "Act…");
+  row.act.addEventListener("click", () => row.onAct({ rule: row.by, hash: key.hash }, key.key || key.hash));
   row.button = button;
   row.element = make("li", {}, make("div", { class: "who" }, row.code, row.rule),
-    make("div", { class: "times" }, row.times, row.error), button, row.share);
+    make("div", { class: "times" }, row.times, row.error), make("div", { class: "do" }, button, row.act), row.share);
   return row;
 }
 
-export function showRefused(top, rules, onPeek) {
+// showRefused lists them. onAct is null where the caller may not act.
+export function showRefused(top, rules, onPeek, onAct) {
   const withForm = new Map(rules.map((r) => [r.name, r]));
   const keys = top?.keys ?? [];
   const present = new Set();
@@ -39,6 +42,9 @@ export function showRefused(top, rules, onPeek) {
     put(row.error, key.most > key.least ? `at most ${count(key.most)}` : percent(key.least, top.all));
     row.share.style.width = (100 * key.least) / Math.max(1, keys[0].least) + "%";
     row.button.hidden = !key.rules.some(({ rule }) => withForm.get(rule)?.form);
+    row.onAct = onAct;
+    row.by = key.rules.find(({ rule }) => withForm.get(rule)?.form && withForm.get(rule).parts?.length)?.rule;
+    row.act.hidden = !onAct || !row.by;
     if (list.children[i] !== row.element) list.insertBefore(row.element, list.children[i] ?? null);
   });
   for (const [id, row] of rows) {
