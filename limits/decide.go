@@ -104,8 +104,14 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 		}
 	}
 	if l.Quota != nil {
-		if err := c.under(l.Quota(r)); err != nil {
+		err := c.under(l.Quota(r))
+		if err != nil && l.QuotaElse != (engine.Policy{}) {
 			res.set.failed(l, err)
+			err = c.under(l.QuotaElse)
+		}
+		if err != nil {
+			res.set.failed(l, err)
+			c.refuseQuota()
 		}
 	}
 	if l.Formers.Any() {
@@ -132,10 +138,10 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under puts the check under the limit that the request brings.
+// under puts the check under the limit that the request brings. After an error it is as before.
 func (c *Check[R]) under(p engine.Policy) (err error) {
-	c.policy = p
 	var quota engine.Quota
+	source := c.source
 	if c.source != nil {
 		var under Source
 		switch under, err = c.source.Quota(p); {
@@ -143,21 +149,26 @@ func (c *Check[R]) under(p engine.Policy) (err error) {
 		case under == nil:
 			err = errors.New("the Source has no Source under the quota, and no error")
 		default:
-			c.source = under
+			source = under
 		}
 	}
 	if err == nil && c.limit.Limiter != nil {
 		quota, err = c.limit.Limiter.Quota(p)
 	}
 	if err != nil {
-		err = fmt.Errorf("limits: the Quota of limit %q: %w", c.limit.Name, err)
-		c.broken, c.policy = true, engine.Blocked()
-		if c.limit.Limiter != nil {
-			quota, _ = c.limit.Limiter.Quota(c.policy)
-		}
+		return fmt.Errorf("limits: the Quota of limit %q: %w", c.limit.Name, err)
 	}
-	c.key = c.key.With(quota)
-	return err
+	c.policy, c.source, c.key = p, source, c.key.With(quota)
+	return nil
+}
+
+// refuseQuota has the check refuse a request whose quota is not accepted.
+func (c *Check[R]) refuseQuota() {
+	c.broken, c.policy = true, engine.Blocked()
+	if c.limit.Limiter != nil {
+		quota, _ := c.limit.Limiter.Quota(c.policy)
+		c.key = c.key.With(quota)
+	}
 }
 
 // attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all admit the

@@ -61,8 +61,11 @@ type Limit[R any] struct {
 	// Quota returns the limit for a request, if the limit comes with the request: the limiter's policy with other
 	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
 	// [engine.MaxQuota]. If the limiter or source does not accept the policy, the error goes to [Options].OnError, and
-	// the request is refused as unavailable. Quota cannot be used with Tier.
+	// QuotaElse counts, or without one the request is refused as unavailable. Quota cannot be used with Tier.
 	Quota func(R) engine.Policy
+	// QuotaElse is the policy of a request whose Quota is not accepted. It is for quotas that others write. If
+	// QuotaElse is not accepted either, the request is refused as unavailable.
+	QuotaElse engine.Policy
 	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome describes the end of
 	// the request in the front's terms: an HTTP status, or a status code of gRPC. See [Result.Finish]. For a limit with
 	// Hold, a cost that was settled is not given back.
@@ -184,6 +187,8 @@ func (l *Limit[R]) check() error {
 		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
 	case l.Tier != nil && l.Quota != nil:
 		return errors.New("both Tier and Quota say what limit a request is under")
+	case l.QuotaElse != engine.Policy{} && l.Quota == nil:
+		return errors.New("it has a QuotaElse and no Quota")
 	case l.Least != nil && !l.Hold:
 		return errors.New("a limit without a Hold takes all of a cost or nothing, but Least is set")
 	case l.Hold && l.MaxWait != 0:

@@ -1,0 +1,59 @@
+package limits_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits"
+)
+
+// A request whose quota is not accepted is under the QuotaElse, and refused if that is not accepted either. The error
+// is told in both cases.
+func TestQuotaElse(t *testing.T) {
+	own := engine.TokenBucket(engine.Per(1, time.Hour), 2)
+	limiter, err := engine.New(own, engine.MaxKeys(10), engine.MaxQuota(100))
+	require.NoError(t, err)
+	defer limiter.Close()
+	bad := engine.FixedWindow(5, time.Hour)
+	for _, c := range []struct {
+		name     string
+		of       engine.Policy // that requests bring
+		other    engine.Policy
+		admitted int
+		policy   engine.Policy
+		errors   int
+	}{
+		{"good", engine.TokenBucket(engine.PerSecond(1), 4), own, 4, engine.TokenBucket(engine.PerSecond(1), 4), 0},
+		{"bad", bad, own, 2, own, 1},
+		{"none", engine.Policy{}, engine.Blocked(), 0, engine.Blocked(), 1},
+		{"both bad", bad, bad, 0, engine.Blocked(), 2},
+		{"without", bad, engine.Policy{}, 0, engine.Blocked(), 1},
+	} {
+		var failures []error
+		s, err := limits.New([]limits.Limit[string]{{
+			Name: "a", Limiter: limiter, Quota: func(string) engine.Policy { return c.of }, QuotaElse: c.other,
+			Key: func(h limits.Hasher, r string) (engine.Key, bool) { return h.Key(r), true },
+		}}, limits.Options[string]{OnError: func(_ string, err error) { failures = append(failures, err) }})
+		require.NoError(t, err)
+		admitted := 0
+		for range 6 {
+			failures = nil
+			res := s.Decide(t.Context(), c.name)
+			if res.Allowed() {
+				admitted++
+			}
+			assert.Equal(t, c.policy, res.Check(0).Policy(), c.name)
+			assert.Len(t, failures, c.errors, c.name)
+			if c.errors == 2 || c.other == (engine.Policy{}) {
+				assert.Equal(t, limits.Unavailable, res.Verdict(), c.name)
+			}
+		}
+		assert.Equal(t, c.admitted, admitted, c.name)
+	}
+	_, err = limits.New([]limits.Limit[string]{{Name: "a", Limiter: limiter, Key: limits.Everyone[string], QuotaElse: own}}, limits.Options[string]{})
+	require.ErrorContains(t, err, "it has a QuotaElse and no Quota")
+}
