@@ -91,7 +91,7 @@ func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func handler(c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{State: c.Dir}
 	for _, l := range c.Limits {
-		if l.Spread {
+		if l.Spread || l.Users != nil {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,

@@ -10,7 +10,7 @@ import (
 
 // Cases returns all cases, in the order of the page.
 func Cases() []*Case {
-	return slices.Concat(single, promises, allOrNothing, shadow, tiers, quotas, costs, waits, refunds, holds, inFlight, spreads, stores, files,
+	return slices.Concat(single, promises, allOrNothing, shadow, tiers, users, quotas, costs, waits, refunds, holds, inFlight, spreads, stores, files,
 		reloads, reloadRules)
 }
 

@@ -62,6 +62,45 @@ func carrying(user string, burst uint64) Request {
 	return Request{User: user, Quota: &numbers}
 }
 
+// told is a limit of two at once, of which some users have other numbers.
+func told(users map[string]Numbers) Limit { l := byUser("told", 2); l.Users = users; return l }
+
+var users = []*Case{
+	{Name: "users/numbers", Expects: "a user that is known has its numbers, and another one the limit's own", Run: func(c *C) {
+		n := c.Start(told(map[string]Numbers{"ann": hourly(4), "bob": {N: 3, Per: time.Minute, Burst: 6}}))
+		n.Exactly(4, Request{User: "ann"})
+		n.Exactly(6, Request{User: "bob"})
+		n.Exactly(2, Request{User: "cid"})
+		c.Advance(time.Minute)
+		n.Exactly(0, Request{User: "ann"})
+		n.Exactly(3, Request{User: "bob"})
+	}},
+	{Name: "users/constant", Expects: "a user may have no limit, or one of 0", Run: func(c *C) {
+		n := c.Start(told(map[string]Numbers{"ann": {Constant: Unlimited}, "bob": {Constant: Blocked}}))
+		n.Admits(20, Request{User: "ann"})
+		n.Refuses(Request{User: "bob"})
+		n.Exactly(2, Request{User: "cid"})
+	}},
+	{Name: "users/change", Expects: "a user whose numbers change keeps what it has used, and the numbers of another change nothing", Run: func(c *C) {
+		n := c.Start(told(map[string]Numbers{"ann": hourly(4), "bob": hourly(6)}))
+		n.Exactly(4, Request{User: "ann"})
+		n.Admits(3, Request{User: "bob"})
+		n.Reload(told(map[string]Numbers{"ann": hourly(10), "bob": hourly(6), "cid": hourly(5)}))
+		c.AtMost(6, n.Admitted(11, Request{User: "ann"}), "after four of ten were used")
+		n.Exactly(3, Request{User: "bob"})
+		n.Exactly(5, Request{User: "cid"})
+		n.Reload(told(map[string]Numbers{"bob": hourly(8)}))
+		n.Refuses(Request{User: "ann"})
+		n.Exactly(2, Request{User: "bob"})
+	}},
+	{Name: "users/all or nothing", Expects: "where another limit refuses, a known user keeps its tokens", Run: func(c *C) {
+		n := c.Start(told(map[string]Numbers{"ann": hourly(5)}), each("client", 3))
+		n.Exactly(3, Request{User: "ann"})
+		n.Refuses(Request{User: "ann"})
+		n.Exactly(2, Request{Client: "192.0.2.2", User: "ann"})
+	}},
+}
+
 var quotas = []*Case{
 	{Name: "quota/numbers", Expects: "a request may carry its limit, and one without has the limit's own", Run: func(c *C) {
 		n := c.Start(carried())

@@ -74,7 +74,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 // Commit sets the numbers of limiters that stay. The limits of a configuration are then those that LimitOf returned.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
-		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.Quota {
+		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {
 			if all := to.limit.Policies(); !slices.Equal(from.limit.Policies(), all) {
 				if err := to.setPolicies(all); err != nil {
 					return err
@@ -90,7 +90,7 @@ func (ls *Limiters) Commit() error {
 // takes reports whether the limiter of a limit can take other numbers.
 func (m *made) takes(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.limit.Room() == l.Room() && m.limit.Overflow == l.Overflow &&
-		m.limit.Quota == l.Quota && m.limit.Spread == l.Spread && m.dir == dir && (l.Quota || engine.CheckChange(m.first, l.Policies()) == nil)
+		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
 // sameKeys reports whether the keys of a limit, in memory and not of requests in flight, are those that it had.
@@ -115,7 +115,7 @@ func (ls *Limiters) fresh(l Limit, dir string) (*live.Limiter, error) {
 		ls.Env.T.Cleanup(func() { _ = bucket.Close() })
 		return live.NewSpread(bucket), nil
 	}
-	if l.Quota {
+	if l.ByQuota() {
 		all = []engine.Policy{engine.TokenBuckets(longestQuota)}
 	}
 	options := []engine.Option{engine.MaxKeys(l.Room()), engine.Overflow(l.Overflow), engine.ClockFunc(ls.Env.Now)}
@@ -142,10 +142,13 @@ func (l Limit) Policies() []engine.Policy {
 	return all
 }
 
-// Under returns the policy that a request carries, or else the limit's own.
+// Under returns the policy that a request carries, or that its user has, or else the limit's own.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())
+	}
+	if n, ok := l.Users[r.User]; ok {
+		return n.Policy(l.algorithm())
 	}
 	return l.Own()
 }

@@ -85,6 +85,9 @@ type Limit struct {
 	Concurrency uint64
 	Cost        bool // a request takes the tokens that it says
 	Quota       bool // a request may carry numbers of its own
+	// Users are the numbers of some users, which are told to the front from outside of its configuration: by a file, or
+	// by a function of the program.
+	Users map[string]Numbers
 	// Hold says that the cost is an estimate, which is settled with Request.Actual when the request is over.
 	Hold bool
 	// Refund is the outcome of the requests that get their cost back; "" means none.
@@ -120,6 +123,9 @@ func (l Limit) Own() engine.Policy {
 	}
 	return l.Policy(l.algorithm())
 }
+
+// ByQuota reports whether a request may be under other numbers than the limit's own and those of its tiers.
+func (l Limit) ByQuota() bool { return l.Quota || l.Users != nil }
 
 // Tier returns the place of a tier among the limit's own numbers, which are 0, and those of its tiers.
 func (l Limit) Tier(name string) int {

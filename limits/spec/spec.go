@@ -60,6 +60,7 @@ type Limit struct {
 	Aligned   bool             // fixed windows begin at multiples of their length (UTC)
 	Zone      string           // of a rate of the calendar: see [ParseZone]
 	Tiers     []Tier
+	Quota     uint64        // requests may bring other numbers, of up to so many tokens; 0: none do
 	MaxWait   time.Duration // that a request waits for its tokens, [MinWait] to [MaxWait]; 0 for none
 	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1
 	Refund    bool          // some answers give the tokens back
@@ -134,10 +135,11 @@ func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error)
 	return own, tiers, nil
 }
 
-// Counts reports whether the limit counts any request. It does not if all its rates are [Blocked] or [Unlimited].
+// Counts reports whether the limit counts any request. It does not if all its rates are [Blocked] or [Unlimited], and
+// requests bring no others.
 func (l *Limit) Counts() bool {
 	counted := func(n Numbers) bool { return !n.Rate.IsFixed() }
-	return counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
+	return l.Quota > 0 || counted(l.Numbers) || slices.ContainsFunc(l.Tiers, func(t Tier) bool { return counted(t.Numbers) })
 }
 
 // Policy is [Limit.Policies] of a limit without tiers.
@@ -304,7 +306,8 @@ func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 		has      bool
 		key, why string
 	}{
-		{len(l.Tiers) > 0, "tiers", "one bucket has no tiers"},
+		{len(l.Tiers) > 0 && l.Quota == 0, "tiers", "one bucket has no tiers"},
+		{l.Quota > 0, "quota", "one bucket has one limit"},
 		{l.MaxWait > 0, "max_wait", "its tokens cannot be waited for"},
 		{l.Refund, "refund_status", "what has come back by itself is not given back, which soon is all of it"},
 	} {
@@ -319,6 +322,8 @@ func (l *Limit) notStored(own engine.Policy) string {
 	switch {
 	case l.MaxWait > 0:
 		return "tokens of a store cannot be waited for (max_wait)"
+	case l.Quota > 0:
+		return "limits from outside are not kept in a store (quota)"
 	case l.Spread:
 		return "a bucket on all processors is on each machine (spread)"
 	case own.Algorithm() == engine.AlgorithmBatchRefill:
@@ -353,16 +358,10 @@ func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy
 		}
 		_ = s.Close() // always nil
 	}
-	base, counted := own, make([]engine.Policy, 0, len(tiers))
-	for _, t := range tiers {
-		if t != engine.Blocked() && t != engine.Unlimited() {
-			counted = append(counted, t)
-		}
-	}
-	if l.Rate.IsFixed() && len(counted) > 0 {
-		base = counted[0]
-	}
-	if err := base.Check(counted...); err != nil {
+	base, counted := l.base(own, tiers)
+	if l.Quota > 0 || len(counted) > MaxTiers && !l.Stored {
+		l.checkQuotas(es, base, tiers)
+	} else if err := base.Check(counted[:min(len(counted), MaxTiers)]...); err != nil {
 		es.add("", "tiers", "%s", plain(err))
 	}
 }

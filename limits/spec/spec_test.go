@@ -193,7 +193,22 @@ func TestWhatDoesNotFit(t *testing.T) {
 			{"a", "rate", "a tier of a fixed-window has the limit's period: write the rate as so many in the period of 5/month"}}},
 		{func(l *Limit) { l.Algorithm = engine.AlgorithmFixedWindow }, "5e9/month", []Error{
 			{"", "rate", "fixed window 5000000000/month of UTC: limit of 5000000000 tokens every 744h0m0s: want 1 to 4294967296 tokens"}}},
-		{func(l *Limit) { l.Tiers = make([]Tier, 15); fill(l.Tiers) }, "10/s", []Error{{"", "tiers", "15 tiers: want at most 14"}}},
+		{func(l *Limit) {
+			l.Tiers = make([]Tier, 15)
+			fill(l.Tiers)
+			l.Tiers[14] = Tier{"slow", Numbers{Rate: Of(engine.Per(1, 24*time.Hour)), Burst: ptr(1000)}}
+		}, "10/s", []Error{{"slow", "rate", "burst of 1000 tokens at 1 tokens every 24h0m0s: on the " +
+			"table's clock, whose tick is 1.000 ns, want at most 26"}}},
+		{func(l *Limit) { l.Quota, l.Spread = 10, true }, "10/s", []Error{
+			{"", "quota", "quota: the limit has a spread, and one bucket has one limit: leave one of the two out"}}},
+		{func(l *Limit) { l.Quota = 10 }, "0", []Error{
+			{"", "quota", "a rate of 0, and no plan that counts, say not what is counted: write a plan with a rate"}}},
+		{func(l *Limit) {
+			l.Quota, l.Tiers = 10, []Tier{{"a", Numbers{Rate: perSecond(11)}}, {"b", Numbers{Rate: perSecond(10)}}}
+		}, "1/s", []Error{
+			{"a", "rate", "limit of 11 tokens: want at most 10, the max"}}},
+		{func(l *Limit) { l.Quota, l.Cost, l.Tiers = 10, 3, []Tier{{"a", Numbers{Rate: perSecond(2)}}} }, "3/s", []Error{
+			{"a", "rate", "limit of 2 tokens: a request may cost 3, and could never pass"}}},
 	} {
 		l := of(t, engine.NoAlgorithm, c.rate)
 		c.limit(&l)
@@ -208,6 +223,8 @@ func TestWhatDoesNotFit(t *testing.T) {
 	assert.Equal(t, `tier "a": b`, (&Error{"a", "rate", "b"}).Error())
 	assert.Empty(t, ErrorsOf(nil))
 }
+
+func perSecond(n float64) Rate { return Of(engine.PerSecond(n)) }
 
 func fill(tiers []Tier) {
 	for i := range tiers {

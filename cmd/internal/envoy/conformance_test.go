@@ -132,7 +132,7 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
 	for _, l := range c.Limits {
-		if l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
+		if l.Spread || l.Users != nil || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		fmt.Fprintf(&b, "  - key: %s\n    shadow_mode: %v\n    rate_limit: %s\n", l.Name, l.Shadow, rateLimit(l.Algorithm, l.Numbers))

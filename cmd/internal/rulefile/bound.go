@@ -30,8 +30,8 @@ func (r *Rule) Bound() []string {
 	if t.Scale > 1 {
 		lines[0] += fmt.Sprintf(", in tokens of %d units", t.Scale)
 	}
-	if r.Tiers != nil {
-		lines = append(lines, "with the numbers of its tier, where it has one")
+	if r.Tiers != nil || r.Quota != nil {
+		lines = append(lines, "with the numbers of its tier or quota, where it has one")
 	}
 	if r.Store != nil {
 		lines = append(lines, fmt.Sprintf("+ what %d machines may have in hand or owe: docs/distributed.md", r.Store.Nodes))

@@ -25,7 +25,7 @@ func TestBound(t *testing.T) {
 			"at most 5000 for each month of Europe/Berlin that T touches, in tokens of 1000 units", ": what is above 1, at most 300000 each", "owes 5000 tokens"},
 		"rate: 5/s, cost: {estimate: 50, from: json:total}": {"at most 5 + 5/s * T", "at most 10000000 each, of which 50 are held", "owes 50 tokens"},
 		"rate: 5/s, tokens: {}, tiers: {header: P, values: {a: {rate: 9/s}}}": {"at most 5 + 5/s * T", "", "owes 50 tokens",
-			"with the numbers of its tier, where it has one"},
+			"with the numbers of its tier or quota, where it has one"},
 	} {
 		f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+rule+"}]"))
 		require.NoError(t, err, rule)

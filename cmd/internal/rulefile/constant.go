@@ -51,6 +51,19 @@ func (r *Rule) ConstantOf(tier int) Constant {
 	return Counted
 }
 
+// PolicyIn returns the policy of a tier.
+func (r *Rule) PolicyIn(tier int) engine.Policy {
+	switch c := r.ConstantOf(tier); {
+	case c == Denied:
+		return engine.Blocked()
+	case c == Unlimited:
+		return engine.Unlimited()
+	case tier == 0:
+		return r.Policy
+	}
+	return r.Tiers.Policies[tier-1]
+}
+
 // OwnLimit returns the limit of requests in no tier, as a text.
 func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
@@ -87,12 +100,22 @@ func (r *Rule) LimitIn(tier int) string {
 }
 
 // Counts reports whether the rule counts any request at all.
-func (r *Rule) Counts() bool { return r.Constant == Counted || len(r.TierPolicies()) > 0 }
+func (r *Rule) Counts() bool {
+	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
+}
 
 // fillConstant gives a rule whose own rate is a constant the policy that its limiter is made with. No request is
-// counted by it, but a limiter has one: that of a tier, which suits the others, or else the least.
+// counted by it, but a limiter has one: that of a tier or plan, which suits the others, or else the least.
 func (r *Rule) fillConstant() {
-	if r.Counts() {
+	switch {
+	case r.Quota != nil:
+		for _, p := range r.Quota.Plans {
+			if constantOf(p.Policy) == Counted {
+				r.Policy = p.Policy
+				return
+			}
+		}
+	case r.Counts():
 		r.Policy = r.Tiers.Policies[0]
 		return
 	}

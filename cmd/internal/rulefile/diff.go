@@ -120,7 +120,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.Limit = Adjust
 	before := *now
 	before.Policy = has[0]
-	if now.Tiers != nil {
+	if now.Tiers != nil && !now.ByQuota() {
 		tiers := *now.Tiers
 		tiers.Policies = has[1:]
 		before.Tiers = &tiers
@@ -156,6 +156,8 @@ func (r *Rule) incompatible(before *Rule) string {
 	case r.Policy.Algorithm() != before.Policy.Algorithm():
 		return fmt.Sprintf("the algorithm was %s and is %s",
 			spec.Name(before.Policy.Algorithm()), spec.Name(r.Policy.Algorithm()))
+	case r.ByQuota() != before.ByQuota():
+		return "each request brings its limit" + map[bool]string{true: " now", false: " no longer"}[r.ByQuota()]
 	case r.Store == nil && len(r.TierPolicies()) != len(before.TierPolicies()):
 		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && r.MaxKeys != before.MaxKeys:
@@ -172,6 +174,9 @@ func (r *Rule) incompatible(before *Rule) string {
 	}
 	if was, is := before.limitedTiers(), r.limitedTiers(); r.State != "" && before.State != "" && !slices.Equal(was, is) {
 		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", was, is)
+	}
+	if was, is := before.room(), r.room(); was != is {
+		return fmt.Sprintf("limits of requests had room for %d tokens and have for %d", was, is)
 	}
 	if r.State != before.State {
 		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
@@ -229,7 +234,7 @@ func (r *Rule) tierNames() []string {
 	for _, c := range r.Tiers.Constants {
 		names = append(names, c.String())
 	}
-	return names
+	return append(names, r.tierLimits())
 }
 
 // Empty reports whether there is nothing to do for any limiter or listener.

@@ -25,7 +25,7 @@ func (f *File) doubts(upstreams []*Upstream) (all []string) {
 		}
 		all = append(all, literalDoubts(where+": match", &r.Match)...)
 		all = append(all, f.slashDoubts(r)...)
-		if r.Constant == Unlimited && r.Tiers == nil {
+		if r.Constant == Unlimited && r.Tiers == nil && r.Quota == nil {
 			all = append(all, f.liftsNothing(r)...)
 		}
 		if len(r.Refund) > 0 && returnsAll(r.Refund) {
@@ -220,6 +220,9 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 			continue
 		}
 		bounded := true
+		if r.Quota.refusesOthers(r.Key) {
+			return nil // the values are those of its file
+		}
 		for _, part := range r.Key {
 			switch s := part[0]; s.Kind {
 			case SourceHeader, SourceCookie, SourceQuery:

@@ -38,14 +38,29 @@ func (t *tierTexts) section() section {
 }
 
 func readTiers(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
+	readNamed(d, n, what, into, (*tierText).section)
+}
+
+func readPlans(d *decoder, n *yaml.Node, what string, into *[]*tierText) {
+	readNamed(d, n, what, into, (*tierText).planSection)
+}
+
+func readNamed(d *decoder, n *yaml.Node, what string, into *[]*tierText, of func(*tierText) section) {
 	d.filled(n, what, func(key, value *yaml.Node) {
 		t := &tierText{Tier: spec.Tier{Name: yamlfile.Target(key).Value}}
-		s := t.section()
+		s := of(t)
 		s.read(d, value)
 		if t.seen != nil {
 			*into = append(*into, t)
 		}
 	})
+}
+
+// planSection is that of a plan, which is of a rate.
+func (t *tierText) planSection() section {
+	s := t.section()
+	s.name, s.entries = fmt.Sprintf("plan %q", t.Name), s.entries[:2]
+	return s
 }
 
 func (t *tierText) section() section {
@@ -97,6 +112,7 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 	l.MaxWait, l.Cost, l.Refund, l.Overflow, l.Spread = r.MaxWait, r.Cost.Max, len(r.Refund) > 0, r.Overflow, r.Spread
 	l.Tiers = t.tiersOf(&l)
+	t.quotaOf(&l)
 	stored := t.stored(d, f, &l)
 	l.Stored = stored
 	own, tiers, err := l.Policies()
@@ -107,7 +123,10 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 		return
 	}
 	r.Policy = own
-	if t.tiers != nil && len(tiers) > 0 {
+	switch {
+	case l.Quota > 0:
+		r.Quota = t.quota.resolved(&l, tiers)
+	case t.tiers != nil && len(tiers) > 0:
 		r.Tiers = tiersOf(t.tiers.Header, &l, tiers)
 	}
 	if r.Constant = constantOf(own); r.Constant != Counted {
@@ -156,7 +175,7 @@ func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 // placeOf returns where the number is that is wrong.
 func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	if e.Tier != "" {
-		for _, tier := range t.tiers.all {
+		for _, tier := range t.tiersAndPlans() {
 			if tier.Name == e.Tier {
 				return cmp.Or(tier.seen[e.Key], tier.at)
 			}
@@ -168,9 +187,22 @@ func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	return cmp.Or(t.seen[e.Key], t.at)
 }
 
+// tiersAndPlans are all that have numbers beside the rule.
+func (t *ruleText) tiersAndPlans() (all []*tierText) {
+	if t.tiers != nil {
+		all = append(all, t.tiers.all...)
+	}
+	if t.quota != nil {
+		all = append(all, t.quota.plans...)
+	}
+	return all
+}
+
 // explain says what is wrong with a number, and what to write.
 func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 	switch {
+	case e.Tier != "" && t.quota != nil:
+		return fmt.Sprintf("plan %q: %s", e.Tier, e.Message)
 	case e.Key == "rate" && e.Tier == "" && t.seen["rate"] == nil:
 		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time"
 	case e.Key != "store":

@@ -17,8 +17,8 @@ func Reference() map[string]string {
 		"client_ip": table(new(ClientIP).section()), "response": table(new(Response).section()), "cors": table(new(CORS).section()),
 		"server": table(new(Server).section()), "log": table(new(Log).section()), "store": table(new(Store).section()),
 		"rule": table(new(ruleText).section()), "match": table(ruleMatch(new(reading.Match))), "path": table(pathText(new(reading.Path))),
-		"tiers": table(new(tierTexts).section()),
-		"tier":  table(new(tierText).section()), "cost": table(new(Cost).section()),
+		"tiers": table(new(tierTexts).section()), "quota": table(new(quotaText).section()),
+		"tier": table(new(tierText).section()), "cost": table(new(Cost).section()),
 		"tokens": table(new(Tokens).section()), "count": table(new(Count).section()),
 		"test": table(new(Test).section(nil)), "expect": table(new(Test).expected(nil)),
 	}

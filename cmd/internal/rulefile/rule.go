@@ -19,6 +19,7 @@ type Rule struct {
 	Constant Constant      // the rule's own rate, if it needs no counting
 	MaxWait  time.Duration // that a request waits for its tokens rather than be refused; 0 for none
 	Tiers    *Tiers        // nil for none
+	Quota    *Quota        // of limits from outside; nil for none
 	Cost     Cost
 	Tokens   *Tokens  // of a cost that only the answer tells; nil for none
 	Refund   Statuses // of answers whose requests count for nothing
@@ -70,13 +71,21 @@ func (s Statuses) Contains(status int) bool {
 // NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
 // the memory is the only error; with [Rule.StateOptions] those of [engine.Shared], too.
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
-	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow), engine.Tiers(r.TierPolicies()...)}
+	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)
 }
 
-// TierPolicies returns the policies of the tiers, in their order.
+// limitOptions are those of the limits beside the rule's own.
+func (r *Rule) limitOptions() []engine.Option {
+	if room := r.room(); room > 0 {
+		return []engine.Option{engine.MaxQuota(room)}
+	}
+	return []engine.Option{engine.Tiers(r.TierPolicies()...)}
+}
+
+// TierPolicies returns the policies of the tiers that the limiter has, in their order.
 func (r *Rule) TierPolicies() []engine.Policy {
-	if r.Tiers == nil {
+	if r.Tiers == nil || r.ByQuota() {
 		return nil
 	}
 	return r.Tiers.Policies
@@ -103,7 +112,7 @@ func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil
 	}
-	options := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Tiers(r.TierPolicies()...)}
+	options := append([]engine.Option{engine.MaxKeys(r.MaxKeys)}, r.limitOptions()...)
 	if r.State != "" {
 		options = append(options, engine.Shared(r.State))
 	}

@@ -21,6 +21,7 @@ type ruleText struct {
 	Rule
 	limit spec.Limit // its numbers, but for those of tiers
 	tiers *tierTexts
+	quota *quotaText
 	store *bool // nil if it does not say
 
 	at   *yaml.Node
@@ -55,8 +56,11 @@ func (t *ruleText) numbers() []entry {
 			"the time zone of a rate in days, weeks or months of the calendar, by its name in the tz database: `Europe/Berlin`").
 			unless("`UTC`").apart(),
 		at("tiers", optional(mapping((*tierTexts).section)), &t.tiers, "", "other limits for some values of a header: see below").
-			within("up to 14, and any number of `0` and `unlimited`").
+			within("any number; in a `store` up to 64").
 			comparing(func() any { return r.tierNames() }).listing("", r.tierLines),
+		at("quota", optional(mapping((*quotaText).section)), &t.quota, "",
+			"limits from outside, by the key: see below").within("not with `tiers` or `spread`").
+			comparing(func() any { return r.Quota.lines() }).listing("quota", r.Quota.lines),
 		at("max_wait", duration(spec.MinWait, spec.MaxWait), &r.MaxWait, "",
 			"a request that would be refused waits up to so long for its tokens, while its client stays: see below").
 			unless("none: it is refused at once").within("1ms to 1m; token buckets, not in a `store`").
@@ -134,7 +138,7 @@ func concurrencyEntry(into *uint64) entry {
 
 func maxKeysEntry(into *int) entry {
 	return at("max_keys", whole[int](1, 1<<31-1), into, strconv.Itoa(engine.DefaultMaxKeys),
-		"keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each of its limit; a token bucket with tiers, and the door for clients of Redis: 54)").apart()
+		"keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each of its limit; a token bucket with tiers or a quota, and the door for clients of Redis: 54)").apart()
 }
 
 func overflowEntry(into *engine.OverflowPolicy) entry {
@@ -293,6 +297,7 @@ func (t *ruleText) rules(d *decoder, f *File) []Rule {
 		t.checkSpread(d)
 	}
 	t.checkTokens(d)
+	t.checkQuota(d)
 	if t.seen["concurrency"] != nil {
 		d.concurrent = cmp.Or(d.concurrent, t.seen["concurrency"])
 	}

@@ -112,6 +112,8 @@ var allKeys = []string{
 	"redis: {address: :6380, password_file: a, longest: 8760h, limits: {a: 1/s, b: {rate: 1000/30d, burst: 3}}, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true, in_flight: 1m}",
 	"redis: {address: \"[::]:6380\", tls: {cert: a, key: b}, password_env: A_1, allow_remote: true}\nrules: {name: a, rate: 1/s}",
 	"rules: [{name: a, rate: 1/s, key: global, spread: true}]",
+	"rules: [{name: a, rate: 1/s, quota: {file: a.csv}}, {name: b, rate: 0, key: [ip, host], quota: {file: b.json, by: header:X-A or none, " +
+		"unknown: refuse, max: 10, plans: {a: {rate: 5/s, burst: 7}, b: {rate: unlimited}, c: {rate: 2/s}}}}]",
 	"rules: [{name: a, rate: 1/s, tokens: {api: openai, count: {input: 0.15, output: 3}, estimate: learned, default_output: 100, " +
 		"abort: drain 30s, unknown: free, ask_usage: true, max_body: 1MiB, fields: openai}}]",
 	"rules: [{name: a, rate: 1/s, tokens: {count: output, estimate: 500, abort: delivered}}, " +
@@ -152,7 +154,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
-	"leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
+	"a file has no limits by", "the key has .* parts", "that is a rate", "no plan that counts", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
 // A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.

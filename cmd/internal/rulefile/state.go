@@ -90,6 +90,9 @@ func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.Policy.IsAligned(), r.limitedTiers(), r.MaxKeys, r.Overflow)
+	if room := r.room(); room > 0 {
+		_, _ = fmt.Fprintf(said, "\n%d", room)
+	}
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
@@ -105,7 +108,7 @@ func (r *Rule) debtStem() string {
 // limitedTiers returns the values of the tiers whose limits stand in the rule's file, in their places. Two orders in
 // one file would mix them up.
 func (r *Rule) limitedTiers() []string {
-	if r.Tiers == nil {
+	if r.Tiers == nil || r.ByQuota() {
 		return nil
 	}
 	return r.Tiers.Values[:len(r.Tiers.Policies)]

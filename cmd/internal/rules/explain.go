@@ -4,11 +4,15 @@ import (
 	"net/http"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// LimitOf returns the limit that a request is under, as a text: that of its tier, or else the rule's own.
+// LimitOf returns the limit that a request is under, as a text: that of its key or tier, or else the rule's own.
 func (r *Rule) LimitOf(request *http.Request) string {
+	if r.lookup != nil {
+		return rulefile.LimitText(r.lookup.policy(request))
+	}
 	return r.Rule.LimitIn(r.tierOf(request))
 }
 
@@ -43,7 +47,10 @@ func (r *Rule) Unmet(request *http.Request) (unmet []string) {
 	return unmet
 }
 
-// IsUnlimited reports whether the rule has a request in a tier that is unlimited: then it does not count it.
+// IsUnlimited reports whether the rule has no limit for a request, by its key or tier: then it does not count it.
 func (r *Rule) IsUnlimited(request *http.Request) bool {
+	if r.lookup != nil {
+		return r.lookup.policy(request) == engine.Unlimited()
+	}
 	return r.ConstantOf(r.tierOf(request)) == rulefile.Unlimited
 }

@@ -22,19 +22,28 @@ func (r *Rule) Reads() (all Reads) {
 		all.Match = append(all.Match, readsOf(&r.Match.Not[i])...)
 	}
 	for _, part := range r.Key {
-		for _, s := range part {
-			switch s.Kind {
-			case rulefile.SourceHeader, rulefile.SourceCookie, rulefile.SourceQuery, rulefile.SourceHost:
-				all.Key = append(all.Key, s)
-			case rulefile.SourceIP, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal, rulefile.SourceNone:
-			}
-		}
+		all.Key = append(all.Key, named(part)...)
+	}
+	if r.Quota != nil {
+		all.Tier = append(all.Tier, named(r.Quota.By)...)
 	}
 	if r.Tiers != nil {
 		all.Tier = []rulefile.Source{header(r.Tiers.Header)}
 	}
 	if r.Cost.Header != "" {
 		all.Cost = []rulefile.Source{header(r.Cost.Header)}
+	}
+	return all
+}
+
+// named returns those of the sources that a request may lack.
+func named(part rulefile.KeyPart) (all []rulefile.Source) {
+	for _, s := range part {
+		switch s.Kind {
+		case rulefile.SourceHeader, rulefile.SourceCookie, rulefile.SourceQuery, rulefile.SourceHost:
+			all = append(all, s)
+		case rulefile.SourceIP, rulefile.SourcePath, rulefile.SourceMethod, rulefile.SourceGlobal, rulefile.SourceNone:
+		}
 	}
 	return all
 }

@@ -23,6 +23,7 @@ type Rule struct {
 	index  *reading.Index      // of all rules
 	number int                 // in it
 	client reading.AddrFunc
+	lookup *lookup // of a quota; nil for none
 }
 
 // A Client finds the address of the client of a request, and its key: a [httplimit.ClientIP] does.
@@ -31,7 +32,8 @@ type Client interface {
 	Addr(*http.Request) netip.Addr
 }
 
-// Compile compiles the rules of a file, in their order. An error is one that [config.Parse] would have found.
+// Compile compiles the rules of a file, in their order, and reads the files of their quotas. What is wrong with one of
+// these is an error. Any other is one that [rulefile.Parse] would have found.
 func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	matches := make([]*reading.Match, len(f.Rules))
 	for i := range f.Rules {
@@ -48,6 +50,12 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 			}
 			rule.parts = append(rule.parts, part)
 		}
+		if rule.Quota != nil {
+			var err error
+			if rule.lookup, err = rule.newLookup(client); err != nil {
+				return nil, fmt.Errorf("rule %s: quota: %w", rule.Name, err)
+			}
+		}
 		all[i] = rule
 	}
 	return all, nil
@@ -62,10 +70,14 @@ func (r *Rule) Limit() httplimit.Limit {
 		Key:    httplimit.Join(r.parts...),
 		Cost:   cost(r.Cost),
 		Tier:   r.tier(),
+		Quota:  r.quota(),
 		Refund: refund(r.Refund),
 		Shadow: r.Shadow,
 
 		MaxWait: r.MaxWait,
+	}
+	if l.Quota != nil {
+		l.QuotaElse = r.PolicyIn(0)
 	}
 	if t := r.Tokens; t != nil {
 		l.Hold, l.Unit = true, t.Unit()
@@ -128,9 +140,9 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-// isFor reports whether the rule has anything to do with a request. With a request that is unlimited it has not.
+// isFor reports whether the rule has anything to do with a request. With one in a tier that is unlimited it has not.
 func (r *Rule) isFor(request *http.Request) bool {
-	return r.Meets(request) && r.ConstantOf(r.tierOf(request)) != rulefile.Unlimited
+	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
 // Meets reports whether a request is one that the rule is for, also where the rule does not limit it.
@@ -141,7 +153,7 @@ const denied = math.MaxInt
 
 // tier returns under which tier of the limiter a request is; nil for always 0.
 func (r *Rule) tier() func(*http.Request) int {
-	if r.Tiers == nil && r.Constant == rulefile.Counted {
+	if r.ByQuota() || r.Tiers == nil && r.Constant == rulefile.Counted {
 		return nil
 	}
 	return func(request *http.Request) int {

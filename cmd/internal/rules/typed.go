@@ -12,7 +12,7 @@ import (
 // that request, by [Rule.Limit], is the key that was meant. Where a part may be an address or something else, what
 // reads as an address is one.
 func (r *Rule) Typed(texts []string) *http.Request {
-	request := &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}
+	request := blank()
 	for i, sources := range r.Key {
 		text := ""
 		if i < len(texts) {
@@ -21,6 +21,11 @@ func (r *Rule) Typed(texts []string) *http.Request {
 		write(request, meant(sources, text), text)
 	}
 	return request
+}
+
+// blank is a request of which nothing tells a client.
+func blank() *http.Request {
+	return &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}
 }
 
 // meant returns the source of a part that a text is for.

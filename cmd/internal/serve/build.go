@@ -93,6 +93,7 @@ func (e *LimiterError) Unwrap() error { return e.Err }
 
 // middleware makes the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
+	s.logQuotas(g.rules)
 	limits := make([]httplimit.Limit, len(g.rules))
 	for i, rule := range g.rules {
 		limits[i] = g.limitOf(rule)
@@ -112,7 +113,8 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 			a.Limited(r, c)
 		}
 	}
-	options = append(options, httplimit.OnLimited(onLimited), httplimit.Modes(s.modes), httplimit.MaxWaiting(g.file.Server.MaxWaiting))
+	options = append(options, httplimit.OnLimited(onLimited), httplimit.OnError(s.limitFailed), httplimit.Modes(s.modes),
+		httplimit.MaxWaiting(g.file.Server.MaxWaiting))
 	if s.config.Clock != nil {
 		options = append(options, httplimit.Clock(s.config.Clock))
 	}

@@ -100,7 +100,7 @@ func startAsking(env *conformance.Env, c conformance.Config, named bool) (confor
 func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
-		case l.Key == conformance.Everyone || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 ||
+		case l.Key == conformance.Everyone || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 || l.Users != nil ||
 			l.Algorithm != engine.NoAlgorithm && l.Algorithm != engine.AlgorithmTokenBucket:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}

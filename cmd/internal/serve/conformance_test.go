@@ -130,7 +130,7 @@ func (s *conforming) start(c conformance.Config) error {
 }
 
 func (s *conforming) write(c conformance.Config) (*rulefile.File, error) {
-	text, err := ruleFile(c, s.to)
+	text, err := ruleFile(c, s.to, filepath.Dir(s.path))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s *conforming) Send(ctx context.Context, q conformance.Request) conformanc
 func (s *conforming) Close() { s.do(s.stop) }
 
 // ruleFile writes a configuration as a rule file in front of a server.
-func ruleFile(c conformance.Config, upstream string) (string, error) {
+func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nupstream: {url: %q}\ntrusted_proxies: [127.0.0.1]\n", upstream)
 	if c.Store != nil {
@@ -188,6 +188,11 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 	for _, l := range c.Limits {
 		if l.Quota {
 			return "", fmt.Errorf("%w: a rule file has no quotas", conformance.ErrUnsupported)
+		}
+		if l.Users != nil {
+			if err := writeUsers(filepath.Join(folder, l.Name+".csv"), l.Users); err != nil {
+				return "", err
+			}
 		}
 		fmt.Fprintf(&b, "  - name: %s\n%s", l.Name, numbers("    ", l.Algorithm, l.Numbers))
 		line := func(is bool, format string, args ...any) {
@@ -209,12 +214,29 @@ func ruleFile(c conformance.Config, upstream string) (string, error) {
 		line(l.MaxWait > 0, "max_wait: %v", l.MaxWait)
 		line(l.Shadow, "shadow: true")
 		line(c.Store != nil && !l.Stored, "store: false")
+		line(l.Users != nil, "quota: {file: %s.csv}", l.Name)
 		line(len(l.Tiers) > 0, "tiers:\n      header: %s\n      values:", overhttp.Tier)
 		for _, t := range l.Tiers {
 			line(true, "    %s:\n%s", t.Name, numbers("          ", engine.NoAlgorithm, t.Numbers))
 		}
 	}
 	return b.String(), nil
+}
+
+// writeUsers writes the numbers of users.
+func writeUsers(path string, users map[string]conformance.Numbers) error {
+	var b strings.Builder
+	for user, n := range users {
+		switch {
+		case n.Constant == conformance.Unlimited:
+			fmt.Fprintf(&b, "%s,unlimited\n", user)
+		case n.Constant == conformance.Blocked:
+			fmt.Fprintf(&b, "%s,0\n", user)
+		default:
+			fmt.Fprintf(&b, "%s,%d/%dms,%d\n", user, n.N, n.Per.Milliseconds(), n.Burst)
+		}
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
 // numbers writes the numbers of a rule or of a tier.

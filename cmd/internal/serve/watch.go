@@ -12,12 +12,13 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/limits/quotas"
 )
 
 // quiet is the time without a change after which the files are read. Editors and tools change a file in several steps.
 const quiet = 100 * time.Millisecond
 
-// watch reloads when the rule file or a certificate has changed, until ctx ends.
+// watch reloads when the rule file, a certificate or a file of limits has changed, until ctx ends.
 //
 // It watches the directories: editors replace a file by a new one, and Kubernetes replaces a link beside it. It
 // compares the contents, because most changes in a directory are to other files.
@@ -68,7 +69,7 @@ func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	return files
 }
 
-// filesOf returns the rule file, its certificates and its files of passwords and tokens.
+// filesOf returns the rule file, its certificates, its files of passwords and tokens, and those of its quotas.
 func filesOf(f *rulefile.File) []string {
 	files := []string{f.Name}
 	for _, e := range endpoints(f) {
@@ -84,6 +85,11 @@ func filesOf(f *rulefile.File) []string {
 			if name != "" {
 				files = append(files, name)
 			}
+		}
+	}
+	for i := range f.Rules {
+		if q := f.Rules[i].Quota; q != nil {
+			files = append(files, q.File)
 		}
 	}
 	return files
@@ -103,7 +109,7 @@ func fingerprint(files []string) sum {
 		} else if file, err := os.Open(name); err != nil {
 			_, _ = io.WriteString(one, "missing")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, rulefile.MaxBytes+1)) // half a file is another one
+			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // half a file is another one
 			_ = file.Close()
 		}
 		all.Write(one.Sum(nil))

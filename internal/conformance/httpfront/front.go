@@ -97,7 +97,7 @@ func (s *server) limit(c conformance.Config, l conformance.Limit) (made httplimi
 	if len(l.Tiers) > 0 {
 		made.Tier = func(r *http.Request) int { return l.Tier(r.Header.Get(overhttp.Tier)) }
 	}
-	if l.Quota {
+	if l.ByQuota() {
 		made.Quota = func(r *http.Request) engine.Policy { return l.Under(overhttp.Request(r)) }
 	}
 	switch l.Refund {

@@ -131,7 +131,7 @@ func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.L
 			return l.Tier(name)
 		}
 	}
-	if l.Quota {
+	if l.ByQuota() {
 		made.Quota = func(call rpclimit.Call) engine.Policy { return l.Under(request(call)) }
 	}
 	switch l.Refund {

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// startQuota starts a server whose rule has the limits of plans.csv, and returns what writes that file as programs do.
+func startQuota(t *testing.T, plans, quota string) (s *running, write func(plans string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	write = func(plans string) {
+		file := filepath.Join(filepath.Dir(path), "plans.csv")
+		require.NoError(t, os.WriteFile(file+"~", []byte(plans), 0o600))
+		require.NoError(t, os.Rename(file+"~", file))
+	}
+	write(plans)
+	text := "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {file: plans.csv, " +
+		"plans: {free: {rate: 2/h}, paid: {rate: 5/h}}" + quota + "}}]\n"
+	require.NoError(t, os.WriteFile(path, []byte("listen: 127.0.0.1:0\n"+text), 0o600))
+	return startAt(t, path), write
+}
+
+// passed returns how many of n requests with a key pass.
+func passed(s *running, key string, n int) (passed int) {
+	for range n {
+		if a, _ := s.ask("/", "X-Key: "+key); a.status == 200 {
+			passed++
+		}
+	}
+	return passed
+}
+
+// TestAFileOfLimitsIsWatched: a key has its new limit soon, and keeps what it has used. A bad file changes nothing, and
+// the log says the line and the value, and no key.
+func TestAFileOfLimitsIsWatched(t *testing.T) {
+	s, write := startQuota(t, "key,plan\nanna-secret,free\nberta,paid\n", "")
+	assert.Contains(t, s.log.String(), "limits read")
+	assert.Equal(t, 2, passed(s, "anna-secret", 9))
+	assert.Equal(t, 5, passed(s, "berta", 9))
+	assert.Equal(t, 1, passed(s, "carl", 9))
+	first := s.current.Load()
+
+	write("anna-secret,paid\nberta,gold\n")
+	s.waitFor("plans.csv: line 2: \\\"gold\\\": want the name of a plan")
+	assert.Same(t, first, s.current.Load())
+	assert.Equal(t, 0, passed(s, "anna-secret", 1))
+	write("anna-secret,paid\nanna-secret,paid\n")
+	s.waitFor("plans.csv: line 2: its key is there twice")
+	assert.Same(t, first, s.current.Load())
+
+	write("anna-secret,paid\ncarl,7/h\nberta,unlimited\n")
+	require.Eventually(t, func() bool { return s.current.Load() != first }, time.Minute, time.Millisecond)
+	assert.Equal(t, 3, passed(s, "anna-secret", 9), "two of five were used")
+	assert.Equal(t, 6, passed(s, "carl", 9), "one of seven was used")
+	assert.Equal(t, 9, passed(s, "berta", 9))
+	assert.NotContains(t, s.log.String(), "secret")
+}
+
+// TestKeysThatTheFileDoesNotHave are refused where the rule says so, for ever and without a record.
+func TestKeysThatTheFileDoesNotHave(t *testing.T) {
+	s, write := startQuota(t, "anna,free\n", ", unknown: refuse")
+	assert.Equal(t, 2, passed(s, "anna", 9))
+	assert.Equal(t, 0, passed(s, "berta", 9))
+	a, h := s.ask("/")
+	assert.Equal(t, 429, a.status)
+	assert.Empty(t, h.Get("Retry-After"))
+	assert.NotContains(t, s.log.String(), "makes up values")
+	first := s.current.Load()
+	write("berta,free\n")
+	require.Eventually(t, func() bool { return s.current.Load() != first }, time.Minute, time.Millisecond)
+	assert.Equal(t, 0, passed(s, "anna", 9))
+	assert.Equal(t, 2, passed(s, "berta", 9))
+}
+
+// TestMoreTiersThanALimiterHas: a reload to more, to fewer, and to other numbers of them keeps what keys have used.
+func TestMoreTiersThanALimiterHas(t *testing.T) {
+	tiers := func(n, more int) string {
+		var b strings.Builder
+		b.WriteString("rules: [{name: a, rate: 1/h, max_keys: 100, tiers: {header: X-Key, values: {")
+		for i := range n {
+			fmt.Fprintf(&b, "v%d: {rate: %d/h}, ", i, i+2+more)
+		}
+		return b.String() + "}}}]\n"
+	}
+	s := start(t, tiers(14, 0))
+	assert.Equal(t, 3, passed(s, "v2", 3)) // of 4
+	s.change(tiers(15, 0))
+	assert.Contains(t, s.log.String(), "because each request brings its limit now; every key keeps what it has used up")
+	assert.Equal(t, 1, passed(s, "v2", 9))
+	assert.Equal(t, 16-4, passed(s, "v14", 99))
+	assert.Equal(t, 0, passed(s, "v14", 9))
+	g := s.current.Load()
+	s.change(tiers(15, 1))
+	assert.Contains(t, s.log.String(), "reload: rule a: changed: tiers")
+	assert.Same(t, g.limiters["a"].Limiter, s.current.Load().limiters["a"].Limiter)
+	assert.Equal(t, 1, passed(s, "v14", 9))
+	s.change(tiers(14, 30))
+	assert.Contains(t, s.log.String(), "because each request brings its limit no longer")
+	assert.Equal(t, 32+13-17, passed(s, "v13", 99))
+}

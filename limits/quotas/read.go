@@ -1,0 +1,314 @@
+package quotas
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// MaxBytes is the longest file that is read.
+const MaxBytes = 4 << 30
+
+// maxKey is how long a key may be, in bytes.
+const maxKey = 4096
+
+// A Reader reads a [Table]. Its functions are called for each key, from the goroutine that reads.
+type Reader struct {
+	// Plans are the policies that a file names.
+	Plans map[string]engine.Policy
+	// Policy returns the policy of numbers, or an error that says what is wrong with them: see [spec.Quotas].
+	Policy func(spec.Numbers) (engine.Policy, error)
+	// Key returns the key of requests that a file means by a text; nil for the text itself.
+	Key func(text string) (key string, err error)
+}
+
+// File reads a file: JSON if its name ends in .json, and else CSV. The error says what is wrong, with the line, and
+// repeats no key, as keys may be secrets. Memory for the whole file is needed while it is read.
+//
+// A line of CSV is "key,plan", "key,rate" or "key,rate,burst". An empty burst is none. A first line of "key,plan",
+// "key,rate" or "key,rate,burst" is a heading, and lines that begin with # are comments. JSON is an object of such
+// keys, whose values are the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, of which one may be missing.
+//
+// A key that is there twice is an error, also with the same limit.
+func (r Reader) File(name string) (*Table, error) {
+	info, err := os.Stat(name) // first: to open a pipe may wait for ever
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case info.Size() > MaxBytes:
+		return nil, fmt.Errorf("it has %d bytes: want at most %d", info.Size(), uint64(MaxBytes))
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text := make([]byte, info.Size()+1)
+	n, err := io.ReadFull(file, text)
+	switch {
+	case err == nil:
+		return nil, errors.New("it grew while it was read")
+	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		return r.JSON(text[:n])
+	}
+	return r.CSV(text[:n])
+}
+
+// CSV reads lines of CSV: see [Reader.File].
+func (r Reader) CSV(text []byte) (*Table, error) {
+	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
+	b, seen := newBuilder(), map[[2]string]engine.Policy{}
+	err := eachLine(in, func(fields []string) error {
+		if len(fields) != 2 && len(fields) != 3 {
+			return fmt.Errorf("%d fields: want key,plan or key,rate or key,rate,burst", len(fields))
+		}
+		said := [2]string{fields[1]}
+		if len(fields) == 3 {
+			said[1] = fields[2]
+		}
+		p, known := seen[said]
+		if !known {
+			var err error
+			if p, err = r.policy(said[0], said[1]); err != nil {
+				return err
+			}
+			if len(seen) < maxSeen {
+				seen[[2]string{strings.Clone(said[0]), strings.Clone(said[1])}] = p
+			}
+		}
+		return r.add(b, fields[0], p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t, second := b.build()
+	if second < 0 {
+		return t, nil
+	}
+	// Which line that was is looked for only now.
+	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
+	return nil, eachLine(in, func([]string) error {
+		if second--; second < 0 {
+			return errTwice
+		}
+		return nil
+	})
+}
+
+// maxSeen is how many limits of a file are known by their text, so that they are not read again.
+const maxSeen = 4096
+
+var errTwice = errors.New("its key is there twice")
+
+// eachLine calls each with the fields of each line that is no heading. The error has the line.
+func eachLine(in *csv.Reader, each func(fields []string) error) error {
+	for first := true; ; first = false {
+		fields, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
+			return fmt.Errorf("line %d, column %d: %w", bad.Line, bad.Column, bad.Err)
+		}
+		if err != nil {
+			return err
+		}
+		if first && isHeading(fields) {
+			continue
+		}
+		if err := each(fields); err != nil {
+			line, _ := in.FieldPos(0)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
+func isHeading(fields []string) bool {
+	switch strings.Join(fields, ",") {
+	case "key,plan", "key,rate", "key,rate,burst":
+		return true
+	}
+	return false
+}
+
+// add adds a key as it is written.
+func (r Reader) add(b *builder, text string, p engine.Policy) (err error) {
+	if text == "" || len(text) > maxKey {
+		return fmt.Errorf("a key of %d bytes: want 1 to %d", len(text), maxKey)
+	}
+	if r.Key != nil {
+		if text, err = r.Key(text); err != nil {
+			return err
+		}
+	}
+	return b.add(text, p)
+}
+
+// policy returns that of a plan, or of a rate and a burst.
+func (r Reader) policy(limit, burst string) (engine.Policy, error) {
+	if p, ok := r.Plans[limit]; ok && burst == "" {
+		return p, nil
+	} else if ok {
+		return p, fmt.Errorf("plan %q and burst %q: a plan has its own burst: leave this out", limit, burst)
+	}
+	var n spec.Numbers
+	var err error
+	if limit != "" {
+		if n.Rate, err = spec.ParseRate(limit); err != nil {
+			return engine.Policy{}, fmt.Errorf("%q: want the name of a plan, or a rate such as 10/s, 0 or unlimited", limit)
+		}
+	}
+	if burst != "" {
+		tokens, err := strconv.ParseUint(burst, 10, 64)
+		if err != nil || tokens < 1 || tokens > spec.MaxBurst {
+			return engine.Policy{}, fmt.Errorf("burst %q: want a whole number from 1 to %d", burst, uint64(spec.MaxBurst))
+		}
+		n.Burst = &tokens
+	}
+	return r.numbers(n)
+}
+
+func (r Reader) numbers(n spec.Numbers) (engine.Policy, error) {
+	p, err := r.Policy(n)
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", describe(n), err)
+	}
+	return p, nil
+}
+
+// describe returns numbers as they are written.
+func describe(n spec.Numbers) string {
+	text := "no rate"
+	if n.Rate != (spec.Rate{}) {
+		text = "rate " + n.Rate.String()
+	}
+	if n.Burst != nil {
+		text += fmt.Sprintf(", burst %d", *n.Burst)
+	}
+	return text
+}
+
+// JSON reads an object: see [Reader.File].
+func (r Reader) JSON(text []byte) (*Table, error) {
+	b, seen := newBuilder(), map[string]engine.Policy{}
+	err := eachMember(text, func(key string, value json.RawMessage) error {
+		p, known := seen[string(value)]
+		if !known {
+			var err error
+			if p, err = r.value(value); err != nil {
+				return err
+			}
+			if len(seen) < maxSeen {
+				seen[string(value)] = p
+			}
+		}
+		return r.add(b, key, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t, second := b.build()
+	if second < 0 {
+		return t, nil
+	}
+	return nil, eachMember(text, func(string, json.RawMessage) error {
+		if second--; second < 0 {
+			return errTwice
+		}
+		return nil
+	})
+}
+
+// eachMember calls each for each member of a JSON object. The error has the line.
+func eachMember(text []byte, each func(key string, value json.RawMessage) error) error {
+	in := json.NewDecoder(bytes.NewReader(text))
+	fail := func(err error) error {
+		at := in.InputOffset()
+		if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
+			at = bad.Offset
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the file ends in the middle")
+		}
+		return fmt.Errorf("line %d: %w", bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))+1, err)
+	}
+	if begin, err := in.Token(); err != nil {
+		return fail(err)
+	} else if begin != json.Delim('{') {
+		return fail(errors.New(`want an object, such as {"key": "plan"}`))
+	}
+	for in.More() {
+		key, err := in.Token()
+		if err != nil {
+			return fail(err)
+		}
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			return fail(err)
+		}
+		if err := each(key.(string), value); err != nil { // keys of an object are texts
+			return fail(err)
+		}
+	}
+	if _, err := in.Token(); err != nil {
+		return fail(err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return fail(errors.New("text behind the object"))
+	}
+	return nil
+}
+
+// value returns the policy of a JSON value.
+func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
+	var limit string
+	if json.Unmarshal(text, &limit) == nil && text[0] == '"' {
+		if limit == "" {
+			return engine.Policy{}, errors.New(`"": want the name of a plan, or a rate such as 10/s, 0 or unlimited`)
+		}
+		return r.policy(limit, "")
+	}
+	var n struct {
+		Rate  string
+		Burst *uint64
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&n); text[0] != '{' || err != nil {
+		return engine.Policy{}, fmt.Errorf(`%s: want the name of a plan, a rate such as "10/s", or {"rate": "10/s", "burst": 20}`, short(text))
+	}
+	burst := ""
+	if n.Burst != nil {
+		burst = strconv.FormatUint(*n.Burst, 10)
+	}
+	if _, isPlan := r.Plans[n.Rate]; isPlan {
+		return engine.Policy{}, fmt.Errorf("rate %q: that is a plan: write its name alone", n.Rate)
+	}
+	return r.policy(n.Rate, burst)
+}
+
+// short is a text that is cut where it is long.
+func short(text []byte) string {
+	const most = 60
+	if len(text) > most {
+		return string(text[:most]) + "..."
+	}
+	return string(text)
+}

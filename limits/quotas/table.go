@@ -1,0 +1,112 @@
+// Package quotas knows which of many keys is under which limit: a [Table] that is read from a file, from key to the
+// name of a plan or to numbers. Its policies are for [limits.Limit.Quota].
+package quotas
+
+import (
+	"errors"
+	"hash/maphash"
+	"math/bits"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// MaxKeys is how many keys a [Table] has at most.
+const MaxKeys = 100_000_000
+
+// A Table has the policy of each of its keys. It does not change, so that any number of goroutines may ask it.
+//
+// It keeps no key but a hash of 64 bits with a secret seed, in 16 bytes a key, and each policy once, in 56 bytes. So a
+// table of plans takes 16 bytes a key, and one of a million different policies 72. Of a million keys that are not in a
+// table of a million one in 18 million tables has a key that is taken for one of it, and nobody can tell which.
+type Table struct {
+	seed     maphash.Seed
+	hashes   []uint64 // by a hash's part of the whole range, or the next free places; 0 for none
+	of       []uint32 // the place in policies, of each hash
+	policies []engine.Policy
+	keys     int
+}
+
+// Of returns the policy of a key; not ok for one that the table does not have. It does not allocate.
+func (t *Table) Of(key string) (p engine.Policy, ok bool) {
+	if t.keys == 0 {
+		return p, false
+	}
+	i := t.place(t.hash(key))
+	if t.hashes[i] == 0 {
+		return p, false
+	}
+	return t.policies[t.of[i]], true
+}
+
+// Len returns how many keys there are.
+func (t *Table) Len() int { return t.keys }
+
+// Policies returns how many different ones there are.
+func (t *Table) Policies() int { return len(t.policies) }
+
+// Bytes returns how much memory the table takes, rounded down: without what the allocator rounds up.
+func (t *Table) Bytes() uint64 {
+	const hash, number, policy = 8, 4, 56
+	return uint64(len(t.hashes)*(hash+number) + cap(t.policies)*policy)
+}
+
+// hash returns the hash of a key, not 0.
+func (t *Table) hash(key string) uint64 { return max(maphash.String(t.seed, key), 1) }
+
+// place returns where a hash is, or else the free place where it would be.
+func (t *Table) place(hash uint64) int {
+	high, _ := bits.Mul64(hash, uint64(len(t.hashes)))
+	i := int(high)
+	for t.hashes[i] != hash && t.hashes[i] != 0 {
+		if i++; i == len(t.hashes) {
+			i = 0
+		}
+	}
+	return i
+}
+
+// A builder gathers the keys of a table.
+type builder struct {
+	table  Table
+	hashes []uint64
+	of     []uint32
+	known  map[engine.Policy]uint32
+}
+
+func newBuilder() *builder {
+	return &builder{table: Table{seed: maphash.MakeSeed()}, known: map[engine.Policy]uint32{}}
+}
+
+var errTooMany = errors.New("too many keys: want at most 100,000,000")
+
+// add adds a key. Whether it is there twice is found at the end.
+func (b *builder) add(key string, p engine.Policy) error {
+	if len(b.hashes) == MaxKeys {
+		return errTooMany
+	}
+	i, known := b.known[p]
+	if !known {
+		i = uint32(len(b.table.policies))
+		b.known[p], b.table.policies = i, append(b.table.policies, p)
+	}
+	b.hashes, b.of = append(b.hashes, b.table.hash(key)), append(b.of, i)
+	return nil
+}
+
+// build makes the table. If a key was added twice it returns the number of its second time.
+func (b *builder) build() (t *Table, second int) {
+	of := b.table // not the builder's, which has more
+	t = &of
+	t.hashes = make([]uint64, len(b.hashes)+len(b.hashes)/3+1) // so that every search ends at a free place
+	t.of = make([]uint32, len(t.hashes))
+	t.policies = append(make([]engine.Policy, 0, len(t.policies)), t.policies...)
+	for i, hash := range b.hashes {
+		at := t.place(hash)
+		if t.hashes[at] != 0 {
+			return nil, i
+		}
+		t.hashes[at], t.of[at] = hash, b.of[i]
+	}
+	t.keys = len(b.hashes)
+	return t, -1
+}

@@ -1,0 +1,131 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// MaxTiers is how many tiers a limiter has that count. What has more puts each request under a quota instead
+// ([engine.Limiter.Quota]), in a limiter with the [Room].
+const MaxTiers = 14
+
+// DefaultQuota is how many tokens a limit from outside has at most, where nothing else is said.
+const DefaultQuota = 1_000_000
+
+// Room returns what [engine.MaxQuota] is given for a limiter of the policy, so that requests may be under others of up
+// to so many tokens.
+func Room(own engine.Policy, most uint64) uint64 {
+	if own.Algorithm() == engine.AlgorithmTokenBucket {
+		return MaxBurst // which takes no more memory than 1
+	}
+	return max(own.Limit(), most)
+}
+
+// Highest returns the most tokens of some policies that count.
+func Highest(policies ...engine.Policy) (most uint64) {
+	for _, p := range policies {
+		if counts(p) {
+			most = max(most, p.Limit())
+		}
+	}
+	return most
+}
+
+func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
+
+// base returns the policy that a limiter of the limit is made with, and those of the tiers that count.
+func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
+	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
+	if base = own; !counts(own) && len(counted) > 0 {
+		base = counted[0]
+	}
+	return base, counted
+}
+
+// checkQuotas finds which tiers cannot be quotas of a limiter of the base.
+func (l *Limit) checkQuotas(es *Errors, base engine.Policy, tiers []engine.Policy) {
+	if !counts(base) {
+		if l.Quota > 0 {
+			es.add("", "quota", "a rate of %v, and no plan that counts, say not what is counted: write a plan with a rate", l.Rate)
+		}
+		return
+	}
+	most := l.Quota
+	if most == 0 {
+		most = Highest(tiers...)
+	}
+	q, err := newQuotas(l, base, most)
+	if err != nil {
+		es.add("", "quota", "%s", plain(err))
+		return
+	}
+	defer q.Close()
+	for i, p := range tiers {
+		if err := q.check(p); err != nil {
+			es.add(l.Tiers[i].Name, "rate", "%s", plain(err))
+		}
+	}
+}
+
+// Quotas checks numbers from outside, such as those of a file of customers, for one limit. [Limit.Quotas] makes it. It
+// is not for several goroutines.
+type Quotas struct {
+	limit Limit
+	most  uint64
+	probe *engine.Limiter
+}
+
+// Quotas returns what checks numbers for the limit, whose Quota is not 0 and whose [Limit.Policies] are good. Close it.
+func (l *Limit) Quotas() (*Quotas, error) {
+	own, tiers, err := l.Policies()
+	if err != nil {
+		return nil, err
+	}
+	base, _ := l.base(own, tiers)
+	return newQuotas(l, base, l.Quota)
+}
+
+func newQuotas(l *Limit, base engine.Policy, most uint64) (*Quotas, error) {
+	probe, err := engine.New(base, engine.MaxQuota(Room(base, most)), engine.MaxKeys(1))
+	if err != nil {
+		return nil, err
+	}
+	of := *l
+	if of.Algorithm == engine.NoAlgorithm {
+		of.Algorithm = engine.AlgorithmTokenBucket
+	}
+	return &Quotas{of, most, probe}, nil
+}
+
+// Close lets go of the memory.
+func (q *Quotas) Close() { _ = q.probe.Close() } // always nil
+
+// Policy returns the policy of numbers. Where there is no rate it is the limit's own, and where there is no burst, too,
+// as of a [Tier]. The error says what is wrong with the numbers.
+func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
+	var es Errors
+	p := q.limit.tier(&es, Tier{Numbers: n})
+	if len(es) > 0 {
+		return engine.Policy{}, es
+	}
+	return p, q.check(p)
+}
+
+func (q *Quotas) check(p engine.Policy) error {
+	if !counts(p) {
+		return nil
+	}
+	if p.Limit() > q.most {
+		return fmt.Errorf("limit of %d tokens: want at most %d, the max", p.Limit(), q.most)
+	}
+	if q.limit.Cost > p.Limit() {
+		return fmt.Errorf("limit of %d tokens: a request may cost %d, and could never pass", p.Limit(), q.limit.Cost)
+	}
+	if _, err := q.probe.Quota(p); err != nil {
+		return errors.Unwrap(err) // without the policy, which the caller knows
+	}
+	return nil
+}
