@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A step is one of those that courses of a model are made of.
-type step struct {
+// A courseStep is one of the steps that courses of a model are made of.
+type courseStep struct {
 	name string
 	make func(m *model)
 }
@@ -30,25 +30,25 @@ const (
 	askTwice = 4  // of takes: with every field of the answer
 )
 
-func takesOne(grant byte) step {
-	return step{fmt.Sprint("one under ", grant), by((*model).takes, 0, grant, drawsOne, askTwice, 1)}
+func takesOne(grant byte) courseStep {
+	return courseStep{fmt.Sprint("one under ", grant), by((*model).takes, 0, grant, drawsOne, askTwice, 1)}
 }
 
-func takesAll(grant byte) step {
-	return step{fmt.Sprint("all under ", grant), by((*model).drains, 0, grant)}
+func takesAll(grant byte) courseStep {
+	return courseStep{fmt.Sprint("all under ", grant), by((*model).drains, 0, grant)}
 }
 
 // setsTo changes one tier's numbers.
-func setsTo(tier int, burst uint64, period time.Duration) step {
-	return step{fmt.Sprintf("tier %d: burst %d, %v", tier, burst, period), func(m *model) {
+func setsTo(tier int, burst uint64, period time.Duration) courseStep {
+	return courseStep{fmt.Sprintf("tier %d: burst %d, %v", tier, burst, period), func(m *model) {
 		m.set(m.seen)
 		m.sets(tier, burst, period, time.Hour)
 	}}
 }
 
 // courseSteps are what happens between changes, under two grants.
-func courseSteps(one, two byte, more ...step) []step {
-	return append([]step{
+func courseSteps(one, two byte, more ...courseStep) []courseStep {
+	return append([]courseStep{
 		takesAll(one), takesAll(two), takesOne(one), takesOne(two),
 		{"a second", by((*model).passes, 0, 1, 3)},
 		{"half of what is owed", by((*model).passes, 0, 0, 5)},
@@ -61,32 +61,32 @@ func courseSteps(one, two byte, more ...step) []step {
 type courseKind struct {
 	name   string
 	kind   byte // of modelKinds
-	steps  []step
+	steps  []courseStep
 	length int
 }
 
 // courseKinds: the policy goes from 1000 tokens to 10 and back, at rates from one token in 11 ms to one in 10 s, while
 // keys take, wait, change between tiers and quotas, and give back.
 func courseKinds() []courseKind {
-	reserves := func(grant byte) step {
-		return step{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
+	reserves := func(grant byte) courseStep {
+		return courseStep{fmt.Sprint("reserves under ", grant), by((*model).reserves, 0, grant, drawsOne, 255)}
 	}
-	holds := func(grant byte) step {
-		return step{fmt.Sprint("holds under ", grant), by((*model).holds, 0, grant, drawsOne)}
+	holds := func(grant byte) courseStep {
+		return courseStep{fmt.Sprint("holds under ", grant), by((*model).holds, 0, grant, drawsOne)}
 	}
-	receipt := func(grant byte) step {
-		return step{fmt.Sprint("a receipt under ", grant), by((*model).takesReceipt, 0, grant, drawsOne)}
+	receipt := func(grant byte) courseStep {
+		return courseStep{fmt.Sprint("a receipt under ", grant), by((*model).takesReceipt, 0, grant, drawsOne)}
 	}
-	ahead := func(grant byte) step {
-		return step{fmt.Sprint("ahead under ", grant), by((*model).takes, 0, grant, drawsOne, 2, 128)}
+	ahead := func(grant byte) courseStep {
+		return courseStep{fmt.Sprint("ahead under ", grant), by((*model).takes, 0, grant, drawsOne, 2, 128)}
 	}
 	const fast, slow = 11 * time.Millisecond, 10 * time.Second
 	return []courseKind{
 		{"tiers", 0, courseSteps(1, 2, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(2, 3, fast), setsTo(0, 1000, slow), reserves(1)), 4},
-		{"tiers, to and fro", 0, []step{takesAll(1), takesOne(2), setsTo(1, 1000, time.Second), setsTo(1, 10, time.Second), setsTo(1, 10, slow),
+		{"tiers, to and fro", 0, []courseStep{takesAll(1), takesOne(2), setsTo(1, 1000, time.Second), setsTo(1, 10, time.Second), setsTo(1, 10, slow),
 			setsTo(2, 1000, time.Second), {"a second", by((*model).passes, 0, 1, 3)}}, 5},
 		{"a tier and a quota", 0, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(0, 3, fast), receipt(7), reserves(7)), 4},
-		{"waits", 0, []step{takesAll(1), reserves(1), reserves(2), ahead(1), setsTo(1, 1000, fast), setsTo(1, 3, slow), setsTo(2, 100, slow),
+		{"waits", 0, []courseStep{takesAll(1), reserves(1), reserves(2), ahead(1), setsTo(1, 1000, fast), setsTo(1, 3, slow), setsTo(2, 100, slow),
 			{"a second", by((*model).passes, 0, 1, 3)}, {"ends", by((*model).ends, 0, 0, 1)}}, 4},
 		{"quotas alone", 2, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), takesAll(10), reserves(7)), 4},
 		{"one rate", 3, courseSteps(0, 3, setsTo(0, 1000, 0), setsTo(0, 10, 0), setsTo(0, 3, 0), reserves(0), holds(0)), 4},
