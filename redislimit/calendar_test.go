@@ -109,7 +109,7 @@ func TestCalendarsOfNodes(t *testing.T) {
 	assert.EqualValues(t, 300, a.Bound(30*24*time.Hour))
 }
 
-// Zones that other machines do not find by their name, quotas and leases are errors that say so.
+// Zones that other machines do not find by their name and leases are errors that say so.
 func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  engine.Policy
@@ -120,7 +120,6 @@ func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 		"unnamed":   {engine.CalendarWindow(1, engine.Day, time.FixedZone("", 3600)), nil, "not the same on every machine"},
 		"own":       {engine.CalendarWindow(1, engine.Day, time.FixedZone("Here", 3600)), nil, "known on this machine alone"},
 		"disguised": {engine.CalendarWindow(1, engine.Day, time.FixedZone("Europe/Berlin", 3600)), nil, "known on this machine alone"},
-		"quotas":    {engine.CalendarWindow(1, engine.Day, nil), []redislimit.Option{redislimit.MaxQuota(10)}, "no quotas"},
 		"leased":    {engine.CalendarWindow(1<<32, engine.Day, nil), []redislimit.Option{redislimit.InMode(redislimit.Leased)}, "leases do not suit"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,6 +89,7 @@ func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 		{engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(60, time.Minute), 60), engine.TokenBucket(engine.Per(60, time.Minute), 7), 2, nil},
 		{engine.FixedWindow(8, time.Hour), engine.FixedWindow(8, time.Hour), engine.FixedWindow(6, time.Hour), 1, nil},
 		{engine.FixedWindow(8, time.Hour), engine.FixedWindow(60, time.Hour), engine.FixedWindow(6, time.Hour), 1, []Option{MaxQuota(60)}},
+		{engine.CalendarWindow(8, engine.Day, time.UTC), engine.CalendarWindow(60, engine.Day, time.UTC), engine.CalendarWindow(6, engine.Day, time.UTC), 1, []Option{MaxQuota(60)}},
 		{engine.SlidingWindow(8, time.Hour), engine.SlidingWindow(60, time.Hour), engine.SlidingWindow(6, time.Hour), 1, []Option{MaxQuota(60)}},
 		{engine.SlidingLog(8, time.Hour), engine.SlidingLog(60, time.Hour), engine.SlidingLog(6, time.Hour), 1, []Option{MaxQuota(60)}},
 	} {
@@ -115,6 +116,7 @@ func TestQuotasOfAKeyShareItsDebt(t *testing.T) {
 
 func TestQuotasThatCannotBe(t *testing.T) {
 	window := engine.FixedWindow(10, time.Second)
+	daily := engine.CalendarWindow(10, engine.Day, time.UTC)
 	for _, test := range []struct {
 		own     engine.Policy
 		options []Option
@@ -134,6 +136,11 @@ func TestQuotasThatCannotBe(t *testing.T) {
 		{window, []Option{MaxQuota(11)}, engine.FixedWindow(11, time.Minute), "want that with other numbers"},
 		{window, []Option{MaxQuota(11)}, engine.FixedWindow(11, time.Second).Aligned(), "want that with other numbers"},
 		{window, []Option{MaxQuota(11)}, engine.FixedWindow(12, time.Second), "1 to 11"},
+		{daily, nil, engine.CalendarWindow(5, engine.Week, time.UTC), "want that with other numbers"},
+		{daily, nil, engine.CalendarWindow(5, engine.Day, time.FixedZone("", 3600)), "want that with other numbers"},
+		{daily, nil, engine.FixedWindow(5, 24*time.Hour).Aligned(), "want that with other numbers"},
+		{engine.FixedWindow(5, 24*time.Hour).Aligned(), nil, daily, "want that with other numbers"},
+		{daily, nil, engine.CalendarWindow(11, engine.Day, time.UTC), "1 to 10"},
 	} {
 		_, err := newTimed(t, test.own, test.options...).Quota(test.quota)
 		assert.ErrorContains(t, err, test.says, "%v of %v", test.quota, test.own)

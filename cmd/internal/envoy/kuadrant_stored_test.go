@@ -22,7 +22,7 @@ func TestReservationsInAStore(t *testing.T) {
 		nodes = append(nodes, storedService(t, reservable, Options{Store: server.connect(t, 10*time.Second), ReservationKey: key}))
 	}
 	a, b := newGateway(t, nodes[0]), newGateway(t, nodes[1])
-	for _, name := range []string{"window", "bucket", "sliding", "log"} {
+	for _, name := range []string{"window", "bucket", "sliding", "log", "calendar"} {
 		of := "d: " + name + "=a | small=" + name
 		one := "d: " + name + "=a"
 		id := a.reserve(of, 30)

@@ -99,17 +99,15 @@ descriptors:
   - {key: shadow, shadow_mode: true, rate_limit: {unit: hour, requests_per_unit: 100}}
   - {key: free, rate_limit: {unlimited: true}}
   - {key: none, rate_limit: {unit: hour, requests_per_unit: 0}}
+  - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}
 `
-
-// monthly is one more, which a store does not have.
-const monthly = "  - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}\n"
 
 // TestReserveAndCommit: a reservation costs its amount until it is committed, and then what was used: less, as much,
 // more, or nothing.
 func TestReserveAndCommit(t *testing.T) {
 	for _, key := range []string{"window", "calendar", "bucket", "sliding", "log"} {
 		t.Run(key, func(t *testing.T) {
-			s, _ := newService(t, reservable+monthly, Options{})
+			s, _ := newService(t, reservable, Options{})
 			g, of := newGateway(t, s), "d: "+key+"=a"
 			less, same, more, none := g.reserve(of, 100), g.reserve(of, 100), g.reserve(of, 100), g.reserve(of, 100)
 			require.EqualValues(t, 600, remains(t, s, of))

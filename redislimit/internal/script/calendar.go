@@ -1,7 +1,6 @@
 package script
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,9 +28,6 @@ func (l *Limit) makeCalendar(p engine.Policy) error {
 	zone, err := ZoneOf(p)
 	if err != nil {
 		return err
-	}
-	if l.terms.MaxQuota > 0 {
-		return errors.New("windows of the calendar have no quotas in a store: want no MaxQuota")
 	}
 	if l.calendar, err = atomicbucket.NewCalendar(per, zone); err != nil {
 		return err

@@ -91,6 +91,12 @@ var forms = []form{
 	{engine.FixedWindow(10, time.Second).Aligned(), Terms{MaxQuota: 100, MaxDebt: 5, Refusals: engine.ChargePenalty},
 		[]engine.Policy{engine.FixedWindow(100, time.Second).Aligned(), engine.FixedWindow(3, time.Second).Aligned()}},
 	{engine.FixedWindow(10, time.Second), Terms{Refusals: engine.ChargeTheRest}, nil},
+	{engine.CalendarWindow(10, engine.Day, time.UTC), Terms{MaxQuota: 100}, []engine.Policy{
+		engine.CalendarWindow(100, engine.Day, time.UTC), engine.CalendarWindow(3, engine.Day, time.UTC),
+	}},
+	{engine.CalendarWindow(10, engine.Day, time.UTC), Terms{MaxQuota: 100, MaxDebt: 5, Refusals: engine.ChargePenalty}, []engine.Policy{
+		engine.CalendarWindow(100, engine.Day, time.UTC), engine.CalendarWindow(3, engine.Day, time.UTC),
+	}},
 	{engine.SlidingWindow(10, time.Second), Terms{MaxDebt: 20}, nil},
 	{engine.SlidingWindow(10, time.Second), Terms{MaxQuota: 100}, []engine.Policy{engine.SlidingWindow(100, time.Second), engine.SlidingWindow(3, time.Second)}},
 	{engine.SlidingWindow(10, time.Second), Terms{MaxQuota: 100, MaxDebt: 5, Refusals: engine.ChargePenalty},

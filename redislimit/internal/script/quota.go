@@ -48,10 +48,8 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
 	}
-	if l.calendar != nil {
-		return Quota{}, errors.New("windows of the calendar have no quotas in a store")
-	}
-	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 || l.window > 0 && l.window != whole(p.Window()) {
+	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 ||
+		l.window > 0 && l.window != whole(p.Window()) || !haveSamePeriods(own, p) {
 		return Quota{}, fmt.Errorf("the limiter's policy is %v: want that with other numbers, engine.Unlimited() or engine.Blocked()", own)
 	}
 	tokens := p.Limit()
@@ -88,12 +86,19 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	return Quota{tokens, units.Uint64()}, nil
 }
 
+// haveSamePeriods reports whether policies are windows of the same calendar, or neither is of any.
+func haveSamePeriods(a, b engine.Policy) bool {
+	per, zone, ok := a.Calendar()
+	of, in, is := b.Calendar()
+	return per == of && zone == in && ok == is
+}
+
 // Holds reports whether a question may be held against a quota that another limit of the same kind may have made.
 func (l *Limit) Holds(q Quota) bool {
 	switch {
 	case q == Quota{}:
 		return !l.IsOfQuotas()
-	case l.IsInFlight() || l.calendar != nil || q.Tokens < 1 || q.Units < 1:
+	case l.IsInFlight() || q.Tokens < 1 || q.Units < 1:
 		return false
 	case l.window > 0:
 		return q.Tokens <= l.widest && q.Units == 1

@@ -212,6 +212,7 @@ func TestQuotasOnAServer(t *testing.T) {
 		"token bucket":   {engine.TokenBucket(engine.Per(10, time.Hour), 4), engine.TokenBucket(engine.Per(10, time.Hour), 1)},
 		"fixed window":   {engine.FixedWindow(100, time.Hour), engine.FixedWindow(3, time.Hour)},
 		"aligned window": {engine.FixedWindow(100, 365*24*time.Hour).Aligned(), engine.FixedWindow(3, 365*24*time.Hour).Aligned()},
+		"calendar":       {engine.CalendarWindow(100, engine.Month, time.UTC), engine.CalendarWindow(3, engine.Month, time.UTC)},
 		"sliding window": {engine.SlidingWindow(100, 365*24*time.Hour), engine.SlidingWindow(3, 365*24*time.Hour)},
 		"sliding log":    {engine.SlidingLog(100, time.Hour), engine.SlidingLog(3, time.Hour)},
 	} {
