@@ -2,10 +2,12 @@ package budget
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,8 +21,40 @@ type gateway struct {
 	fault    string
 	client   http.Client
 
-	mu   sync.Mutex
-	left map[string]int
+	mu     sync.Mutex
+	left   map[string]int
+	served []served
+}
+
+// served is a request that is being served, and is done when all of it is charged.
+type served struct {
+	key  string
+	left context.Context // done when its client has left
+	done chan struct{}
+}
+
+// begin begins a request of a key: after those of it whose clients have left are charged.
+func (g *gateway) begin(key string, r *http.Request) (end func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := 0; i < len(g.served); {
+		if s := g.served[i]; s.key == key && s.left.Err() != nil {
+			g.mu.Unlock()
+			<-s.done
+			g.mu.Lock()
+			i = 0
+			continue
+		}
+		i++
+	}
+	s := served{key, r.Context(), make(chan struct{})}
+	g.served = append(g.served, s)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.served = slices.DeleteFunc(g.served, func(other served) bool { return other.done == s.done })
+		close(s.done)
+	}
 }
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
@@ -104,6 +138,7 @@ func (g *gateway) estimate(r *http.Request, body []byte) int {
 // ServeHTTP passes a request on.
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get("X-Team")
+	defer g.begin(key, r)()
 	body, _ := io.ReadAll(r.Body)
 	held := g.estimate(r, body)
 	if !g.take(key, held, false) {
