@@ -92,7 +92,7 @@ var mutants = []mutant{
 		{candidateGo, "sl := p.at(i)", "sl := (*slot)(unsafe.Add(p.line(), i*slotBytes))"},
 		{candidateGo, "import \"github.com/weir-go/weir/atomicbucket\"", "import (\n\t\"unsafe\"\n\n\t\"github.com/weir-go/weir/atomicbucket\"\n)"},
 	}},
-	{"R11", "the index of a slot is not by the order of the key", "probe bound: two orders", "R11", []edit{
+	{"R11", "the index of a slot is not by the order of the key", "probe bound: a search ends short of an order", "I2", []edit{
 		{tableGo, "/slotBytes ^ p.order()", "/slotBytes"},
 	}},
 	{"R5", "a claim passes the third slot if it was never used", "a taker beside one that comes and goes, refuse", "I9", []edit{
