@@ -228,7 +228,7 @@ cross: begin ## build for other systems
 	$(stage) "cross freebsd/amd64" bash -c 'export GOOS=freebsd GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
 	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
 
-check: begin ## what every commit passes: format, vet, staticcheck, tidy modules
+check: begin ## what every commit passes: format, vet, staticcheck, tidy modules (minutes)
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(stage) "plain go commands" .ci/unchanged .ci/plain $(MODULES)
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./internal/spread ./atomicbucket ./engine ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease

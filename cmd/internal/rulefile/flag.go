@@ -55,5 +55,9 @@ func scalar(text string) *yaml.Node {
 		}
 		return list
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	tag := "!!str"
+	if text == "true" || text == "false" {
+		tag = "!!bool"
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}
 }

@@ -60,7 +60,7 @@ func (t *quotaText) section() section {
 			at("plans", mapped(mapping((*tierText).planSection), readPlans), &t.plans, "",
 				"names that the file may use, and for each its `rate` or `burst` or both").unless("none: the file has numbers"),
 			at("unknown", words(UnknownDefault, UnknownRefuse), &t.Unknown, string(UnknownDefault),
-				"what becomes of a request whose key is not in the file, or that has none: `default`, it has the rule's own limit, or "+
+				"what becomes of a request whose key is not in the file: `default`, it has the rule's own limit, or "+
 					"`refuse`, it is refused without Retry-After"),
 			at("max", whole[uint64](1, spec.MaxBurst), &t.Max, "",
 				"the most tokens that a limit of the file may have, its burst or the limit of its window; more are an error").
