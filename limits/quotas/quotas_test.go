@@ -158,7 +158,7 @@ func TestManyKeys(t *testing.T) {
 
 // TestMemory holds the figures of docs/configuration.md: 16 bytes a key of plans, 72 of one with numbers of its own.
 func TestMemory(t *testing.T) {
-	require.EqualValues(t, 56, unsafe.Sizeof(engine.Policy{}))
+	require.LessOrEqual(t, unsafe.Sizeof(engine.Policy{}), uintptr(56)) // 48 where a pointer has 32 bits
 	const keys = 30_000
 	for kind, most := range map[string]float64{"free": 17, "%d/m": 73} {
 		values := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+	"unsafe"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -46,8 +47,8 @@ func (t *Table) Policies() int { return len(t.policies) }
 
 // Bytes returns how much memory the table takes, rounded down: without what the allocator rounds up.
 func (t *Table) Bytes() uint64 {
-	const hash, number, policy = 8, 4, 56
-	return uint64(len(t.hashes)*(hash+number) + cap(t.policies)*policy)
+	const hash, number, policy = 8, 4, uint64(unsafe.Sizeof(engine.Policy{}))
+	return uint64(len(t.hashes))*(hash+number) + uint64(cap(t.policies))*policy
 }
 
 // hash returns the hash of a key, not 0.
