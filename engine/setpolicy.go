@@ -38,7 +38,7 @@ import (
 // for some hundred keys near it in the table, a faster rate starts only after the last reservation. It also starts only
 // after the latest time that was granted ahead of the clock ([Limiter.TakeAt]). Until then tokens come back no sooner
 // than at the previous rate, so the bound above holds for those times, too. In a limiter of one rate, the part of a
-// debt above all limits that the key had stays the same in time until then.
+// debt above all limits, quotas and tiers that the limiter ever had stays the same in time until then.
 //
 // A record must have room for what may have been taken under the highest limit since New. If a slower rate or shorter
 // windows leave no room for that, SetPolicy returns an error. A debt above the limit, from reservations or

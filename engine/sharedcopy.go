@@ -233,6 +233,9 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	in, err := to.plan(before, terms)
 	if err == nil {
 		if bucket, ok := in.Bucket(); ok {
+			if !bucket.HasPrices() { // the key word says under which tier a debt is from here on: R28
+				from.quotas = max(from.quotas, slices.Max(from.room))
+			}
 			err = from.fits(bucket)
 		}
 	}

@@ -154,6 +154,7 @@
 //
 // A conversion where a token costs the same by all tiers and quotas reads the number after the state (R24). The key may
 // have taken all of a large quota or tier and wait under a small one: the key word says the small one. A quota is
-// remembered before it is made, so the number is at least what the record was charged under. By the key word alone,
-// what was taken would count as waiting, and come back as if the rate had not changed.
+// remembered before it is made, and tier 0's limit counts with the number, so that is at least what the record was
+// charged under. What a copy brings in from other tiers is remembered, too. By the key word alone, what was taken
+// would count as waiting, and come back as if the rate had not changed.
 package shard
