@@ -51,9 +51,10 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 	return m, nil
 }
 
-// spareSlots is how many slots more than needed are taken from the heap: the first begins a line, and behind the last
-// one is another, so that [slot.next] of any points into the same allocation.
-const spareSlots = lineSlots
+// spareSlots is how many slots more than needed are taken from the heap: up to three before the first, which begins a
+// line, and a line behind the last. A hit computes the address of the slot behind the last that it searches, which is
+// in that line ([Place.at]), and does not read it.
+const spareSlots = 2*lineSlots - 1
 
 // allocated returns how many bytes allocate holds for n slots.
 func allocated(n uint64) uint64 {
