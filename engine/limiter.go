@@ -15,9 +15,9 @@ import (
 // decide are lock-free and do not allocate.
 //
 // The methods of a nil or zero Limiter panic with a message that names New. Some methods panic like any use of a nil
-// pointer instead, because the check would cost every decision an instruction. On a nil Limiter these are Allow, Take
-// and their variants, and the methods that make a [Key]. On a zero Limiter they are Allow, Take and their variants, if
-// they get a Key that this Limiter did not make.
+// pointer instead, because the check would cost every decision an instruction. On a nil Limiter, the methods without
+// a check are Allow, Take and their variants, and those that make a [Key]. On a zero Limiter, they are Allow, Take
+// and their variants when they get a Key that this Limiter did not make.
 type Limiter struct {
 	table *shard.Table
 	clock *clock

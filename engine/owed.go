@@ -7,8 +7,9 @@ import (
 
 // Owed returns how many tokens the key has used and not got back yet, rounded up. It includes tokens above the limit,
 // as after a [Limiter.SetPolicy] that lowered it; [Decision.Remaining] does not show them. For a token bucket the
-// tokens are counted by the rate of the quota, or of the tier, under which the key took last, even if that tier is now
-// unlimited or blocked. under is k under that tier or quota, for further takes or charges.
+// tokens are counted by the rate of the quota, or of the tier, under which the key took last, even if that tier is
+// now unlimited or blocked. The result under is the key k with that tier or quota applied. Use it for further takes
+// or charges.
 //
 // It costs as much as [Limiter.Peek], and changes nothing.
 func (l *Limiter) Owed(k Key) (tokens uint64, under Key) {

@@ -26,12 +26,12 @@ func Blocked() Policy { return Policy{grant: grantsNone} }
 // TokenBuckets is the policy of a limiter of token buckets whose limits come with the requests. Every call needs a
 // [Quota], made of a [TokenBucket] that fills within longest. A call without a quota is refused, as under [Blocked].
 //
-// All records of the limiter count in the same tick, so that a record can be judged without its quota. The tick is the
-// finest with which a bucket that fills within longest fits into a record. When longest doubles, the tick does: it is a
-// sixteenth of a nanosecond up to 39 hours, a nanosecond up to 26 days, and 16 nanoseconds up to a year. A token is a
-// whole number of ticks. So if longest is at most 26 days, rates up to a million tokens a second are slower than asked
-// for by less than a thousandth. If it is more, the clock goes in steps of a tick, and a request may pass up to a tick
-// early.
+// All records of the limiter count in the same tick, so that a record can be judged without its quota. The tick is
+// the finest with which a bucket that fills within longest fits into a record. When longest doubles, the tick does:
+// it is a sixteenth of a nanosecond up to 39 hours, a nanosecond up to 26 days, and 16 nanoseconds up to a year. A
+// token is a whole number of ticks. So if longest is at most 26 days, rates up to a million tokens a second are
+// slower than asked for by less than a thousandth. If longest is more than 26 days, the clock goes in steps of a
+// tick, and a request may pass up to a tick early.
 //
 // When the quota of a key changes, the tokens that it has taken still count. For that its record says what a token
 // cost: a slot takes 32 bytes, a key 54 ([MaxKeys]).

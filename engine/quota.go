@@ -159,9 +159,9 @@ func limitOf(plan *shard.Plan, k Key) uint64 {
 }
 
 // MaxQuota makes room for quotas of up to n tokens in a limiter of windows or logs. Without it a [Quota] may have as
-// many tokens as the highest limit among the limiter's own policy and its tiers. A log keeps n times for each key. A
-// larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window that it
-// accepts without this option. n is 1 to 2^32.
+// many tokens as the highest limit among the limiter's own policy and its tiers. A log stores n timestamps for each
+// key. A larger n leaves fewer bits of the record's word for the time. So [New] may refuse a limit and a window that
+// it accepts without this option. n is 1 to 2^32.
 //
 // In a limiter of one [TokenBucket], MaxQuota makes room for quotas of other rates, with any burst: records then say
 // what a token cost, which takes 54 bytes a key. A limiter of [TokenBuckets], or with [Tiers], does not need it.

@@ -26,10 +26,10 @@ var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wa
 
 // Reserve takes n tokens from the key, all or none. It takes them ahead of time if they will be there within maxWait.
 // The caller waits for delay and then proceeds. A caller that does not wait gives the tokens back with
-// [Receipt.Release], except for those behind which another caller has taken or reserved. These are lost, because the
-// callers behind were told when to go and do not move up (they do with [Limiter.Queue]). So a long queue hardly gets
-// shorter if all callers but the last leave. In return, no more than the limit ever go at one time. A request that has
-// waited and cost less is refunded or settled like any other.
+// [Receipt.Release], except for tokens that another caller has already lined up behind, by a take or a reservation.
+// Those tokens are lost, because the callers behind were told when to go and do not move up (they do with
+// [Limiter.Queue]). So a long queue hardly gets shorter if all callers but the last leave. In return, no more than
+// the limit ever go at one time. A request that has waited and cost less is refunded or settled like any other.
 //
 // Reservations form a line: each takes its tokens behind those taken or reserved before, in the order in which the
 // calls changed the key's record. Requests that do not wait are refused meanwhile. The line is at most 2^51 ticks of

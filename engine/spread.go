@@ -211,10 +211,10 @@ func (s *Spread) Owed() uint64 {
 	return s.bucket.Owed()
 }
 
-// TakeReceipt is [Spread.Take] with a receipt for what was taken. The receipt only gives back tokens that have not come
-// back by time: the cost less rate * the time since the take. So it gives nothing back for a request that took longer
-// than its tokens take to come back, which is a short time at high rates. After a change of the policy it gives nothing
-// back.
+// TakeReceipt is [Spread.Take] with a receipt for what was taken. The receipt only gives back tokens that have not
+// come back by time: the cost less rate * the time since the take. So a request that lasts longer than its tokens
+// need to come back gets nothing back. At high rates that is a short time. After a change of the policy it gives
+// nothing back.
 func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	s.takeReceipt(&d, &r, n)
 	return

@@ -29,8 +29,8 @@ func (m *Match) KeyPath(r *http.Request) string {
 // KeyPath returns the path that chooses a bucket: without escapes, parameters, double slashes, dots and a slash at the
 // end, and in lower case unless keepCase is set. It does not allocate for a path that is already written like this.
 //
-// All paths for which the result depends on the reading share one key. So the spellings of what a server treats as one
-// path have at most two keys, and a client cannot make up more.
+// Servers may read one path in different ways. All paths for which the result depends on that share one key. So the
+// spellings of what a server treats as one path have at most two keys, and a client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
 // keyPath is KeyPath with what returns [oneKey].

@@ -29,8 +29,9 @@ const (
 	MaxBytes = 1 << 30
 )
 
-// A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses it has made it
-// or calls [Limiter.Acquire], and calls [Limiter.Release] at its end. Its methods are safe for concurrent use.
+// A Limiter is the limiter of one limit, together with its previous limiters. A configuration that uses it either
+// made it or calls [Limiter.Acquire]. When the configuration ends, it calls [Limiter.Release]. Its methods are safe
+// for concurrent use.
 type Limiter struct {
 	*counted
 	formers *Formers
@@ -69,7 +70,8 @@ func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) 
 	return newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 }
 
-// RaiseMost lets a key hand over up to n tokens, if the bound was lower. Call it when the limit has been raised.
+// RaiseMost raises to n the bound on the tokens that a key may hand over. A bound that is already n or more stays.
+// Call it when the limit has been raised.
 func (l *Limiter) RaiseMost(n uint64) { l.raiseMost(n) }
 
 // Formers returns the previous limiters, for [limits.Limit]; nil if there are none.
@@ -191,11 +193,11 @@ func (fs *Formers) keep(of *counted) []*former {
 	return all
 }
 
-// Move charges the key to of the limiter l with what the key of a request owes the previous limiters, which then forget
-// it. keyOf returns the key of the request for a previous limiter; false means that the request has no key there. A
-// debt for which l has no room, or only room for a part, stays (with its rest) in the previous limiter, and so does the
-// debt of a key under [engine.Blocked] or [engine.Unlimited]. So a limit that is lowered and raised again hands nothing
-// out twice.
+// Move takes what the key of a request owes the previous limiters and charges it to a key of the limiter l: the
+// parameter to. The previous limiters then forget it. keyOf returns the key of the request for a previous limiter;
+// false means that the request has no key there. A debt for which l has no room, or only room for a part, stays (with
+// its rest) in the previous limiter, and so does the debt of a key under [engine.Blocked] or [engine.Unlimited]. So a
+// limit that is lowered and raised again hands nothing out twice.
 //
 // A request sees either the debt in the previous limiter or the charge: the charge is made first, and other requests
 // that find the debt wait for a lock.

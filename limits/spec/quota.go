@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MaxTiers is how many tiers a limiter has that count. What has more puts each request under a quota instead
-// ([engine.Limiter.Quota]), in a limiter with the [Room].
+// MaxTiers is the most counting tiers that a limiter can have. A limit with more of them puts each request under a
+// quota instead ([engine.Limiter.Quota]), in a limiter with the [Room].
 const MaxTiers = 14
 
 // DefaultQuota is how many tokens a limit from outside has at most, where nothing else is said.

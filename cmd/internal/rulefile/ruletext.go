@@ -59,7 +59,7 @@ func (t *ruleText) numbers() []entry {
 			within("any number; in a `store` up to 64").
 			comparing(func() any { return r.tierNames() }).listing("", r.tierLines),
 		at("quota", optional(mapping((*quotaText).section)), &t.quota, "",
-			"limits from outside, by the key: see below").within("not with `tiers` or `spread`").
+			"limits from outside, by the key: see below").within("not with `tiers` or `spread`, not in a `store`").
 			comparing(func() any { return r.Quota.lines() }).listing("quota", r.Quota.lines),
 		at("max_wait", duration(spec.MinWait, spec.MaxWait), &r.MaxWait, "",
 			"a request that would be refused waits up to so long for its tokens, while its client stays: see below").
