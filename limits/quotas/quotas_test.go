@@ -97,20 +97,24 @@ func TestBadCSV(t *testing.T) {
 
 func TestBadJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                             "line 1: the file ends in the middle",
-		"\n[]":                         `line 2: want an object, such as {"key": "plan"}`,
-		"{\n\"secret\": \"gold\"}":     `line 2: "gold": want the name of a plan`,
-		"{\n\n\"secret\": 5}":          `line 3: 5: want the name of a plan, a rate such as "10/s", or {"rate": "10/s", "burst": 20}`,
-		`{"secret": null}`:             `line 1: null: want`,
-		`{"secret": ""}`:               `line 1: "": want`,
-		`{"secret": {}}`:               "line 1: no rate: neither rate nor burst",
-		`{"secret": {"burst": 0}}`:     `line 1: burst "0": want a whole number`,
-		`{"secret": {"limit": 5}}`:     `line 1: {"limit": 5}: want`,
-		`{"secret": {"rate": "free"}}`: `line 1: rate "free": that is a plan: write its name alone`,
+		"":                                              "line 1: the file ends in the middle",
+		"\n[]":                                          `line 2: want an object, such as {"key": "plan"}`,
+		"{\n\"secret\": \"gold\"}":                      `line 2: "gold": want the name of a plan`,
+		"{\n\n\"secret\": 5}":                           `line 3: 5: want the name of a plan, a rate such as "10/s", or {"rate": "10/s", "burst": 20}`,
+		`{"secret": null}`:                              `line 1: null: want`,
+		`{"secret": ""}`:                                `line 1: "": want`,
+		`{"secret": {}}`:                                "line 1: no rate: neither rate nor burst",
+		`{"secret": {"burst": 0}}`:                      `line 1: burst "0": want a whole number`,
+		`{"secret": {"limit": 5}}`:                      `line 1: {"limit": 5}: want`,
+		`{"a": {"RATE": "9/s"}}`:                        `line 1: {"RATE": "9/s"}: want`,
+		`{"a": {"rate": "1/s", "RATE": "9/s"}}`:         `line 1: {"rate": "1/s", "RATE": "9/s"}: want`,
+		`{"a": {"rate": "1/s", "rate": "9/s"}}`:         `line 1: {"rate": "1/s", "rate": "9/s"}: want`,
+		`{"a": {"rate": "1/s"}, "b": [{"rate"]}`:        "line 1: ",
+		`{"secret": {"rate": "free"}}`:                  `line 1: rate "free": that is a plan: write its name alone`,
 		"{\"secret\": \"free\",\n\"secret\": \"free\"}": "line 2: its key is there twice",
 		"{\"a\": \"free\"\n \"secret\": \"free\"}":      "line 2: invalid character '\"'",
-		`{"a": "free"`:     "line 1: the file ends in the middle",
-		`{"a": "free"} {}`: "line 1: text behind the object",
+		`{"a": "free"`:                                  "line 1: the file ends in the middle",
+		`{"a": "free"} {}`:                              "line 1: text behind the object",
 	} {
 		_, err := reader(t).JSON([]byte(text))
 		if assert.ErrorContains(t, err, want, text) {
@@ -130,7 +134,7 @@ func TestFile(t *testing.T) {
 		assert.Equal(t, text != "", ok, name)
 	}
 	_, err := reader(t).File(dir)
-	require.EqualError(t, err, "it is no regular file")
+	require.ErrorContains(t, err, ": want a regular file, got d")
 	_, err = reader(t).File(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/openfile"
 	"github.com/weir-go/weir/limits/spec"
 )
 
@@ -41,20 +41,14 @@ type Reader struct {
 //
 // A key that is there twice is an error, also with the same limit.
 func (r Reader) File(name string) (*Table, error) {
-	info, err := os.Stat(name) // first: to open a pipe may wait for ever
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
-	case info.Size() > MaxBytes:
-		return nil, fmt.Errorf("it has %d bytes: want at most %d", info.Size(), uint64(MaxBytes))
-	}
-	file, err := os.Open(name)
+	file, info, err := openfile.Regular(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	if info.Size() > MaxBytes {
+		return nil, fmt.Errorf("it has %d bytes: want at most %d", info.Size(), uint64(MaxBytes))
+	}
 	text := make([]byte, info.Size()+1)
 	n, err := io.ReadFull(file, text)
 	switch {
@@ -289,9 +283,15 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 		Rate  string
 		Burst *uint64
 	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&n); text[0] != '{' || err != nil {
+	fields := map[string]any{"rate": &n.Rate, "burst": &n.Burst} // package json would take RATE, and rate twice
+	err := eachMember(text, func(name string, value json.RawMessage) error {
+		into := fields[name]
+		if delete(fields, name); into == nil {
+			return errTwice
+		}
+		return json.Unmarshal(value, into)
+	})
+	if err != nil {
 		return engine.Policy{}, fmt.Errorf(`%s: want the name of a plan, a rate such as "10/s", or {"rate": "10/s", "burst": 20}`, short(text))
 	}
 	burst := ""

@@ -7,8 +7,9 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/weir-go/weir/internal/openfile"
 )
 
 const (
@@ -27,7 +28,7 @@ func HashOf(secret []byte) Hash { return sha256.Sum256(secret) }
 // Read returns the text of a file of at most MaxBytes. The errors of this package call a secret by what, such as
 // password, and repeat none.
 func Read(name, what string) (string, error) {
-	file, err := os.Open(name)
+	file, err := openfile.Open(name)
 	if err != nil {
 		return "", err
 	}

@@ -3,20 +3,19 @@ package serve
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/weir-go/weir/cmd/internal/debounce"
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/internal/openfile"
 	"github.com/weir-go/weir/limits/quotas"
 )
-
-// quiet is the time without a change after which the files are read. Editors and tools change a file in several steps.
-const quiet = 100 * time.Millisecond
 
 // watch reloads when the rule file, a certificate or a file of limits has changed, until ctx ends.
 //
@@ -31,18 +30,20 @@ func (s *Server) watch(ctx context.Context) {
 	defer watcher.Close()
 	s.watchAgain(watcher)
 	seen := s.life.loaded
-	settled := time.NewTimer(quiet) // it may have changed since it was loaded
+	settled := debounce.New()
 	defer settled.Stop()
+	settled.Changed() // it may have changed since it was loaded
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case err := <-watcher.Errors:
 			s.config.Log.Warn("watching the rule file", "err", err)
-			settled.Reset(quiet) // something may have been missed
+			settled.Changed() // something may have been missed
 		case <-watcher.Events:
-			settled.Reset(quiet)
+			settled.Changed()
 		case <-settled.C:
+			settled.Fired()
 			if now := fingerprint(s.watchAgain(watcher)); now != seen {
 				seen = now
 				_ = s.Reload() // it has said so
@@ -99,15 +100,15 @@ func filesOf(f *rulefile.File) []string {
 type sum [sha256.Size]byte
 
 // fingerprint returns the hash of the contents of files. A file that cannot be read has a content of its own, and so
-// has a pipe or a device: to open one may wait for ever, and what is read there is lost to the next who reads.
+// has a pipe or a device: what is read there is lost to the next who reads.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {
 		one := sha256.New()
-		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-			_, _ = io.WriteString(one, "no file") // a hash never fails
-		} else if file, err := os.Open(name); err != nil {
-			_, _ = io.WriteString(one, "missing")
+		if file, _, err := openfile.Regular(name); errors.Is(err, fs.ErrNotExist) {
+			_, _ = io.WriteString(one, "missing") // a hash never fails
+		} else if err != nil {
+			_, _ = io.WriteString(one, "no file")
 		} else {
 			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // half a file is another one
 			_ = file.Close()

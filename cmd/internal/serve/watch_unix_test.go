@@ -73,3 +73,19 @@ func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 	require.NoError(t, file.Close())
 }
+
+// TestAFolderThatIsNeverQuiet: a file that is written to all the time does not keep the rule file from being read.
+func TestAFolderThatIsNeverQuiet(t *testing.T) {
+	s := start(t, one)
+	noise, err := os.Create(filepath.Join(filepath.Dir(s.path), "noise"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = noise.Close() })
+	first := s.current.Load()
+	text, err := os.ReadFile(s.path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(s.path, append(text, "# more\n"...), 0o600))
+	require.Eventually(t, func() bool {
+		_, err := noise.WriteString("more\n")
+		return err != nil || s.current.Load() != first
+	}, time.Minute, time.Millisecond)
+}

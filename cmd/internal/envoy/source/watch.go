@@ -5,10 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/weir-go/weir/cmd/internal/debounce"
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
@@ -16,13 +16,6 @@ import (
 // A Sink takes what a source finds: a configuration, or why there is none. It returns that error, or why the
 // configuration cannot be used.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
-
-// settle is how long files must stay as they are before they are read: who writes a file writes it in pieces.
-const settle = 100 * time.Millisecond
-
-// longest is how long a change may wait for the files to settle: a file that is written to all the time must not keep
-// the others from being read.
-const longest = 2 * time.Second
 
 // Watch reads the directory at once, and again whenever a file in it changes or a link on the way to it is
 // swapped, until the context ends. It returns an error if it cannot watch.
@@ -37,28 +30,18 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 	last := fingerprint(directory)
 	_ = sink(Read(directory, options))
 
-	changed := time.NewTimer(0)
-	if !changed.Stop() {
-		<-changed.C
-	}
+	changed := debounce.New()
 	defer changed.Stop()
-	var since time.Time // of the first event that has not been looked at; zero if there is none
-	event := func() {
-		if since.IsZero() {
-			since = time.Now()
-		}
-		changed.Reset(min(settle, time.Until(since.Add(longest))))
-	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-watcher.Errors: // events may be lost: look again
-			event()
+			changed.Changed()
 		case <-watcher.Events:
-			event()
+			changed.Changed()
 		case <-changed.C:
-			since = time.Time{}
+			changed.Fired()
 			watchAll(watcher, directory, watched)
 			if now := fingerprint(directory); now != last {
 				last = now

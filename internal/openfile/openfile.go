@@ -1,0 +1,32 @@
+// Package openfile opens files for reading without a wait.
+package openfile
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Open opens a file for reading. Of a pipe it does not wait until somebody writes to it: one that nobody writes to is
+// empty.
+func Open(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// Regular opens a regular file for reading. Anything else, such as a folder or a pipe, is an error that names the file.
+func Regular(name string) (*os.File, fs.FileInfo, error) {
+	file, err := Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("want a regular file, got %s", info.Mode())}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
