@@ -371,6 +371,48 @@ func TestAnotherFolder(t *testing.T) {
 	assert.Len(t, other.List(), 3)
 }
 
+// TestFoldersThatMeet: of two actions for a target the newer one stays, ids are those of one action, and more than may
+// be are an error after which nothing has changed.
+func TestFoldersThatMeet(t *testing.T) {
+	folder := t.TempDir()
+	there, f := newFixture(t, folder), newFixture(t, "")
+	f.add(t, Ban, "192.0.2.1")
+	there.add(t, Shadow, "192.0.2.2")
+	there.advance(time.Minute)
+	there.add(t, Exempt, "192.0.2.1") // newer than that of f
+	there.add(t, Shadow, "192.0.2.3")
+	f.advance(2 * time.Minute)
+	f.add(t, Ban, "192.0.2.2") // newer than that of the file
+	require.NoError(t, f.Open(folder))
+	for _, all := range []*fixture{f, newFixture(t, folder)} {
+		assert.Equal(t, "exempt", all.judged("192.0.2.1", "/one", ""))
+		assert.Equal(t, "banned by ban of the network 192.0.2.2/32", all.judged("192.0.2.2", "/one", ""))
+		assert.Equal(t, "shadow shadow", all.judged("192.0.2.3", "/one", ""))
+		ids := map[uint64]bool{}
+		for _, a := range all.List() {
+			ids[a.ID] = true
+		}
+		assert.Len(t, ids, 3)
+	}
+
+	full := newFixture(t, "")
+	for i := range Most - 2 {
+		full.add(t, Ban, fmt.Sprintf("10.0.%d.%d", i>>8, i&255))
+	}
+	before, err := os.ReadFile(filepath.Join(folder, FileName))
+	require.NoError(t, err)
+	require.ErrorContains(t, full.Open(folder), "with those in force there are 1001 actions: want at most 1000: end some first")
+	after, err := os.ReadFile(filepath.Join(folder, FileName))
+	require.NoError(t, err)
+	assert.Equal(t, string(before), string(after))
+	assert.Len(t, full.List(), Most-2)
+	_, err = full.End(full.List()[0].ID, "bob")
+	require.NoError(t, err, "it is in memory")
+	require.NoError(t, full.Open(folder))
+	assert.Len(t, full.List(), Most)
+	assert.Len(t, newFixture(t, folder).List(), Most)
+}
+
 func TestForgottenTexts(t *testing.T) {
 	folder := t.TempDir()
 	f := newFixture(t, folder)

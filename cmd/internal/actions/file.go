@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/atomicfile"
+	"github.com/weir-go/weir/internal/openfile"
 )
 
 // FileName is the name of the file of actions in the folder of a state.
@@ -79,7 +81,7 @@ func (f *file) read() (*content, error) {
 		return nil, nil
 	}
 	seen := f.version()
-	opened, err := os.Open(f.path)
+	opened, info, err := openfile.Regular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.seen = version{}
 		return nil, nil
@@ -88,8 +90,7 @@ func (f *file) read() (*content, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	info, err := opened.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+	if info.Size() > maxFile {
 		return nil, fmt.Errorf("%s: want a file of at most %d bytes that weir has written", f.path, maxFile)
 	}
 	if err := ownedByUs(info, f.path); err != nil {
@@ -172,52 +173,63 @@ func (t *Table) adopt(c *content) (all []*Active) {
 }
 
 // Open keeps the actions in a file of a folder from now on; "" is in memory only, beyond which they do not last. What
-// the file has is in force at once. Actions that there were before are added, but for keys if the file has a secret of
-// its own: the log says so. After an error nothing has changed.
+// the file has is in force at once. Actions that there were before are added, in place of older ones for the same
+// target, but for keys if the file has a secret of its own: the log says so. More than [Most] are an error. After an
+// error nothing has changed.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := file{}
+	path := ""
 	if folder != "" {
-		next.path = filepath.Join(folder, FileName)
+		path = filepath.Join(folder, FileName)
 	}
-	if next.path == t.file.path {
+	if path == t.file.path {
 		return nil
 	}
-	there, err := next.read()
+	before, secret, next, mine := t.file, t.secret.Load(), t.next, t.list()
+	t.file = file{path: path}
+	var err error
+	if len(mine) > 0 {
+		err = t.changeFile(nil, func(all []*Active) ([]*Active, error) { return t.merge(all, mine, *secret) })
+	} else if there, readErr := t.file.read(); readErr != nil {
+		err = readErr
+	} else if there != nil {
+		t.publish(t.adopt(there))
+	}
 	if err != nil {
-		return err
+		t.file, t.next = before, next
+		t.secret.Store(secret)
 	}
-	all, before, had := t.list(), t.file, *t.secret.Load()
-	if there != nil {
-		mine := all
-		all = t.adopt(there)
-		for _, a := range mine {
-			if a.IsKey() && hex.EncodeToString(had) != there.Secret {
-				t.config.Log.Warn("action: ends, since the file of actions knows its key by another name", "id", a.ID,
-					"what", a.Action.String(), "file", next.path)
-				continue
-			}
-			a := &Active{Action: a.Action}
-			a.ID, t.next = t.next, t.next+1
-			all = append(all, a)
+	return err
+}
+
+// merge adds actions to those of a file. secret is that under which their keys are known.
+func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
+	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
+	for _, a := range mine {
+		at := slices.IndexFunc(all, func(other *Active) bool { return other.Target == a.Target })
+		switch {
+		case !a.holds(now), at >= 0 && !a.From.After(all[at].From):
+			continue
+		case a.IsKey() && isOther:
+			t.config.Log.Warn("action: ends, since the file of actions knows its key by another name", "id", a.ID,
+				"what", a.Action.String(), "file", t.file.path)
+			continue
+		case isOther, slices.ContainsFunc(all, func(other *Active) bool { return other.ID == a.ID }):
+			added := &Active{Action: a.Action}
+			added.ID, t.next = t.next, t.next+1
+			added.hits.Store(a.Hits())
+			a = added
 		}
+		if at >= 0 {
+			all = slices.Delete(all, at, at+1)
+		}
+		all = append(all, a)
 	}
-	t.file = next
-	if len(all) > 0 && (there == nil || len(all) > len(there.Actions)) {
-		done, err := t.file.lock()
-		if err == nil {
-			err = t.write(all)
-			done()
-		}
-		if err != nil {
-			t.file = before
-			t.secret.Store(&had)
-			return err
-		}
+	if len(all) > Most {
+		return nil, fmt.Errorf("%s: with those in force there are %d actions: want at most %d: end some first", t.file.path, len(all), Most)
 	}
-	t.publish(all)
-	return nil
+	return all, nil
 }
 
 // Forget takes the texts of keys out of the table and its file: for when they are no longer shown.

@@ -7,27 +7,32 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lock waits until no other process changes the file. The caller calls done at the end.
+// patience is how long another process may change the file: one that was stopped meanwhile holds the lock for longer.
+const patience = 2 * time.Second
+
+// lock waits until no other process changes the file, but not for long. The caller calls done at the end.
 func (f *file) lock() (done func(), err error) {
 	if f.path == "" {
 		return func() {}, nil
 	}
-	beside, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	beside, err := os.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(beside.Fd()), unix.LOCK_EX); err != unix.EINTR {
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err = unix.Flock(int(beside.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EINTR && err != unix.EWOULDBLOCK || time.Now().After(until) {
 			break
 		}
 	}
 	if err != nil {
 		_ = beside.Close()
-		return nil, fmt.Errorf("locking %s: %w", beside.Name(), err)
+		return nil, fmt.Errorf("%s: another process holds it: %w", beside.Name(), err)
 	}
 	return func() { _ = beside.Close() }, nil // which unlocks it
 }

@@ -165,12 +165,16 @@ func (t *Table) publish(all []*Active) {
 func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.changeFile(t.list(), to)
+}
+
+// changeFile is change of what the file has, or of all if there is none.
+func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {
 		return err
 	}
 	defer done()
-	all := t.list()
 	if there, err := t.file.read(); err != nil {
 		return err
 	} else if there != nil {
