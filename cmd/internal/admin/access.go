@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/cmd/internal/secretfile"
@@ -127,10 +128,15 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 		return caller{}, errWrongToken
 	case access.names[i] != "":
 		return caller{access.roles[i], access.names[i], true}, nil
-	case isBasic && user != "" && !nameForm.MatchString(user):
+	case isBasic && user != "" && (!nameForm.MatchString(user) || access.has(user)):
 		return caller{}, errWrongToken
 	}
 	return caller{role: access.roles[i], who: user}, nil
+}
+
+// has reports whether a token belongs to somebody of that name. Others may not call themselves so.
+func (a *Access) has(name string) bool {
+	return a != nil && name != "" && slices.Contains(a.names, name)
 }
 
 type callerKey struct{}

@@ -165,6 +165,8 @@ func (a *Admin) actor(r *http.Request, said string) (who string, status int, err
 		return "", http.StatusForbidden, errors.New("actions want a token where other machines reach the listener: set admin.token_file")
 	case c.sure && said != "" && said != c.who:
 		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, and the token is that of %s", said, c.who)
+	case !c.sure && a.access().has(said):
+		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, which is the name of another token", said)
 	case c.who != "" && (c.sure || said == ""):
 		return c.who, 0, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -202,6 +203,16 @@ func TestWhoActs(t *testing.T) {
 	status, body = ask("a-token-of-nobody", `,"who":"carol"`)
 	require.Equal(t, 200, status)
 	assert.Contains(t, body, `"who":"carol"`)
+	status, body = ask("a-token-of-nobody", `,"who":"alice"`)
+	assert.Equal(t, 422, status)
+	assert.Contains(t, body, `who is \"alice\", which is the name of another token`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.urlOf(administrators)+"actions.json", nil)
+	require.NoError(t, err)
+	r.SetBasicAuth("alice", "a-token-of-nobody")
+	resp, err := s.client.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, 401, resp.StatusCode)
 }
 
 // TestABanForOtherProxies: /decide says the same, under the status that the proxy wants.
