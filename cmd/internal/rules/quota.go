@@ -41,7 +41,7 @@ func (r *Rule) newLookup(client Client) (*lookup, error) {
 		}
 		write(request, source, text)
 		key, ok := by.Text(request)
-		if !ok || strings.HasPrefix(key, "number:") { // which no request alone has
+		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // which no request alone has
 			return "", fmt.Errorf("a key that no request can have as its %s", q.By)
 		}
 		return key, nil

@@ -97,6 +97,15 @@ func TestABadFileOfLimits(t *testing.T) {
 			assert.ErrorContains(t, err, "plans.csv: "+want)
 		}
 	}
+	for by, keys := range map[string][]string{
+		"header:X-Key": {" anna", "anna\t", "an\x00na", "an\x7fna"}, "cookie:id": {"an;na", "an\\na", "anna\u00e9", "\"anna"},
+	} {
+		for _, key := range keys {
+			text := `"` + strings.ReplaceAll(key, `"`, `""`) + "\",5/s\n"
+			_, err := compileIn(t, "berta,5/s\n"+text, "rules: [{name: a, rate: 1/s, key: "+by+", quota: {file: plans.csv}}]")
+			assert.ErrorContains(t, err, "plans.csv: line 2: a key that no request can have as its "+by, "%q", key)
+		}
+	}
 	_, err := compileIn(t, "192.0.2.1,5/s\nanna,5/s\n", "rules: [{name: a, rate: 1/s, quota: {file: plans.csv}}]")
 	assert.ErrorContains(t, err, "plans.csv: line 2: a key that is no address, and the limits are by ip")
 	_, err = compileIn(t, "", "rules: [{name: a, rate: 1/s, quota: {file: none.csv}}]")

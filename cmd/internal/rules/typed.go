@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
@@ -35,6 +38,18 @@ func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 		return last
 	}
 	return sources[0]
+}
+
+// carries reports whether a request can have the text where the source is read from, and has it there after write.
+func carries(r *http.Request, s rulefile.Source, text string) bool {
+	switch s.Kind {
+	case rulefile.SourceHeader:
+		return httpguts.ValidHeaderFieldValue(text) && strings.Trim(text, " \t") == text
+	case rulefile.SourceCookie:
+		cookie, err := r.Cookie(s.Name)
+		return err == nil && cookie.Value == text
+	}
+	return true
 }
 
 // write puts the text where the source is read from.

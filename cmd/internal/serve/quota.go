@@ -1,6 +1,9 @@
 package serve
 
 import (
+	"context"
+	"log/slog"
+
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
@@ -8,7 +11,11 @@ import (
 func (s *Server) logQuotas(all []*rules.Rule) {
 	for _, r := range all {
 		if t := r.Quotas(); t != nil {
-			s.config.Log.Info("limits read", "rule", r.Name, "file", r.Quota.File, "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
+			level := slog.LevelInfo
+			if t.Len() == 0 { // a file that is being written, perhaps
+				level = slog.LevelWarn
+			}
+			s.config.Log.Log(context.Background(), level, "limits read", "rule", r.Name, "file", r.Quota.File, "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
 		}
 	}
 }
