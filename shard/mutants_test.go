@@ -106,6 +106,12 @@ var mutants = []interleave.Mutant{
 	{"R28", "a conversion knows no quota that is larger than all tiers", "TestAConversionKnowsEveryLimit", "R28", []interleave.Edit{
 		{"shard/adopt.go", "max(change.Highest, plan.product(t.largest.Load(), change.Before))", "change.Highest"},
 	}},
+	{"R28", "a smaller quota takes the place of a larger one", "TestAConversionKnowsEveryLimit", "R28", []interleave.Edit{
+		{"shard/sharedplan.go", "if t.owner == nil {\n\t\tt.largest.Store(max(t.largest.Load(), n))", "if t.owner == nil {\n\t\tt.largest.Store(n)"},
+	}},
+	{"R28", "the number of a quota overflows in a conversion", "TestAConversionKnowsEveryLimit", "R28", []interleave.Edit{
+		{"shard/adopt.go", "plan.product(t.largest.Load(), change.Before)", "t.largest.Load()*change.Before"},
+	}},
 	{"R27", "the price of another call is counted at this call's time", "TestAnotherCallsPriceKeepsWhatIsAhead", "I1", []interleave.Edit{
 		{"shard/price.go", "bucket.Repriced(v.from, v.earliest, t.latest(v.place, now), price, next, tick)", "bucket.Repriced(v.from, now, t.latest(v.place, now), price, next, tick)"},
 	}},

@@ -87,7 +87,8 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 
 // TestAConversionKnowsEveryLimit (R24, R28): where a token costs the same by every tier and quota, what a key owes may
 // have been taken under any of them, whichever it took under last. What is above all of these limits, by a reservation,
-// stays time when the rate falls, and the rest becomes as many slower tokens.
+// stays time when the rate falls, and the rest becomes as many slower tokens. Of a number that no quota can have, as
+// of a word that somebody wrote (R20), all is tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)
@@ -104,6 +105,10 @@ func TestAConversionKnowsEveryLimit(t *testing.T) {
 		p, quota := table.Find(1), TierQuota(1)
 		if c.high > 100 {
 			require.True(t, table.Remember(c.high, clockAt(start)))
+			require.True(t, table.Remember(c.high/2, clockAt(start)))
+			if table.Largest() != c.high {
+				t.Errorf("broken: R28: a table remembers %d, want %d", table.Largest(), c.high)
+			}
 			quota = table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().LastToken(0), Tokens: c.high})
 		}
 		require.Equal(t, Admitted, table.TakeAt(p, start, start, c.high, quota, nil).Verdict)
@@ -114,6 +119,13 @@ func TestAConversionKnowsEveryLimit(t *testing.T) {
 		// Ten seconds of the reservation, and the others at ten seconds each, less the nine that may stay owed.
 		if want := time.Duration(10*c.high+10-90) * time.Second; status.RetryAfter != want {
 			t.Errorf("broken: %s: a key that took %d of %s waits %v, want %v", c.rule, c.high, c.name, status.RetryAfter, want)
+		}
+		require.True(t, table.Remember(1<<63, clockAt(start)))
+		table.Adopt(planOf(0.01), clockAt(start))
+		require.Equal(t, Refused, table.TakeAt(p, start, start, 1, TierQuota(0), &status).Verdict)
+		// The reservation's ten seconds are one of ten, and all the tokens cost a hundred now.
+		if want := time.Duration(100*c.high+100-900) * time.Second; status.RetryAfter != want {
+			t.Errorf("broken: R28: of a number above all limits a key waits %v, want %v", status.RetryAfter, want)
 		}
 	}
 }
