@@ -94,7 +94,7 @@ func newMachines(t *testing.T, c machineCase) *machineWorld {
 	_, w.port, err = net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	w.startRedis()
+	w.redis = runRedis(w.t, w.port)
 	t.Cleanup(func() { _ = w.redis.Process.Kill() })
 	model := httptest.NewServer(http.HandlerFunc(w.model))
 	t.Cleanup(model.Close)
@@ -116,16 +116,19 @@ rules: [{name: tokens, key: global, rate: %d/m, tokens: {estimate: %d}}]
 	return w
 }
 
-func (w *machineWorld) startRedis() {
-	w.redis = exec.Command("redis-server", "--port", w.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", w.t.TempDir())
-	require.NoError(w.t, w.redis.Start())
-	require.Eventually(w.t, func() bool {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+w.port)
+// runRedis starts a Redis at a port that was used before, perhaps by one that was killed.
+func runRedis(t *testing.T, port string) *exec.Cmd {
+	t.Helper()
+	redis := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	require.NoError(t, redis.Start())
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			err = conn.Close()
 		}
 		return err == nil
-	}, time.Minute, 5*time.Millisecond)
+	}, time.Minute, time.Millisecond)
+	return redis
 }
 
 // model answers with the usage that the request has in a field, or not at all.
@@ -198,7 +201,7 @@ func (w *machineWorld) happens() {
 		assert.NoError(w.t, w.redis.Process.Kill())
 		_ = w.redis.Wait() // killed
 		time.Sleep(time.Second)
-		w.startRedis()
+		w.redis = runRedis(w.t, w.port)
 	}
 	w.wiped[1] = time.Now()
 }

@@ -49,17 +49,7 @@ rules: [{name: api, key: global, rate: 40/h, burst: 40}]
 	return o
 }
 
-func (o *outage) startStore() {
-	o.store = exec.Command("redis-server", "--port", o.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", o.t.TempDir())
-	require.NoError(o.t, o.store.Start())
-	require.Eventually(o.t, func() bool {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+o.port)
-		if err == nil {
-			err = conn.Close()
-		}
-		return err == nil
-	}, time.Minute, time.Millisecond)
-}
+func (o *outage) startStore() { o.store = runRedis(o.t, o.port) }
 
 func (o *outage) killStore() {
 	_ = o.store.Process.Kill()

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -111,4 +112,5 @@ func TestWhatIsNotedIsBounded(t *testing.T) {
 	seen, _ := f.Foresee(&a, client, true)
 	assert.Equal(t, seenMost, seen.Requests)
 	assert.Equal(t, seenMost, seen.Users)
+	assert.LessOrEqual(t, uintptr(cap(f.Seen.ring))*unsafe.Sizeof(sample{}), uintptr(800_000))
 }
