@@ -2,13 +2,13 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// Adopt replaces the plan of a table that is not shared while it is used. clock returns the time. It is called before
-// and after the moment at which the plan is replaced, by this call or by any other. Each key keeps the tokens that it
-// has taken (R24). The new plan must be of the same algorithm as the old one; it must not be in use, and only one call
-// of Adopt may be under way.
+// Adopt replaces the plan of a table that is not shared, while the table is in use. Each key keeps the tokens that it
+// has taken (R24). clock returns the time; it is called before the plan is replaced and after, by this call or by
+// others. The new plan must have the algorithm of the old one, and must not be in use. Only one call of Adopt may run
+// at a time.
 //
-// Calls that are under way decide by the one plan or the other; when Adopt returns every
-// record follows the new one. It takes some nanoseconds a slot.
+// Concurrent calls decide by one plan or the other. When Adopt returns, every record follows the new plan. It takes
+// some nanoseconds per slot.
 func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	before := t.plan.Load()
 	t.raise(t.catchUp(clock())) // records are converted at the watermark
@@ -24,7 +24,7 @@ func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	t.pace.Store(plan.skew)
 }
 
-// adoptAll makes every slot follow the present plan, or one after it.
+// adoptAll makes every slot follow the current plan, or a later one.
 func (t *Table) adoptAll() {
 	for slots := range t.memory.marked() { // R12
 		for i := range slots {
@@ -33,7 +33,7 @@ func (t *Table) adoptAll() {
 	}
 }
 
-// adopt makes a slot follow the present plan: R9.
+// adopt makes a slot follow the current plan: R9.
 func (t *Table) adopt(sl *slot) {
 	for {
 		s := sl.state.Load()
@@ -43,7 +43,7 @@ func (t *Table) adopt(sl *slot) {
 				return
 			}
 		case s.Tag() == atomicbucket.Tentative:
-			// A call that is about to commit it may have read the plan before. It will begin again.
+			// A call that is about to commit it may have read the previous plan. That call will start over.
 			if sl.state.Abort(s) {
 				return
 			}
@@ -53,10 +53,10 @@ func (t *Table) adopt(sl *slot) {
 	}
 }
 
-// convert makes a live record follow the present plan, by the plan before. It is called with a state that did not
-// follow the plan which was read after it, and reports whether it was this call that converted the record. If another
-// replacement has begun since the state was read, the one before has ended and has converted the record, or it was
-// changed otherwise (R9). Then the numbers of s may be of neither plan, and the compare-and-swap fails.
+// convert makes a live record follow the current plan. s must be a state that did not follow the plan which was read
+// after it. convert reports whether this call converted the record. If another replacement has begun since s was read,
+// the replacement before it has ended, so the record was converted or has changed in another way (R9). Then the numbers
+// of s may belong to neither plan, but the compare-and-swap fails.
 func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	plan, key := t.current(), sl.key.Load()
 	token, known := t.price(sl, s)
@@ -72,8 +72,8 @@ func (t *Table) convert(sl *slot, s atomicbucket.State) bool {
 	return ok
 }
 
-// converted returns the payload by a plan of a record that follows the one before, with its key word (R24), from an
-// instant on, and its price. token is what its price was, if it is known.
+// converted returns what a conversion to plan makes of a record that follows the previous plan: the payload from the
+// time now on, and the price. key is the record's key word (R24). token is the record's price before, if it is known.
 func (t *Table) converted(
 	plan *Plan, s atomicbucket.State, token uint64, known bool, key uint64, now int64,
 ) (payload, price uint64) {
@@ -81,7 +81,7 @@ func (t *Table) converted(
 	if t.prices != nil {
 		owed := plan.from.(*atomicbucket.TokenBucket).Debt(s.Record(), plan.from.Ticks(now))
 		change, price = plan.repriced(change, token, owed, known)
-	} else if t.buckets { // by quotas that were larger than every tier's limit, too: after the state
+	} else if t.buckets { // quotas may have been larger than every tier's limit; this is read after the state
 		change.Highest = max(change.Highest, plan.product(t.largest.Load(), change.Before))
 	}
 	if t.buckets {
@@ -91,8 +91,8 @@ func (t *Table) converted(
 	return plan.algorithm.Convert(plan.from, s, now, change), price
 }
 
-// since returns a time by a clock that was read when the plan was the present one: no request that was decided by the
-// one before has a clock that was read later (R24). The first call that asks reads the clock.
+// since returns a time of the clock that was read while p was the current plan. No request that was decided by the
+// previous plan has read a later time (R24). The first call of since reads the clock.
 func (p *Plan) since(now int64) int64 {
 	if p.clock == nil {
 		return now

@@ -2,21 +2,21 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// A candidate is the slot that an insert is going to claim: the best that its search has met so far. Any slot that
-// may be claimed would be right (R5, R7), so which one is a hint. It decides how often a key that comes back
-// still finds its record: keys that are below their limit are idle whenever they come back.
+// A candidate is the best slot to claim that the search of an insert has met so far. Every slot that may be claimed is
+// correct (R5, R7), so the choice is only a hint. It decides how often a key that comes back still finds its record: a
+// key below its limit is idle whenever it comes back.
 type candidate struct {
 	slot  *slot
 	state atomicbucket.State
 	rank  rank
 }
 
-// A rank says how little is lost when a slot is claimed: more is better.
+// A rank orders slots by how little is lost when they are claimed. Higher is better.
 //
-//	0                   it may not be claimed
-//	1 ...               idle by the clock of the request, for so many ticks
-//	idleAtWatermark ... idle at the watermark as well: the key has not come back since the watermark moved
-//	unowned             free, or never used
+//	0                   the slot may not be claimed
+//	1 ...               idle by the clock of the request, for that many ticks
+//	idleAtWatermark ... also idle at the watermark: the key has not come back since the watermark moved
+//	unowned             the slot is free or was never used
 type rank uint64
 
 const (
@@ -24,21 +24,21 @@ const (
 	unowned         rank = 1 << 63
 )
 
-// nearSlots is where an insert compares slots: two lines, which is as far as [Table.Hit] searches. Further on it
-// takes the first slot that may be claimed.
+// nearSlots is in how many slots an insert looks for the best one: two lines, as far as [Table.Hit] searches. Beyond
+// that it takes the first slot that may be claimed.
 const nearSlots = hitLines * lineSlots
 
-// atHome returns the candidate of a table of token buckets if it is in the home line of p: a slot without a record, or
-// of those that are idle at the watermark the one that has been so for longest. Otherwise it has no slot, and the
-// search of the insert finds one. Like Hit it calls nothing, so that everything stays in registers.
+// atHome returns the candidate if the home line of p has one and the records are token buckets. It prefers a slot
+// without a record, then the slot that has been idle longest at the watermark. Otherwise the result has no slot, and
+// the search of the insert finds one. Like Hit it calls no other function, so that its values stay in registers.
 func (t *Table) atHome(p Place) (c candidate) {
 	for i := range min(t.near, lineSlots) {
 		sl := p.at(i)
 		s := sl.state.Load()
 		plan := t.plan.Load()                                         // after the state: R9
-		if s.Tag() != plan.live || t.planned.Load() != plan.planned { // or the plan is not the present one: R21
+		if s.Tag() != plan.live || t.planned.Load() != plan.planned { // or the plan is not the current one: R21
 			if s.Tag() <= atomicbucket.Free {
-				return candidate{sl, s, unowned} // no claim goes further: R5
+				return candidate{sl, s, unowned} // a claim may not go further: R5
 			}
 			return candidate{}
 		}
@@ -49,8 +49,8 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// rank returns the rank of a slot for a request whose clock reads now, and of a token bucket that is not idle what it
-// owes, without an indirect call: a new key in a full table asks this of a whole probe window.
+// rank returns the rank of a slot for a request whose clock reads now. For a token bucket that is not idle it also
+// returns the debt, without an indirect call: a new key in a full table asks this of its whole probe window.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) (r rank, owed uint64) {
 	if s.Tag() <= atomicbucket.Free {
 		return unowned, 0
@@ -58,7 +58,7 @@ func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) (r rank, owed 
 	if !s.IsLive() {
 		return 0, 0
 	}
-	if plan.isBucket { // at the watermark, which is not later, it owes more: the insert looks at that once more
+	if plan.isBucket { // the watermark is not later than now, so the debt there is no less; the insert checks that later
 		if owed = plan.bucket.UntilIdle(s, plan.bucket.Ticks(now)); owed > 0 {
 			return 0, owed
 		}
@@ -69,30 +69,30 @@ func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) (r rank, owed 
 	return plan.idleFor(s, now), 0
 }
 
-// A victim is a live record of a probe window without a slot that may be claimed.
+// A victim is the live record that may be evicted, in a probe window with no slot to claim.
 type victim struct {
 	slot  *slot
 	state atomicbucket.State
-	plan  *Plan // that it follows
+	plan  *Plan // that the record follows
 	owed  uint64
 }
 
-// consider makes a token bucket the victim if it owes less, and is not idle.
+// consider makes a token bucket the victim if it is not idle and owes less than the victim so far.
 func (v *victim) consider(sl *slot, s atomicbucket.State, plan *Plan, owed uint64) {
 	if owed > 0 && owed < v.owed {
 		*v = victim{sl, s, plan, owed}
 	}
 }
 
-// consider makes a slot the candidate if it is better.
+// consider makes a slot the candidate if its rank is higher.
 func (c *candidate) consider(sl *slot, s atomicbucket.State, r rank) {
 	if r > c.rank {
 		*c = candidate{sl, s, r}
 	}
 }
 
-// suffices reports whether the candidate is taken without a look at slot i of the probe window and those further on. A
-// key that has not come back since the watermark moved is not worth another line.
+// suffices reports whether the candidate is claimed without a look at slot i of the probe window and the slots behind
+// it. If its key has not come back since the watermark moved, no further line is loaded.
 func (c *candidate) suffices(i uint64) bool {
 	return c.rank >= unowned || c.rank >= idleAtWatermark && i%lineSlots == 0 || c.rank > 0 && i >= nearSlots
 }

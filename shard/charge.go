@@ -7,37 +7,38 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A mode says what a request does with a record that has not the tokens.
+// A mode says what happens to a request if its record does not have the tokens.
 type mode uint8
 
 const (
-	taking    mode = iota // it is refused, and pays for that as the plan says
-	reserving             // it is refused, and its caller will ask again otherwise
+	taking    mode = iota // it is refused, and charged for the refusal if the plan says so
+	reserving             // it is refused without a charge; its caller will then try to reserve
 	charging              // it takes what fits under the bound of the debt
-	draining              // it takes what is there
-	filling               // so it does, or is refused if that is not enough
+	draining              // it takes what the record has
+	filling               // the same, but it is refused if that is less than request.least
 )
 
-// A RefusalCharge says what a refused request costs.
+// A RefusalCharge says what a refused request is charged.
 type RefusalCharge uint8
 
 const (
 	// Nothing: a refusal writes nothing.
 	Nothing RefusalCharge = iota
-	// TheRest: what was left of the limit, as far as the request asked for it.
+	// TheRest: what is left of the limit, but not more than the request asked for.
 	TheRest
-	// Penalty: what the request asked for, as far as the bound of the debt allows.
+	// Penalty: what the request asked for, as far as the bound on the debt allows.
 	Penalty
 )
 
-// DefaultMaxDebt is how many limits a bucket may owe without [Plan.SetCharges], one that is refilled in batches, too.
+// DefaultMaxDebt is how many limits a token bucket may owe without [Plan.SetCharges], including one that is refilled in
+// batches.
 const DefaultMaxDebt = 10
 
-// SetCharges says how many limits a key may owe by [Table.Charge], from 1 on, and what refusals cost. The plan must not
-// be in use.
+// SetCharges sets how many limits a key may owe because of [Table.Charge], from 1 on, and what refusals cost. The plan
+// must not be in use.
 func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 	p.maxDebt, p.refusals = maxDebt, refusals
-	if refusals != Nothing { // Hit leaves every refusal to hit
+	if refusals != Nothing { // Hit leaves every refusal to the slower hit
 		p.doubt, p.doubtful = ^uint64(0), Undecided
 	}
 }
@@ -45,8 +46,8 @@ func (p *Plan) SetCharges(maxDebt uint64, refusals RefusalCharge) {
 // MaxDebt returns how many limits a key may owe.
 func (p *Plan) MaxDebt() uint64 { return p.maxDebt }
 
-// bound returns how much a key may owe after a request of a mode, in units of the algorithm: so many limits, as far as
-// a record has room.
+// bound returns how much a key may owe after a request with a mode, in units of the algorithm: the limit or a multiple
+// of it, as far as a record has room.
 func (p *Plan) bound(q quota, m mode) uint64 {
 	if m >= draining {
 		return q.limit
@@ -54,7 +55,7 @@ func (p *Plan) bound(q quota, m mode) uint64 {
 	return p.product(q.limit, p.maxDebt)
 }
 
-// product returns a product in units of the algorithm, as far as a record has room.
+// product returns a*b in units of the algorithm, but at most what a record has room for.
 func (p *Plan) product(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	if hi > 0 || lo > p.most {
@@ -69,7 +70,7 @@ func (p *Plan) HoldsDebt(q atomicbucket.Quota) bool {
 	return hi == 0 && bound <= p.most
 }
 
-// room returns how many whole tokens a record may be charged until it owes so much.
+// room returns how many whole tokens a record may be charged before it owes bound.
 func (p *Plan) room(r atomicbucket.Record, nanos int64, q quota, bound uint64) uint64 {
 	if p.isBucket {
 		owed := p.bucket.Debt(r, p.bucket.Ticks(nanos))
@@ -78,7 +79,7 @@ func (p *Plan) room(r atomicbucket.Record, nanos int64, q quota, bound uint64) u
 	return p.algorithm.Status(r, nanos, atomicbucket.Demand{Limit: bound, Token: q.Token}).Remaining
 }
 
-// charge returns the demand of so many tokens under a bound.
+// charge returns the demand for n tokens under a bound.
 func (q *quota) charge(n, bound uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: bound, Token: q.Token}
 }
@@ -102,7 +103,7 @@ func (r *request) tooMuch(q quota) bool {
 }
 
 // enough returns how many tokens a key must have for a request that takes what fits: its least, or the limit if that is
-// less.
+// smaller.
 func (r *request) enough(q quota) uint64 {
 	if r.mode != filling {
 		return 1
@@ -110,8 +111,8 @@ func (r *request) enough(q quota) uint64 {
 	return min(r.least, q.Tokens)
 }
 
-// asks returns what the answer to an admitted request is about: nothing more, or after a charge, when the key passes
-// again.
+// asks returns the demand for which an admitted request reports its status: nothing more, or one more token after a
+// charge, so that the client learns when the key is admitted again.
 func (r *request) asks(q quota) atomicbucket.Demand {
 	if r.mode < charging || r.mode == filling {
 		return q.Demand(0)
@@ -119,8 +120,8 @@ func (r *request) asks(q quota) atomicbucket.Demand {
 	return q.Demand(1)
 }
 
-// HitCharge is [Table.Hit] for [Table.Charge]: the common case, in which a bucket has a record and room for all of the
-// charge. It is Admitted or Undecided.
+// HitCharge is [Table.Hit] for [Table.Charge]. It handles the common case: a token bucket that has a record and room
+// for the whole charge. It is Admitted or Undecided.
 func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, t.label(p, q)
 	for i := uint64(0); i < t.hits; { // as in Hit
@@ -155,7 +156,7 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 		}
 		payload, ok := plan.bucket.Take(s.Record(), plan.bucket.Ticks(now), atomicbucket.Demand{Cost: cost, Limit: bound})
 		if !ok {
-			break // a part of it may fit
+			break // a part of the charge may fit
 		}
 		if s, ok = sl.state.Move(s, payload); ok {
 			return s, plan, Admitted
@@ -164,18 +165,20 @@ func (t *Table) HitCharge(p Place, now int64, n uint64, q Quota) (atomicbucket.S
 	return 0, nil, Undecided
 }
 
-// Charge takes n tokens, from 1 on, from the key at p, whether they are there or not, as far as the key then owes no
-// more than the plan allows ([Plan.SetCharges]) and its record has room for. It returns how many it took. The verdict
-// is Admitted if it took any, and Refused if the key owed so much already. Without room for a record, or under a quota
-// that grants nothing or everything, nothing is taken. status tells of a request for one token, after the charge.
+// Charge takes n tokens, n >= 1, from the key at p, even if the key does not have them. It takes fewer if the key would
+// owe more than the plan allows ([Plan.SetCharges]) or than its record has room for, and returns how many it took. The
+// verdict is Admitted if it took any, and Refused if the key owed that much already. It takes nothing if there is no
+// room for a record, or under a quota that grants nothing or everything. status is for a request for one token, after
+// the charge.
 func (t *Table) Charge(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) (o Outcome, charged uint64) {
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: n, quota: q, status: status, mode: charging})
 }
 
-// TakeUpTo takes as many tokens from the key at p as it has, at most most, from 1 on, and returns how many. If it has
-// fewer than least, from 1 on, or than its limit where that is less, the verdict is Refused, and nothing is taken.
-// Both are one step. Where there was nothing to look at or no room for a record, the verdict is that of [Table.TakeAt],
-// and taken is 0. status tells what the client may want to know: after the take, or of a request for least.
+// TakeUpTo takes as many tokens from the key at p as the key has, up to most, in one step, and returns how many. most
+// and least are at least 1. The verdict is Refused, and nothing is taken, if the key has fewer than least tokens and
+// less than its whole limit. If no record was looked at, or there was no room for one, the verdict is that of
+// [Table.TakeAt], and taken is 0. status is what the client may want to know: after the take, or for a request for
+// least tokens.
 func (t *Table) TakeUpTo(
 	p Place, now, clock int64, least, most uint64, q Quota, status *atomicbucket.Status,
 ) (o Outcome, taken uint64) {
@@ -226,8 +229,8 @@ func (t *Table) chargeRecord(p Place, r *request) Outcome {
 	}
 }
 
-// moveBy takes a demand from a record that has room for it, and tells the status of what is asked for next. A demand
-// for nothing is refused, and writes nothing. It is undecided if the record is another by now.
+// moveBy takes a demand from a record that has room for it, and sets the status for the demand asks. A demand for
+// nothing is refused, and writes nothing. moveBy is undecided if the record has changed.
 func (t *Table) moveBy(
 	p Place, seen view, plan *Plan, sl *slot, r *request, d, asks atomicbucket.Demand,
 ) (atomicbucket.State, Verdict) {
@@ -264,9 +267,9 @@ func (t *Table) moveBy(
 	return 0, Undecided
 }
 
-// penalize is what a record that does not admit a request of a plan whose refusals cost something is charged: in one
-// step with the refusal, so that no request pays that could have been admitted. It is undecided if the record is
-// another by now.
+// penalize charges a record for a request that it refuses, under a plan that charges for refusals. The charge and the
+// refusal are one step, so no request pays that could have been admitted. penalize is undecided if the record has
+// changed.
 func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, quota quota) Outcome {
 	m := charging
 	if plan.refusals == TheRest {
@@ -288,8 +291,8 @@ func (t *Table) penalize(p Place, seen view, plan *Plan, sl *slot, r *request, q
 	return Outcome{State: after, Plan: plan, At: r.now, Verdict: Refused}
 }
 
-// penalizeTooMuch is what a request for more than the limit is charged. No record could have admitted it, so it is a
-// charge like any other.
+// penalizeTooMuch charges for a request for more than the limit. No record could have admitted it, so this is a charge
+// like any other.
 func (t *Table) penalizeTooMuch(p Place, r request) {
 	var charged uint64
 	r.mode, r.status, r.charged = charging, nil, &charged

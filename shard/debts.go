@@ -6,13 +6,13 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Debts calls visit for every key that owes something at a time, as [Table.Survey] judges it, with its label, how much
-// that is, and what a token of it costs, or 0 if records do not say (R27). That is in units of the table's plan, or if
-// in is not nil, of that plan: then a record owes what it would owe if the plan replaced the table's at that time. The
-// plan must be one that follows the algorithm of the table's, and not be in use. A slot that changes hands meanwhile
-// may be left out. It writes nothing to the table.
+// Debts calls visit for every key that owes something at a time, which it judges as [Table.Survey] does. visit gets the
+// key's label, the debt, and the price of a token, or 0 if records have no prices (R27). The debt is in units of the
+// table's plan. If in is not nil, it is what the record would owe, in units of in, if in replaced the table's plan at
+// that time. in must be a plan that can follow the table's algorithm, and must not be in use. A slot that changes hands
+// during the call may be left out. Debts writes nothing to the table.
 //
-// What was visited means nothing, and all is false, if the table has another plan by the end.
+// If all is false, the plan of the table was replaced during the call, and what was visited must be ignored.
 func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)) (all bool) {
 	defer runtime.KeepAlive(t)
 	plan, at := t.current(), t.judge(now)
@@ -44,7 +44,7 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 				units, s, token = in, atomicbucket.NewState(in.live, s.Version(), payload), price
 			}
 			if t.buckets && t.prices == nil {
-				token = units.numbers[0].Token // and that of every quota
+				token = units.numbers[0].Token // every quota has this price
 			}
 			if debt := units.algorithm.Debt(s.Record(), units.algorithm.Ticks(at)); debt > 0 {
 				visit(key, debt, token)
@@ -54,14 +54,15 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 	return t.current() == plan
 }
 
-// Owe makes the key of a label owe at least so much at a time, as [Table.Debts] tells it in units of a plan, and what a
-// token of it costs: what it owes already counts. It is a charge like any other (R14), so it may be made twice, and
-// beside anything else. If the plan is no longer the present one it is to be made again, with what is owed in units of
-// the present one. The verdict is NoRoom or Unrecorded if the key has no record, and so owes nothing.
+// Owe makes the key of a label owe at least debt at a time, at a price, as [Table.Debts] passes them in units of plan.
+// What the key owes already counts towards it. Owe is a charge like any other (R14), so it may be repeated, and may run
+// concurrently with other calls. If plan is no longer the current plan, the call must be repeated with the debt in
+// units of the current one. The verdict is NoRoom or Unrecorded if there is no room for a record, so that the key owes
+// nothing.
 func (t *Table) Owe(label uint64, now int64, debt, token uint64, plan *Plan) Outcome {
 	defer runtime.KeepAlive(t)
 	p := t.Find(label)
-	if own := plan.numbers[0].Token; t.buckets && t.prices == nil && token > 0 { // by which all keys are charged here
+	if own := plan.numbers[0].Token; t.buckets && t.prices == nil && token > 0 { // the price of all keys in this table
 		debt, _ = atomicbucket.Fit(debt, token, own)
 		debt, token = min(debt, plan.most), 0
 	}

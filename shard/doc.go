@@ -1,63 +1,69 @@
-// Package shard holds the table: where a key's bucket is, how it gets a slot and how it loses it. It knows
-// fingerprints and state words. It knows no key text, no policy, no clock.
+// Package shard holds the table. The table maps the fingerprint of a key to the slot that holds the key's bucket. It
+// decides when a key gets a slot and when it loses it. It knows fingerprints and state words. It does not know the text
+// of keys, and it has no clock of its own.
 //
-// This comment is the protocol. The code refers to its rules by number. Rules R17 to R23, R26 and R28, which are about
-// several processes and quotas, are in doc_shared.go. An example of each long rule is in doc_examples.go.
+// This comment is the protocol. The code refers to its rules by number. doc_shared.go has the rules R17 to R23, R26 and
+// R28, which are about tables of several processes and about quotas. doc_examples.go has an example of each long rule.
 //
 // # Glossary
 //
-//	slot           16 bytes: the words state and key
+//	slot           16 bytes: a state word and a key word
 //	line           a cache line: four slots
-//	shard          an array of lines, with counters of its own
-//	home slot      the slot at which the search for a key begins
-//	home, order    the line of the home slot, and which slot of that line it is, 0 to 3
-//	probe window   the 32 slots, eight lines from the home on, that a search may visit: number i is slot i XOR order.
-//	               There is no wrap-around; a shard ends with one probe window more than it has homes
-//	probe bound    how far from its home a key's record can lie (R11)
-//	stride         an eighth of the probe window, the unit of probe bounds
-//	record         a slot that holds a key's bucket; with the ring or the prices behind it, if the algorithm has them
-//	price          what a token cost, in ticks, when a record was last charged (R27)
-//	fingerprint    the 64-bit hash of a key, without the four bits that are the place of a tier (R24)
-//	label          what a key word says: a fingerprint and a tier
-//	tenure         the time from one claim of a slot to the next
-//	version        seven bits of the state: see R3 for what changes them
-//	transition     a named change of a state word; atomicbucket.Word has a method for each
-//	page           256 slots, as much as the system gives at a time; the first record in it marks it (R12)
-//	quota          the limit of a call: a tier of the plan, or numbers of its own
-//	unit           what the numbers of a quota mean (R13)
-//	plan           an algorithm with the quotas of its tiers; LIVE and LIVE' tell the records of two plans apart
-//	bucket         what a payload holds, whatever the algorithm
-//	debt           what a bucket lacks to be full
-//	idle           a key is idle when its bucket is full
-//	entry          three words that say who has what in flight, in a shared table (R26)
-//	window         a stretch of time, of an algorithm
-//	watermark      a time that has certainly been reached; it only grows (R7)
-//	skew           how far apart two times may be that meet in one call: a sixteenth of the payload's circle
-//	trust          how far the clock of a call may be ahead of the watermark in a shared table: 15 s, or the skew if
-//	               that is less (R23)
-//	circle         the payload's numbers, which go round
+//	shard          an array of lines with its own counters
+//	home slot      the slot at which the search for a key starts
+//	home           the line of the home slot
+//	order          the position of the home slot in its line, 0 to 3
+//	probe window   the 32 slots that a search for a key may visit: eight lines, of which the home is the first.
+//	               Slot i of the window is slot i XOR order, counted from the start of the home. Windows do not wrap
+//	               around: behind its last home a shard has the lines that complete the window of that home
+//	probe bound    how many slots of the probe window may hold a live record of a home's keys (R11)
+//	stride         an eighth of the probe window. Probe bounds are counted in strides
+//	record         a slot that holds a key's bucket, and the slot's ring or prices if the algorithm has them
+//	ring           the words of a slot that hold the times of a sliding log's requests (R10)
+//	price          what one token cost, in ticks, when the record was last charged (R27)
+//	fingerprint    the 64-bit hash of a key, without four bits whose place holds the tier (R24)
+//	label          the content of a key word: a fingerprint and a tier
+//	tenure         the time from one claim of a slot to the next claim
+//	version        seven bits of the state word. R3 lists what changes them
+//	transition     a named change of a state word. Each is a method of atomicbucket.Word
+//	page           256 slots, the usual size of a memory page. A page is marked before its first slot is used (R12)
+//	plan           an algorithm, and a quota for each tier. A replacement makes another plan the current one
+//	quota          the limit that a call is subject to: that of a tier of the plan, or numbers that the call brings
+//	unit           identifies the scale in which the numbers of a quota are given (R13)
+//	tick           the unit of time of a plan's algorithm, in which payloads count
+//	bucket         the content of a payload, whatever the algorithm
+//	debt           what a bucket lacks until it is full
+//	idle           a record is idle when its bucket is full
+//	entry          in R10: a word of a ring. In R26: three words of a shared table that say which process has what
+//	               in flight
+//	window         the interval of time over which an algorithm counts
+//	watermark      a time that has certainly been reached. It never falls (R7)
+//	circle         the range of a payload, whose numbers wrap around modulo 2^54
+//	skew           how far apart two times that one call compares may be: a sixteenth of the circle
+//	trust          in a shared table, how far the clock of a call may be ahead of the watermark before the call checks
+//	               the clock of the machine: 15 s, or the skew if that is less (R23)
 //
-// # Why it can be this simple
+// # Why a table this simple is enough
 //
-// For a limiter an idle bucket and no bucket are the same thing. So a slot whose record is idle may be given to
-// another key in place: nothing is lost, nothing needs to be copied, the table never grows, and no memory is freed
-// while another goroutine reads it. All that is needed is that the word which is compared and swapped says whose
-// tenure it is.
+// For a limiter, a key with a full bucket and a key without a bucket are the same. So an idle record may be replaced in
+// place by a record of another key, and nothing is lost. Nothing is copied, the table never grows, and no memory is
+// freed while another goroutine reads it. One thing is needed: the word that is compared and swapped must identify the
+// tenure.
 //
 // # The words of a slot
 //
-// key is the label. Its fingerprint is written by the goroutine that claimed the slot, while the state is CLAIM, and
-// at no other time.
+// The key word holds the label. Only the goroutine that claimed the slot writes its fingerprint, while the state is
+// CLAIM.
 //
-// state owns the slot: tag, version, payload (see package atomicbucket).
+// The state word decides who owns the slot. It has a tag, a version and a payload (see package atomicbucket). The tags:
 //
-//	0      never used since New. A search ends here.
-//	FREE   no owner. The key word means nothing.
-//	CLAIM  one goroutine owns the slot and is writing the key word. The payload says of which process, in a
-//	       table of several.
-//	TENT   tentative: the key word is valid; whether this is the key's only
-//	       record is not yet decided. No take is charged to it.
-//	LIVE   the key's record. payload = the bucket. LIVE' is the same under another plan.
+//	0      The slot was never used since New. A search ends here.
+//	FREE   The slot has no owner. The content of the key word is meaningless.
+//	CLAIM  One goroutine owns the slot and is writing the key word. In a table of several processes the payload
+//	       says which process.
+//	TENT   Tentative: the key word is valid. It is undecided whether this is the key's only record. No take is
+//	       charged to it.
+//	LIVE   The key's record. The payload is the bucket. LIVE' is the same under another plan.
 //
 //	           claim                publish          commit, with a take
 //	0, FREE ------------> CLAIM ------------> TENT ----------------------> LIVE --.
@@ -69,340 +75,366 @@
 //
 // # A take
 //
-//	hit     Search for the key's LIVE record. Found: refuse (write nothing), or move
-//	        the bucket by one compare-and-swap.
-//	insert  None: claim a slot of the probe window that is free, never used or idle;
-//	        write the key; publish it as TENT; settle. A slot without a record goes
-//	        before an idle one, and a record that has been idle for longer before
-//	        others: its key may come back, and then finds it.
-//	settle  Extend the probe bound of the home to the record, and search for other
-//	        records of the same key. None: commit, which charges the take. Otherwise
-//	        abort, and begin again. A call that meets a TENT of its own key settles it
-//	        in the same way, with its own take.
+//	hit     Search for the key's LIVE record. If it has the tokens, take them by one compare-and-swap (move). If it
+//	        does not, refuse and write nothing.
+//	insert  If there is no record: claim a slot of the probe window that is free, never used or idle; write the key;
+//	        publish the record as TENT; settle it. Slots without a record are preferred to idle ones. Of idle ones,
+//	        the one that has been idle longest is preferred, because its key is least likely to come back.
+//	settle  Extend the probe bound of the home to the record, and search for other records of the key. If there is
+//	        none, commit, which also charges the take. Otherwise abort and start over. A call that meets a TENT of
+//	        its own key settles it in the same way, with its own take.
 //
-// If the probe window has no slot to claim, the overflow policy decides. An eviction takes the live record that owes
-// the least. Of token buckets the insert has found it by its one search.
+// If the probe window has no slot to claim, the overflow policy decides. An eviction takes the live record with the
+// least debt. With token buckets the search of the insert has already found that record.
 //
 // # The rules, each with what breaks without it
 //
-// R1. A state is read before the key that belongs to it. A compare-and-swap that succeeds from that state proves that
-// the slot did not change hands in between, so the key read is the key charged. The other way round, the key could be
-// the last owner's and the state the next one's: a take charged to a stranger.
+// R1. A call reads the state before the key of a slot. If its compare-and-swap from that state succeeds, the slot did
+// not change hands in between, so the call charges the key that it read. In the other order, the key could be that of
+// the previous owner and the state that of the next: a stranger's key would be charged.
 //
-// R2. A refusal, and any other answer that writes nothing, reads the state once more, and stands only if it has not
-// changed. That read is the moment of the answer. Without it the state may be one tenure's and the key another's: a
-// key refused on a stranger's bucket.
+// R2. A refusal, or any other answer that writes nothing, reads the state a second time. It stands only if the state
+// has not changed. That second read is the moment of the answer. Without it, the state and the key could belong to two
+// tenures, and a key could be refused because of a stranger's bucket.
 //
-// R3. The version changes at every claim, and the key is written under CLAIM only, before TENT. (It changes at every
-// conversion, too: R9; at every refund that takes something out of a log: R10; and at a refund of a token bucket, but
-// the first of a take that nothing came behind: see TokenBucket.Refund.) Without the version, a compare-and-swap
-// prepared in an earlier tenure could succeed in a later one. With the key written after TENT, a record could be
-// found, and settled, under the label of the slot's last owner.
+// R3. Each claim changes the version. The fingerprint is written only under CLAIM, before TENT. Without the version, a
+// compare-and-swap that was prepared in an earlier tenure could succeed in a later one. If the key were written after
+// TENT, a call could find and settle the record under the label of the slot's previous owner. Three other changes also
+// change the version: a conversion (R9), a refund that takes something out of a log (R10), and a refund of a token
+// bucket. The exception is the first refund of a take after which nothing else was taken (see TokenBucket.Refund).
 //
-// R4. Publish, then search. Two goroutines that insert one key at once both publish before they search, and Go's
-// atomics are sequentially consistent, so at least one sees the other. If both searched first, neither would: two
-// records, twice the burst.
+// R4. An insert publishes first and searches second. Suppose that two goroutines insert one key at the same time. Both
+// publish before they search, and Go's atomics are sequentially consistent, so at least one of them sees the other's
+// record. If both searched first, neither would: the key would have two records and twice the burst.
 //
 // R5. A search ends at a slot that was never used. A search for the key's own record ends there or at the probe bound
-// (R11), and nowhere else. (Hit, which decides only if it can, may end anywhere.) A claim takes a slot up to there,
-// and a used slot is never unused again, so no record of the key is further on. Both go by the order of the key. FREE
-// slots, and slots of others, are passed: a record behind one of them would be lost from sight, and inserted twice.
+// (R11), and nowhere else. (Hit is an exception: it may stop anywhere, because it then leaves the decision to another
+// call.) A claim takes no slot beyond the first one that was never used, and a used slot never becomes unused again, so
+// no record of the key lies further on. Claims and searches visit the slots in the same order, the order of the key.
+// Searches pass FREE slots and slots of other keys. If they stopped there, a record behind such a slot would not be
+// found, and the key would be inserted twice.
 //
-// R6. Of two records of one key the LIVE one stays, and of two TENT ones the one with the lower index. The one that
-// must go is aborted by its own goroutine or killed by the other's. Commit, abort and kill are compare-and-swaps from
-// the same word, so each tentative record has one fate. (A replacement of the plan, R9, and a sweep, R7, abort it as
-// well, without another record that stays.) A kill that fails has met a record that was decided meanwhile,
-// so the search begins again. CLAIM is passed: its goroutine will publish, then search, and see this record (R4). If
-// the lower one did not kill the higher one, the higher could have searched before the lower was published, and both
-// would commit.
+// R6. If a key has two records, a LIVE one wins over a TENT one, and of two TENT ones the one with the lower index
+// wins. The other one is aborted by its own goroutine, or by the winner's. Commit and both kinds of abort are
+// compare-and-swaps from the same word, so each tentative record has exactly one outcome. (A replacement of the plan,
+// R9, and a sweep, R7, also abort tentative records, without a winner.) If the winner's call fails to abort the other
+// record, that record was decided in the meantime, so the call searches again. A search passes CLAIM: the claimer will
+// publish, then search, and see this record (R4). Suppose that the lower record did not abort the higher one. The
+// higher one could have searched before the lower one was published, and both would commit.
 //
-// R7. Forgetting follows the watermark. A record is forgotten as idle (by a claim or by a sweep) only if it is idle at
-// the watermark. A claim of a record that became idle later moves the watermark there first: to that moment if the
-// record tells it to the nanosecond, so that records that became idle later can still be told apart, else to the time
-// of the claim. A commit starts the new bucket full at the watermark or at the take's own time, whichever is later,
-// and reads the watermark after the search that found no record. A take whose time is before the watermark is decided
-// at the watermark. Without this a goroutine whose clock is late could find a record forgotten which at its own time
-// was not yet idle, and start a full bucket in the past: it would be refilled twice for the same stretch of time.
-// (Clocks do differ: a goroutine can be suspended between its clock and its search.) For the same reason a peek or a
-// refund reads the watermark after its search, and begins again if it has passed the time that it would answer for: it
-// would call a key without a record full at a time when it was not yet.
+// R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. If a claim wants a
+// record that became idle later, it first moves the watermark: to the moment at which the record became idle if the
+// payload gives that to the nanosecond, otherwise to the time of the claim. (The earlier time is preferred because
+// records that became idle after it can still be told apart.) A commit reads the watermark after the search that found
+// no record. The new bucket starts full at the watermark or at the time of the take, whichever is later. A take whose
+// time is before the watermark is decided at the watermark.
 //
-// A refund by the limiter's clock (RefundBy) reads the clock after the record, and begins again if the state has
-// changed since. So no take that the record was charged with is later than the refund. Else a goroutine that is
-// suspended after its clock would give back what has come back by itself before another take, and forgive that take.
+// Clocks differ: a goroutine can be suspended after it has read its clock. Without the watermark, such a goroutine
+// could find that a record was forgotten which at its own time was not yet idle. It would then start a full bucket in
+// the past, and the same interval of time would refill the key twice. For the same reason a peek or a refund reads the
+// watermark after its search, and starts over if the watermark has passed the time for which it would answer. Otherwise
+// it could report that a key without a record is full at a time when it was not yet full.
 //
-// The watermark also bounds how far apart two ticks can be that meet in a subtraction modulo 2^54, the payload's
-// circle. A call whose clock is further ahead of it than the skew first moves the watermark there. Before the
-// watermark moves on from where it is more than a skew ahead of the last complete sweep, the call that moves it
-// sweeps. A leap of more than four skews is made in steps of four and any number of whole turns, which makes idle on
-// the circle what is idle in truth. A sweep reads the watermark after each state, so it judges by a time that the
-// record's last take cannot have been far ahead of. And a sweep aborts what is tentative: the call that is about to
-// commit it has read the watermark before, and would give the key a record of that time. A call that commits
-// nonetheless is overtaken by one step of four skews at most, after a sweep that began before its record was
-// published, and so by five in all: its record is seen for what it is.
+// A refund by the limiter's clock (RefundBy) reads the clock after the record, and starts over if the state has changed
+// since. So no take that was charged to the record is later than the refund. Otherwise a goroutine that is suspended
+// after it has read its clock could give back tokens that had already come back with time before a later take.
 //
-// Skews here are those of a pace, which is read at each step, not of the plan by which a call found out how far to go.
-// While the plan is replaced it is the smaller skew of the two, and no step has turns, since records follow both and
-// their circles differ. With steps of another plan's skew a record would go once around its circle unseen, and look
-// indebted when it is idle. In a table of one process the pace is a word. A call that has read it before could still
-// make a step of the larger skew. So calls that may be about to are counted, and if there is one when the pace has
-// been set, the watermark is moved by a nanosecond: then that call's compare-and-swap fails. In a table of several
-// processes the pace is the skew of the present plan, read when no replacement is under way, and a replacement moves
-// the watermark itself (R22).
+// The watermark also bounds how far apart two ticks can be when a call subtracts them modulo 2^54. If the clock of a
+// call is ahead of the watermark by more than a skew, the call first moves the watermark to its clock. If the watermark
+// is already more than a skew ahead of the last complete sweep, the call sweeps before it moves the watermark. A move
+// by more than four skews (a leap) is made in steps: any number of whole turns of the circle and at most four skews.
+// After such a step, every record that is idle in truth also looks idle on the circle. A sweep reads the watermark
+// after each state. The last take of the record cannot be far ahead of that time, so the sweep judges the record
+// correctly. A sweep also aborts tentative records, because the call that is about to commit one read the watermark
+// earlier and would start a bucket at that earlier time. Such a call may still commit if the sweep began before its
+// record was published. Then the watermark is ahead of the commit by at most one step of four skews, so by at most five
+// skews in all, and the record is still judged correctly.
 //
-// A sweep may leave idle records, so that keys that come back find them (SweepEpoch): those that were not idle at the
-// last complete sweep, and have not been idle for a skew. The next complete sweep meets such a record after five more
-// skews at the latest, because the watermark moves by up to four once it is within one of the last complete sweep. A
-// call may be one ahead of the watermark, and a refund may set the time at which the record became idle back by two.
-// That is nine of the thirteen skews in which a bucket is seen to be past. If sweeps left records for longer, these
-// would look indebted again.
+// The skew in the previous paragraph is the pace: a word that is read at each step. It is not the skew of the plan with
+// which the call decided how far to move. While a plan is replaced, the pace is the smaller skew of the two plans, and
+// steps include no whole turns, because records follow both plans and the two circles differ. If a step used the skew
+// of the other plan, a record could go once around its circle and look indebted although it is idle. In a table of one
+// process, a call may have read the previous pace and still be about to make a larger step. So calls that may move the
+// watermark are counted. If there is such a call when the pace has been set, the replacement moves the watermark by one
+// nanosecond, and the compare-and-swap of that call fails. In a table of several processes the pace is the skew of the
+// current plan, read while no replacement is under way, and a replacement moves the watermark itself (R22).
 //
-// The time of a call may be ahead of its clock, if a caller supplied it. It is that of the call's own decision. The
-// watermark follows the clock alone, so nothing is forgotten that is idle only at the call's own time, and no other
-// call is decided by it. (A record may then have been charged ahead of the watermark, by no more than the skew.)
+// SweepEpoch leaves some idle records, so that keys that come back find them: those that have been idle for less than a
+// skew. If more than half of the slots hold a record, it leaves only those of them that were not idle at the last
+// complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark moves by
+// up to four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the
+// watermark, and a refund may move the time at which the record became idle back by two. That is nine of the thirteen
+// skews for which a payload is recognized as past. If sweeps left records for longer, those records would look indebted
+// again.
 //
-// R8. The call that commits is charged. The commit writes LIVE together with the bucket after its take. If it wrote a
-// full bucket, to be charged by a second compare-and-swap, others could drain it in between for ever. If it charged
-// the claimer's take, a claimer that finds its record committed could not know whether it was admitted.
+// A caller may supply a time that is ahead of the limiter's clock. That time applies to the decision of this call only.
+// The watermark follows the clock alone. So a record that is idle only at the supplied time is not forgotten, and other
+// calls are not affected. (The record may then be charged ahead of the watermark, by at most a skew.)
 //
-// R9. A plan is read after the state that it is applied to. The plan may be replaced while the table is used. Records
-// say by their tag (LIVE or LIVE') which of two plans they follow, the present one or the previous one. There are
-// never three, because one replacement ends before the next begins. A call that meets a record of the previous plan
-// converts it. The replacement converts all records, and aborts what is tentative, so that no call can commit by a
-// plan that it read before. A state and a plan that was read after it, and that agree, are right for each other.
-// Otherwise the slot no longer holds that state, and the compare-and-swap fails: a conversion changes the version as a
-// claim does, since a plan may be changed and changed back. Without this rule a bucket would be read by another plan's
-// numbers: as more tokens than it has, or fewer.
+// R8. The call that commits a record is charged. The commit writes LIVE together with the bucket after the call's own
+// take. If it wrote a full bucket, and a second compare-and-swap charged it, other calls could drain the bucket in
+// between, each time. If it charged the take of the claimer, a claimer that finds its record committed could not know
+// whether it was admitted.
 //
-// A conversion keeps the tokens that a key has taken (R24), and never fewer. So whatever the changes, a key gets over
-// any interval at most the highest limit and the highest rate that it had in it. The reason: a debt in tokens is at
-// least that of a bucket of those numbers from which the same was taken. An idle record owes no tokens by any plan, so
-// it may be forgotten whatever comes next. R24 says at which time the tokens are counted.
+// R9. A call reads the plan after the state to which it applies the plan. The plan may be replaced while the table is
+// in use. The tag of a record (LIVE or LIVE') says which of two plans it follows: the current one or the previous one.
+// There are never three, because one replacement ends before the next begins. A call that meets a record of the
+// previous plan converts it. The replacement converts all records, and aborts tentative ones, so that no call can
+// commit by a plan that it read earlier. If a state and the plan that was read after it agree, they belong together.
+// Otherwise the slot no longer holds that state, and the compare-and-swap fails. A plan may be changed and changed
+// back, so a conversion changes the version, as a claim does. Without this rule a call would read a bucket by the
+// numbers of another plan, and see more or fewer tokens than it has.
 //
-// R10. The last change of a sliding log, a request or a refund, is in the state alone, and the call that changes the
-// state next enters it in the ring first. A request is an entry for each token. A refund keeps so many of the newest
-// entries; the others are marked as gone, the oldest first, so that behind one that is gone all are. An entry is
-// changed by a compare-and-swap from a value that was read before the state was read once more. So the state cannot
-// move on before the entries are made. And an entry never comes back to a value that it had: a tenure begins by
-// clearing the ring under CLAIM, with its version; ticks only grow within a version; and a refund changes the version.
-// So a compare-and-swap fails that is prepared for a state long gone, or for a state whose ring is another by now.
-// With an entry made after the next change, or by a plain store, a late call would write an old tick over a new one:
-// requests would leave the window before their time. With a refund made in the ring instead of the state, a late call
-// would take the request of another key out of its log.
+// A conversion preserves at least the tokens that the key has taken (R24). So whatever the changes, a key gets over any
+// interval at most what a bucket of the highest limit and the highest rate of that interval would grant. The reason is
+// that a debt in tokens is at least the debt of such a bucket from which the same tokens were taken. An idle record
+// owes no tokens by any plan, so it may be forgotten whatever plan comes next. R24 says at which time the tokens are
+// counted.
 //
-// A refund by a receipt has taken the oldest tokens out, and afterwards puts their ticks in the place of those of its
-// take. Each of these exchanges makes an entry older, but no older than it is to be in the end, and is given up when
-// the version has changed. So at every moment at least as many requests lie in any window as there should. A refusal
-// beside which an exchange has made room is decided again.
+// R10. The state alone holds the last change of a sliding log, which is a request or a refund. The next call that
+// changes the state first enters that last change in the ring. A request is one entry for each of its tokens. A refund
+// keeps a number of the newest entries. The others are marked as gone, the oldest first, so that all entries behind a
+// gone one are gone too. An entry is changed by a compare-and-swap from a value that was read before the state was read
+// again. So the state cannot move on before its entries are made.
 //
-// R11. A live record lies within the probe bound of its home, and a search for a key's record ends there. The first
-// stride is always within the bound. A call that settles a record further on extends the bound to its slot before the
-// search, which reads the bound when the first stride is done: to publish, in R4, is to publish and to extend.
+// An entry never returns to an earlier value: a tenure starts by clearing the ring under CLAIM, with its version; ticks
+// only grow within a version; and a refund changes the version. So a compare-and-swap that was prepared for a past
+// state, or for an earlier tenure of the ring, fails. If the entry were made after the next change, or by a plain
+// store, a late call could overwrite a new tick with an old one, and requests would leave the window too early. If a
+// refund were made in the ring instead of the state, a late call could remove a request of another key from its log.
 //
-// A home has two bounds, of which the larger counts. One of them is the target: what is published extends it. Which of
-// the two is the target is read after the record was published. A sweep that lowers probe bounds, one at a time,
-// changes the target, then meets every slot, aborts what is TENT (R7), extends the target for what is LIVE, then
-// clears the other bound. A call that read the target before it was changed has published before, so the sweep meets
-// its record; a call that reads it afterwards extends the bound that is not cleared. A sweep that gives up clears
-// nothing, and the next one goes on with its target: for searches it might change it again, but then the other bound
-// would never be cleared.
+// A refund by a receipt first removes the oldest ticks by its change of the state. It then exchanges them, one by one,
+// for the ticks of its own take, so that those are the ones that are gone. Each exchange makes an entry older, but
+// never older than it will be in the end. The refund stops when the version has changed. So at every moment any window
+// holds at least as many requests as it should. If an exchange makes room while another call decides on a refusal, that
+// call decides again.
 //
-// If the bound were extended before the record is published, a whole sweep could pass in between and clear it. If only
-// the claimer extended it, another call could commit the record before. In both cases a live record is out of sight,
-// and a second one is made for its key. If settle extended the bound after its search, each of two inserts could miss
-// the other.
+// R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
+// first stride is always within the bound. A call that settles a record beyond it extends the bound to the record's
+// slot, then searches. The search reads the bound when it has finished the first stride. So "publish" in R4 means:
+// publish and extend.
 //
-// R12. A page is marked before the claim of a slot that was never used, and so before the record there is published.
-// Sweeps and replacements of the plan pass the pages that are not marked. A page that they pass has no record, or none
-// that was published before its mark was read, which is as if they had come to the slot before: R7, R9 and R11 say
-// what then becomes of the record. A mark is for ever, as a used slot is never unused again (R5). If the mark were
-// made after the record is published, a live record could be passed: it would grow older than the circle, follow a
-// plan of long ago, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would
-// leave a slot that sweeps pass (R17).
+// A home has two bounds, and the larger one counts. One of them is the target: published records extend it. A call
+// reads which of the two is the target after it has published its record. Only one sweep at a time lowers probe bounds.
+// It switches the target, visits every slot, aborts TENT records (R7), extends the target for LIVE records, and then
+// clears the other bound. If a call read the target before the switch, it had already published its record, so the
+// sweep visits the record. If it read the target after the switch, it extends the bound that is not cleared. A sweep
+// that stops early clears nothing, and the next one continues with the same target. Searches would still be right if
+// the next sweep switched the target again, but then the other bound would never be cleared.
 //
-// R13. A quota that has numbers of its own names the unit that they are in, and is compared with that of the plan that
-// the state follows (R9). A quota of another unit grants nothing. A unit is that of one table, and a new plan has it
-// as long as the numbers mean the same to it. Without this a limit would be applied in ticks of another length, or
-// where a payload has no room for it. Any record can be judged, and forgotten, without the quota of its key: when it
-// is full is a time, whatever a token cost.
+// If the bound were extended before the record is published, a whole sweep could run in between and clear it. If only
+// the claimer extended the bound, another call could commit the record first. In both cases searches would miss a live
+// record, and the key would get a second one. If settle extended the bound after its search, two inserts could miss
+// each other.
 //
-// R14. A charge, which takes what fits under a bound whether it is there or not, is one compare-and-swap like any
-// take; the first one of a key is in its commit (R8). The bound is so many limits, as far as a payload has room: two
-// skews of a bucket, so that R7 holds. What a refusal costs is charged in one step with it, from the state that
-// refused: were it charged by a second compare-and-swap, tokens could have come back in between, and a request pay
-// that could have been admitted. A request for more than the limit is refused by any state, so its charge may be a
-// step of its own. A take of as many tokens as there are, from a least to a most, compares the least with what the
-// state has from which it takes: a look at the record first, and a take of what was seen, would take less than the
-// least when others take between.
+// R12. A page is marked before a slot in it is claimed for the first time, and so before a record there is published.
+// Sweeps and replacements of the plan skip unmarked pages. A skipped page has no record that was published before its
+// mark was read. A record that is published later is treated like one in a slot that the sweep had already visited: R7,
+// R9 and R11 cover that case. Marks are permanent, because a used slot never becomes unused again (R5). If a page were
+// marked after the record is published, a live record could be skipped: it would grow older than the circle, follow an
+// old plan, or lose its probe bound. If it were marked after the claim, a claimer that dies in between would leave a
+// slot that sweeps skip (R17).
 //
-// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show all of that.
-// Words outside the record show the rest, and a refund reads them after the record.
+// R13. A quota with its own numbers names the unit of those numbers. A call compares it with the unit of the plan that
+// the state follows (R9). A quota of another unit grants nothing. A unit belongs to one table. A new plan keeps the
+// unit if the numbers mean the same under it. Without this rule a limit could be applied in ticks of another length, or
+// to a payload that has no room for it. A record can be judged and forgotten without the quota of its key, because the
+// payload gives the time at which it is full, whatever a token cost.
 //
-// A receipt is for a take of one tenure. When a tenure ends because the record is idle, all that it owed has come back
-// by itself, and the record of a later tenure says so: the time at which the take's tokens were back, its window, or
-// its tick, is past. When it ends by force, by a reset or an eviction, nothing of that follows. So forced ends are
-// counted, for some homes together: as begun before the compare-and-swap that ends the tenure, and as under way until
-// after it. A call that wants a receipt reads both, in one word, before it takes. A refund reads how many have begun
-// after it has read the record. If none was under way then, and none has begun since, no tenure was ended by force
-// between the two: it would have been counted as begun before the take, and then was over before, too; or after, and
-// then the refund sees that, since it has read a record of a later tenure. Otherwise nothing is given back. (That the
-// word is for several homes gives less back, never more.) Were an end counted after it was made, a refund could meet
-// the next tenure and no count. Were it over before it was made, a take of the old tenure could see it as past (the
-// compare-and-swap succeeds nonetheless if another take was given back meanwhile, so that the state is what it was).
-// If the call read the word after the take, an end between the two would be missed. What the call itself evicts near
-// its key, to make room for its record, is over before its take, so the receipt takes it as counted: else a receipt of
-// such a take would be good for nothing.
+// R14. A charge takes as many tokens as fit under a bound, even if the bucket does not have them. It is one
+// compare-and-swap like any take. The first charge of a key is part of its commit (R8). The bound is a number of
+// limits, as far as the payload has room: at most two skews for a bucket, so that R7 holds. The charge for a refusal is
+// made in the same step as the refusal, from the state that refused. If a second compare-and-swap made it, tokens could
+// have come back in between, and a request would pay that could have been admitted. A request for more than the limit
+// is refused by any state, so it may be charged in a separate step. A take of between a least and a most number of
+// tokens compares the least with the state from which it takes. If it only took what an earlier look at the record had
+// shown, it could take less than the least when other calls take in between.
 //
-// A receipt also names the plan of its take, by a number that no other plan of the table has. What a conversion (R9)
-// makes of a single take is not known, but of a log, whose requests stay what they are.
+// R15. A refund gives back what its take has taken, and nothing else. The record alone does not show whether the take
+// is still in it. Words outside the record show the rest, and a refund reads them after the record.
 //
-// A bucket that is what the take left, to the bit, owes nothing to a later take that was not given back: within a
-// version it grows by takes, and falls only by refunds of the last of them. So it is made what it would be had the
-// take taken less, which is right at any time, and no clock is read. But what looks so may be a bucket of another
-// tenure, of another plan, or of a later turn of the circle. The first two are told as above. (But if an earlier take
-// of its tenure was given back, the bucket is full before the tick that this one left, and a later tenure may reach
-// the same tick. It is told apart by the version alone, and in another slot that is the same for one in 128.) There is
-// none of the third if the watermark, read after the record, is at most a skew later than the take: no take is more
-// than a skew ahead of it, and one of the next turn is 14 later than this. Else a take would be forgiven of which
-// nothing is given back.
+// A receipt belongs to a take of one tenure. A tenure ends in one of two ways. If it ends because the record is idle,
+// everything that the record owed has come back with time. A record of a later tenure shows this, because the time at
+// which the take's tokens were back, or its window, or its tick, is past. If the tenure is ended by force, by a reset
+// or an eviction, the later record does not show it. So forced ends are counted, in one word for a group of homes: as
+// begun before the compare-and-swap that ends the tenure, and as under way until after it. A call that wants a receipt
+// reads this word before it takes. A refund reads the word after the record. If no end was under way at the take, and
+// none has begun since, no tenure was ended by force between the take and the refund. Otherwise nothing is given back.
+// The word is shared by several homes, so less may be given back than possible, but never more.
 //
-// What comes back to a bucket by itself before a later take, that take has had. So a refund is reckoned at a time that
-// no take of the record was later than: its own, which is read from the clock after the record (R7), or the latest at
-// which a request ahead of its clock was granted. The call that grants it enters that before its compare-and-swap.
+// The order of these steps matters. If an end were counted after it is made, a refund could see the next tenure and no
+// count. If an end were no longer under way before it is made, a take of the old tenure could read it as past. (The
+// compare-and-swap of the end then fails because of the take, unless a refund of another take restores the state.) If
+// the call read the word after its take, it would miss an end in between. A call may itself evict records near its key
+// to make room. Those evictions end before its take, so its receipt counts them as past. Otherwise every receipt of
+// such a take would be void.
 //
-// R16. A receipt of what is in flight is good after a change of the plan, and after a forced end of another key's
-// tenure, for all of its cost, whatever its key may have by now: else a place would be held that no caller has, for as
-// long as it is remembered. So it is not told by R15 which tenure it is for. The record says that in its payload, by a
-// number: how many tenures near by had begun to be ended by force when it was committed, modulo 2^16. It is read after
-// the search that found no record, so an end that made room for the commit is counted, and the end of this tenure is
-// not. What a record drops because it was never given back is counted by the call whose compare-and-swap drops it,
-// after that.
+// A receipt also names the plan of its take, by a number that is unique among the plans of the table. After a
+// conversion (R9) the share of a single take is unknown, so a receipt of an earlier plan is void. Logs are the
+// exception: a conversion does not change their requests.
 //
-// R25. A reservation goes at the time it was told, and what goes and is taken fits. Consider all that is taken at
-// once, or goes when its wait is over, and is not given back. In any time t that is no more than the limit and what
-// comes back in t. A bucket is the tick at which it is full and nothing else, so the rule must follow from the tick:
-// the debt at any time is at least what was taken for that time or a later one. A take, or a reservation, adds its
-// cost at all times. A refund may take off no more than leaves that true. For the time of its own take and for earlier
-// times, it may take off the cost of that take. For later times, it may take off what the bucket would owe then by
-// that take alone: all else that is owed then may have been taken for that time. So a refund is calculated at the
-// latest time at which a reservation near by goes, if that is later than the time of R15. A call that tells a
-// reservation to wait enters the end of that wait before its compare-and-swap, and a refund reads it after the state.
-// There is one exception: nothing came behind a take, or a part of it was given back only as if it had never been.
-// Then the bucket becomes what it would be without the refunded part, at all times, and no time is read. So the last
-// in line comes back whole, and so does a part of it. Of one in the middle, what the line does not need comes back.
-// The rest is lost, since a bucket has no place for a gap in its line. If a refund were calculated at its own time,
-// what it gives would go at one time with those who were told to go later.
+// If a bucket is exactly, to the bit, what the take left, no later take contributes to it that was not given back:
+// within a version the payload grows by takes and falls only by refunds of the latest take. So the refund sets it to
+// what it would be if the take had taken less. That is right at any time, and no clock is read. Three other buckets
+// could look the same: one of another tenure, one of another plan, and one of a later turn of the circle. The receipt
+// identifies the first two as above. (There is one gap. If an earlier take of the tenure was given back, the bucket is
+// full before the tick that this take left, and a later tenure may reach the same tick. Then only the version
+// distinguishes them. In another slot the version is the same in one of 128 cases.) The third cannot occur if the
+// watermark, read after the record, is at most a skew later than the take: no take is more than a skew ahead of the
+// watermark, and a take of the next turn would be at least 14 skews later than this one. Without this check, a refund
+// could forgive a later take.
 //
-// R24. A record is converted by its own tier's numbers. Four bits of the key word say under which tier the key took
-// last, or that it took under a quota with numbers of its own. Where records have no prices (R27), a token costs the
-// same under such a quota as under tier 0, and so it does after the change. A call under another tier than the key word
-// says writes its own tier there. It does so by a compare-and-swap of the key's own label, before the compare-and-swap
-// by which it takes. So a call that reads a state with that take, and then the key word, finds the tier of the take, or
-// one under which another call has asked since. (In the second case the key was under that tier before the plan
-// changed.) Hit compares the whole word, and leaves a key under another tier to the calls that write it. A search
-// compares the fingerprint. Without the tier every debt would be scaled by the numbers of tier 0: a change of those
-// would forgive the debts of other tiers, or multiply them. If the tier were written after the take, a conversion
-// between the two would do so.
+// If tokens come back with time before a later take, that later take has used them. So a refund is calculated at a time
+// that is not before any take of the record: its own time, which it reads from the clock after the record (R7), or the
+// latest time at which a request ahead of its clock was granted, if that is later. The call that grants such a request
+// records that time before its compare-and-swap.
 //
-// A record may have been charged for times after that of its conversion: by requests ahead of their clock, by
-// reservations, which go when they were told, and by requests whose clock was read after that of the call that
-// replaces the plan, which may be suspended. So a conversion counts the tokens owed at two times, and keeps the later
-// of the two ticks at which the bucket would be full. One is the watermark: no later call is decided before it. The
-// other is the latest time for which the record may have been charged, or the moment at which it owes nothing by the
-// plan before, if that is earlier. It is the latest of three: at which a request ahead of its clock was granted, until
-// which a reservation near by was told to wait (both are read after the state: R15), and a time by the clock that was
-// read when the new plan was the present one. (A request that was decided by the plan before had read its clock before
-// it read the plan.) The first call that converts a record reads that clock, whichever call it is. With a slower rate
-// the first time counts, with a faster one the second: by the first alone, tokens that were taken for a later time
-// would have come back by then.
+// R16. A receipt of tokens in flight stays valid after a change of the plan, and after a forced end of another key's
+// tenure. It is valid for its whole cost, whatever the key's limit is now. Otherwise a place would stay occupied that
+// no caller has, for as long as it is remembered. So R15 does not decide to which tenure the receipt belongs. The
+// record does: its payload holds how many forced ends near by had begun when it was committed, modulo 2^16. The commit
+// reads this number after the search that found no record, so it includes an end that made room for the commit, and
+// does not include the end of this tenure. A record may drop tokens that were never given back. The call whose
+// compare-and-swap drops them counts them, after it.
 //
-// A key may owe more at the watermark than all limits that it ever had, because of reservations or charges. That
-// excess stays as much time until the latest of the reservations near by goes. Until then the bucket grants nothing
-// but what a higher limit has above all previous ones. In tokens of a slower rate, the next caller would wait for
-// longer than those before it. If the present limit counted instead of the highest, what was taken under a higher one
-// would be forgiven. (R28 says which limits these are.)
+// R25. A reservation is due at the end of its wait, and all that is taken or due fits the limit. Count each take at its
+// time, and each reservation when it is due, unless it was given back. Over any time t their sum is at most the limit
+// and what comes back in t. A bucket holds only the tick at which it is full, so the rule must follow from that tick:
+// the debt at any time is at least what was taken for that time or later. A take or a reservation adds its cost at all
+// times. A refund may subtract only as much as keeps this true. For the time of its own take and for earlier times,
+// that is the cost of the take. For a later time, it is what the bucket would owe then by that take alone, because the
+// rest of the debt may have been taken for that time. So a refund is calculated at the latest time at which a
+// reservation near by is due, if that is later than the time of R15. A call that grants a reservation records the end
+// of its wait before its compare-and-swap, and a refund reads that time after the state.
 //
-// R27. A table with limits of several rates keeps the tokens that a key has taken. A payload is a time. How many
-// tokens a time is, only the price of a token says, so a record has two words with prices: one for versions that are
-// even, one for those that are odd. A call of another price sees as many tokens at its own price, rounded up. When it
-// is admitted it writes that, in the compare-and-swap by which it takes, with the next version. Before, it offers its
-// price for that version: by a compare-and-swap of the other word, from a value that was read before the state was
-// read once more. So the word of a version that a record has is never changed: to go on from version v, a word of
-// version v+1 must be there, and a call that would overwrite that has read a state of version v after another value.
-// Within a version tokens are only taken, so a state that was left does not come back. (What is given back changes the
-// version, also if nothing came behind.) An offer names the state that it is for, by twelve bits. One that is for this
-// state is used by whoever finds it: the call makes its own take at that price, so no two calls keep each other from
-// ending. It counts what the record owed as a call of that price counts it, at both times, and adds its own tokens. If
-// it scaled all at its own time, what goes later would be forgiven. One for another state that looks the same is as
-// good. If the record has no room for its debt at that price, a tick is added, and the offer is for another state. (A
-// call that is suspended within an offer, while others come to a state of the same mark and use the offer before it,
-// could change a record's price: one state of 4096.) A record is committed at the price of the call that claimed
-// it. A call of another price commits it full, and begins again. Hit leaves tables with prices alone. HitQuota and
-// HitTier compare the price with the state that was read before it. Without prices 100/s with burst 100, drained,
-// would be one token of 1/s. So a table without them has one price: a quota of another is an error. If the price were
-// written after the state, or by a plain store, a debt would be read at a price at which nobody was charged.
+// There is one exception. If nothing was taken after a take, the bucket becomes what it would be without the refunded
+// part, at all times, and no clock is read. (Earlier refunds of the same take that were made in this way do not
+// matter.) So the last reservation in line comes back in whole, or in part. A reservation in the middle of the line
+// gives back only what the line behind it does not need. The rest is lost, because the payload cannot represent a gap
+// in the line. If a refund were calculated at its own time, the tokens that it gives back could be taken at the time
+// for which others have reserved.
 //
-// What a record owes comes back at its price. A request that is refused leaves it, unless its own price is lower: then
-// it converts the record, and takes nothing. So does a reservation that is refused, and a charge of which nothing fits.
-// Else a key would wait for a slow quota's token under a fast quota.
+// R24. A conversion uses the numbers of the record's own tier. Four bits of the key word name the tier under which the
+// key last took, or say that it took under a quota with its own numbers. If records have no prices (R27), a token costs
+// the same under such a quota as under tier 0, before and after the change. A call under another tier than the key word
+// names first writes its own tier there, by a compare-and-swap of the key's own label, and then takes. So a call that
+// reads the state after that take, and then the key word, finds the tier of the take or one under which another call
+// has asked since. (In the latter case the key was under that tier before the plan changed.) Hit compares the whole key
+// word, and leaves a key with another tier to the calls that write the tier. Searches compare the fingerprint only.
+// Without the tier, each debt would be scaled by the numbers of tier 0, and a change of those would forgive or multiply
+// the debts of other tiers. If the tier were written after the take, a conversion between the two writes would do the
+// same.
 //
-// Tokens are counted at two times, as in R24. For a higher price that is the earliest time at which a later call may
-// be decided: that of the call's clock, and the watermark moves there first unless the record is idle by it. So no
-// late call finds the record with what came back at the lower price counted as at the higher one. For a lower price it
-// is the latest time for which the record may have been charged: at which a request ahead of its clock was granted,
-// until which a reservation near by waits, or that of the clock, which is read after the state.
+// A record may be charged for times after its conversion. There are three cases: requests ahead of their clock,
+// reservations that are due later, and requests that read their clock after a replacement that is suspended read its
+// own. So a conversion counts the owed tokens at two times, and keeps the later of the two resulting ticks at which the
+// bucket is full. The first time is the watermark, because no later call is decided before it. The second is the latest
+// time for which the record may have been charged, or the moment at which it owes nothing by the previous plan if that
+// is earlier. The latest time is the maximum of three: the latest at which a request ahead of its clock was granted,
+// the latest until which a reservation near by waits (both are read after the state: R15), and a time of the clock that
+// was read while the new plan was current. (A request that was decided by the previous plan read its clock before it
+// read the plan.) The first call that converts a record reads that clock. If the new rate is slower, the first time
+// gives the later tick; if it is faster, the second does. By the first time alone, tokens that were taken for a later
+// time would have come back by then.
 //
-// A replacement of the plan offers prices in units of the next plan. So a call that has met another's offer reads the
-// plan after it, and begins again if that is not its own. A replacement that meets another's offer adds a tick. Else a
-// price would be read in other ticks than it was offered in, and a debt would come back at a rate that no limit has.
+// A key may owe more at the watermark than any limit that it ever had, because of reservations or charges. That excess
+// keeps its length in time until the latest reservation near by is due. Until then the bucket grants only what a higher
+// limit adds to the highest previous one. If the excess were converted to tokens of a slower rate, the next caller
+// would wait longer than the callers before it. If the current limit were used instead of the highest one, what was
+// taken under a higher limit would be forgiven. (R28 says which limits count.)
 //
-// A debt at a price may be more than a record has room for. A call of that price sees at its own time as much as the
-// largest limit, and is refused. If it were cut off at the earlier time, a call ahead of its clock would see less.
+// R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
+// only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one
+// for odd ones. A call with another price sees the same number of tokens at its own price, rounded up. If it is
+// admitted, the compare-and-swap of its take writes the payload at its own price, with the next version. Before that,
+// it offers its price for that version: by a compare-and-swap of the other price word, from a value that was read
+// before the state was read again. So the price word of the record's current version never changes. (To go on from
+// version v, the word of version v+1 must hold an offer. A call that would overwrite that word has read a state of
+// version v after another value, so it fails.) Within a version tokens are only taken, so a past state does not return.
+// (A refund changes the version, even one of the latest take.)
 //
-// A replacement of the plan converts a record at its price. If that is the price of the tier that the key word names,
-// and the record has room for its tokens at the tier's next price, it gets that price. No part of the debt is above all
-// limits that the key had (R24), since it may be tokens of another tier, or of a quota. Else the record owes as much
-// time, at the same price: a plan has room for what any quota may owe, or is refused. If what is above the tier's own
-// highest limit stayed time, a change of a slow tier would forgive what was taken under another; and so would a debt
-// that is cut off where a record has no more room.
+// An offer holds twelve bits of the state for which it was made. A call that finds an offer for the state that it has
+// read uses that price for its own take, so no two calls can block each other. It counts what the record owed as a call
+// with that price counts it, at both times (see below), and adds its own tokens. If it scaled everything at its own
+// time, tokens that are taken for a later time would be forgiven. An offer for another state with the same twelve bits
+// is as good. If the record has no room for its debt at that price, the call adds a tick to the payload, so the offer
+// is for another state. (There is one gap. A call can be suspended while it offers, and others can come to a state with
+// the same twelve bits and use the offer before the call overwrites it. This changes a record's price. It needs one
+// state of 4096.)
 //
-// A refund counts in tokens of the record. A receipt of the same version has the same price, unless the version has
-// come round: after 128 changes of the price (R15). Then it gives back what has come back since, too, but no more in
-// all than it is for, once. For any other, what came back since the take has done so at the lowest price of all
-// conversions at most: a word of the table has it, and is written before the conversion.
+// A record is committed at the price of the call that claimed it. If a call with another price settles it, it commits a
+// full bucket and starts over. Hit ignores tables with prices. HitQuota and HitTier compare the price with the state
+// that they read before it. Without prices, 100 tokens taken at 100/s would count as one token of 1/s. So a table
+// without prices has a single price, and a quota with another price is an error. If the price were written after the
+// state, or by a plain store, a debt could be read at a price at which it was not charged.
+//
+// What a record owes comes back at the record's price. A refused request leaves the price unchanged, unless its own
+// price is lower: then it converts the record to its price and takes nothing. A refused reservation does the same, and
+// so does a charge of which nothing fits. Otherwise a key under a fast quota would wait for a token of a slow one.
+//
+// Tokens are counted at two times, as in R24. If the new price is higher, they are counted at the earliest time at
+// which a later call may be decided: the time of the call's clock. The call first moves the watermark there, unless the
+// record is idle by the watermark. So no late call treats tokens that came back at the lower price as if they had come
+// back at the higher one. If the new price is lower, they are counted at the latest time for which the record may have
+// been charged: the latest at which a request ahead of its clock was granted, the latest until which a reservation near
+// by waits, or the time of the clock, which is read after the state.
+//
+// A replacement of the plan offers prices in ticks of the next plan. So a call that meets another call's offer then
+// reads the plan, and starts over if that is not the plan by which it decides. A replacement that meets another call's
+// offer adds a tick to the payload. Otherwise a price could be read in ticks other than its own, and a debt would come
+// back at a rate that no limit has.
+//
+// A debt may be larger at a price than a record has room for. A call with that price then sees, at its own time, as
+// much debt as the largest limit, and is refused. If the debt were cut off at the earlier time, a call ahead of its
+// clock would see less.
+//
+// A replacement of the plan also converts the price of a record. If that is the price of the tier that the key word
+// names, and the record has room for its tokens at the tier's new price, the record gets the new price. Then no part of
+// the debt counts as above all limits of the key (R24), since it may be tokens of another tier, or of a quota.
+// Otherwise the record owes the same time at the same price: a plan has room for the debt of any quota, or the
+// replacement is refused. If the part above the tier's own highest limit kept its time, a change of a slow tier would
+// forgive what was taken under another tier. So would a debt that is cut off because the record has no room.
+//
+// A refund counts in tokens of the record. A receipt with the record's version has the record's price, unless the
+// version has come round after 128 changes of the price (R15). In that case the refund may also give back what has come
+// back with time since the take, but in all no more than the receipt is for, once. For a receipt of another version,
+// the refund assumes that tokens have come back since the take at the lowest price of all conversions of the table,
+// which is the fastest. A word of the table holds that price, and is written before each conversion.
 //
 // # Why it is right
 //
-// One record a key (I3). A record becomes LIVE only by a commit. Let two commits of one key come from slots a and b, a
-// published and within its bound (R11) first. The commit of b searched after b was (R4), hence after a was. If a was
-// decided by then, it was LIVE and b aborts, unless it had been forgotten, and then there is one record. If a was
-// TENT, b is aborted if it is the higher; if it is the lower it kills a, or fails to and finds it LIVE (R6).
+// One record for each key (I3). A record becomes LIVE only by a commit. Suppose that two commits for one key come from
+// slots a and b, and that a was published and within its bound (R11) first. The search of b's commit came after b was
+// published (R4), hence after a. If a was decided by then, a was LIVE and b aborts, or a had been forgotten and b is
+// the only record. If a was TENT, there are two cases. If b is the higher one, b aborts. If b is the lower one, b
+// aborts a, or fails to because a is LIVE by now, and aborts itself (R6).
 //
-// Charged once, to its own key (I2). A hit is one compare-and-swap from a state read before the key (R1). A commit is
-// one compare-and-swap and is its own take (R8).
+// Charged once, to its own key (I2). A hit is one compare-and-swap from a state that was read before the key (R1). A
+// commit is one compare-and-swap and includes its own take (R8).
 //
-// Never above the limit (I1): that of the call, if several are applied to one key. Within a tenure the payload only
-// moves by takes that the bucket allows, and by charges (R14), and it does not fall but by refunds. Between two
-// tenures of a key the record was idle at the watermark, and the next starts no earlier than the watermark (R7): the
-// payload is what it would have been had the record stayed. Evictions are the exception, and counted.
+// Never above the limit (I1). The limit is that of the call, if calls for one key have several. Within a tenure the
+// payload rises only by takes that the bucket admits and by charges (R14), and falls only by refunds. Between two
+// tenures of a key the record was idle at the watermark, and the next tenure starts no earlier than the watermark (R7):
+// the payload is what it would be if the record had stayed. Evictions are the exception, and they are counted.
 //
-// A refusal writes nothing (I4), unless the plan says that it costs something (R14): R2 is a read, and a key that is
-// refused has a record already, since a full bucket admits every cost up to the burst.
+// A refusal writes nothing (I4), unless the plan charges for refusals (R14). The second read of R2 is only a read. A
+// key that is refused already has a record, since a full bucket admits every cost up to the burst.
 //
-// Lock-free (I5). No call waits for CLAIM: it is passed. Any call can settle TENT. Every other compare-and-swap that
-// fails has met one that succeeded: a take, a commit, an abort in favour of a record that stays or of a stranger's
-// that has just taken the slot, or by a sweep, a claim, or a bound extended or cleared. A goroutine that is stopped
-// for ever inside a claim costs one slot, and inside a sweep that probe bounds are lowered; if its process is dead,
-// only until the next sweep (R17, R18). A replacement of the plan is completed by whoever comes next (R22), but for
-// its first three steps: one that is stopped there keeps others from replacing it, and from nothing else.
+// Lock-free (I5). No call waits for CLAIM: searches pass it. Any call can settle TENT. If any other compare-and-swap
+// fails, another call has succeeded: with a take, a commit, a claim, an extended or cleared bound, or an abort. Aborts
+// come from a sweep, or in favor of a record that stays or of another key's record that has just taken the slot. A
+// goroutine that stops forever inside a claim costs one slot. One that stops inside a sweep keeps probe bounds from
+// being lowered. If its process is dead, both last only until the next sweep (R17, R18). A replacement of the plan is
+// completed by the next call that meets it (R22), except for its first three steps: a process that stops there keeps
+// others from replacing the plan, and blocks nothing else.
 //
 // # Time and memory
 //
-// A hit costs one line in the common case, 1.34 lines on average in a table that is 0.6 full of live records. An
-// insert searches twice more, as far as the probe bound of its home: a line or two, if a sweep has come by since the
-// table was fuller. Nothing is allocated after New, the slots hold no pointers, and large tables lie outside the Go
-// heap. No call waits for the sweeper (Sweep); it counts, lowers probe bounds, and keeps idle records from growing
-// older than the payload's circle.
+// A hit usually costs one cache line, and 1.34 lines on average in a table of which 0.6 is live records. An insert
+// searches twice more, as far as the probe bound of its home. That is one or two lines, if a sweep has run since the
+// table was fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap.
+// No call waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are
+// older than the circle allows.
 //
 // # Stability
 //

@@ -10,12 +10,13 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// What is in flight in a shared table has entries, so that it is known whose it is (R26).
+// In a shared table of limits in flight, entries record which process has which tokens (R26).
 
-// An entry is what one take has in flight. All but the holder is written by its process alone, and while it is pending.
+// An entry describes what one take has in flight. All but the holder is written by its process alone, while the entry
+// is pending.
 type entry struct {
 	holder word.Word // an atomicbucket.Entry
-	what   word.Word // the number of its slot, and above tokensShift how many tokens
+	what   word.Word // the number of its slot, and from bit tokensShift on the number of tokens
 	since  word.Word // when it was taken
 }
 
@@ -25,27 +26,27 @@ const (
 	slotMask    = 1<<tokensShift - 1
 )
 
-// entries are those of a table, and where this process looks for a free one next.
+// entries are the entries of a table, and the position at which this process next looks for a free one.
 type entries struct {
 	all  []entry
 	next atomic.Uint64
 }
 
-// An own entry is that of a request, from when it is pending on. It is small, since every request has room for one.
+// own is the entry of a request, from the time when it is pending. It is small, since every request has room for one.
 type own struct {
 	isCounted bool
-	number    uint32             // behind it: 0 for none
-	holder    atomicbucket.Entry // as it was when it was taken
+	number    uint32             // the entry's number plus one; 0 for none
+	holder    atomicbucket.Entry // the holder when the entry was taken
 }
 
-// newEntries returns the entries that lie in memory. Processes begin to look at different ones.
+// newEntries returns the entries that lie in memory. Each process starts its search for free ones at a random position.
 func newEntries(all []entry) *entries {
 	e := &entries{all: all}
 	e.next.Store(rand.Uint64N(uint64(len(all))))
 	return e
 }
 
-// take takes a free entry for a request; none if there is none.
+// take takes a free entry for a request. It returns the zero own if none is free.
 func (e *entries) take(claimant uint64, now int64) (o own) {
 	for range e.all {
 		number := e.next.Add(1) % uint64(len(e.all))
@@ -62,18 +63,18 @@ func (e *entries) take(claimant uint64, now int64) (o own) {
 	return own{}
 }
 
-// become makes an entry something else, if it is what it was.
+// become changes the state of an entry, if the holder is still the one that was read.
 func (e *entry) become(was, what atomicbucket.Entry) bool {
 	return e.holder.CompareAndSwap(uint64(was), uint64(was.As(what)))
 }
 
-// use tells one use of an entry from others by the same process: the generation goes round, and some bits of the time
-// do not at once.
+// use returns a number that distinguishes the uses of an entry by one process. The generation alone wraps around after
+// 256 uses, so bits of the time are added.
 func (e *entry) use(h atomicbucket.Entry) uint32 { return uint32(e.since.Load())<<8 | h.Generation() }
 
-// enter returns the payload by which a request takes so many tokens from a slot's record in a state, given that without
-// an entry. The request's entry says so before, and that of the last change is marked (R26). If the state is past, the
-// compare-and-swap from it will fail. It is not ok if no entry is free.
+// enter returns the payload by which a request takes n tokens from a slot's record in a state. payload is the one
+// without an entry. enter first writes the request's entry, and marks the entry of the record's last change (R26). If
+// the record has changed since, the later compare-and-swap from the state fails. ok is false if no entry is free.
 func (t *Table) enter(r *request, sl *slot, s atomicbucket.State, payload, n uint64) (entered uint64, ok bool) {
 	t.flushed(sl, s)
 	if r.number == 0 {
@@ -93,7 +94,8 @@ func (t *Table) entered(r *request) {
 	}
 }
 
-// concludes frees the entry of a request that was not admitted, and tells the receipt of one that was.
+// concludes frees the entry of a request that was not admitted. For one that was admitted it sets what the receipt
+// needs.
 func (t *Table) concludes(r *request, o *Outcome) {
 	switch {
 	case r.number == 0:
@@ -104,7 +106,7 @@ func (t *Table) concludes(r *request, o *Outcome) {
 	}
 }
 
-// noEntry is the outcome of a request for which no entry is free.
+// noEntry returns the outcome of a request for which no entry is free.
 func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Outcome {
 	o := Outcome{State: s, Plan: plan, At: at, Verdict: NoRoom}
 	if t.overflow == Admit {
@@ -116,7 +118,7 @@ func (t *Table) noEntry(p Place, s atomicbucket.State, plan *Plan, at int64) Out
 	return o
 }
 
-// flushed marks the entry of the last change of a slot's record as what that change made it, so that the state may be
+// flushed marks the entry of the last change of a slot's record according to that change, so that the state may be
 // changed (R26). It reports false if the slot holds another state by now.
 func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	if t.entries == nil || !s.IsLive() { // a tentative record names no entry
@@ -132,7 +134,7 @@ func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	}
 	for {
 		h := atomicbucket.Entry(e.holder.Load())
-		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // or it has left, and is another slot's by now
+		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // the entry may have left, and belong to another slot by now
 			return true
 		}
 		if sl.state.Load() != s {
@@ -144,7 +146,7 @@ func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	}
 }
 
-// leave gives back what a counted entry has taken, unless it has left already, and returns how many tokens.
+// leave gives back what a counted entry has taken, unless the entry has left already. It returns the number of tokens.
 func (t *Table) leave(number uint64, h atomicbucket.Entry) (n uint64, after atomicbucket.State) {
 	e := &t.entries.all[number]
 	for {
@@ -206,14 +208,14 @@ func (t *Table) slotOf(number uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(t.first), number*slotBytes))
 }
 
-// Reap frees what processes that are dead have in flight, and what is in flight for longer than the plan remembers. A
-// sweep does so, too. Only a shared table of what is in flight has such entries.
+// Reap frees what dead processes have in flight, and what has been in flight for longer than the plan remembers. A
+// sweep does the same. Only shared tables of limits in flight have something to reap.
 func (t *Table) Reap(now int64) {
 	defer runtime.KeepAlive(t)
 	t.reap(now, nil)
 }
 
-// reap is Reap for a sweep, which rests now and then, and reports whether it is to go on.
+// reap is Reap for a sweep, which calls rest from time to time. It reports whether the sweep should continue.
 func (t *Table) reap(now int64, rest func() bool) bool {
 	if t.entries == nil {
 		return true
@@ -238,7 +240,7 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 			forgotten += t.forsaken(uint64(number), h)
 			continue
 		}
-		if h.What() == atomicbucket.Pending { // its process may be stopped since its take was made
+		if h.What() == atomicbucket.Pending { // its process may have stopped after the take was made
 			t.mark(e)
 			h = atomicbucket.Entry(e.holder.Load())
 		}
@@ -250,9 +252,9 @@ func (t *Table) reap(now int64, rest func() bool) bool {
 	return true
 }
 
-// Boot forgets what is in flight in a table in memory, which has outlived the processes that had it: all of them, as
-// the machine was booted since. How much the system has written back is not known, so records and entries may not agree
-// (R26). Nobody may have the table meanwhile. It may be made again.
+// Boot forgets what is in flight in a table in memory that has outlived all its processes, because the machine was
+// booted since. The system may have written back only a part of the memory, so records and entries may not agree (R26).
+// No process may use the table during the call. The call may be repeated.
 func (cfg Config) Boot(memory []byte) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil || l.entries == 0 {
@@ -270,8 +272,8 @@ func (cfg Config) Boot(memory []byte) error {
 	return nil
 }
 
-// dismiss makes entries of a key's record, which was in a state, leave, whoever has them, as long as they have no more
-// tokens than so many together.
+// dismiss makes counted entries of a key's record leave, whichever process has them, as long as they have at most most
+// tokens together. s is the state in which the record was read.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {
@@ -288,9 +290,9 @@ func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	}
 }
 
-// emptied is Reset of a table of what is in flight. A record may have tokens of which no entry knows: after a loss of
-// power, or if somebody has written what no call writes. If it stays as it is while all entries are looked at, none of
-// them is its own, and it is forgotten.
+// emptied is Reset for a table of limits in flight. A record may have tokens for which there is no entry: after a loss
+// of power, or if a process has written words that no call writes. If the record does not change while emptied looks at
+// all entries, no entry belongs to it, and emptied forgets the record.
 func (t *Table) emptied(p Place) (found bool) {
 	for range 2 {
 		record, plan, sl := t.record(p)
@@ -306,8 +308,8 @@ func (t *Table) emptied(p Place) (found bool) {
 	return found
 }
 
-// returned gives back n tokens of what is in flight: the entry of a receipt when nothing of it is left, or without one
-// entries of the key. A receipt that has been given back in part gives the rest back with it.
+// returned gives back n tokens in flight. With a receipt, it frees the receipt's entry when all the receipt's tokens
+// have been given back: a partial refund takes effect with the last part. Without one, it frees entries of the key.
 func (t *Table) returned(p Place, n uint64, of *Receipt) (s atomicbucket.State, plan *Plan, v Verdict) {
 	record, plan, sl := t.record(p)
 	switch {

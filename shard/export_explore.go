@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Words returns every word that calls of t share, for the explorer of interleavings: the state and the key of each
-// slot in turn, then the watermark, the time of the last sweep, the plan, the pace, and the calls that may move the
-// watermark, then the rings, and at last those of PlanWords, ProbeBoundWords, PageWords and RefundWords.
+// Words returns every word that calls of t share, for the explorer of interleavings. The order is: the state and the
+// key of each slot in turn, the watermark, the time of the last sweep, the plan, the pace, the count of calls that may
+// move the watermark, the rings, and the words of PlanWords, ProbeBoundWords, PageWords and RefundWords.
 func (t *Table) Words() []*word.Word {
 	var words []*word.Word
 	for i := range t.shards {
@@ -36,8 +36,8 @@ func (t *Table) Words() []*word.Word {
 	return slices.Concat(words, t.PlanWords(), t.ProbeBoundWords(), t.PageWords(), t.RefundWords())
 }
 
-// PlanWords returns the words by which the plan of a shared table is replaced, with one number for each plan, behind
-// how many it has; none of another table.
+// PlanWords returns the words by which the plan of a shared table is replaced, and for each area its count and its
+// first number. For other tables it returns none.
 func (t *Table) PlanWords() (words []*word.Word) {
 	if t.owner == nil {
 		return nil
@@ -49,10 +49,10 @@ func (t *Table) PlanWords() (words []*word.Word) {
 	return words
 }
 
-// PlannedWord returns the word that says which plan a table follows, if it is shared.
+// PlannedWord returns the word that holds the number of a shared table's current plan.
 func (t *Table) PlannedWord() *word.Word { return &t.planned }
 
-// Follows makes a plan the one that this process follows, whatever was so before.
+// Follows makes this process follow a plan, whichever it followed before.
 func (t *Table) Follows(plan *Plan) {
 	t.plan = word.Pointer[Plan]{}
 	t.plan.Store(plan)
@@ -69,17 +69,17 @@ func (t *Table) Following() uint64 {
 // IsSettled reports whether no replacement of a shared table's plan is under way.
 func (t *Table) IsSettled() bool { return t.change.Peek() == t.planned.Peek()<<changeShift }
 
-// Announced returns the number of the latest plan of a shared table that is announced, and whether its replacement of
-// the plan before is under way.
+// Announced returns the number of the latest announced plan of a shared table, and whether its replacement is under
+// way.
 func (t *Table) Announced() (number uint64, underway bool) {
 	change := t.change.Peek()
 	return change >> changeShift, change&changing != 0
 }
 
-// NumberOf returns the first number of those that stand for a plan.
+// NumberOf returns the first of the numbers of a plan.
 func (t *Table) NumberOf(planned uint64) uint64 { return t.areas[planned%planAreas][1].Peek() }
 
-// RefundWords returns the words that only refunds, and calls that want a receipt, act upon.
+// RefundWords returns the words that are used only by refunds, and by calls that want a receipt.
 func (t *Table) RefundWords() []*word.Word {
 	words := []*word.Word{&t.leading}
 	for i := range t.neighbourhoods {
@@ -88,7 +88,7 @@ func (t *Table) RefundWords() []*word.Word {
 	return words
 }
 
-// PageWords returns the words that say where records may be.
+// PageWords returns the words with the marks of pages.
 func (t *Table) PageWords() []*word.Word {
 	var words []*word.Word
 	for _, m := range []*memory{t.memory, t.rings} {
@@ -109,7 +109,7 @@ func (t *Table) MarkPages() {
 	}
 }
 
-// ProbeBoundWords returns the words that say how far searches go.
+// ProbeBoundWords returns the words with the probe bounds.
 func (t *Table) ProbeBoundWords() []*word.Word {
 	words := []*word.Word{&t.lowering}
 	for i := range t.words {
@@ -118,7 +118,7 @@ func (t *Table) ProbeBoundWords() []*word.Word {
 	return words
 }
 
-// FixProbeBounds makes every probe bound the whole probe window, for good.
+// FixProbeBounds sets every probe bound to the whole probe window, permanently.
 func (t *Table) FixProbeBounds() {
 	t.lowering.Poke(owned)
 	for i := range t.words {
@@ -143,17 +143,17 @@ func (t *Table) BeyondProbeBound() (key uint64, beyond bool) {
 	return 0, false
 }
 
-// TierMask are the bits of a key word that say under which tier the key's last take was.
+// TierMask has the bits of a key word that hold the tier of the key's last take.
 const TierMask = tierMask
 
-// From returns the algorithm of the plan before the present one, if there was one.
+// From returns the algorithm of the previous plan, or nil.
 func (p *Plan) From() atomicbucket.Algorithm { return p.from }
 
-// Ended returns how many tenures near its key the call was about to end by force.
+// Ended returns how many tenures near the key the call began to end by force.
 func (o Outcome) Ended() uint32 { return o.ended }
 
-// Word returns all that the number says.
+// Word returns the whole word.
 func (e Ends) Word() uint64 { return e.word }
 
-// RestAfter makes sweeps rest when they have visited so many slots.
+// RestAfter makes sweeps call rest after a number of slots.
 func (t *Table) RestAfter(slots int) { t.chunk = slots }

@@ -2,11 +2,11 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// InFlight reports whether it is the plan of a limit in flight.
+// InFlight reports whether p is the plan of a limit in flight.
 func (p *Plan) InFlight() bool { return p.inFlight != nil || p.entries != nil }
 
-// born numbers the tenure of the key at p that a payload begins, if it is of a limit in flight: by how many tenures
-// near by have been ended by force. It is called after the search for other records of the key (R16).
+// born adds the number of the tenure that starts with a payload, if the plan is a limit in flight: how many tenures
+// near p have been ended by force. It is called after the search for other records of the key (R16).
 func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 	if plan.inFlight == nil {
 		return payload
@@ -14,13 +14,13 @@ func (t *Table) born(p Place, plan *Plan, payload uint64) uint64 {
 	return plan.inFlight.Born(payload, t.Ends(p).word/endBegun)
 }
 
-// returns reports whether a refund by a receipt lowers a count whatever the quota of its key is by now: what is in
-// flight leaves, also when the limit has become less than it, or none (R16).
+// returns reports whether a refund by a receipt lowers a count whatever the key's quota is now. Tokens in flight come
+// back even if the limit has become lower than their number, or grants nothing (R16).
 func (p *Plan) returns(of *Receipt) bool { return p.inFlight != nil && of.IsKnown() }
 
-// forget counts what a record of a limit in flight drops when a compare-and-swap from its state has succeeded, that of
-// a call or a sweep at a time: the tokens that were never given back. So each is counted once, and only when its record
-// moves on to a later period, or is forgotten as idle. Of other algorithms there is nothing to count.
+// forget counts the tokens that a record of a limit in flight drops because they were never given back. A call or a
+// sweep calls it after a successful compare-and-swap from the record's state, at a time. So each token is counted once,
+// when its record moves on to a later period or is forgotten as idle. For other algorithms there is nothing to count.
 func (p *Plan) forget(c *counters, s atomicbucket.State, nanos int64) {
 	if p.inFlight == nil {
 		return

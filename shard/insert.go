@@ -6,9 +6,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// insert gives the key at p a record with the request's tokens taken from it, if it has
-// none. It is undecided when the key has a live record, and when another call changed the
-// probe window meanwhile.
+// insert gives the key at p a record, from which the request's tokens are taken, if the key has none. It is undecided
+// if the key has a live record, and if another call changed the probe window in the meantime.
 func (t *Table) insert(p Place, r *request) Outcome {
 	plan := t.current()
 	if quota := plan.granted(r.quota); quota.unlimited() {
@@ -24,10 +23,10 @@ func (t *Table) insert(p Place, r *request) Outcome {
 			break // R11
 		}
 		sl := p.at(i)
-		if chosen { // then only a record of the key matters
+		if chosen { // the slot to claim is known: only a record of the key matters now
 			if key := sl.key.Load(); key&^tierMask != p.fingerprint {
 				if key == 0 {
-					break // hardly ever a slot that was used: settle looks further, and finds what is there
+					break // almost always a slot that was never used; if not, settle searches further
 				}
 				continue
 			}
@@ -99,13 +98,10 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *reques
 	return t.settle(p, sl, tentative, r)
 }
 
-// settle decides the tentative record in the slot mine: is it the key's
-// only one? If so it commits the record together with the request's take. It is
-// undecided, and nothing is taken, when it is not, or when another call decided
-// first.
+// settle decides the tentative record in the slot mine. If it is the key's only record, settle commits it together with
+// the request's take. It is undecided, and takes nothing, if there is another record, or if another call decided first.
 //
-// Every call that meets a tentative record of its own key settles it, with its own take. No call waits for the
-// goroutine that claimed the slot.
+// Every call that meets a tentative record of its own key settles it with its own take. No call waits for the claimer.
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r *request) Outcome {
 	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
@@ -128,8 +124,8 @@ search:
 			}
 			continue
 		}
-		// CLAIM and FREE are passed over: a claimer publishes later, and will see this record. The key need not be
-		// read again: if the slot has another owner by now, what follows costs one of the two another round, no more.
+		// CLAIM and FREE are passed: a claimer publishes later, and will then see this record. The key need not be read
+		// again. If the slot has another owner by now, the worst case is that one of the two calls starts over.
 		s := other.state.Load()
 		if s.Tag() < atomicbucket.Tentative {
 			continue
@@ -140,7 +136,7 @@ search:
 			return undecided
 		}
 		if !other.state.Abort(s) { // R6: kill the higher one
-			goto search // it changed: it may be live now
+			goto search // it changed, and may be live now
 		}
 	}
 	plan := t.current() // after the tentative state: R9
@@ -149,12 +145,11 @@ search:
 		mine.state.Abort(tentative)
 		return undecided
 	}
-	// R7: a new bucket is full at the watermark or later, and the watermark is read after
-	// the search.
+	// R7: a new bucket starts full at the watermark or later, and the watermark is read after the search.
 	watermark := t.Watermark()
 	now := max(r.now, watermark)
-	if uint64(now-watermark) > plan.skew { // a new plan may have a smaller one
-		return undecided // the record stays tentative: the call begins again, and settles it then
+	if uint64(now-watermark) > plan.skew { // a new plan may have a smaller skew
+		return undecided // the record stays tentative: the call starts over, and settles it then
 	}
 	if !t.isOf(mine, tentative, quota) { // R27: the call that claimed it has another price
 		mine.state.Commit(tentative, plan.live, plan.full(now).State.Payload())

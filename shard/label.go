@@ -7,19 +7,19 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A key word is a label: the fingerprint, in which four bits say under which tier the key's last take was. Only a
-// conversion (R24 in doc.go) and [Table.LastTier] need to know that.
+// A key word holds a label: the fingerprint, of which four bits are replaced by the tier of the key's last take. Only a
+// conversion (R24 in doc.go) and [Table.LastTier] use the tier.
 
 const (
-	tierShift = 20 // not of the bits that choose the shard, and not of those that choose the home
+	tierShift = 20 // not among the bits that choose the shard or the home
 	tierMask  = noTier << tierShift
 	noTier    = MaxTiers - 1 // a quota with numbers of its own
 )
 
-// label returns what the key word of a record says that was charged under a quota.
+// label returns the content of the key word of a record that was charged under a quota.
 func (t *Table) label(p Place, q Quota) uint64 {
 	switch {
-	case !t.buckets: // whose numbers mean the same under every tier
+	case !t.buckets: // the numbers mean the same under every tier
 		return p.fingerprint
 	case q.IsTier():
 		return p.fingerprint | q.rest%MaxTiers<<tierShift
@@ -27,8 +27,8 @@ func (t *Table) label(p Place, q Quota) uint64 {
 	return p.fingerprint | tierMask
 }
 
-// relabel makes the key word say under which quota the key takes: before the take (R24). If the slot is another key's
-// by now nothing is written.
+// relabel writes the quota under which the key takes to the key word, before the take (R24). It writes nothing if the
+// slot belongs to another key by now.
 func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	label := t.label(p, q)
 	if old := sl.key.Load(); old != label && old&^tierMask == p.fingerprint {
@@ -36,8 +36,9 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow makes a plan one whose records followed another. Where a token costs the same by every tier, the highest limit
-// that a key had is that of all tiers: the key word says under which one the key took last, and not what it owes.
+// follow prepares a plan for records that followed another. If a token costs the same under every tier, the highest
+// limit of a key is that of all tiers: the key word says under which tier the key took last, but not under which it
+// owes.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
 	highest := uint64(0)
@@ -50,8 +51,8 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 	}
 }
 
-// LastTier returns under which tier the key at p took last; false if it has no record, took under a quota, or if it
-// does not matter, because a token is the same under every tier.
+// LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took
+// under a quota, or if a token is the same under every tier.
 func (t *Table) LastTier(p Place) (tier int, known bool) {
 	defer runtime.KeepAlive(t)
 	_, _, sl := t.record(p)

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A layout is how a table lies in memory: what [New] allocates and [Config.Bytes] counts.
+// A layout describes how a table lies in memory: what [New] allocates and [Config.Bytes] counts.
 type layout struct {
 	shards      uint64
-	homes       uint64 // lines in a shard that are a home
-	perShard    uint64 // slots in a shard, whole lines: every home has a whole probe window behind it
+	homes       uint64 // lines of a shard that are homes
+	perShard    uint64 // slots in a shard, in whole lines: a whole probe window starts at every home
 	probeWindow uint64 // slots in a probe window
 	ringSize    uint64 // words of a ring; 0 if records have none
-	ringWords   uint64 // words that a ring takes: whole slots' worth
+	ringWords   uint64 // words that a ring takes, rounded up to whole slots
 	entries     uint64 // of what is in flight
 }
 
@@ -36,7 +36,7 @@ func (cfg Config) layout() (layout, error) {
 	}
 	l := layout{shards: uint64(cfg.Shards), probeWindow: uint64(cfg.ProbeWindow)}
 	l.homes = ceilDiv(ceilDiv(cfg.Slots, l.shards), lineSlots)
-	// The last home needs a whole probe window behind it; shards start on a line.
+	// The last home needs a whole probe window; shards start on a line.
 	l.perShard = ceilDiv((l.homes-1)*lineSlots+l.probeWindow, lineSlots) * lineSlots
 	if hi, total := bits.Mul64(l.perShard, l.shards); hi != 0 || total > maxBytes/slotBytes {
 		return layout{}, fmt.Errorf("shard: %d slots of %d bytes: want at most %d slots", cfg.Slots, slotBytes, uint64(maxBytes/slotBytes))
@@ -52,17 +52,17 @@ func (cfg Config) layout() (layout, error) {
 // slots returns how many slots all shards have.
 func (l layout) slots() uint64 { return l.perShard * l.shards }
 
-// ringSlots returns how much memory all rings take, in slots: two words to a slot's worth.
+// ringSlots returns the memory of all rings, in slots of two words.
 func (l layout) ringSlots() uint64 { return l.slots() * l.ringWords / 2 }
 
 // boundWords returns how many words the probe bounds of all homes take.
 func (l layout) boundWords() uint64 { return ceilDiv(l.slots()/lineSlots, wordHomes) }
 
-// neighbourhoods returns how many there are.
+// neighbourhoods returns how many neighbourhoods the table has.
 func (l layout) neighbourhoods() uint64 { return ceilDiv(l.slots()/lineSlots, neighbourhoodHomes) }
 
-// Bytes returns what [Stats].Bytes of a table of the configuration would be, and the error that [New] would return
-// for anything but a lack of memory. Nothing is allocated.
+// Bytes returns what [Stats].Bytes would be for a table of this configuration. Its error is the one that [New] would
+// return, except for a lack of memory. It allocates nothing.
 func (cfg Config) Bytes() (uint64, error) {
 	l, err := cfg.layout()
 	if err != nil {

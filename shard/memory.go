@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// maxBytes is the largest table that the address space can hold.
+	// maxBytes bounds the size of a table by the address space.
 	maxBytes = math.MaxInt / 2
-	// mapFrom is the size from which a table gets memory of its own instead
-	// of Go heap: 4 MiB, two huge pages. Smaller tables gain little from them.
+	// mapFrom is the size from which a table gets its own memory outside the Go heap: 4 MiB, two huge pages. Smaller
+	// tables gain little from that.
 	mapFrom = 4 << 20
 )
 
-// memory holds the slots of a table. They contain no pointers: the garbage
-// collector never looks inside.
+// memory holds the slots of a table. They contain no pointers, so the garbage collector does not scan them.
 type memory struct {
 	slots  []slot
 	mapped uint64 // bytes outside the Go heap
@@ -25,9 +24,8 @@ type memory struct {
 	pages
 }
 
-// allocate returns n zeroed slots that begin on a cache line. Large tables live
-// outside the Go heap, and can be put into huge pages; that memory
-// goes back to the system when the memory value is collected.
+// allocate returns n zeroed slots that start on a cache line. Large tables lie outside the Go heap, and can be moved to
+// huge pages. Their memory returns to the system when the memory value is collected.
 func allocate(n uint64, prefault bool) (*memory, error) {
 	if have := physicalMemory(); n*slotBytes > have {
 		return nil, fmt.Errorf("%d bytes are needed: this machine has %d bytes of memory", n*slotBytes, have)
@@ -51,9 +49,9 @@ func allocate(n uint64, prefault bool) (*memory, error) {
 	return m, nil
 }
 
-// spareSlots is how many slots more than needed are taken from the heap: up to three before the first, which begins a
-// line, and a line behind the last. A hit computes the address of the slot behind the last that it searches, which is
-// in that line ([Place.at]), and does not read it.
+// spareSlots is how many slots more than needed are taken from the heap: up to three before the first one, so that it
+// starts a line, and a line behind the last. A hit computes the address of the slot behind the last one that it
+// searches, which is in that line ([Place.at]), but does not read it.
 const spareSlots = 2*lineSlots - 1
 
 // allocated returns how many bytes allocate holds for n slots.
@@ -67,12 +65,12 @@ func allocated(n uint64) uint64 {
 	return (n+spareSlots)*slotBytes + marks
 }
 
-// bytes is what allocate holds.
+// bytes returns how many bytes the memory takes.
 func (m *memory) bytes() uint64 {
 	return m.mapped + m.heap + uint64(len(m.marks))*uint64(unsafe.Sizeof(word.Word{}))
 }
 
-// touch makes the system provide every page now.
+// touch writes to every page, so that the system provides them now.
 func touch(slots []slot) {
 	const step = 4096 / slotBytes
 	for i := 0; i < len(slots); i += step {
@@ -80,7 +78,7 @@ func touch(slots []slot) {
 	}
 }
 
-// bytes is everything a table holds.
+// bytes returns how many bytes a table takes in all.
 func (t *Table) bytes() uint64 {
 	if t.owner != nil {
 		return uint64(unsafe.Sizeof(*t)) + uint64(len(t.shards))*uint64(unsafe.Sizeof(shard{})) + t.memory.mapped

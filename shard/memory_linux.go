@@ -22,14 +22,15 @@ func physicalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
-// mapSlots maps n zeroed slots, aligned to a huge page, in huge pages at once or in small ones until they collapse. A
-// kernel without huge pages serves small ones: slower, and just as right.
+// mapSlots maps n zeroed slots, aligned to a huge page. If huge is set, it asks for huge pages at once; otherwise the
+// slots are in small pages until they collapse. A kernel without huge pages provides small ones: slower, but equally
+// correct.
 func mapSlots(n uint64, huge bool) (*memory, error) {
 	size := mappedBytes(n)
 	if n > maxBytes/slotBytes || size > maxBytes {
 		return nil, fmt.Errorf("shard: map %d slots: want at most %d", n, uint64(maxBytes/slotBytes))
 	}
-	// A huge page more than is needed, of which both ends go back at once.
+	// Map one huge page more than is needed, and unmap both ends at once.
 	region, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("shard: map %d bytes for %d slots: %w", size, n, err)
@@ -42,7 +43,7 @@ func mapSlots(n uint64, huge bool) (*memory, error) {
 		m.mapped += hugePage // the system kept some of it
 	}
 	advice := unix.MADV_HUGEPAGE
-	if !huge { // not even where the system gives them to all: a huge page is taken by its first key
+	if !huge { // even if the system uses huge pages by default: the first key would take a whole one
 		advice, m.dense = unix.MADV_NOHUGEPAGE, ceilDiv(ceilDiv(n, pageSlots), 2)
 	}
 	_ = unix.Madvise(m.region(), advice)
@@ -54,8 +55,8 @@ func (m *memory) region() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&m.slots[0])), mappedBytes(uint64(len(m.slots))))
 }
 
-// collapse asks for huge pages, and has them made now where the system can (since Linux 6.1; before, khugepaged makes
-// them in its own time). It respects it if they are turned off.
+// collapse asks for huge pages. Since Linux 6.1 they are made now; before that, khugepaged makes them later. If huge
+// pages are turned off, they stay off.
 func (m *memory) collapse(rest func() bool) {
 	defer runtime.KeepAlive(m)
 	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -65,7 +66,7 @@ func (m *memory) collapse(rest func() bool) {
 	collapse(m.region(), unix.Madvise, rest)
 }
 
-// collapse is [memory.collapse] by a system call that gives advice about memory.
+// collapse is [memory.collapse] for a system call that gives advice about memory.
 func collapse(region []byte, advise func(region []byte, advice int) error, rest func() bool) {
 	if advise(region, unix.MADV_HUGEPAGE) != nil {
 		return

@@ -2,10 +2,10 @@
 
 package shard
 
-// physicalMemory is not known here; the address space is the only bound.
+// physicalMemory is unknown on this system, so only the address space bounds a table.
 func physicalMemory() uint64 { return maxBytes }
 
-// mapSlots has nothing better to offer than the Go heap.
+// mapSlots returns nil, so that slots are on the Go heap.
 func mapSlots(uint64, bool) (*memory, error) { return nil, nil }
 
 // collapse is never called: nothing is mapped.

@@ -6,12 +6,13 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// An Occupancy says what the slots of a table hold. While the table is used the numbers are not of one instant.
+// An Occupancy counts the slots of a table by their states. While the table is in use, the numbers are not of one
+// instant.
 type Occupancy struct {
 	NeverUsed uint64 // since the table was made
 	Free      uint64
-	Claimed   uint64 // a record is being made, or was, by a call that is no more
-	Tentative uint64 // it is not decided yet whether the record is its key's only one
+	Claimed   uint64 // a call is making a record, or was when its process died
+	Tentative uint64 // it is undecided whether the record is its key's only one
 	Live      uint64 // records, idle ones included
 }
 

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// overflowed decides for a key without a record whose probe window has no slot to reuse, and of the live records in it
-// this one owes the least, if there is one. It is undecided when another call changed that meanwhile.
+// overflowed decides for a key without a record, whose probe window has no slot to claim. least is the live record
+// there that owes the least, if there is one. overflowed is undecided if another call has changed that record.
 func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	sl, victim, plan := least.slot, least.state, least.plan
 	if t.overflow == Admit {
@@ -14,9 +14,8 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 		return Outcome{State: state, Plan: plan, At: r.now, Verdict: Unrecorded}
 	}
 	if t.overflow == Refuse || sl == nil || t.entries != nil { // what is in flight is not forgotten: R26
-		// Evict without a live record: other goroutines are inserting in every
-		// slot of the probe window. Waiting for them would not be lock-free, admitting
-		// would break I1.
+		// With Evict, but without a live record, other goroutines are inserting in every slot of the probe window. To
+		// wait for them would not be lock-free, and to admit would break I1.
 		if sl != nil && sl.state.Load() != victim { // R2
 			return undecided
 		}
@@ -39,10 +38,10 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	return o
 }
 
-// least returns the live record of p's probe window that is to be evicted, the one with the least debt, or under the
-// other policies the one that will be idle first; without a slot, and with a full record, if none is live. It is not ok
-// when there is a free or idle slot, or the key's own record, meanwhile. The insert has found the token bucket that
-// owes the least already: this is for the other algorithms, of which some read a ring to say what is owed.
+// least returns the live record of p's probe window with the least debt, for an eviction. For the other policies it
+// returns the one that will be idle first. If none is live, the result has no slot, and a full record. ok is false if
+// there is now a slot to claim, or the key has a record of its own. For token buckets the insert has already found the
+// record. least is for the other algorithms, some of which read a ring to compute a debt.
 func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	var least uint64
 	for i := uint64(0); i < t.probeWindow; i++ {
@@ -70,7 +69,7 @@ func (t *Table) least(p Place, now int64) (found victim, ok bool) {
 	return found, true
 }
 
-// debt returns how much of its limit a record has used up.
+// debt returns how much of its limit a record has used.
 func (t *Table) debt(sl *slot, s atomicbucket.State, plan *Plan, now int64) uint64 {
 	return plan.algorithm.Debt(atomicbucket.Record{State: s, Ring: t.ring(sl)}, plan.algorithm.Ticks(now))
 }

@@ -8,28 +8,29 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A page is a stretch of a table's slots. It is marked before a record in it is published for the first time, and
-// stays marked: see R12 in doc.go. So a sweep touches no memory that no key has ever needed.
+// A page is a range of a table's slots. It is marked before the first record in it is published, and stays marked: see
+// R12 in doc.go. So a sweep touches no memory that no key has needed.
 const (
-	pageBytes = 4096 // of the system's small pages, on most systems
+	pageBytes = 4096 // the size of small pages on most systems
 	pageSlots = pageBytes / slotBytes
-	wordPages = 64 // that a word has marks of
+	wordPages = 64 // pages whose marks are in one word
 )
 
-// pages says which pages of a memory are marked.
+// pages holds the marks of the pages of a memory.
 type pages struct {
 	marks []word.Word
 	count atomic.Uint64 // marked pages
-	dense uint64        // as many as are half of them; 0 if nobody wants to know
+	dense uint64        // half of the pages, at which mark reports that; 0 if no caller needs it
 }
 
-// pagesOf returns the marks of so many slots, none of which is set.
+// pagesOf returns marks for a number of slots, none of them set.
 func pagesOf(slots uint64) pages { return pages{marks: make([]word.Word, markWords(slots))} }
 
-// markWords returns how many words the marks of so many slots take.
+// markWords returns how many words the marks of a number of slots take.
 func markWords(slots uint64) uint64 { return ceilDiv(slots, pageSlots*wordPages) }
 
-// mark marks the page of a slot, given by its number, and reports whether half of the pages are marked since.
+// mark marks the page of a slot, given by the slot's number. It reports whether this is the mark by which half of the
+// pages are marked.
 func (p *pages) mark(slot uint64) (dense bool) {
 	page := slot / pageSlots
 	w, bit := &p.marks[page/wordPages], uint64(1)<<(page%wordPages)
@@ -44,7 +45,7 @@ func (p *pages) mark(slot uint64) (dense bool) {
 	}
 }
 
-// marked returns the slots of the memory page by page, but for those of pages that are not marked.
+// marked returns the slots of the marked pages, page by page.
 func (m *memory) marked() iter.Seq[[]slot] {
 	return func(yield func([]slot) bool) {
 		for i := range m.marks {
@@ -61,7 +62,7 @@ func (m *memory) marked() iter.Seq[[]slot] {
 	}
 }
 
-// claimsFirst marks the pages of a slot that is about to be claimed for the first time (R12), and those of its ring.
+// claimsFirst marks the page of a slot that is about to be claimed for the first time (R12), and the pages of its ring.
 func (t *Table) claimsFirst(sl *slot) {
 	number := t.number(sl)
 	dense := t.memory.mark(number)
@@ -81,14 +82,15 @@ func (t *Table) claimsFirst(sl *slot) {
 	}
 }
 
-// Dense returns a channel from which a value can be received whenever [Table.Collapse] has something to do.
+// Dense returns a channel that delivers a value whenever [Table.Collapse] has something to do.
 func (t *Table) Dense() <-chan struct{} { return t.dense }
 
-// Collapse puts those parts of the table into huge pages of which half is in use, if the system has them and the table
-// lies outside the Go heap. Until then they are in small pages, so that a few keys in a large table take little memory.
+// Collapse moves the table to huge pages, except for parts of which less than half is in use, if the system has huge
+// pages and the table lies outside the Go heap. Until then the table is in small pages, so that a few keys in a large
+// table take little memory.
 //
-// A huge page is made by copying what is in 512 small ones, during which calls on these wait: a few hundred
-// microseconds. After each it calls rest, if not nil, and gives up when that returns false.
+// A huge page is made by a copy of 512 small ones. Calls that access these wait in the meantime, for a few hundred
+// microseconds. After each huge page Collapse calls rest, if not nil, and stops if that returns false.
 func (t *Table) Collapse(rest func() bool) {
 	for _, m := range []*memory{t.memory, t.rings} {
 		if m != nil && m.dense > 0 && m.count.Load() >= m.dense {

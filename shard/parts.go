@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// parts is the memory of a table: what its calls read and write, but for the plan and what follows from that.
+// parts is the memory that the calls on a table read and write, without the plan and what follows from it.
 type parts struct {
 	memory         *memory
 	rings          *memory // of sliding logs, and prices, else nil
@@ -17,10 +17,10 @@ type parts struct {
 	neighbourhoods []neighbourhood
 }
 
-// shardBytes is what a shard takes beside its slots.
+// shardBytes is how many bytes a shard takes in addition to its slots.
 const shardBytes = uint64(unsafe.Sizeof(shard{}) + unsafe.Sizeof(counters{}))
 
-// allocate returns parts of which every word is 0, for a table of one process.
+// allocate returns zeroed parts, for a table of one process.
 func (l layout) allocate(prefault bool) (p parts, err error) {
 	if p.memory, err = allocate(l.slots(), prefault); err != nil {
 		return parts{}, fmt.Errorf("shard: %d slots: %w", l.slots(), err)

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It is judged
-// at the time now, or at the watermark if now is late. Of a key without a record it returns a full one. It takes
-// nothing; but a leap of time is believed, as in Take. More tokens than the limit are asked for as none.
+// Peek returns the record of the key at p, and its status for a client in a tier that asks for n tokens. It judges the
+// record at the time now, or at the watermark if that is later. For a key without a record it returns a full one. If n
+// is more than the limit, it counts as 0. Peek takes nothing, but it may move the watermark to now, as Take does.
 func (t *Table) Peek(p Place, now int64, n uint64, tier uint8) (Outcome, atomicbucket.Status) {
 	return t.PeekAt(p, now, now, n, TierQuota(tier))
 }
@@ -34,9 +34,8 @@ func (t *Table) PeekAt(p Place, now, clock int64, n uint64, q Quota) (Outcome, a
 	}
 }
 
-// Reset makes the bucket of the key at p full, by forgetting its record. A take
-// that is under way is decided before or after the reset. It reports whether
-// there was a record.
+// Reset makes the bucket of the key at p full, by forgetting its record. A concurrent take is decided before or after
+// the reset. Reset reports whether there was a record.
 func (t *Table) Reset(p Place) bool {
 	defer runtime.KeepAlive(t)
 	if t.entries != nil {
@@ -54,11 +53,11 @@ func (t *Table) Reset(p Place) bool {
 	}
 }
 
-// recordAt is record for a call whose clock reads now. It returns also the time to judge
-// by: now, or the watermark if now is late. Of a key without a record it returns a full one, and nil.
+// recordAt is record for a call whose clock reads now. It also returns the time by which to judge the record: now, or
+// the watermark if that is later. For a key without a record it returns a full one, and a nil slot.
 //
-// The watermark is read once more after the search: R7. If it has passed that time, a record may
-// have been forgotten that was idle only later, or be too old to judge.
+// The watermark is read again after the search: R7. If it has passed the time of the call by then, a record may have
+// been forgotten that was idle only later, or the record may be too old to judge.
 func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan *Plan, sl *slot, at int64) {
 	for {
 		at, _ = t.follow(now, clock)
@@ -73,10 +72,10 @@ func (t *Table) recordAt(p Place, now, clock int64) (r atomicbucket.Record, plan
 	}
 }
 
-// record returns the live record of the key at p, the plan that it follows, and its
-// slot; or none, the present plan, and nil. A tentative record is none yet: nothing has been
-// admitted by it. The record may be of another tenure than the key: a call that answers by it without
-// a compare-and-swap reads the state again (R2).
+// record returns the live record of the key at p, the plan that it follows, and its slot. If there is none, it returns
+// the zero record, the current plan, and nil. A tentative record does not count, since nothing was admitted by it yet.
+// The state and the key of the record may belong to two tenures: a call that answers by it without a compare-and-swap
+// reads the state again (R2).
 func (t *Table) record(p Place) (atomicbucket.Record, *Plan, *slot) {
 	for i := uint64(0); i < t.probeWindow && !t.beyond(p, i); i++ { // R11
 		sl := p.at(i)

@@ -8,42 +8,40 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// MaxTiers is one more than how many quotas a plan may have.
+// MaxTiers is one more than the number of tiers that a plan may have.
 const MaxTiers = 16
 
-// A Plan is what a table decides by: an algorithm, and the quotas that it grants. It is
-// immutable. A table's plan may be replaced by another of the same algorithm while it is
-// used: [Table.Adopt].
+// A Plan is an algorithm and the quotas of its tiers, by which a table decides. It is immutable. A table's plan may be
+// replaced by another of the same algorithm while the table is in use: [Table.Adopt].
 type Plan struct {
 	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	isBucket  bool
-	number    uint32                 // of a table's plans, from 1 on
-	planned   uint64                 // the same in a shared table, where it is no plan of this process's alone; else 0
-	from      atomicbucket.Algorithm // of the plan before, if there was one
-	numbers   [MaxTiers]quota        // of the tiers, for conversions: the latest costs, the highest limits
+	number    uint32                 // position among the table's plans, from 1 on
+	planned   uint64                 // the same number for all processes of a shared table; else 0
+	from      atomicbucket.Algorithm // the algorithm of the previous plan, or nil
+	numbers   [MaxTiers]quota        // of the tiers, for conversions: the latest prices and the highest limits
 	changes   [MaxTiers]atomicbucket.Change
-	clock     func() int64     // that requests are decided by; nil: not known
-	replaced  *atomic.Uint64   // a time that it returned since the plan before was replaced; 0: nobody has asked
-	source    any              // what the caller has made it of
-	live      atomicbucket.Tag // of the records that follow this plan
+	clock     func() int64     // the clock of the requests; nil: not known
+	replaced  *atomic.Uint64   // a time that clock returned while this plan was current; 0: not read yet
+	source    any              // what SetSource set
+	live      atomicbucket.Tag // the tag of the records that follow this plan
 	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
-	trust     uint64           // how far the clock of a call may be: less in a shared table (R23)
-	doubt     uint64           // how many ticks a late clock may be behind, 0 if it never is
-	doubtful  Verdict          // on a refusal within doubt
-	maxDebt   uint64           // how many limits a key may owe by charges
+	trust     uint64           // how far the clock of a call may be ahead: less than skew in a shared table (R23)
+	doubt     uint64           // how many ticks a clock may be late, 0 if clocks are never late
+	doubtful  Verdict          // the verdict on a refusal with a shortfall below doubt
+	maxDebt   uint64           // how many limits a key may owe because of charges
 	most      uint64           // what a record has room for, in units of the algorithm
 	refusals  RefusalCharge    // what a refused request costs
-	unit      uint32           // tells plans whose units differ apart, of all tables
+	unit      uint32           // equal for plans with the same units; different among all tables
 	quotas    [MaxTiers]quota
 	algorithm atomicbucket.Algorithm
 	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight of one process
 	entries   *atomicbucket.Entries     // or of several
 }
 
-// NewPlan returns the plan of an algorithm whose quota is that of tier 0, and of further tiers. One that [Plan.SetTier]
-// makes unlimited or blocked keeps the numbers for conversions: they are those that it had last.
-// lateness is how far the clock may be behind that the calls are made by: see
-// [Doubtful].
+// NewPlan returns the plan of an algorithm. The algorithm's quota is that of tier 0; further tiers follow. If
+// [Plan.SetTier] makes a tier unlimited or blocked, the tier keeps its last numbers for conversions. lateness is how
+// late the clock of the calls may be: see [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= noTier {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)
@@ -58,7 +56,7 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 	if lateness > 0 {
 		p.doubt = algorithm.Ticks(int64(lateness)) + 2 // ticks may be long: at least one
 		if p.isBucket {
-			p.doubt += 2 * (p.bucket.Step() - 1) // or come many at a time
+			p.doubt += 2 * (p.bucket.Step() - 1) // or the clock may count several at a time
 		}
 	}
 	p.quotas[0] = quotaOf(algorithm.Quota())
@@ -70,7 +68,7 @@ func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...
 	}
 	p.numbers = p.quotas
 	p.numbers[noTier] = quota{}
-	if p.isBucket && !p.bucket.HasPrices() { // a token costs the same by every quota
+	if p.isBucket && !p.bucket.HasPrices() { // a token costs the same under every quota
 		p.numbers[noTier] = quota{Token: p.quotas[0].Token, limit: p.most}
 	}
 	return p, nil
@@ -81,7 +79,7 @@ type quota struct{ Token, Tokens, limit uint64 }
 
 func quotaOf(q atomicbucket.Quota) quota { return quota{q.Token, q.Tokens, q.Token * q.Tokens} }
 
-// Demand returns what it takes to get n tokens, which must not be more than the limit.
+// Demand returns the demand for n tokens. n must not be more than the limit.
 func (q *quota) Demand(n uint64) atomicbucket.Demand {
 	return atomicbucket.Demand{Cost: n * q.Token, Limit: q.limit, Token: q.Token}
 }
@@ -89,23 +87,22 @@ func (q *quota) Demand(n uint64) atomicbucket.Demand {
 // Algorithm returns the algorithm.
 func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
 
-// SetSource says what the plan is made of, for who gets it from [Table.Plan]. The plan must not be in use.
+// SetSource sets what [Plan.Source] returns: what the caller has made the plan of. The plan must not be in use.
 func (p *Plan) SetSource(source any) { p.source = source }
 
-// Source returns what SetSource said.
+// Source returns what SetSource set.
 func (p *Plan) Source() any { return p.source }
 
 // Live returns the tag of records that follow the plan.
 func (p *Plan) Live() atomicbucket.Tag { return p.live }
 
-// Quota returns what the plan grants to a tier. A tier that does not exist is granted
-// nothing.
+// Quota returns the quota of a tier. For a tier that does not exist it grants nothing.
 func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
 	q := &p.quotas[tier%MaxTiers]
 	return atomicbucket.Quota{Token: q.Token, Tokens: q.Tokens}
 }
 
-// take is the algorithm's Take, without an indirect call where that is known to cost.
+// take is the algorithm's Take, without an indirect call for the algorithms listed.
 func (p *Plan) take(r atomicbucket.Record, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
 	switch algorithm := p.algorithm.(type) {
 	case *atomicbucket.FixedWindow:
@@ -120,12 +117,12 @@ func (p *Plan) take(r atomicbucket.Record, now int64, d atomicbucket.Demand) (pa
 	return p.algorithm.Take(r, p.algorithm.Ticks(now), d)
 }
 
-// flush is the algorithm's Flush, without an indirect call where a record is its state alone.
+// flush is the algorithm's Flush, without an indirect call if records have no ring.
 func (p *Plan) flush(r atomicbucket.Record, now int64, at *atomicbucket.Word) bool {
 	return r.Ring == nil || p.algorithm.Flush(r, p.algorithm.Ticks(now), at)
 }
 
-// refused is the verdict on a record that does not admit a demand.
+// refused returns the verdict on a record that does not admit a demand.
 func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
 	if p.doubt == 0 || p.refusals != Nothing {
 		return Refused
@@ -136,7 +133,7 @@ func (p *Plan) refused(v view, now int64, d atomicbucket.Demand) Verdict {
 	return p.refusal(p.algorithm.Shortfall(v.Record, p.algorithm.Ticks(now), d))
 }
 
-// refusal is the verdict on a record that lacks so many ticks.
+// refusal returns the verdict on a record that needs shortfall more ticks.
 func (p *Plan) refusal(shortfall uint64) Verdict {
 	if shortfall < p.doubt {
 		return p.doubtful
@@ -152,28 +149,29 @@ func (p *Plan) status(r atomicbucket.Record, nanos int64, d atomicbucket.Demand)
 	return p.algorithm.Status(r, nanos, d)
 }
 
-// tell tells the status of a key's first request, which needs no ring.
+// tell sets the status of a key's first request, which needs no ring.
 func (p *Plan) tell(s atomicbucket.State, nanos int64, r *request) {
 	if r.status != nil {
 		*r.status = p.status(s.Record(), nanos, r.asks(p.granted(r.quota)))
 	}
 }
 
-// Status returns what a client in a tier that asks for n tokens may want to know about a record of a token bucket,
-// as [Table.Hit] returned it, at an instant.
+// Status returns the status of a token bucket's record, as [Table.Hit] returned it, for a client in a tier that asks
+// for n tokens at an instant.
 func (p *Plan) Status(s atomicbucket.State, nanos int64, n uint64, tier uint8) atomicbucket.Status {
 	return p.bucket.Status(s.Record(), nanos, p.quotas[tier%MaxTiers].Demand(n))
 }
 
-// Left is what Status says whatever is asked for, of a client in a tier.
+// Left returns the part of Status that does not depend on a request: the limit of a client in a tier, the tokens that
+// are left, and the time until the bucket is full.
 func (p *Plan) Left(s atomicbucket.State, nanos int64, tier uint8) (limit, tokens uint64, reset time.Duration) {
 	q := &p.quotas[tier%MaxTiers]
 	tokens, reset = p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), q.limit, q.Token)
 	return q.Tokens, tokens, reset
 }
 
-// ahead returns how far a request may be ahead of the watermark: its time may be the caller's when the watermark has
-// followed its clock.
+// ahead returns how far a request may be ahead of the watermark. After the watermark has followed the clock, the rest
+// may be a time that the caller has supplied.
 func (p *Plan) ahead(r *request) uint64 {
 	if r.followed {
 		return p.skew
@@ -189,8 +187,8 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
-// idleFor returns for how many ticks a record that follows the plan has been idle at an instant, and one more; 0 if it
-// is not.
+// idleFor returns for how many ticks a record that follows the plan has been idle at an instant, plus one; 0 if it is
+// not idle.
 func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	if p.isBucket {
 		if now := p.bucket.Ticks(nanos); p.bucket.Idle(s, now) { // without an indirect call
@@ -202,8 +200,9 @@ func (p *Plan) idleFor(s atomicbucket.State, nanos int64) rank {
 	return 0
 }
 
-// idleSince returns when a record that is idle at an instant became so: to the nanosecond if it is a bucket that
-// follows the plan and whose nanosecond is a whole number of ticks, else that instant.
+// idleSince returns when a record that is idle at an instant became idle. It is exact to the nanosecond for a token
+// bucket that follows the plan and whose nanosecond is a whole number of ticks. For other records it returns the
+// instant.
 func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	if !p.bucket.Exact() || s.Tag() != p.live {
 		return nanos
@@ -211,7 +210,7 @@ func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 	return nanos - int64(p.bucket.IdleFor(s, p.bucket.Ticks(nanos))/p.bucket.Ticks(1))
 }
 
-// full returns the record of a key that has taken nothing.
+// full returns a record of a key that has taken nothing.
 func (p *Plan) full(nanos int64) atomicbucket.Record {
 	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Records of a table whose limits come with the calls say what a token cost when they were last charged: R27.
+// If calls bring limits with several rates, each record holds the price at which it was last charged: R27.
 
 // pricesOf returns where the prices of the first slot are, or nil if the records have none.
 func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
@@ -19,27 +19,28 @@ func pricesOf(plan *Plan, rings *memory) unsafe.Pointer {
 	return unsafe.Pointer(&rings.slots[0])
 }
 
-// priceWord returns the word with the price of a record. Two prices take as much room as a slot.
+// priceWord returns the word with the price of a record in state s. The two prices of a record take as much memory as a
+// slot.
 func (t *Table) priceWord(sl *slot, s atomicbucket.State) *word.Word {
 	at := uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(t.first)) + uintptr(s.Version()&1)*8
 	return (*word.Word)(unsafe.Add(t.prices, at))
 }
 
-// A view is a record as the calls of one price see it.
+// A view is a record as a call with a given price sees it.
 type view struct {
-	atomicbucket.Record                    // owes as many tokens, at that price
-	from                atomicbucket.State // what the slot holds
-	of                  uint64             // what a token costs
-	same                bool               // the record has that price
-	price               uint64             // else this one
-	earliest            int64              // the tokens that it owes are counted then, and at the latest time
+	atomicbucket.Record                    // owes the same number of tokens, at the price of the call
+	from                atomicbucket.State // the state of the slot
+	of                  uint64             // the price of the call
+	same                bool               // the record has the price of the call
+	price               uint64             // the price of the record, if not
+	earliest            int64              // the first of the two times at which its tokens are counted (R27)
 	place               Place
 }
 
-// view returns a record as a call sees it at a time that may be ahead of its clock, and by whose limit a token costs so
-// much. The record was read before.
+// view returns a record as a call sees it for whose limit a token costs token. The time now of the call may be ahead of
+// clock, the time of the limiter's clock. The record was read before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
-	if t.prices == nil || r.Ring == nil { // or a key without a record: it owes nothing
+	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
 	}
 	price, known := r.Ring.Price(r.State)
@@ -59,20 +60,20 @@ func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, n
 	return view{r.After(plan.bucket.Owing(owed, tick, ahead)), r.State, token, false, price, earliest, p}
 }
 
-// latest returns the latest time for which a record may have been charged that was read before.
+// latest returns the latest time for which a record may have been charged. The record was read before.
 func (t *Table) latest(p Place, now int64) int64 {
 	latest, promised := t.ahead(p, now) // after the state: R15
 	if latest = max(latest, promised); t.now != nil {
-		latest = max(latest, t.now()) // after the state, too: nothing was granted by a clock that is later
+		latest = max(latest, t.now()) // also after the state: no grant was made by a clock that reads later
 	}
 	return latest
 }
 
-// speeds reports whether the call of a view has a faster price than the record.
+// speeds reports whether the price of the call is lower than that of the record, so that its tokens come back faster.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
-// statusOf is [Plan.status] of a view. What a record owes comes back at its price until it is converted: by a request
-// that is admitted, or one of a faster price that is refused.
+// statusOf is [Plan.status] of a view. The debt of a record comes back at the record's price until the record is
+// converted. A conversion is made by a request that is admitted, or by a refused one with a lower price.
 func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket.Status {
 	status := p.status(v.Record, nanos, d)
 	if v.same || v.speeds() && status.RetryAfter > 0 {
@@ -83,8 +84,8 @@ func (p *Plan) statusOf(v view, nanos int64, d atomicbucket.Demand) atomicbucket
 	return status
 }
 
-// shortfall returns the ticks until a view admits a demand, if nothing else is taken, and the call comes again as far
-// ahead of its clock.
+// shortfall returns the number of ticks until a view admits a demand, if nothing else is taken and the call comes again
+// as far ahead of its clock.
 func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	now := p.bucket.Ticks(nanos)
 	if v.same || v.speeds() || d.Cost == 0 {
@@ -95,8 +96,8 @@ func (p *Plan) shortfall(v view, nanos int64, d atomicbucket.Demand) uint64 {
 	return owed - min(owed, atomicbucket.Within(may+now-earliest, v.of, v.price))
 }
 
-// move makes a payload, which the call of a view has computed at a time, that of the record. Of another price it is a
-// conversion, and what is returned is the record as that call sees it.
+// move writes a payload, which the call of a view has computed for the time now, to the record. If the record has
+// another price, this is a conversion. move returns the record as the call sees it.
 func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
 	if v.same {
 		return sl.state.Move(v.from, payload)
@@ -104,20 +105,22 @@ func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (a
 	if !plan.idle(v.from, t.Watermark()) {
 		t.hasten(plan, min(v.price, v.of))
 		if v.of > v.price {
-			t.raise(v.earliest) // what has come back later has done so at the faster price
+			t.raise(v.earliest) // what has come back later has come back at the faster price
 		}
 	}
 	return t.reprice(sl, v, plan, payload, now)
 }
 
-// speed makes what a record owes come back at the price of a request that is refused, which is faster, from now on.
+// speed converts a record to the price of a refused request, which is lower. From now on the debt comes back at that
+// price.
 func (t *Table) speed(p Place, sl *slot, v view, plan *Plan, r *request) bool {
 	t.relabel(p, sl, r.quota)
 	_, ok := t.move(sl, v, plan, v.State.Payload(), r.now)
 	return ok
 }
 
-// reprice makes a payload, which the call of a view has computed at a time, that of the record, with the next version.
+// reprice writes a payload, which the call of a view has computed for the time now, to the record, with the call's
+// price and the next version.
 func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64) (after atomicbucket.State, ok bool) {
 	next, ok := v.Ring.Offer(v.from, v.of, &sl.state)
 	if !ok {
@@ -126,11 +129,11 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	if next == v.of {
 		return sl.state.Convert(v.from, v.from.Tag(), payload)
 	}
-	if t.current() != plan { // after the offer, which may be in units of that plan
+	if t.current() != plan { // after the offer: a price in ticks of another plan may be in the word
 		return 0, false
 	}
-	// Another call has offered its price to the same state: it is made with this call's tokens, so that no two calls
-	// keep each other from ending.
+	// Another call has offered its price for the same state. The conversion uses that price, with this call's tokens,
+	// so no two calls can block each other.
 	after = atomicbucket.NewState(v.from.Tag(), v.from.Version()+1, payload)
 	other, fits := t.atPrice(v, plan, next, after, now)
 	if !fits {
@@ -141,10 +144,10 @@ func (t *Table) reprice(sl *slot, v view, plan *Plan, payload uint64, now int64)
 	return after, ok
 }
 
-// atPrice returns the payload at another price of a record that owes what it owed before the call of a view, counted as
-// a call of that price counts it, and what that call has taken or given back: after is the record as it sees it. The
-// call's own request may be ahead of its clock, or wait, so the latest time is read again (R15). It is not ok if a
-// record has no room for it.
+// atPrice returns the payload of the record at the price next. The payload has two parts: what the record owed before
+// the call of the view, counted as a call with that price counts it, and what the view's call has taken or given back.
+// after is the record as the view's call sees it. The call's own request may be ahead of its clock, or wait, so the
+// latest time is read again (R15). ok is false if a record has no room for the sum.
 func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.State, now int64) (payload uint64, ok bool) {
 	bucket, tick := &plan.bucket, plan.bucket.Ticks(now)
 	owed, was, is := bucket.Debt(v.from.Record(), tick), bucket.Debt(v.Record, tick), bucket.Debt(after.Record(), tick)
@@ -165,15 +168,15 @@ func (t *Table) atPrice(v view, plan *Plan, next uint64, after atomicbucket.Stat
 	return tick + owed, owed <= plan.most
 }
 
-// hasten enters what a token costs by which records are converted: refunds ask for the least, since debts may have come
-// back so fast. It is called before the conversion.
+// hasten records that records are converted at the price token. Refunds use the lowest such price, since debts may have
+// come back at that speed. It is called before the conversion.
 func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }
 
-// returnPriced is giveBack for a record with a price. What is given back is counted in its tokens. A receipt of the
-// same version and price is for a take behind which there are only takes at that price. Of any other, what has come
-// back since has done so at the fastest price of all conversions of the table at most.
+// returnPriced is giveBack for a record with a price, in whose tokens it counts. If the receipt has the record's
+// version and price, only takes at that price came after the receipt's take. For any other receipt, it assumes that
+// tokens came back at the lowest price of all conversions of the table.
 func (t *Table) returnPriced(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -203,7 +206,7 @@ func (t *Table) returnPriced(
 	return after, Admitted, done
 }
 
-// least16 returns the fastest price of all conversions, or a faster one, in sixteenths of a nanosecond.
+// least16 returns the lowest price of all conversions, or token if that is lower, in sixteenths of a nanosecond.
 func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	least := plan.bucket.Sixteenths(token)
 	if fastest := t.fastest.Load(); fastest > 0 {
@@ -212,12 +215,12 @@ func (t *Table) least16(plan *Plan, token uint64) uint64 {
 	return least
 }
 
-// isOf reports whether a record that is about to be committed has the price of a quota, or has none.
+// isOf reports whether a record that is about to be committed has the price of a quota, or records have no prices.
 func (t *Table) isOf(sl *slot, s atomicbucket.State, q quota) bool {
 	return t.prices == nil || atomicbucket.PriceIs(t.priceWord(sl, s).Load(), s, q.Token)
 }
 
-// clear clears what is behind a claimed slot.
+// clear clears the ring or the prices of a claimed slot.
 func (t *Table) clear(sl *slot, claimed atomicbucket.State, q Quota) {
 	if t.prices == nil {
 		t.ring(sl).Clear(claimed)
@@ -227,24 +230,25 @@ func (t *Table) clear(sl *slot, claimed atomicbucket.State, q Quota) {
 	t.ring(sl).Begin(claimed, max(quota.Token, 1))
 }
 
-// offers makes a price that of the next version of a record: of one that is converted to another plan.
+// offers offers a price for the next version of a record that is converted to another plan.
 func (t *Table) offers(sl *slot, s atomicbucket.State, price uint64) bool {
 	if t.prices == nil {
 		return true
 	}
 	next, ok := t.ring(sl).Offer(s, price, &sl.state)
 	if ok && next != price {
-		sl.state.Move(s, s.Payload()+1) // what was offered is in the units of the plan before: see reprice
+		sl.state.Move(s, s.Payload()+1) // the price in the word is in ticks of the previous plan: see reprice
 		return false
 	}
 	return ok
 }
 
-// repriced returns the change of a record with a price that owes so much when a plan replaces another, and the price
-// that it then has. If it has the price of the tier under which its key took last, and has room at the next one, it is
-// that of the tier. Of the debt nothing is above all limits that the key had: it may be another tier's, or a quota's.
-// Else the record owes as much time, and its price stays. A plan has room for what any quota may owe. So if it has none
-// for that time, the debt is another tier's, and is converted as that of a tier of this price.
+// repriced returns how a replacement of the plan changes a record that has a price and owes owed, and its new price. If
+// the record has the price of the tier under which its key took last, and has room for its tokens at that tier's next
+// price, it gets the next price. Then no part of the debt counts as above all limits of the key, since it may be
+// another tier's or a quota's. Otherwise the record owes the same time at the same price. A plan has room for the debt
+// of any quota. So if the record has no room for that time, the debt is another tier's, and is converted as that of a
+// tier with the record's price.
 func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (atomicbucket.Change, uint64) {
 	if known && price == c.Before {
 		if _, fits := atomicbucket.Fit(owed, c.Before, c.After); fits {
@@ -267,8 +271,8 @@ func (p *Plan) repriced(c atomicbucket.Change, price, owed uint64, known bool) (
 	return of, p.bucket.Reprice(from, price)
 }
 
-// LastPrice returns what a token cost when the key at p was charged last; false if it has no record, or records do not
-// say.
+// LastPrice returns the price at which the key at p was last charged. It is not known if the key has no record or
+// records have no prices.
 func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	defer runtime.KeepAlive(t)
 	record, _, sl := t.record(p)
@@ -278,7 +282,7 @@ func (t *Table) LastPrice(p Place) (token uint64, known bool) {
 	return record.Ring.Price(record.State)
 }
 
-// price returns what a token cost when the record of a state was last charged; 0 if records do not say.
+// price returns the price of a record in a state. It is not known if records have no prices.
 func (t *Table) price(sl *slot, s atomicbucket.State) (token uint64, known bool) {
 	if t.prices == nil {
 		return 0, false

@@ -2,48 +2,48 @@ package shard
 
 import "github.com/weir-go/weir/internal/word"
 
-// The probe bound of a home is how far from it records of its keys lie: a search for a key's record
-// goes no further (R11 in doc.go). In a table whose every slot was used this is what ends it.
+// The probe bound of a home is how far from the home the records of its keys lie. A search for a key's record ends
+// there (R11 in doc.go). In a table whose every slot was used, nothing else ends it early.
 //
-// Two neighbouring homes have a byte together, in which there are two probe bounds of both, of which the
-// larger counts. One is the target: what is published extends it. A sweep that lowers probe bounds makes the
-// other one the target, extends it by what it meets, and when it has met everything clears the one before.
+// Two adjacent homes share a byte. It holds two probe bounds, each valid for both homes, and the larger one counts. One
+// of the two is the target: published records extend it. A sweep that lowers probe bounds switches the target, extends
+// the new one for the records that it visits, and clears the old one when it has visited every slot.
 
 const (
-	boundSteps = 8 // a probe window in strides
+	boundSteps = 8 // strides in a probe window
 	boundBits  = 4 // of a probe bound, in strides: 0 to boundSteps
 	boundMask  = 1<<boundBits - 1
-	wordHomes  = 16                    // that a word has probe bounds of
+	wordHomes  = 16                    // homes whose probe bounds are in one word
 	allFirst   = 0x0f0f_0f0f_0f0f_0f0f // the first probe bound of every byte
 )
 
-// What the word lowering says.
+// The bits of the word lowering.
 const (
 	swapped = 1 << iota // the second of a home's probe bounds is the target
-	partial             // no sweep has met every record since the target was changed: it is not changed before one has
-	owned               // a sweep is under way that counts
+	partial             // no sweep has visited every slot since the target was switched: it is not switched again before one has
+	owned               // a sweep that lowers probe bounds is under way
 )
 
-// ownerShift is where the word lowering says which process that sweep is of, in a shared table.
+// ownerShift is where the word lowering holds the number of the sweep's process, in a shared table.
 const ownerShift = 3
 
-// probe bounds are those of all homes.
+// probeBounds are the probe bounds of all homes.
 type probeBounds struct {
 	words  []word.Word
 	stride uint64 // slots
 }
 
-// probeBoundOf returns the word that a home's probe bounds are in, and where.
+// probeBoundOf returns the word that holds the probe bounds of p's home, and their position in it.
 func (t *Table) probeBoundOf(p Place) (w *word.Word, at uint64) {
 	line := t.line(p)
 	return &t.words[line/wordHomes], line % wordHomes / 2 * (2 * boundBits)
 }
 
-// beyond reports whether no live record of a key of this home is in slot i of its probe window or further on. The
-// first stride is always within the probe bound: most records are there, and no call has to read a bound for them.
+// beyond reports whether slot i of the probe window and all later ones have no live record of a key of this home. The
+// first stride is always within the probe bound: most records are there, and calls need not read the bound for them.
 func (t *Table) beyond(p Place, i uint64) bool { return i >= t.stride && i >= t.probeBound(p) }
 
-// probe bound returns how many slots of the probe window may hold a live record of a key of this home.
+// probeBound returns how many slots of the probe window may hold a live record of a key of this home.
 func (t *Table) probeBound(p Place) uint64 {
 	w, at := t.probeBoundOf(p)
 	return t.slotsOf(w.Load() >> at)
@@ -54,15 +54,15 @@ func (t *Table) slotsOf(both uint64) uint64 {
 	return max(both&boundMask, both>>boundBits&boundMask, 1) * t.stride
 }
 
-// cover makes the probe bound cover slot i of the probe window. What the slot holds has been published, so that a
-// sweep which changes the target from now on will meet it.
+// cover extends the probe bound to slot i of the probe window. The record in the slot has been published, so a sweep
+// that switches the target from now on will visit it.
 func (t *Table) cover(p Place, i uint64) {
 	if i >= t.stride {
 		t.extend(p, i/t.stride+1)
 	}
 }
 
-// extend makes the probe bound at least so many strides.
+// extend raises the probe bound to a number of strides, unless it is that large already.
 func (t *Table) extend(p Place, strides uint64) {
 	w, at := t.probeBoundOf(p)
 	at += t.lowering.Load() & swapped * boundBits
@@ -74,7 +74,7 @@ func (t *Table) extend(p Place, strides uint64) {
 	}
 }
 
-// lower begins a sweep that lowers probe bounds, if no other is under way. One whose process is dead has given up
+// lower starts a sweep that lowers probe bounds, if no other one is under way. A sweep of a dead process does not count
 // (R18).
 func (t *Table) lower() bool {
 	v := t.lowering.Load()
@@ -88,7 +88,7 @@ func (t *Table) lower() bool {
 	return t.lowering.CompareAndSwap(v, next)
 }
 
-// lowered ends such a sweep, which has met everything if it is whole.
+// lowered ends a sweep that lowers probe bounds. whole says that the sweep has visited every slot.
 func (t *Table) lowered(whole bool) {
 	v := t.lowering.Load() & (swapped | partial)
 	if whole {

@@ -8,23 +8,23 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Quota is the limit of a call, as a value: that of a tier, which is looked up in the plan, or numbers of its own,
-// which are in units of one plan's algorithm. The zero Quota is that of tier 0.
+// A Quota is the limit of a call, as a value. It is that of a tier, which the plan holds, or has numbers of its own, in
+// units of one plan's algorithm. The zero Quota is that of tier 0.
 //
-// Numbers mean something to the plan that they were made for, and to those after it whose units are the same
-// ([Plan.unit]). To any other plan they grant nothing.
+// Numbers are valid for the plan for which they were made, and for later plans with the same units ([Plan.unit]). Under
+// any other plan they grant nothing.
 type Quota struct {
-	token uint64 // the cost of a token; 0: see rest; or one of the two below
-	rest  uint64 // unit<<32 | tokens-1; or the tier
+	token uint64 // the cost of a token, unlimited or blocked; 0: the quota is that of a tier
+	rest  uint64 // unit<<32 | tokens-1, or the tier
 }
 
 const (
 	unlimited = math.MaxUint64     // the token of a quota that admits everything
-	blocked   = math.MaxUint64 - 1 // and of one that admits nothing
+	blocked   = math.MaxUint64 - 1 // the token of a quota that admits nothing
 	unitShift = 32
 )
 
-// units counts the units that were given out.
+// units is the last unit that was assigned.
 var units atomic.Uint32
 
 // TierQuota returns the quota of a tier.
@@ -36,16 +36,16 @@ func Unlimited() Quota { return Quota{token: unlimited} }
 // Blocked returns the quota that admits nothing and touches no record.
 func Blocked() Quota { return Quota{token: blocked} }
 
-// IsUnlimited reports whether it is that of Unlimited. (A tier may be unlimited, too.)
+// IsUnlimited reports whether q is Unlimited(). (A tier may be unlimited, too.)
 func (q Quota) IsUnlimited() bool { return q.token == unlimited }
 
-// IsTier reports whether it is the quota of a tier.
+// IsTier reports whether q is the quota of a tier.
 func (q Quota) IsTier() bool { return q.token == 0 }
 
-// Tier returns which tier it is the quota of.
+// Tier returns the tier of q.
 func (q Quota) Tier() uint8 { return uint8(q.rest) }
 
-// Quota returns a quota of numbers that the plan's algorithm has checked: 1 to 2^32 tokens.
+// NewQuota returns a quota with numbers that the plan's algorithm has checked: 1 to 2^32 tokens.
 func (p *Plan) NewQuota(q atomicbucket.Quota) Quota {
 	return Quota{q.Token, uint64(p.unit)<<unitShift | (q.Tokens - 1)}
 }
@@ -64,31 +64,31 @@ func (p *Plan) granted(q Quota) quota {
 	return blockedQuota
 }
 
-// A quota that admits nothing is one of no tokens. One that admits everything has none either, so that Hit leaves it
-// to insert, and is told by its limit.
+// A quota that admits nothing has 0 tokens. One that admits everything also has 0 tokens, so that Hit leaves it to
+// insert. Its limit distinguishes it.
 var (
 	blockedQuota   = quota{Token: 1}
 	unlimitedQuota = quota{Token: 1, limit: math.MaxUint64}
 )
 
-// unlimited reports whether everything is admitted.
+// unlimited reports whether the quota admits everything.
 func (q *quota) unlimited() bool { return q.limit == math.MaxUint64 }
 
-// Granted returns what a quota grants under the plan: of no tokens if that is nothing, or everything.
+// Granted returns what a quota grants under the plan. It has 0 tokens if the quota admits nothing, or everything.
 func (p *Plan) Granted(q Quota) atomicbucket.Quota {
 	g := p.granted(q)
 	return atomicbucket.Quota{Token: g.Token, Tokens: g.Tokens}
 }
 
-// Span returns the time in which so many tokens of a quota come back to a bucket, a tick less at most, and no more than
-// that.
+// Span returns the time in which n tokens of a quota come back to a bucket. It may be up to a tick less, and is never
+// more.
 func (p *Plan) Span(n uint64, q Quota) time.Duration { return p.bucket.Span(n * p.granted(q).Token) }
 
-// SetTier makes what a tier grants that of a quota without numbers. The plan must not be in use.
+// SetTier gives a tier a quota without numbers. The plan must not be in use.
 func (p *Plan) SetTier(tier uint8, q Quota) { p.quotas[tier] = p.granted(q) }
 
-// SetHighest says how many tokens the highest limit was that a tier had in this plan and those before. Without it the
-// plan's own counts. The plan must not be in use.
+// SetHighest sets how many tokens the highest limit of a tier had in this plan and the previous ones. Without it, only
+// this plan's own limit counts. The plan must not be in use.
 func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 	n := &p.numbers[tier]
 	n.limit = max(n.limit, p.product(tokens, n.Token))
@@ -97,7 +97,7 @@ func (p *Plan) SetHighest(tier uint8, tokens uint64) {
 // LastToken returns what a token of a tier costs, or cost before the tier became unlimited or blocked.
 func (p *Plan) LastToken(tier int) uint64 { return p.numbers[tier].Token }
 
-// Bucket returns the algorithm of a plan of token buckets; it is not ok for another one.
+// Bucket returns the algorithm of a plan of token buckets. ok is false for other plans.
 func (p *Plan) Bucket() (b *atomicbucket.TokenBucket, ok bool) { return &p.bucket, p.isBucket }
 
 // HitQuota is [Table.Hit] for a quota that has numbers of its own.
@@ -145,8 +145,7 @@ func (t *Table) HitQuota(p Place, now int64, n uint64, q Quota) (atomicbucket.St
 	return 0, nil, Undecided
 }
 
-// HitTier is [Table.Hit] for a tier in a table whose records have prices. In any other, and for any other quota, it is
-// undecided.
+// HitTier is [Table.Hit] for a tier in a table whose records have prices. For other tables and quotas it is undecided.
 func (t *Table) HitTier(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if t.prices == nil || !q.IsTier() {
 		return 0, nil, Undecided
@@ -197,12 +196,12 @@ func (p *Plan) StatusOf(s atomicbucket.State, nanos int64, n uint64, q Quota) at
 	return p.bucket.Status(s.Record(), nanos, g.Demand(n))
 }
 
-// LeftUnder is [Plan.Left] for what a quota grants.
+// LeftUnder is [Plan.Left] for a client under the quota g.
 func (p *Plan) LeftUnder(s atomicbucket.State, nanos int64, g atomicbucket.Quota) (tokens uint64, reset time.Duration) {
 	return p.bucket.Left(nanos, p.bucket.Debt(s.Record(), p.bucket.Ticks(nanos)), g.Token*g.Tokens, g.Token)
 }
 
-// looksAtNothing reports whether a quota admits nothing, or everything, so that no record matters to it.
+// looksAtNothing reports whether a quota admits nothing or everything, so that its decisions do not depend on a record.
 func (p *Plan) looksAtNothing(q Quota) bool { return p.granted(q).Tokens == 0 }
 
 // IsUnlimited reports whether a quota admits everything under the plan.

@@ -5,32 +5,33 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A neighbourhood is what is known of the keys of some homes beside their records, for refunds: R15.
+// A neighbourhood has the words that the keys of some homes share, for refunds: R15.
 type neighbourhood struct {
-	// ends counts tenures that end by force, though something may be owed: a call adds endBegins before, and takes
-	// endUnderway off after. So the low bits say how many calls are about to end one.
+	// ends counts tenures that end by force although something may be owed. A call adds endBegins before it ends one,
+	// and subtracts endUnderway afterwards. So the low bits count the ends that are under way, and the high bits all
+	// that have begun.
 	ends word.Word
-	// promised is the latest time that a reservation was told to wait for.
+	// promised is the latest time at which a reservation is due.
 	promised word.Word
 }
 
 const (
 	endUnderway  = 1
-	endBegun     = 1 << 24 // above as many calls as there may be under way
+	endBegun     = 1 << 24 // more than the number of calls that can be under way
 	endBegins    = endBegun + endUnderway
 	endsUnderway = endBegun - 1
 )
 
-// neighbourhoodHomes is how many homes share a neighbourhood: those of 256 slots, so that it takes no memory to speak
-// of.
+// neighbourhoodHomes is how many homes share a neighbourhood: those of 256 slots, so that neighbourhoods take little
+// memory.
 const neighbourhoodHomes = 64
 
-// neighbourhood returns that of the place.
+// neighbourhood returns the neighbourhood of a place.
 func (t *Table) neighbourhood(p Place) *neighbourhood {
 	return &t.neighbourhoods[t.line(p)/neighbourhoodHomes]
 }
 
-// end ends the tenure of a key by a transition of its record, though something may be owed (R15).
+// end ends the tenure of a key by a transition of its record, although something may be owed (R15).
 func (t *Table) end(p Place, transition func() bool) bool {
 	n := t.neighbourhood(p)
 	n.ends.Add(endBegins) // before, and not after: else a refund could see the next tenure first
@@ -39,45 +40,45 @@ func (t *Table) end(p Place, transition func() bool) bool {
 	return done
 }
 
-// Ends is what [Table.Ends] says.
+// Ends is what [Table.Ends] returns.
 type Ends struct{ word uint64 }
 
-// begun returns how many have begun.
+// begun returns how many forced ends have begun.
 func (e Ends) begun() uint32 { return uint32(e.word / endBegun) }
 
-// Ends returns what a call reads before a take for which it wants a receipt: how many tenures of keys near p have been
-// ended by force.
+// Ends returns how many tenures of keys near p have been ended by force. A call reads it before a take for which it
+// wants a receipt.
 func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()} }
 
-// A Receipt identifies a take. The zero Receipt identifies none. What a take knows is only kept: what it means is made
-// out when something is given back, as most takes are never asked.
+// A Receipt identifies a take. The zero Receipt identifies none. A take only copies what it knows into its receipt,
+// because most receipts are never used. A refund works out what that means.
 type Receipt struct {
-	plan   *Plan              // that its record followed; nil: no take
-	after  atomicbucket.State // of the record; or without what was given back: see State.Less
+	plan   *Plan              // the plan that the record followed; nil: no take
+	after  atomicbucket.State // the record after the take, without what was given back since: see State.Less
 	at     int64
 	n      uint64 // tokens that have not been given back
 	quota  Quota
-	ends   uint32 // that had begun before the take
-	number uint32 // of the plan then; 0: nothing is given back
+	ends   uint32 // forced ends that had begun before the take
+	number uint32 // of the plan at the take; 0: the receipt is void
 }
 
-// Receipt returns what identifies a take of n tokens in a tier that was admitted, for [Table.Refund]. ends is what
+// Receipt returns the receipt of a take of n tokens in a tier that was admitted, for [Table.Refund]. ends is what
 // [Table.Ends] returned before the take.
 func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 	r.Enter(&o, n, TierQuota(tier), ends)
 	return r
 }
 
-// Enter makes r what identifies a take, as [Outcome.Receipt] does, for any quota.
+// Enter sets r to the receipt of a take, as [Outcome.Receipt] returns it, for any quota.
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
-	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // what the call has ended itself was before its take: R15
-	if ends.word&endsUnderway != 0 {                       // the take may have been before the end under way: R15
+	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the call's own evictions came before its take: R15
+	if ends.word&endsUnderway != 0 {                       // the take may have come before the end that is under way: R15
 		r.number = 0
 	}
 }
 
-// EnterNone makes r one of no take, that stands for n tokens which are in no record.
+// EnterNone sets r to a receipt of no take. It stands for n tokens that are in no record.
 func (r *Receipt) EnterNone(n uint64, q Quota) { r.plan, r.n, r.quota = nil, n, q }
 
 // IsKnown reports whether the receipt identifies a take.
@@ -97,7 +98,7 @@ func (r *Receipt) token() uint64 {
 	return r.quota.token // it has admitted something
 }
 
-// in reports whether a take is identified whose record had the version of a state.
+// in reports whether the receipt identifies a take, and the take left its record with the version of s.
 func (r *Receipt) in(s atomicbucket.State) bool {
 	return r.plan != nil && r.after.Version() == s.Version()
 }
@@ -113,8 +114,8 @@ func (r *Receipt) of() atomicbucket.Receipt {
 	return r.plan.algorithm.Receipt(r.after, r.at, r.n*r.token())
 }
 
-// Less makes r what identifies the rest of the take when n of its tokens have been given back, which left the record in
-// a state.
+// Less sets r to the receipt of the rest of the take, when n of its tokens have been given back. after is the record
+// after that refund.
 func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	r.n -= n
 	switch {
@@ -126,8 +127,8 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may be of another tenure than the take that a receipt identifies, so
-// that what it owes may be others'. plan is that which the record follows. The record was read before: R15.
+// void reports whether the record of the key at p may belong to another tenure than the receipt's take, so that what it
+// owes may be due to other takes. plan is the plan that the record follows. The record was read before: R15.
 func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false
@@ -137,17 +138,18 @@ func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 		t.Ends(p).begun() != r.ends
 }
 
-// promise enters that a reservation of a key near p has been told to wait until a time.
+// promise records that a reservation of a key near p is due at a time.
 func (t *Table) promise(p Place, until int64) { raiseTo(&t.neighbourhood(p).promised, until) }
 
-// lead enters that a request is granted at a time, if that is ahead of its clock, before it is (R15).
+// lead records that a request is granted at the time now, if that is ahead of its clock. It is called before the grant
+// (R15).
 func (t *Table) lead(now, clock int64) {
 	if now > clock {
 		raiseTo(&t.leading, now)
 	}
 }
 
-// raiseTo makes a word at least so late.
+// raiseTo raises a word to a time, unless it is that late already.
 func raiseTo(w *word.Word, to int64) {
 	for {
 		old := w.Load()

@@ -6,22 +6,21 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Refund gives n tokens back to the key at p, at the time now: those of the take that a receipt identifies, or with the
-// zero receipt of no take in particular. What was not taken is
-// not given: a bucket holds no more than all of it. A key without a record has
-// all of it, and a receipt whose record may have been forgotten before it was idle is good for nothing (R15): then
-// nothing is written, the verdict is Refused, and the rest of the outcome is that of Peek. Else the verdict is
-// Admitted.
+// Refund gives n tokens back to the key at p, at the time now: tokens of the take that the receipt identifies, or with
+// the zero receipt those of no particular take. A bucket never holds more than its limit, so only taken tokens come
+// back. The verdict is Admitted if the key has a record. It is Refused if the key has no record, because its bucket is
+// full, or if the record of the take may have been forgotten before it was idle, which makes the receipt void (R15).
+// Then nothing is written, and the rest of the outcome is that of Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
 
-// RefundBy is [Table.Refund] at the time that a clock reads. It is read after the record, and so is not before any take
-// that the record was charged with, however long this goroutine was suspended. Of what a take is given back for, the
-// part has come back by itself that time has passed for; at an earlier time that part would be given twice.
+// RefundBy is [Table.Refund] at the time that clock returns. It reads the clock after the record, so its time is not
+// before any take that was charged to the record, however long this goroutine is suspended. Some tokens of a take have
+// already come back with time. If a refund used an earlier time, it would give them back twice.
 //
-// A bucket that is still as the take left it is made as if the take had taken so much less, and no clock is read: the
-// time of the outcome is then that of the take.
+// If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. No
+// clock is read then, and the time of the outcome is that of the take.
 func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of Receipt) (o Outcome) {
 	if !of.IsKnown() {
 		of.EnterNone(n, TierQuota(tier))
@@ -31,8 +30,8 @@ func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of R
 	return o
 }
 
-// RefundOf is RefundBy under the quota that the receipt names, and the parts of the outcome. The caller keeps the table
-// alive.
+// RefundOf is RefundBy under the quota that the receipt names. It returns the parts of the outcome. The caller must
+// keep the table alive.
 func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (atomicbucket.State, *Plan, int64, Verdict) {
 	if t.entries != nil {
 		s, plan, v := t.returned(p, n, of)
@@ -41,7 +40,7 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 	for ; ; t.shard(p).retries.Add(1) {
 		record, plan, sl := t.record(p)
 		s := record.State
-		// A bucket to which nothing was given back since, but as if it had never been taken: R15.
+		// Since the take, the version is unchanged: refunds were made only as if their takes had taken less (R15).
 		same := t.hits > 0 && n <= of.n && of.in(s) && !t.void(of, p, plan)
 		if same && s == of.after && t.Watermark()-of.at <= int64(plan.skew) {
 			if after, ok := sl.state.Move(s, s.Payload()-n*of.token()); ok {
@@ -71,8 +70,9 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 	}
 }
 
-// RefundAt is [Table.Refund] at a time that may be ahead of a clock: see [Table.TakeAt]. A log is refunded at its
-// clock's time at the latest: what has left it only by a later one still counts for those who come now.
+// RefundAt is [Table.Refund] at a time that may be ahead of the clock: see [Table.TakeAt]. The refund of a log uses the
+// clock's time if that is earlier: a request that has left the log's window only by a later time still counts for calls
+// now.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
 	if !of.IsKnown() {
@@ -93,8 +93,8 @@ func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receip
 	}
 }
 
-// giveBack gives n tokens back to the record of the key at p, which was read before, in its slot, at a time. It is not
-// done if the slot holds another state by now.
+// giveBack gives n tokens back to the record r of the key at p, which was read from the slot sl, at the time at. done
+// is false if the slot holds another state by now.
 func (t *Table) giveBack(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {
@@ -106,7 +106,7 @@ func (t *Table) giveBack(
 		return t.returnPriced(p, r, plan, sl, at, n, of)
 	}
 	algorithm, quota := plan.algorithm, plan.granted(of.quota)
-	// More than the limit may be owed: by charges, or since it fell.
+	// The debt may be larger than the limit: because of charges, or because the limit was lowered.
 	demand := atomicbucket.Demand{Cost: plan.product(n, quota.Token), Limit: quota.limit, Token: quota.Token}
 	latest, promised := t.ahead(p, at)
 	after, done = algorithm.Refund(r, atomicbucket.Return{
@@ -115,8 +115,8 @@ func (t *Table) giveBack(
 	return after, Admitted, done
 }
 
-// ahead returns the latest time of a request that was granted ahead of its clock, and that until which a reservation
-// of a key near p was told to wait, if they are later than a time. It is called after the record was read: R15.
+// ahead returns two times, or at where that is later: the latest at which a request ahead of its clock was granted, and
+// the latest until which a reservation of a key near p waits. It is called after the record was read: R15.
 func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
 	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

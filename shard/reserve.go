@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Reserve is [Table.Take] from a table of token buckets by a caller that is ready to wait: if the
-// tokens are not there but will be within that time, they are taken ahead. Outcome.Overdrawn
-// then says how long to wait. The next call waits behind: a bucket knows one queue.
+// Reserve is [Table.Take] for a caller that can wait, in a table of token buckets. If the tokens are not there but will
+// be within patience, they are taken in advance, and Outcome.Overdrawn returns how long the caller must wait. Later
+// calls wait behind it: a bucket has one queue.
 func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.Duration) Outcome {
 	return t.ReserveAt(p, now, now, n, TierQuota(tier), patience)
 }
@@ -16,7 +16,7 @@ func (t *Table) Reserve(p Place, now int64, n uint64, tier uint8, patience time.
 func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience time.Duration) Outcome {
 	defer runtime.KeepAlive(t)
 	ended := uint32(0)
-	for found := true; ; { // Hit may find a record that a search does not: miss is for that (R20)
+	for found := true; ; { // if only Hit finds the record, miss decides (R20)
 		o := undecided
 		if found && now <= clock {
 			o.State, o.Plan, o.Verdict = t.hitOf(p, now, n, q)
@@ -63,7 +63,7 @@ func (t *Table) ReserveAt(p Place, now, clock int64, n uint64, q Quota, patience
 	}
 }
 
-// Overdrawn returns how long a caller that has taken ahead has to wait: 0 if the tokens were there.
+// Overdrawn returns how long a caller that has taken tokens in advance must wait: 0 if the tokens were there.
 func (o Outcome) Overdrawn(tier uint8) time.Duration { return o.OverdrawnOf(TierQuota(tier)) }
 
 // OverdrawnOf is Overdrawn for any quota.

@@ -8,40 +8,41 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Shared is the memory of a table that several processes have mapped, and who this one is among them.
+// Shared is the memory of a table that several processes have mapped, and the identity of this process.
 type Shared struct {
-	Memory []byte // of [Config.SharedBytes] bytes, from the beginning of a page on
+	Memory []byte // [Config.SharedBytes] bytes, starting at a page
 	Owner  Owner
-	// Build makes the plan for which numbers stand: those of [Config.Begin] and [Table.Replace], or any others (R20).
-	// It is called by any call that finds that another process has replaced the plan, and may be called by several at
-	// once.
+	// Build makes a plan from the numbers that were passed to [Config.Begin] or [Table.Replace]. The numbers may also
+	// have any other values (R20). It is called by calls that find that another process has replaced the plan,
+	// concurrently with itself.
 	Build func(numbers []uint64) (*Plan, error)
-	// Clock returns the time by a clock that all processes have in common, and that no process can move. The watermark
-	// moves only to times that it has reached (R23). Without it the clocks of all calls are believed.
+	// Clock returns the time of a clock that all processes share, and that no process can move. The watermark moves
+	// only to times that it has reached (R23). If Clock is nil, the clocks of all calls are trusted.
 	Clock func() int64
-	// Now returns the time by the clock of the calls of this process. By it records are converted of which a faster
-	// plan, or a lower price, would give something back (R24, R27). Without it they are converted at the watermark.
+	// Now returns the time of the clock by which this process makes calls. A conversion that would otherwise give
+	// tokens back, because the new plan is faster or the price lower, counts them at this time (R24, R27). If Now is
+	// nil, records are converted at the watermark.
 	Now func() int64
 }
 
-// An Owner is who claims slots of a shared table, and knows which other owners are dead (R17).
+// An Owner identifies a process that claims slots of a shared table, and knows which other owners are dead (R17).
 type Owner interface {
-	// Claimant returns the number of this owner, 1 to 2^54-1. No other owner ever has it.
+	// Claimant returns the number of this owner, 1 to 2^54-1. No other owner ever has the same number.
 	Claimant() uint64
-	// Dead reports whether no goroutine of the owner with a number runs any more, or ever will. What no owner ever
-	// was is dead.
+	// Dead reports whether the owner with a number is dead: none of its goroutines runs or ever will. A number that no
+	// owner had is dead.
 	Dead(claimant uint64) bool
 }
 
 const (
-	partBytes   = 4096 // each part of a shared table begins at a multiple of it
+	partBytes   = 4096 // each part of a shared table starts at a multiple of this
 	maxClaimant = 1<<54 - 1
 )
 
-// stretches are where the parts of a shared table begin in its memory, and where the last one ends.
+// stretches are the offsets at which the parts of a shared table start in its memory, and the end of the last part.
 type stretches struct{ common, plans, counters, bounds, neighbourhoods, marks, entries, slots, prices, end uint64 }
 
-// stretches returns how the parts of a shared table lie: each from a page on.
+// stretches returns the offsets of the parts of a shared table. Each part starts at a page.
 func (l layout) stretches() (s stretches) {
 	at := uint64(0)
 	for _, part := range []struct {
@@ -65,15 +66,15 @@ func (l layout) stretches() (s stretches) {
 	return s
 }
 
-// SharedBytes returns how much memory a shared table of the configuration takes, and the error that [Map] would return
+// SharedBytes returns how many bytes a shared table of the configuration takes, and the error that [Map] would return
 // for its numbers.
 func (cfg Config) SharedBytes() (uint64, error) {
 	l, err := cfg.sharedLayout()
 	return l.stretches().end, err
 }
 
-// sharedLayout is layout for a table that may be shared. What a ring says is followed without being checked, so a table
-// of logs may not.
+// sharedLayout is layout for a table that may be shared. A table of logs may not, because calls follow the positions in
+// its rings without a check.
 func (cfg Config) sharedLayout() (layout, error) {
 	l, err := cfg.layout()
 	switch {
@@ -92,8 +93,8 @@ func (cfg Config) sharedLayout() (layout, error) {
 	return l, err
 }
 
-// Begin makes memory that is all zeros, of [Config.SharedBytes] bytes, a table that begins at cfg.Start by the plan for
-// which numbers stand, at most [MaxNumbers] of them.
+// Begin makes a table in zeroed memory of [Config.SharedBytes] bytes. The table starts at cfg.Start with the plan of
+// the numbers, at most [MaxNumbers] of them.
 func (cfg Config) Begin(memory []byte, numbers []uint64) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -124,7 +125,7 @@ func (l layout) commonOf(first unsafe.Pointer) *common {
 	return &stretch[common](first, l.stretches().common, 1)[0]
 }
 
-// sharedMemory returns how a table lies in memory, and where that begins.
+// sharedMemory returns the layout of a table in memory, and where it starts.
 func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 	l, err := cfg.sharedLayout()
 	if err != nil {
@@ -137,10 +138,9 @@ func (cfg Config) sharedMemory(memory []byte) (layout, unsafe.Pointer, error) {
 	return l, first, nil
 }
 
-// Map returns a table in memory that is shared with other processes, all of which have the same configuration, by which
-// the table was begun ([Config.Begin]). cfg.Plan is one of the table's algorithm. What the table follows is the plan in
-// memory. Map writes nothing. The memory must stay mapped as long as the table is in use; the table keeps the owner
-// alive, and nothing else.
+// Map returns a table in memory that is shared with other processes. All of them have the configuration with which the
+// table was made ([Config.Begin]). cfg.Plan is a plan with the table's algorithm; the table follows the plan in memory.
+// Map writes nothing. The memory must stay mapped while the table is in use. The table keeps only the owner alive.
 func Map(cfg Config, s Shared) (*Table, error) {
 	l, first, err := cfg.sharedMemory(s.Memory)
 	if err != nil {
@@ -181,25 +181,26 @@ func Map(cfg Config, s Shared) (*Table, error) {
 	return t, nil
 }
 
-// stretch returns n values that lie in memory from an offset on.
+// stretch returns n values that lie in memory at an offset.
 func stretch[T any](first unsafe.Pointer, at, n uint64) []T {
 	return unsafe.Slice((*T)(unsafe.Add(first, at)), n)
 }
 
-// touchRead makes the system provide every page that others may be writing.
+// touchRead reads every page, so that the system provides it now. Other processes may be writing to it.
 func touchRead(slots []slot) {
 	for i := 0; i < len(slots); i += pageSlots {
 		slots[i].key.Load()
 	}
 }
 
-// deserted reports whether what a process of this number has begun is left to the others: R17, R18.
+// deserted reports whether the process with this number is dead, so that other processes continue what it has begun:
+// R17, R18.
 func (t *Table) deserted(claimant uint64) bool {
 	return t.owner != nil && claimant != t.claimant && t.owner.Dead(claimant)
 }
 
-// Settle forgets what calls of the dead were at that no sweep can know of: the ends of tenures that they had under way
-// (R19). alone reports whether no process but this one has the table. Others may attach meanwhile.
+// Settle removes what calls of dead processes left and no sweep can recognize: the ends of tenures that they had under
+// way (R19). alone reports whether only this process has the table. Other processes may attach during the call.
 func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -219,19 +220,19 @@ func (cfg Config) Settle(memory []byte, alone func() bool) error {
 	return nil
 }
 
-// areasOf returns those of a shared table.
+// areasOf returns the areas of a shared table.
 func (l layout) areasOf(first unsafe.Pointer) *areas {
 	return &stretch[areas](first, l.stretches().plans, 1)[0]
 }
 
-// neighbourhoodsOf returns those of a shared table.
+// neighbourhoodsOf returns the neighbourhoods of a shared table.
 func (l layout) neighbourhoodsOf(first unsafe.Pointer) []neighbourhood {
 	return stretch[neighbourhood](first, l.stretches().neighbourhoods, l.neighbourhoods())
 }
 
-// findable makes a live record of the key at p one that a search for it finds, if it is not because somebody has
-// written words of a shared table that no call writes; or frees it (R20). Else the call that has met it would look for
-// it for ever.
+// findable ensures that searches find a live record of the key at p, or frees the record (R20). Searches may miss the
+// record if a process has written words that no call writes. Then the call that met the record would search for it
+// forever.
 func (t *Table) findable(p Place, sl *slot, s atomicbucket.State) {
 	if t.owner == nil || !s.IsLive() {
 		return

@@ -8,26 +8,26 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// The plan of a shared table stands in its memory by value, as numbers of which every process builds its own (R21), and
-// any process may replace it ([Table.Replace]). Whoever meets a replacement that is not complete completes it (R22).
+// A shared table holds its plan as numbers, of which each process builds its own Plan (R21). Any process may replace
+// the plan ([Table.Replace]). A call that meets an incomplete replacement completes it (R22).
 
 const (
-	planAreas = 2 // the present plan, and the one before or the next
+	planAreas = 2 // for the current plan, and the previous or the next one
 	areaWords = 128
 
 	// MaxNumbers is how many numbers a plan may have.
 	MaxNumbers = areaWords - 1
 )
 
-// areas are where the numbers of plans stand: that of plan n in area n modulo their count, behind how many they are.
+// areas hold the numbers of plans: those of plan n are in area n modulo planAreas, after their count.
 type areas [planAreas][areaWords]word.Word
 
 // changes are the words by which the plan is replaced.
 type changes struct {
-	// change is the number of the latest plan that is announced, shifted by changeShift, and changing as long as some
-	// records may follow the one before.
+	// change is the number of the latest announced plan, shifted by changeShift, with the bit changing while some
+	// records may follow the previous plan.
 	change word.Word
-	// setting says whose process writes the numbers of the next plan; 0 for none.
+	// setting is the number of the process that is writing the numbers of the next plan; 0 for none.
 	setting word.Word
 }
 
@@ -36,14 +36,15 @@ const (
 	changeShift = 1
 )
 
-// sharedPlans is where a process finds the plans of a shared table.
+// sharedPlans is what a process needs to build the plans of a shared table.
 type sharedPlans struct {
 	areas *areas
 	build func(numbers []uint64) (*Plan, error)
-	now   func() int64 // that calls are decided by, or nil: not known
+	now   func() int64 // the clock of the calls, or nil: not known
 }
 
-// current returns the present plan: of a moment within the call, and so after what was read before it (R9, R21).
+// current returns the current plan, as of a moment within the call. So it is later than what was read before the call
+// (R9, R21).
 func (t *Table) current() *Plan {
 	plan := t.plan.Load()
 	if t.owner == nil || t.planned.Load() == plan.planned {
@@ -52,10 +53,10 @@ func (t *Table) current() *Plan {
 	return t.follows()
 }
 
-// Known returns the plan that was the present one when this process last looked. It touches no memory that is shared.
+// Known returns the plan that was current when this process last looked. It touches no shared memory.
 func (t *Table) Known() *Plan { return t.plan.Load() }
 
-// follows is current when another process has replaced the plan: this one builds its own of it.
+// follows is current after another process has replaced the plan. It builds this process's own Plan.
 func (t *Table) follows() *Plan {
 	for {
 		mine, n := t.plan.Load(), t.planned.Load()
@@ -64,7 +65,7 @@ func (t *Table) follows() *Plan {
 		}
 		plan, before := t.built(n, mine), t.built(n-1, mine)
 		if t.planned.Load() != n {
-			continue // what was read may be another plan's: R21
+			continue // the numbers may be those of another plan: R21
 		}
 		if plan == nil { // R20
 			same := *mine
@@ -85,8 +86,8 @@ func (t *Table) follows() *Plan {
 	}
 }
 
-// built returns the plan of a number, or nil if what stands in its place is none that can take over the records of
-// another plan of the table (R20).
+// built returns the plan with a number. It returns nil if the numbers in its area make no plan that can take over the
+// records of the plan other (R20).
 func (t *Table) built(n uint64, other *Plan) *Plan {
 	plan, err := t.build(t.areas.read(n))
 	if err != nil {
@@ -99,7 +100,7 @@ func (t *Table) built(n uint64, other *Plan) *Plan {
 	return plan
 }
 
-// Numbers returns those of the present plan of the table in memory. They may be anything (R20).
+// Numbers returns the numbers of the current plan of the table in memory. They may have any values (R20).
 func (cfg Config) Numbers(memory []byte) ([]uint64, error) {
 	l, first, err := cfg.sharedMemory(memory)
 	if err != nil {
@@ -123,7 +124,8 @@ func (a *areas) read(n uint64) []uint64 {
 	return numbers
 }
 
-// write writes the numbers of a plan. No other process does so, and none reads them before they are announced.
+// write writes the numbers of a plan. No other process writes numbers at the same time, and none reads these before
+// they are announced.
 func (a *areas) write(n uint64, numbers []uint64) {
 	area := &a[n%planAreas]
 	area[0].Store(uint64(len(numbers)))
@@ -132,19 +134,19 @@ func (a *areas) write(n uint64, numbers []uint64) {
 	}
 }
 
-// Replace replaces the plan of a shared table by the one for which numbers stand, at most [MaxNumbers] of them, while
-// all processes use it. [Shared.Build] must have accepted them, and the plan be one that can take over the records of
-// the present one. Only one call of this process may be under way. It does nothing and returns false while another
-// process that is alive is about to replace the plan.
+// Replace replaces the plan of a shared table while all processes use it. numbers are the new plan's, at most
+// [MaxNumbers]. [Shared.Build] must have accepted them, and the plan must be able to take over the records of the
+// current one. Only one call of Replace in this process may run at a time. If another live process is about to replace
+// the plan, Replace does nothing and returns false.
 //
-// Otherwise it is [Table.Adopt] at the time that clock returns, which it calls several times: records are converted at
-// the last, which it reads when the numbers have been announced. When it returns every record follows the new plan, or
-// one that has replaced it since, and so does every process.
+// Otherwise it works like [Table.Adopt]. It calls clock several times, and records are converted at the last time,
+// which is read after the numbers have been announced. When it returns, every record and every process follows the new
+// plan, or one that has replaced it since.
 func (t *Table) Replace(numbers []uint64, clock func() int64) bool {
 	return t.ReplaceKnowing(math.MaxUint64, numbers, clock)
 }
 
-// ReplaceKnowing is Replace, and does nothing and returns false, too, if [Table.Largest] is more than the caller knows.
+// ReplaceKnowing is Replace, but it also does nothing and returns false if [Table.Largest] is more than largest.
 func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
 	t.raise(clock()) // by leaps: step 5 makes none
@@ -163,7 +165,8 @@ func (t *Table) ReplaceKnowing(largest uint64, numbers []uint64, clock func() in
 	return announced
 }
 
-// sets makes this process the one that may replace the plan, until it sets setting to 0, and reports whether it has.
+// sets enters this process in the word setting, so that it alone may replace the plan until it sets the word to 0. It
+// reports whether it could.
 func (t *Table) sets() bool {
 	setter := t.setting.Load()
 	if setter != 0 && setter != t.claimant && !t.owner.Dead(setter) || !t.setting.CompareAndSwap(setter, t.claimant) {
@@ -172,9 +175,9 @@ func (t *Table) sets() bool {
 	return true
 }
 
-// Remember makes a number one that [Table.Largest] returns, unless that is larger. In a shared table it does nothing
-// and returns false while another process that is alive is about to replace the plan. When it returns true, a
-// replacement that did not know the number is complete. Only one call of Remember, Replace and Adopt may be under way
+// Remember raises the number that [Table.Largest] returns to n, unless it is that large already. In a shared table it
+// does nothing and returns false while another live process is about to replace the plan. When it returns true, every
+// replacement that did not know the number is complete. Only one call of Remember, Replace and Adopt may run at a time
 // in this process.
 func (t *Table) Remember(n uint64, clock func() int64) bool {
 	defer runtime.KeepAlive(t)
@@ -191,21 +194,21 @@ func (t *Table) Remember(n uint64, clock func() int64) bool {
 	return true
 }
 
-// Largest returns the largest number that was given to Remember, in a shared table by any process.
+// Largest returns the largest number that was given to Remember, by any process if the table is shared.
 func (t *Table) Largest() uint64 {
 	defer runtime.KeepAlive(t)
 	return t.largest.Load()
 }
 
-// Complete completes a replacement of the plan of a shared table that is under way, whoever began it (R22), at the time
-// that clock returns. Afterwards none that was announced before takes the place of [Table.Plan].
+// Complete completes a replacement of a shared table's plan that is under way, whichever process began it (R22), at the
+// time that clock returns. Afterwards no plan that was announced before the call replaces [Table.Plan].
 func (t *Table) Complete(clock func() int64) {
 	defer runtime.KeepAlive(t)
 	t.settled(clock)
 }
 
-// settled returns the present plan when all records follow it. A replacement that is under way it completes, whoever
-// began it (R22), at the time that clock returns: each of its steps may be made by any number of calls, and is made
+// settled returns the current plan when all records follow it. It completes a replacement that is under way, whichever
+// process began it (R22), at the time that clock returns. Any number of calls may try a step, and each takes effect
 // once.
 func (t *Table) settled(clock func() int64) *Plan {
 	for {
@@ -222,15 +225,15 @@ func (t *Table) settled(clock func() int64) *Plan {
 		case n<<changeShift | changing: // some records may follow the plan before
 			t.adoptAll()
 			t.change.CompareAndSwap(change, n<<changeShift)
-		default: // it went on between the two reads, and change with it; or nobody wrote this: R20
+		default: // the replacement advanced between the two reads, so change did, too; or no process wrote this: R20
 			t.change.CompareAndSwap(change, n<<changeShift|changing)
 		}
 	}
 }
 
-// approach moves the watermark by one step towards the time at which plan n is to be replaced, and by a nanosecond at
-// least, so that no leap by plan n alone is still to come (R22). It is undecided and returns false when it has swept
-// first, and when the watermark or planned changed meanwhile.
+// approach moves the watermark by one step towards the time at which plan n is replaced, and at least by a nanosecond,
+// so that no leap by plan n alone can still succeed (R22). It returns false, and must be repeated, if it has swept
+// first, or if the watermark or planned changed in the meantime.
 func (t *Table) approach(now, n uint64) bool {
 	watermark, step := t.watermark.Load(), uint64(1)
 	if now > watermark {
@@ -247,7 +250,8 @@ func (t *Table) approach(now, n uint64) bool {
 	return t.watermark.CompareAndSwap(watermark, watermark+step)
 }
 
-// commonSkew returns the smaller skew of plan n and of the next one, if n is the present one and the next is announced.
+// commonSkew returns the smaller skew of plan n and the next one, if n is the current plan and the next one is
+// announced.
 func (t *Table) commonSkew(n uint64) uint64 {
 	plan := t.current()
 	if next := t.built(n+1, plan); next != nil { // R20

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// counters are the statistics of one shard. All of them count rare events:
-// a take that finds its record alone touches none.
+// counters are the statistics of one shard. They count rare events: a take that succeeds at its first attempt writes
+// none.
 type counters struct {
 	evictions  atomic.Uint64
 	forgiven   atomic.Uint64
@@ -17,21 +17,20 @@ type counters struct {
 	_          [lineBytes - 6*8]byte
 }
 
-// Stats is a snapshot of a table. The numbers are each exact, but not taken at
-// one instant.
+// Stats is a snapshot of a table. Each number is exact, but they are not of one instant.
 type Stats struct {
 	Slots      uint64 // slots in all shards
 	Shards     int    // shards
 	Bytes      uint64 // memory held for slots, probe bounds, shards and counters; fixed by New
-	Live       uint64 // live records met by the last complete sweep
+	Live       uint64 // records that were not idle in the last complete sweep
 	Epoch      uint64 // complete sweeps
 	Reclaimed  uint64 // idle records freed by sweeps
 	Evictions  uint64 // records forgotten although they were not idle
-	Forgiven   uint64 // tokens those still owed, each record rounded up
+	Forgiven   uint64 // tokens that those records still owed, rounded up for each record
 	NoRoom     uint64 // requests refused because their probe window was full
-	Unrecorded uint64 // requests admitted without a record for the same reason
+	Unrecorded uint64 // requests admitted without a record because their probe window was full
 	Forgotten  uint64 // tokens of limits in flight that were never given back
-	Retries    uint64 // searches begun again because another call had succeeded; not a hit tried again in place
+	Retries    uint64 // searches that were restarted because another call had succeeded; not hits that were retried in place
 }
 
 // Stats returns the table's statistics.

@@ -7,20 +7,19 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Survey says what is in a table, for who looks at it from outside. While the table is used the numbers are not of
-// one instant.
+// A Survey describes the content of a table, for a program that inspects it. While the table is in use, the numbers are
+// not of one instant.
 type Survey struct {
 	Occupancy
-	Deserted  uint64 // of the claimed slots: claims of dead owners, until a sweep frees them (R17)
-	Indebted  uint64 // of the live records: not idle
+	Deserted  uint64 // claimed slots whose owner is dead, until a sweep frees them (R17)
+	Indebted  uint64 // live records that are not idle
 	Stats     Stats
 	Watermark int64 // a time that has certainly been reached
-	Swept     int64 // when the last complete sweep was, or the table was begun
+	Swept     int64 // the time of the last complete sweep, or of the table's start
 }
 
-// Survey looks at every slot that was ever used, and judges the records at the time now, or at the watermark if now is
-// late. It writes nothing: the memory of a table that was mapped may be one that can only be read. It takes some
-// nanoseconds a slot.
+// Survey looks at every slot that was ever used. It judges records at the time now, or at the watermark if that is
+// later. It writes nothing, so the memory of a mapped table may be read-only. It takes some nanoseconds per slot.
 func (t *Table) Survey(now int64) Survey {
 	defer runtime.KeepAlive(t)
 	s := Survey{Stats: t.Stats(), Watermark: t.Watermark(), Swept: int64(t.swept.Load())}
@@ -43,12 +42,13 @@ func (t *Table) Survey(now int64) Survey {
 	return s
 }
 
-// judge returns a time up to now at which what is idle at now is idle. On the payload's circle a record can be judged
-// for some skews only: R7. What is not idle at the watermark is so after one step.
+// judge returns a time, at most now, at which every record that is idle at now is idle. On the payload's circle a
+// record can be judged only within some skews of the watermark: R7. A record that is not idle at the watermark is idle
+// one step of four skews later.
 func (t *Table) judge(now int64) int64 {
 	mark, step := t.Watermark(), leapStep*int64(t.current().skew)
 	if mark < 0 || mark > math.MaxInt64-step {
-		return mark // words that nobody wrote: R20
+		return mark // words that no process wrote: R20
 	}
 	return min(max(now, mark), mark+step)
 }

@@ -8,35 +8,34 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// sweepChunk is how many slots a sweep visits between two rests: 8,192 slots,
-// 128 KiB, take some tens of microseconds.
+// sweepChunk is how many slots a sweep visits between two calls of rest: 8,192 slots, or 128 KiB, take some tens of
+// microseconds.
 const sweepChunk = 8192
 
-// sweeps is what sweeping leaves behind.
+// sweeps has the results of sweeps.
 type sweeps struct {
 	swept     word.Word     // time of the last complete pass
 	epoch     atomic.Uint64 // number of complete passes
-	live      atomic.Uint64 // records that the last complete pass met and that were not idle
-	held      atomic.Uint64 // slots that had a record after it: those, and the idle ones that it left
+	live      atomic.Uint64 // records that were not idle in the last complete pass
+	held      atomic.Uint64 // slots with a record after that pass: the live ones, and the idle ones that it left
 	reclaimed atomic.Uint64 // records freed by sweeping, in all
 }
 
-// Sweep frees every record that is idle at the time now, shard after shard, and
-// when it has visited all of them advances the epoch. After every 8,192 slots
-// it calls rest, if not nil, and gives up when that returns false. Pages in which no key was yet are passed. It reports
-// whether the pass was complete.
+// Sweep frees every record that is idle at the time now, and advances the epoch when it has visited all shards. It
+// skips pages in which no slot was ever used. After every 8,192 slots it calls rest, if not nil, and stops if that
+// returns false. It reports whether it was complete.
 //
-// Takers reclaim idle records themselves, so nothing waits for a sweep. Any
-// number of sweeps may run beside each other and beside anything else.
+// Inserts reclaim idle records themselves, so no call waits for a sweep. Any number of sweeps may run concurrently with
+// each other and with all other calls.
 func (t *Table) Sweep(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))
 	return t.pass(now, now, rest)
 }
 
-// SweepEpoch is [Table.Sweep] of the records that have been idle for an epoch: since the last complete sweep. A
-// client below its limit is idle whenever it comes back. As long as its record is there it need not be given another.
-// While half of the slots hold no record, only those are freed that have been idle for a skew of the algorithm (R7).
+// SweepEpoch is [Table.Sweep] for the records that have been idle for an epoch, that is since the last complete sweep.
+// A client below its limit is idle whenever it comes back, and then still finds its record. While less than half of the
+// slots hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))
@@ -47,15 +46,16 @@ func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	return t.pass(now, since, rest)
 }
 
-// pass is Sweep at a time that the watermark has reached (R7), of the records that have been idle since another.
+// pass is Sweep at the time now, which the watermark has reached (R7), for records that have been idle since another
+// time.
 func (t *Table) pass(now, since int64, rest func() bool) bool {
 	if t.owner != nil {
-		t.settled(func() int64 { return now }) // what a process that died had begun: R22
+		t.settled(func() int64 { return now }) // what a dead process has begun: R22
 	}
 	return t.reap(now, rest) && t.sweepAll(now, since, rest)
 }
 
-// sweepAll is pass while a replacement may be under way that is announced and not complete.
+// sweepAll is pass when a replacement may have been announced that is not complete.
 func (t *Table) sweepAll(now, since int64, rest func() bool) bool {
 	lowers := t.lower()
 	whole := t.visit(since, lowers, rest)
@@ -74,7 +74,7 @@ func (t *Table) sweepAll(now, since int64, rest func() bool) bool {
 	}
 }
 
-// visit sweeps every slot that was ever used, or until rest returns false, and reports whether it was every one.
+// visit sweeps every slot that was ever used, until rest returns false. It reports whether it visited all of them.
 func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	live, idle, reclaimed := uint64(0), uint64(0), uint64(0)
 	defer func() { t.reclaimed.Add(reclaimed) }()
@@ -94,8 +94,9 @@ func (t *Table) visit(since int64, lowers bool, rest func() bool) bool {
 	return true
 }
 
-// sweepPage frees what has been idle since a time in slots. It counts what is not idle, what stays although it is, and
-// what it freed. If it lowers probe bounds, they then cover what stays.
+// sweepPage frees the records in slots that have been idle since a time. It counts the records that are not idle, the
+// idle ones that stay, and those that it freed. If lowers is set, it extends probe bounds to cover the records that
+// stay.
 func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, reclaimed uint64) {
 	for i := range slots {
 		sl := &slots[i]
@@ -109,14 +110,14 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 			continue
 		case atomicbucket.Tentative:
-			// A call that is about to commit it may have read the watermark long ago: R7. It will begin again.
+			// A call that is about to commit it may have read the watermark long ago: R7. That call will start over.
 			if sl.state.Abort(s) {
 				continue
 			}
 		default:
-			// The watermark is read after the state, so that it is not behind the call that
-			// wrote it by more than the skew: R7. The plan likewise: R9. A record that
-			// follows another is converted, so that none stays behind when time leaps.
+			// The watermark is read after the state, so it is behind the call that wrote the state by at most the skew:
+			// R7. The plan is also read after the state: R9. A record that follows another plan is converted, so that
+			// none is left when time leaps.
 			plan := t.current()
 			switch {
 			case s.Tag() != plan.live:
@@ -124,7 +125,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 				live++
 			case !plan.idle(s, t.Watermark()):
 				live++
-			case !plan.idle(s, since): // the record stays, so that its key finds it again
+			case !plan.idle(s, since): // the record stays, so that its key finds it
 				idle++
 			case (t.entries == nil || t.flushed(sl, s)) && sl.state.Free(s): // R26
 				plan.forget(t.shards[0].counters, s, t.Watermark())
@@ -135,7 +136,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands the key is that of its new owner, whose call extends the bound too.
+			// R11. If the slot has changed hands, the key is that of its new owner, whose call also extends the bound.
 			// The slot lies in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			if i := p.index(sl); i < t.probeWindow { // R20

@@ -20,27 +20,26 @@ const (
 	MaxShards = 1 << 12
 )
 
-// A slot is one record. The state word owns it; see doc.go.
+// A slot holds at most one record. Its state word decides who owns it; see doc.go.
 type slot struct {
 	state atomicbucket.Word
-	key   word.Word // fingerprint; written only under CLAIM
+	key   word.Word // a label; its fingerprint is written only under CLAIM
 }
 
-// An Overflow says what happens to a new key when its whole probe window is taken by
-// keys that are not idle.
+// An Overflow is the policy for a new key in whose probe window every slot holds the record of a key that is not idle.
 type Overflow uint8
 
 const (
-	// Evict forgets the record with the least debt in the probe window, counts it
-	// and the tokens thereby forgiven, and takes its slot.
+	// Evict forgets the record with the least debt in the probe window, and gives its slot to the new key. It counts
+	// the eviction, and the tokens that the record owed.
 	Evict Overflow = iota
 	// Refuse refuses the new key and counts it.
 	Refuse
-	// Admit admits the new key without recording it and counts it.
+	// Admit admits the new key without a record, and counts it.
 	Admit
 )
 
-// String returns the policy's name as a flag or a file has it.
+// String returns the name of the policy in flags and files.
 func (o Overflow) String() string {
 	switch o {
 	case Evict:
@@ -53,7 +52,7 @@ func (o Overflow) String() string {
 	return fmt.Sprintf("Overflow(%d)", uint8(o))
 }
 
-// Config is what [New] needs to know.
+// Config configures [New].
 type Config struct {
 	Plan        *Plan
 	Slots       uint64   // at least this many slots in all
@@ -62,61 +61,61 @@ type Config struct {
 	Overflow    Overflow // what to do when a probe window is full
 	Start       int64    // the time at which the table is made, in nanoseconds
 	Prefault    bool     // touch every page now, not at first use
-	Entries     uint64   // of a shared table of what is in flight: how many takes may be so at a time
-	// Now returns the time by the clock of the calls, the latest that it has read. By it debts are counted where prices
-	// change (R27). Without it they are counted at the times of the calls.
+	Entries     uint64   // of a shared table of limits in flight: how many takes may be in flight at a time
+	// Now returns the time of the clock by which calls are made. No call has read a later time. Debts are counted at
+	// that time when prices change (R27). If Now is nil, they are counted at the times of the calls.
 	Now func() int64
 }
 
-// A Table is the whole table: its shards, and the watermark that orders forgetting
-// and time (rule R7). Its methods may be called from any goroutine at any time.
+// A Table is the whole table: its shards, and the watermark, which orders forgetting and time (rule R7). Its methods
+// are safe for concurrent use.
 type Table struct {
-	// What a take reads; but for the plan constant since New.
+	// The fields that a take reads. All but the plan are constant after New.
 	first       *slot  // of shard 0
 	mask        uint64 // number of shards, a power of two, less one
 	lines       uint64 // lines in a shard
-	homes       uint64 // lines in a shard that are a home: those with a probe window behind them
+	homes       uint64 // lines of a shard that are homes: a whole probe window starts at each
 	probeWindow uint64 // slots in a probe window
-	hits        uint64 // slots that Hit searches: none, if the records are not token buckets, or have prices
+	hits        uint64 // slots that Hit searches: 0 if the records are not token buckets, or have prices
 	plan        word.Pointer[Plan]
 	*common
 	slots uint64 // in all shards
 
-	buckets   bool           // the records are token buckets, of whatever plan
-	near      uint64         // slots that HitQuota searches: as hits, with prices, too
+	buckets   bool           // the records are token buckets, under every plan
+	near      uint64         // slots that HitQuota searches: as hits, but also if records have prices
 	prices    unsafe.Pointer // of the first slot's record; nil if records have none
 	overflow  Overflow
 	shards    []shard
 	memory    *memory
 	rings     *memory // of sliding logs, and prices, else nil
 	ringSize  uint64  // entries of a ring
-	ringWords uint64  // and the words that it takes
+	ringWords uint64  // words that a ring takes
 	dense     chan struct{}
-	chunk     int          // slots that a sweep visits between two rests
+	chunk     int          // how many slots a sweep visits between two calls of rest
 	owner     Owner        // of a shared table, else nil
-	claimant  uint64       // what a claim of this table says; 0 of a table that is not shared
-	clock     func() int64 // the machine's, of a shared table, or nil: R23
+	claimant  uint64       // the number in the claims of this process; 0 if the table is not shared
+	clock     func() int64 // the machine's clock, of a shared table, or nil: R23
 	sharedPlans
-	entries *entries // of a shared table of what is in flight, else nil
+	entries *entries // of a shared table of limits in flight, else nil
 
 	probeBounds
 	neighbourhoods []neighbourhood
 
 	_         [lineBytes]byte // the words below are written while the table is used
-	pace      word.Word       // the skew by which the watermark moves, and whether the plan is replaced; of own tables
+	pace      word.Word       // the skew by which the watermark moves, and whether the plan is being replaced; in a table of one process
 	advancing word.Word       // calls that may be about to move the watermark
 }
 
-// common is the words that are neither a slot's nor a home's. Those of a shared table are in the memory that is shared.
+// common has the words that belong to neither a slot nor a home. Those of a shared table are in the shared memory.
 type common struct {
 	watermark word.Word
-	planned   word.Word            // the number of a shared table's present plan, 0 of another table: R21
-	_         [lineBytes - 16]byte // Hit reads these, and shall not wait for what is written below
+	planned   word.Word            // the number of the current plan of a shared table; 0 in other tables: R21
+	_         [lineBytes - 16]byte // Hit reads the words above, which must not share a line with words that are written often
 	leading   word.Word            // the latest time ahead of its clock at which a request was granted
-	lowering  word.Word            // what the sweep is at that lowers probe bounds
-	changes                        // of a shared table's plan
-	fastest   word.Word            // 2^63-1 less the least price at which records were converted; 0: none was (R27)
-	largest   word.Word            // what keys may owe under quotas, by who makes those
+	lowering  word.Word            // the stage of the sweep that lowers probe bounds
+	changes                        // how the plan of a shared table is replaced
+	fastest   word.Word            // 2^63-1 minus the least price at which a record was converted; 0 if none was (R27)
+	largest   word.Word            // the largest quota that was made (R28)
 	_         [lineBytes - 48]byte
 	sweeps
 	_ [2*lineBytes - unsafe.Sizeof(sweeps{})]byte
@@ -148,7 +147,7 @@ func New(cfg Config) (*Table, error) {
 	return t, nil
 }
 
-// table returns a table that is made of parts. Their words are what they are.
+// table returns a table that consists of parts, whose words it leaves unchanged.
 func (cfg Config) table(layout layout, p parts) *Table {
 	t := &Table{
 		first:       &p.memory.slots[0],
@@ -185,22 +184,21 @@ func (cfg Config) table(layout layout, p parts) *Table {
 	return t
 }
 
-// begin makes a time the one at which the table is made. All other words are 0.
+// begin sets the time at which the table starts. All other words are 0.
 func (t *Table) begin(start int64) {
 	t.watermark.Store(uint64(start))
 	t.swept.Store(uint64(start))
 }
 
-// A Place is where a key's record is, if it has one: the probe window, which begins with its home slot. It is worth
-// nothing to any other table.
+// A Place locates the probe window of a key, which starts at the key's home slot. It is valid for one table only.
 type Place struct {
 	fingerprint uint64 // without the bits of a tier
 	home        *slot
 }
 
-// Find returns the place of a key. The fingerprint is a 64-bit hash of the key,
-// uniform in all its bits: the low ones choose the shard, the high ones the home
-// slot, and all of them but those of a tier ([tierMask]) are the record's label.
+// Find returns the place of a key. The fingerprint is a 64-bit hash of the key, uniform in all its bits. Its low bits
+// choose the shard, and its high bits the home slot. All its bits but those of the tier ([tierMask]) are part of the
+// record's label.
 func (t *Table) Find(fingerprint uint64) Place {
 	fingerprint &^= tierMask
 	home, _ := bits.Mul64(fingerprint, t.homes*lineSlots)
@@ -208,20 +206,20 @@ func (t *Table) Find(fingerprint uint64) Place {
 	return Place{fingerprint, (*slot)(unsafe.Add(unsafe.Pointer(t.first), first*slotBytes))}
 }
 
-// Touch starts the home line on its way from memory and does not wait for it, so
-// that the caller can read its clock meanwhile.
+// Touch starts to load the home line and does not wait for it, so that the caller can read its clock meanwhile.
 func (p Place) Touch() { p.home.state.Load() }
 
-// at returns slot i of the probe window, which has t.probeWindow slots: the slots of the home line in the order of the
-// key, then those of the next line in the same order. New laid the shards out so that every home has a whole probe
-// window behind it, so nothing is checked.
+// at returns slot i of the probe window, which has t.probeWindow slots: first those of the home line, in the order of
+// the key, then those of each further line in the same order. New gives every home a whole probe window, so no bound is
+// checked.
 func (p Place) at(i uint64) *slot {
 	return (*slot)(unsafe.Add(p.line(), (i^p.order())*slotBytes))
 }
 
-// order returns which slot of its line the home slot is. Slot i of the probe window is slot i^order from the home line
-// on. Keys of one home line have four orders, so most records are in the slot that a search reads first, and the
-// processor predicts that: 0.70 of them in a table that is 0.6 full, and not 0.37, as if all keys had the first slot.
+// order returns the position of the home slot in its line. Slot i of the probe window is slot i^order, counted from the
+// start of the home line. Keys of one home have four orders, so most records are in the slot that a search reads first,
+// and the processor predicts that. In a table that is 0.6 full it is 0.70 of the records. If all keys started at the
+// first slot of the line, it would be 0.37.
 func (p Place) order() uint64 { return uint64(uintptr(unsafe.Pointer(p.home)) / slotBytes % lineSlots) }
 
 // line returns the first slot of the home line.
@@ -229,17 +227,17 @@ func (p Place) line() unsafe.Pointer {
 	return unsafe.Pointer(uintptr(unsafe.Pointer(p.home)) &^ (lineBytes - 1))
 }
 
-// index returns which slot of the probe window sl is.
+// index returns the number of sl in the probe window.
 func (p Place) index(sl *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(p.line()))/slotBytes ^ p.order()
 }
 
-// line returns which of all lines the home of p is.
+// line returns the number of p's home line in the table.
 func (t *Table) line(p Place) uint64 {
 	return uint64(uintptr(unsafe.Pointer(p.home))-uintptr(unsafe.Pointer(t.first))) / lineBytes
 }
 
-// number returns which of all slots sl is.
+// number returns the number of sl in the table.
 func (t *Table) number(sl *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(sl))-uintptr(unsafe.Pointer(t.first))) / slotBytes
 }
@@ -256,7 +254,7 @@ func (t *Table) ring(sl *slot) atomicbucket.Ring {
 // shard returns the shard that p is in.
 func (t *Table) shard(p Place) *shard { return &t.shards[p.fingerprint&t.mask] }
 
-// Plan returns the present plan.
+// Plan returns the current plan.
 func (t *Table) Plan() *Plan { return t.current() }
 
 func ceilDiv(a, b uint64) uint64 { return a/b + min(a%b, 1) }

@@ -10,67 +10,64 @@ import (
 type Verdict uint8
 
 const (
-	// Refused: the record has not the tokens. Nothing was written.
+	// Refused: the record does not have the tokens. Nothing was written.
 	Refused Verdict = iota
-	// Doubtful: refused, but by so short a wait that a late clock may be to blame. Only where
-	// the plan was told that clocks are late.
+	// Doubtful: refused, but the wait is so short that a late clock may be the reason. Only plans that were told that
+	// clocks can be late return it.
 	Doubtful
 	// Admitted: the tokens were charged to the key's record.
 	Admitted
-	// NoRoom: the key has no record, its probe window is full and the policy
-	// refuses. The state returned is the record of the probe window that will be
-	// idle first.
+	// NoRoom: the key has no record, its probe window is full, and the policy is to refuse. The state is that of the
+	// record in the probe window that will be idle first.
 	NoRoom
-	// Unrecorded: as NoRoom, but the policy admits. The state returned is
-	// what the key's record would be.
+	// Unrecorded: as NoRoom, but the policy is to admit. The state is the one that the key's record would have.
 	Unrecorded
-	// TooMuch: more tokens were asked for than the limit. Nothing was looked at.
+	// TooMuch: the call asks for more tokens than the limit. No record was looked at.
 	TooMuch
-	// Undecided: nothing was taken; the caller has to go on.
+	// Undecided: nothing was taken, and the caller must continue with another call.
 	Undecided
-	// UnlimitedQuota: the quota admits everything. Nothing was looked at.
+	// UnlimitedQuota: the quota admits everything. No record was looked at.
 	UnlimitedQuota
 )
 
-// Admits reports whether the verdict lets the request pass.
+// Admits reports whether the verdict admits the request.
 func (v Verdict) Admits() bool { return v == Admitted || v == Unrecorded || v == UnlimitedQuota }
 
-// Refuses reports whether the verdict says that the key's record has not the tokens.
+// Refuses reports whether the verdict is a refusal because the key's record does not have the tokens.
 func (v Verdict) Refuses() bool { return v <= Doubtful }
 
-// An Outcome is what a call on a key has found or decided.
+// An Outcome is the result of a call on a key.
 type Outcome struct {
-	State   atomicbucket.State // that decided: the record after the take, or the one that refuses
-	Plan    *Plan              // that the state follows
-	At      int64              // when it was decided: the time given, or the watermark if that is later
+	State   atomicbucket.State // the record after the take, or the one that refused it
+	Plan    *Plan              // the plan that the state follows
+	At      int64              // the time of the decision: that of the call, or the watermark if that is later
 	Verdict Verdict
 
-	ended uint32 // how many tenures of keys near p the call was about to end by force, before its take: R15; or R26
+	ended uint32 // how many tenures near p the call began to end by force before its take (R15); or the use of its entry (R26)
 }
 
-// A request is what a take asks for, and when.
+// A request is what a take asks for, and its times.
 type request struct {
 	now     int64
-	clock   int64 // that of the limiter's clock, to which the watermark may be moved unless now is earlier: see follow
+	clock   int64 // the time of the limiter's clock. The watermark may move there, unless now is earlier: see follow
 	n       uint64
-	least   uint64 // that must be there, if it takes what is
+	least   uint64 // the fewest tokens that a request of mode filling accepts
 	quota   Quota
 	mode    mode
-	status  *atomicbucket.Status // what the client may want to know goes here, if it is not nil
-	charged *uint64              // what a charge took
+	status  *atomicbucket.Status // receives what the client may want to know, if it is not nil
+	charged *uint64              // receives how many tokens a charge took
 
 	followed bool // the watermark has followed the clock
-	beyond   bool // the clock turned out to be ahead of the machine's: R23
-	own           // what it has in flight, in a shared table: R26
+	beyond   bool // the call's clock is ahead of the machine's: R23
+	own           // its entry, in a shared table of limits in flight: R26
 }
 
 var undecided = Outcome{Verdict: Undecided}
 
-// Take takes n tokens, from 1 on, from the key at p, at the time now: nanoseconds from any
-// fixed origin, not negative. The key has the quota of a tier, below [MaxTiers], of the
-// present plan.
+// Take takes n tokens, n >= 1, from the key at p at the time now, in nanoseconds from any fixed origin, not negative.
+// The limit is the quota of a tier of the current plan; the tier is below [MaxTiers].
 //
-// It is lock-free: a retry means that another call on this probe window succeeded.
+// Take is lock-free: it retries only if another call on this probe window succeeded.
 func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := t.Hit(p, now, n, tier)
@@ -80,16 +77,15 @@ func (t *Table) Take(p Place, now int64, n uint64, tier uint8) Outcome {
 	return t.miss(p, request{now: now, clock: now, n: n, quota: TierQuota(tier)})
 }
 
-// Decide is [Table.Take], and tells in status what the client may want to know: after the take, of a request that was
-// admitted, and of the request itself if its record refused it. If nothing was looked at or there was no room, status
-// stays what it is.
+// Decide is [Table.Take], and sets status to what the client may want to know. For an admitted request this is the
+// state after the take. For one that its record refused, it includes the wait. If no record was looked at, or there was
+// no room, status is unchanged.
 func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.TakeAt(p, now, now, n, TierQuota(tier), status)
 }
 
-// TakeAt is [Table.Take] with any quota, or [Table.Decide] if status is not nil, at a time that may be ahead of a
-// clock, by at most the skew of the plan. The time is that of this decision alone: the watermark follows the clock
-// (R7).
+// TakeAt is [Table.Take] with any quota, or [Table.Decide] if status is not nil. The time now may be ahead of the clock
+// by at most the skew of the plan. It applies to this decision only: the watermark follows the clock (R7).
 func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided
@@ -108,17 +104,17 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
-// hitLines is how many lines of a probe window Hit searches. In a table that is 0.6 full of live
-// records 98 of 100 are there.
+// hitLines is how many lines of a probe window Hit searches. In a table of which 0.6 is live records, 98 of 100 records
+// are there.
 const hitLines = 2
 
-// Hit is the common case of a table of token buckets: of any other it is undecided. When
-// it is, [Table.Miss] is the rest. The caller keeps the table alive, since its slots may lie
-// outside the Go heap.
+// Hit is the common case of Take in a table of token buckets. In other tables it is always undecided. After an
+// undecided Hit, the caller calls [Table.Miss]. The caller must keep the table alive, since its slots may lie outside
+// the Go heap.
 //
-// It calls nothing, so that everything stays in registers, and is a step of its own so
-// that a caller for which nanoseconds count can save a call. It searches the first lines only:
-// of a new key, whose whole probe window has to be searched, Miss does that.
+// Hit calls no other function, so that its values stay in registers. It is exported so that callers for which
+// nanoseconds count save a call. It searches only the first lines. A new key needs a search of its whole probe window,
+// which Miss makes.
 func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.State, *Plan, Verdict) {
 	sl, label := p.home, p.fingerprint|uint64(tier%MaxTiers)<<tierShift
 	for i := uint64(0); i < t.hits; { // a loop without a last statement is a fifth faster where records are close
@@ -134,7 +130,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 		plan := t.plan.Load() // after the state: R9
 		if s.Tag() != plan.live {
 			if s.IsLive() {
-				break // it follows another plan
+				break // the record follows another plan
 			}
 			i++
 			sl = p.at(i)
@@ -159,8 +155,8 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 	return 0, nil, Undecided
 }
 
-// Miss is [Table.Take] after [Table.Hit] was undecided, or [Table.Decide] if status is not nil: it gives the key a
-// record, or settles one that is tentative, or tells why it cannot. The caller keeps the table alive.
+// Miss is [Table.Take] after an undecided [Table.Hit], or [Table.Decide] if status is not nil. It gives the key a
+// record, settles a tentative one, or returns why it cannot. The caller must keep the table alive.
 func (t *Table) Miss(p Place, now int64, n uint64, tier uint8, status *atomicbucket.Status) Outcome {
 	return t.MissQuota(p, now, n, TierQuota(tier), status)
 }
@@ -170,7 +166,7 @@ func (t *Table) MissQuota(p Place, now int64, n uint64, q Quota, status *atomicb
 	return t.miss(p, request{now: now, clock: now, n: n, quota: q, status: status})
 }
 
-// hitOf is Hit, HitTier or HitQuota.
+// hitOf is Hit, HitTier or HitQuota, depending on q.
 func (t *Table) hitOf(p Place, now int64, n uint64, q Quota) (atomicbucket.State, *Plan, Verdict) {
 	if q.IsTier() {
 		if t.prices != nil {

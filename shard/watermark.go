@@ -2,21 +2,18 @@ package shard
 
 import "time"
 
-// The watermark is a time that has certainly been reached, in nanoseconds; it never
-// falls. Two things hang on it (R7 in doc.go):
+// The watermark is a time that has certainly been reached, in nanoseconds. It never falls. Two things depend on it (R7
+// in doc.go):
 //
-//   - A record is forgotten as idle only if it is idle at the watermark, and a new
-//     record starts full at the watermark or later. So forgetting is unobservable even
-//     to a call whose clock is late.
-//   - Two times that meet in one call are never so far apart that their difference
-//     on the payload's circle would mean something else.
+//   - A record is forgotten as idle only if it is idle at the watermark, and a new record starts full at the watermark
+//     or later. So even a call whose clock is late cannot observe that a record was forgotten.
+//   - Two times that one call compares are never so far apart that their difference would be misread on the circle.
 //
-// Ordinary calls read it and compare. It is written by the sweeper, by an insert
-// that claims a record which became idle after the watermark, when time has leapt, and
-// when the plan is replaced.
+// Ordinary calls only read it. It is written by a sweep, by an insert that claims a record which became idle after the
+// watermark, by a call whose time has leapt ahead of it, and when the plan is replaced.
 
-// Distances on the payload's circle, in skews. A bucket owes at most two, and was
-// charged at most one ahead of the watermark.
+// Distances on the payload's circle, in skews. A bucket owes at most two, and was charged at most one ahead of the
+// watermark.
 const (
 	circle   = 16
 	leapStep = 4 // all that was indebted before the step is idle after it
@@ -25,10 +22,9 @@ const (
 // Watermark returns the watermark.
 func (t *Table) Watermark() int64 { return int64(t.watermark.Load()) }
 
-// catchUp returns the time at which a call whose clock reads now is to be
-// decided: the watermark if now is late. If now is further ahead of the watermark than a
-// call may be, which takes a long time without a sweep, or a leap in the caller's time, the
-// watermark follows it. In a shared table both follow the machine's clock if that is earlier (R23).
+// catchUp returns the time at which a call is decided whose clock reads now: now, or the watermark if that is later. If
+// now is further ahead of the watermark than a call may be, the watermark follows it. That takes a long time without a
+// sweep, or a leap of the caller's time. In a shared table both follow the machine's clock if that is earlier (R23).
 func (t *Table) catchUp(now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -44,13 +40,13 @@ func (t *Table) catchUp(now int64) int64 {
 	}
 }
 
-// follow returns the time at which a call is to be decided that comes at the time now, which may be ahead of its clock,
-// and how far the watermark may follow it: to the clock, or where it is if the clock is late. It moves the watermark
-// there if the call would be too far ahead of it otherwise.
+// follow returns two times for a call at the time now, which may be ahead of its clock. at is the time at which the
+// call is decided. upTo is how far the watermark may move for it: to the clock, or not at all if the clock is late. If
+// the call would otherwise be too far ahead of the watermark, follow moves it to upTo.
 func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	upTo = t.catchUp(min(now, clock))
 	if now <= clock {
-		return upTo, upTo // which is before now if the clock is ahead of the machine's
+		return upTo, upTo // this is before now if the clock is ahead of the machine's
 	}
 	if at = max(now, upTo); at > upTo && uint64(at)-t.watermark.Load() > t.current().skew {
 		t.raise(upTo)
@@ -58,10 +54,9 @@ func (t *Table) follow(now, clock int64) (at, upTo int64) {
 	return at, upTo
 }
 
-// leap returns how far the watermark goes in one step towards a time so far ahead. Whole
-// turns of the circle come with the first step, and cost nothing: a record stays at
-// the same distance, and the rest of the step makes it idle. What then remains is less
-// than a turn, four steps more.
+// leap returns how far the watermark moves in one step towards a time that is ahead nanoseconds later. The first step
+// includes all whole turns of the circle. They cost nothing: a record stays at the same distance on the circle, and the
+// rest of the step makes it idle. Less than a turn remains: at most four more steps.
 func leap(ahead, skew uint64) uint64 {
 	if ahead <= leapStep*skew {
 		return ahead
@@ -69,12 +64,12 @@ func leap(ahead, skew uint64) uint64 {
 	return ahead - (ahead-leapStep*skew)%(circle*skew)
 }
 
-// raise makes the watermark at least now, and returns the time up to which it did.
+// raise moves the watermark to now, unless it is there already, and returns the time up to which it moved.
 func (t *Table) raise(now int64) int64 { return t.raiseTo(now, now) }
 
-// raiseTo makes the watermark at least a time, which may be before the origin of time, for a call whose clock reads
-// now. If the machine's clock has not reached that time, the watermark moves up to where that is (R23). It returns the
-// time up to which it moved.
+// raiseTo moves the watermark to a time, unless it is there already, for a call whose clock reads now. The time may be
+// before the origin of time. If the machine's clock has not reached it, the watermark moves to the machine's time
+// (R23). raiseTo returns the time up to which it moved.
 func (t *Table) raiseTo(to, now int64) int64 {
 	for {
 		watermark := t.watermark.Load()
@@ -85,12 +80,12 @@ func (t *Table) raiseTo(to, now int64) int64 {
 	}
 }
 
-// MaxTrust is how far a call of a shared table may be ahead of the watermark without a look at the machine's clock. A
-// sweeper usually moves the watermark every ten seconds, so hardly any call is.
+// MaxTrust is how far a call of a shared table may be ahead of the watermark without a check of the machine's clock. A
+// sweeper usually moves the watermark every ten seconds, so the check is rare.
 const MaxTrust = 15 * time.Second
 
-// reached returns a time that has certainly been reached: the given one, or that of the machine's clock if it is
-// earlier and the table is shared (R23).
+// reached returns a time that has certainly been reached: at, or the time of the machine's clock if that is earlier and
+// the table is shared (R23).
 func (t *Table) reached(at int64) int64 {
 	if t.clock == nil {
 		return at
@@ -98,8 +93,8 @@ func (t *Table) reached(at int64) int64 {
 	return min(at, t.clock())
 }
 
-// believed returns the time and the clock of a call as it goes on when it has found its clock ahead of the machine's. A
-// time that was supplied by the caller stays.
+// believed returns the time and the clock with which a call continues when its clock turned out to be ahead of the
+// machine's. A time that the caller supplied is unchanged.
 func (t *Table) believed(now, clock int64) (int64, int64) {
 	reached := t.reached(clock)
 	if now <= clock {
@@ -108,12 +103,12 @@ func (t *Table) believed(now, clock int64) (int64, int64) {
 	return now, reached
 }
 
-// replacing says of a pace that the plan is being replaced.
+// replacing is the bit of a pace that says that the plan is being replaced.
 const replacing = 1 << 63
 
-// advance moves the watermark from where it is by one step towards a later time, if it is still there, for a call whose
-// clock reads now. Before the watermark moves on, the last leap's sweep has to be made, by the call that comes first:
-// or idle records would stay behind long enough to look indebted again.
+// advance moves the watermark by one step from watermark towards to, for a call whose clock reads now, if no other call
+// has moved it. If the watermark is more than a skew ahead of the last complete sweep, advance sweeps instead.
+// Otherwise idle records could stay long enough to look indebted again.
 func (t *Table) advance(watermark, to uint64, now int64) {
 	t.advancing.Add(1) // before the pace is read: see fence
 	skew, alone := t.moves(now)
@@ -126,14 +121,14 @@ func (t *Table) advance(watermark, to uint64, now int64) {
 	if alone {
 		step = leap(step, skew)
 	} else {
-		step = min(step, leapStep*skew) // no turns: records follow two plans, and their circles differ
+		step = min(step, leapStep*skew) // no whole turns: records follow two plans, and their circles differ
 	}
 	t.watermark.CompareAndSwap(watermark, watermark+step)
 	t.advancing.Add(^uint64(0))
 }
 
 // moves returns the skew by which the watermark moves for a call whose clock reads now, and whether all records follow
-// one plan. In a shared table they do: what another process has begun is completed first, at that time (R22).
+// one plan. In a shared table they always do, because moves first completes what another process has begun (R22).
 func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	if t.owner != nil {
 		return t.settled(func() int64 { return now }).skew, true
@@ -142,8 +137,8 @@ func (t *Table) moves(now int64) (skew uint64, alone bool) {
 	return pace &^ replacing, pace&replacing == 0
 }
 
-// fence makes the watermark move by the smaller skew of two plans from now on, until the pace is set again. A call that
-// read the pace before is still counted, and its compare-and-swap fails when the watermark has moved.
+// fence limits moves of the watermark to the smaller skew of two plans, until the pace is set again. A call that read
+// the pace before is still counted in advancing, and its compare-and-swap fails because fence has moved the watermark.
 func (t *Table) fence(before, plan *Plan) {
 	t.pace.Store(min(before.skew, plan.skew) | replacing)
 	if t.advancing.Load() != 0 {
