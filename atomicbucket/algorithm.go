@@ -2,36 +2,35 @@ package atomicbucket
 
 import "time"
 
-// A Record is what is known of a key: its state and, if the algorithm has one, its [Ring].
+// A Record is the state of a key and, if the algorithm has one, its [Ring].
 type Record struct {
 	State State
 	Ring  Ring
 }
 
-// Record returns the record of a state without a ring: of an algorithm that has none, or of a key whose first
-// request is its only one.
+// Record returns the record of a state without a ring: for an algorithm that has no rings, or for a key with one
+// request at most.
 func (s State) Record() Record { return Record{State: s} }
 
-// After returns the record as it is with another payload in the same tenure.
+// After returns the record with another payload, in the same tenure.
 func (r Record) After(payload uint64) Record {
 	return Record{r.State.moved(payload), r.Ring}
 }
 
-// An Algorithm is one with its numbers: how a take changes the payload of a record. It is immutable, holds no
-// key's state, and may be used from any goroutine. The algorithms are [TokenBucket], which is also the bucket that is
-// refilled in batches, [FixedWindow], [SlidingWindow], [SlidingLog] and [Concurrency].
+// An Algorithm is a rate limit algorithm with its numbers. It defines how a take changes the payload of a record. It is
+// immutable, holds no key's state, and is safe for concurrent use. The algorithms are [TokenBucket], which can also be
+// refilled in batches, [FixedWindow], [SlidingWindow], [SlidingLog], [Concurrency] and [Entries].
 //
-// Instants come in nanoseconds from any fixed origin, not negative, or in the algorithm's own
-// ticks. Two instants that meet in one call must not be further apart than MaxSkew, and a
-// record may be asked about from MaxSkew before the instant that wrote it to 12 MaxSkew
-// after: beyond that, differences on the payload's circle mean something else.
+// Instants are in nanoseconds from any fixed origin, not negative, or in the algorithm's own ticks. Two instants that
+// one call compares must be at most MaxSkew apart. A record may be judged from MaxSkew before the instant at which it
+// was written to 12 MaxSkew after it. Beyond that, differences on the payload's circle would be misread.
 //
-// What is returned of a record holds for the state that was read. A caller that acts on it without a compare-and-swap
-// from that state reads the state again.
+// Results are valid for the state that was read. A caller that acts on one without a compare-and-swap from that state
+// must read the state again.
 type Algorithm interface {
 	// Ticks returns the tick of an instant, rounded down.
 	Ticks(nanos int64) uint64
-	// MaxSkew is how far apart two instants may be that meet in one call.
+	// MaxSkew is how far apart two instants may be that one call compares.
 	MaxSkew() time.Duration
 	// Quota returns what the algorithm grants to a key.
 	Quota() Quota
@@ -41,76 +40,76 @@ type Algorithm interface {
 	// Take returns the payload of a live record after a take at the tick now, and
 	// whether the record admits it.
 	Take(r Record, now uint64, d Demand) (payload uint64, ok bool)
-	// Full returns the payload of a record from which nothing was taken. A take from it
-	// is what the first take of a key without a record is, and is always admitted.
+	// Full returns the payload of a record from which nothing was taken. The first take of a key takes from such a
+	// record, and is always admitted.
 	Full(now uint64) (payload uint64)
-	// Flush enters in the ring what only the state says, so that the state may be changed (rule R10 of shard/doc.go).
-	// at is where the state is. It reports false if that holds another state by now.
+	// Flush enters the last change, which only the state holds, in the ring, so that the state may be changed (rule R10
+	// of shard/doc.go). at is the word with the state. Flush reports false if the word holds another state by now.
 	Flush(r Record, now uint64, at *Word) bool
-	// Receipt returns what identifies a take, for a refund: of the record's state after it, at an instant, at a cost.
-	// Some of it may have been given back: then of the state that [State.Less] returns, and the rest of the cost.
+	// Receipt returns the receipt of a take, for a refund. after is the record's state after the take, nanos its time.
+	// If a part of the take was given back, after is the state that [State.Less] returns, and cost is the rest.
 	Receipt(after State, nanos int64, cost uint64) Receipt
-	// Refund gives back, to a record that the word at holds, the cost of a take. It gives no more than what leaves the
-	// record as if the take had never been, and rather less than that where the record does not tell: a refund never
-	// lets through what the limit would refuse. It reports false, and nothing was given, if the word holds another
+	// Refund gives the cost of a take back to the record in the word at. It never gives back more than makes the record
+	// as if the take had not been made, and it gives less where the record does not show how much that is. So a refund
+	// never admits what the limit would refuse. Refund reports false, and gives nothing back, if the word holds another
 	// state by now.
 	Refund(r Record, g Return, at *Word) (after State, ok bool)
 
-	// Idle reports whether having the record and having none are the same thing, from
-	// the tick now on.
+	// Idle reports whether the record is equivalent to no record, from the tick now on.
 	Idle(s State, now uint64) bool
-	// IdleFor returns for how long a record that is idle at the tick now has been so: less than 2^61, in a unit that is
-	// the algorithm's own, since it is only compared with what the same algorithm says of other records.
+	// IdleFor returns for how long a record that is idle at the tick now has been idle. The result is less than 2^61,
+	// in a unit of the algorithm. It is only compared with results for other records.
 	IdleFor(s State, now uint64) uint64
 	// UntilIdle returns the ticks until the record is idle, if nothing else is taken.
 	UntilIdle(s State, now uint64) uint64
-	// Debt returns how much of the limit is used up, in units of a Demand's cost.
+	// Debt returns how much of the limit is used, in units of a Demand's cost.
 	Debt(r Record, now uint64) uint64
 	// Tokens returns a debt in whole tokens, rounded up.
 	Tokens(debt uint64) uint64
 	// Shortfall returns the ticks until the record admits d, if nothing else is taken: 0 for a demand for nothing.
 	Shortfall(r Record, now uint64, d Demand) uint64
-	// Wait returns the time from an instant until so many ticks have passed: waiting
-	// that long is enough, and one nanosecond less is not.
+	// Wait returns the time from an instant until a number of ticks have passed. It is exact: one nanosecond less is
+	// not enough.
 	Wait(nanos int64, ticks uint64) time.Duration
 	// Status returns what a client that asks for d may want to know about the record at an instant.
 	Status(r Record, nanos int64, d Demand) Status
 
-	// Following returns the algorithm in the form in which it can take over the records of another, or the error that
-	// says why it cannot.
+	// Following returns the form of the algorithm that can take over the records of another, or an error that says why
+	// it cannot.
 	Following(before Algorithm) (Algorithm, error)
-	// Convert returns the payload under this algorithm of a record of one that it follows, at an instant: the key has
-	// taken as many tokens as before. What is rounded is rounded up.
+	// Convert returns the payload, under this algorithm, of a record of a previous algorithm, at an instant. The key
+	// has taken as many tokens as before, rounded up.
 	Convert(before Algorithm, s State, nanos int64, c Change) (payload uint64)
 }
 
-// A Receipt identifies a take, in the terms of the algorithm that admitted it. The zero Receipt identifies none.
+// A Receipt identifies a take for the algorithm that admitted it. The zero Receipt identifies none.
 type Receipt struct {
 	tick  uint64 // when the tokens are back, the end or the index of the window, or the time of the request
-	cost  uint64 // of the tokens that were not given back; of a bucket
-	nanos int64  // when it was taken
+	cost  uint64 // of the tokens that were not given back; for a token bucket
+	nanos int64  // time of the take
 	seen
 }
 
-// seen is what a receipt has of the record. With these two in one a receipt is passed in registers.
+// seen is what a receipt holds of the record. It is one struct so that receipts are passed in registers.
 type seen struct {
-	version uint8 // of the record then
+	version uint8 // of the record after the take
 	known   bool  // there was a take
 }
 
-// A Return is what a refund gives back, and what it knows beside the record.
+// A Return is what a refund gives back, and what the caller knows in addition to the record.
 type Return struct {
 	Now    uint64  // the tick of the refund
-	Latest uint64  // that of the latest take of the record, at most, or of its last reservation's time: Now at least
+	Latest uint64  // a tick not before any take of the record or the time of its last reservation; at least Now
 	Demand Demand  // the cost that is given back
-	Of     Receipt // of the take that it is for; the zero Receipt: of no take in particular
+	Of     Receipt // the take that is given back; the zero Receipt: no particular take
 }
 
 // IsKnown reports whether the receipt identifies a take.
 func (t Receipt) IsKnown() bool { return t.known }
 
-// Less returns the state that identifies the rest of a take in the place of s when a part of it was given back, which
-// left the record in the state after. ticks is by how much sooner a bucket is full without that part; 0 for others.
+// Less returns the state that identifies the rest of a take, instead of s, after a part of the take was given back.
+// after is the record after that refund. ticks is by how much sooner a token bucket is full without that part; 0 for
+// other algorithms.
 func (s State) Less(ticks uint64, after State) State {
 	version := s.Version()
 	if (version+1)&versionMask == after.Version() {
@@ -119,19 +118,19 @@ func (s State) Less(ticks uint64, after State) State {
 	return NewState(s.Tag(), version, s.Payload()-ticks)
 }
 
-// in reports whether the record has the version that it had then.
+// in reports whether the record has the version that it had after the take.
 func (t Receipt) in(s State) bool { return uint64(t.version) == s.Version() }
 
-// A Quota is what a key may have.
+// A Quota is a limit and the cost of a token.
 type Quota struct {
 	Token  uint64 // the cost of a token, in units of the algorithm
 	Tokens uint64 // the limit
 }
 
-// Demand returns what it takes to get n tokens, which must not be more than the limit.
+// Demand returns the demand for n tokens. n must not be more than the limit.
 func (q Quota) Demand(n uint64) Demand { return Demand{n * q.Token, q.Tokens * q.Token, q.Token} }
 
-// A Demand is a cost and the limit that it is held against, in units of the algorithm.
+// A Demand is a cost and the limit for it, in units of the algorithm.
 type Demand struct {
 	Cost, Limit uint64
 	Token       uint64 // the cost of a token

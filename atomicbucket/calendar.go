@@ -26,7 +26,7 @@ func (p Period) String() string {
 	return [...]string{"day", "week", "month"}[p-Day]
 }
 
-// Longest returns the longest that the period takes, but for an hour or two when clocks are put back.
+// Longest returns the length of the longest period, except for an hour or two when clocks are put back.
 func (p Period) Longest() time.Duration {
 	return map[Period]time.Duration{Day: 24 * time.Hour, Week: 7 * 24 * time.Hour, Month: 31 * 24 * time.Hour}[p]
 }
@@ -42,20 +42,20 @@ func (p Period) day(n int) int64 {
 	return int64(n)
 }
 
-// A Calendar says when the days, weeks or months of a time zone begin, until 2262. A period begins at the first instant
-// whose local date is its first day or later. So a day has 23 or 25 hours when clocks change, a day without a midnight
-// begins at one o'clock, and a day that a zone has left out has no time at all. It does not change, and two of the same
-// period and zone are the same pointer.
+// A Calendar knows when the days, weeks or months of a time zone begin, until 2262. A period begins at the first
+// instant whose local date is the period's first day or later. So a day has 23 or 25 hours when clocks change, a day
+// without a midnight begins at one o'clock, and a day that a zone skipped has no time at all. A Calendar is immutable.
+// Two calendars with the same period and zone are the same pointer.
 type Calendar struct {
 	period Period
 	zone   string
-	begins []int64 // of the periods from earliest on, in nanoseconds since 1970
+	begins []int64 // the begin of each period from earliest on, in nanoseconds since 1970
 }
 
-// earliest is the number of the first period of a calendar: in every zone it begins before 1970 does in UTC.
+// earliest is the number of the first period of a calendar. In every zone that period begins before 1970 begins in UTC.
 const earliest = -2
 
-// calendars has those that were made.
+// calendars holds the calendars that were made.
 var calendars struct {
 	sync.Mutex
 	of map[calendarKey]*Calendar
@@ -64,10 +64,11 @@ var calendars struct {
 type calendarKey struct {
 	period Period
 	zone   string
-	begins uint64 // hash: zones of one name may differ
+	begins uint64 // a hash, since zones of one name may differ
 }
 
-// NewCalendar returns the calendar of a period in a zone, nil for UTC. The error names a period that is none.
+// NewCalendar returns the calendar of a period in a zone; a nil zone means UTC. If p is not one of the periods, the
+// error names it.
 func NewCalendar(p Period, zone *time.Location) (*Calendar, error) {
 	if p < Day || p > Month {
 		return nil, fmt.Errorf("%v: want a day, a week or a month", p)
@@ -89,7 +90,7 @@ func NewCalendar(p Period, zone *time.Location) (*Calendar, error) {
 	return c, nil
 }
 
-// sum returns a number that changes with each of the others.
+// sum returns a hash of the numbers.
 func sum(all []int64) (h uint64) {
 	for _, n := range all {
 		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
@@ -97,7 +98,7 @@ func sum(all []int64) (h uint64) {
 	return h
 }
 
-// beginnings returns when the periods of a zone begin, in the order of their dates. The last is the end of time.
+// beginnings returns when the periods of a zone begin, ordered by date. The last one is the end of time.
 func beginnings(p Period, zone *time.Location) (begins []int64) {
 	const last = math.MaxInt64 / int64(time.Second)
 	at := time.Unix(p.day(earliest)*86400, 0).AddDate(0, 0, -2).In(zone) // before the first period
@@ -129,12 +130,12 @@ func (c *Calendar) Period() Period { return c.period }
 // Zone returns the name of the zone.
 func (c *Calendar) Zone() string { return c.zone }
 
-// Number returns the number of the period at an instant in nanoseconds since 1970. It counts dates: two calendars of a
-// period have the same number for a date, whatever their zones.
+// Number returns the number of the period at an instant, in nanoseconds since 1970. It counts dates, so calendars of
+// the same period have the same number for a date in all zones.
 func (c *Calendar) Number(nanos int64) uint64 { return c.number(nanos) }
 
-// Begin returns when the period of a number begins, in nanoseconds since 1970. The last one is the end of time, and so
-// are those after it.
+// Begin returns when the period with a number begins, in nanoseconds since 1970. The last one begins at the end of
+// time, and so do all later ones.
 func (c *Calendar) Begin(number uint64) int64 { return c.begins[min(number, uint64(len(c.begins)-1))] }
 
 // number returns the number of the period at an instant, from 0 on.
@@ -149,7 +150,7 @@ func (c *Calendar) number(nanos int64) uint64 {
 	return uint64(i)
 }
 
-// Wait returns the time from an instant, in nanoseconds since 1970, until so many periods have begun.
+// Wait returns the time from an instant, in nanoseconds since 1970, until a number of periods have begun.
 func (c *Calendar) Wait(nanos int64, periods uint64) time.Duration {
 	n := c.number(nanos)
 	return time.Duration(c.begins[min(periods, uint64(len(c.begins)-1)-n)+n] - nanos)

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// A Concurrency is the algorithm of a limit in flight: so many tokens that were taken and not given back. A token that
-// is never given back is forgotten. The payload is packed {index of the period, taken in the period before, taken in
-// this one, number of the tenure}.
+// A Concurrency is the algorithm of a limit in flight: it limits the tokens that were taken and not given back. Tokens
+// that are never given back are forgotten. The payload is packed {index of the period, tokens taken in the previous
+// period, tokens taken in this one, number of the tenure}.
 //
-// A period is as long as a token is certainly remembered, and a tick. A refund by a receipt names the period of its
-// take and lowers the count of that one. So what was taken in a period is forgotten when the next one is over: after
+// A period is one tick, and is as long as a token is at least remembered. A refund by a receipt names the period of its
+// take and lowers the count of that period. Tokens taken in a period are forgotten when the next period is over: after
 // one to two periods.
 //
-// How wide the fields are depends on the period alone, not on the limit: the records of two limits look alike, and one
-// that another limit takes over stays what it is to the bit, but for its version. So what tells a receipt of this
-// tenure from one of another is in the payload: see [Concurrency.Born].
+// The widths of the fields depend on the period alone, not on the limit. So records of two limits have the same form,
+// and a conversion changes only the version. Therefore the payload itself must distinguish a receipt of this tenure
+// from one of another: see [Concurrency.Born].
 type Concurrency struct {
 	clock   divider
 	longest time.Duration // a period
 	tokens  uint64
 	bits    uint   // of each count
-	late    uint64 // how many periods ahead of now a record may be
+	late    uint64 // how many periods a record may be ahead of now
 	skew    time.Duration
 }
 
@@ -34,9 +34,10 @@ const (
 	bornMask = 1<<bornBits - 1
 )
 
-// NewConcurrency returns the algorithm of limit tokens in flight, with room for counts up to most, which is not below
-// the limit. Both are 1 to [MaxInFlight], and the period a microsecond to [MaxWindow]. Less than that fits beside a
-// period of less than eight seconds. Anything else is an error that names the value and the range.
+// NewConcurrency returns the algorithm of limit tokens in flight, with room for counts up to most. most must be at
+// least limit. Both are 1 to [MaxInFlight], and the period is a microsecond to [MaxWindow]. With a period of less than
+// eight seconds the payload has room for smaller limits only. Other numbers return an error that names the value and
+// the range.
 func NewConcurrency(limit, most uint64, longest time.Duration) (Concurrency, error) {
 	if longest < time.Microsecond || longest > MaxWindow {
 		return Concurrency{}, fmt.Errorf("limit of %d tokens in flight, forgotten after %v: want 1µs to %v", limit, longest, MaxWindow)
@@ -74,7 +75,7 @@ func (c *Concurrency) Quota() Quota { return Quota{1, c.tokens} }
 // RingSize returns 0: a record is one word.
 func (c *Concurrency) RingSize() uint64 { return 0 }
 
-// age returns how many periods have begun since the record's, or how many it is ahead if now is late.
+// age returns how many periods have begun since the record's period, or how many the record is ahead if now is late.
 func (c *Concurrency) age(s State, now uint64) (passed, ahead uint64) {
 	if passed = c.IdleFor(s, now); c.circle()-passed < c.late { // now is late
 		return 0, c.circle() + 1 - passed
@@ -90,13 +91,13 @@ func (c *Concurrency) counts(s State) (previous, current uint64) {
 // born returns the number of a record's tenure.
 func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 
-// Born returns the payload of the first take of a key in a tenure that has a number, modulo 2^16. Two tenures of a key
-// must have different ones if the former was ended by force. If it ended because the record was idle, all that a
-// receipt of it is for is forgotten, and the period tells.
+// Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. Two tenures of a key must
+// have different numbers if the earlier one was ended by force. If it ended because the record was idle, everything
+// that its receipts are for is forgotten, and the period shows that.
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
-// inside returns what is in flight at a tick, of the period before and of the present one; if now is late, of a record
-// that is so many periods ahead.
+// inside returns what is in flight at a tick, from the previous period and from the current one. If now is late, ahead
+// is how many periods the record is ahead.
 func (c *Concurrency) inside(s State, now uint64) (previous, current, ahead uint64) {
 	passed, ahead := c.age(s, now)
 	previous, current = c.counts(s)
@@ -113,8 +114,8 @@ func (c *Concurrency) pack(index, previous, current, born uint64) uint64 {
 	return index<<(2*c.bits+bornBits) | previous<<(c.bits+bornBits) | current<<bornBits | born
 }
 
-// Forgotten returns how many tokens of a record are past at the tick now: those that were never given back, and that a
-// take of that tick drops.
+// Forgotten returns how many tokens of a record are forgotten at the tick now: they were never given back, and a take
+// at that tick drops them.
 func (c *Concurrency) Forgotten(s State, now uint64) uint64 {
 	previous, current := c.counts(s)
 	switch passed, _ := c.age(s, now); passed {
@@ -136,24 +137,24 @@ func (c *Concurrency) Take(r Record, now uint64, d Demand) (payload uint64, ok b
 // Flush has nothing to do: a record is one word.
 func (c *Concurrency) Flush(Record, uint64, *Word) bool { return true }
 
-// Full returns the payload of a key of which nothing is in flight.
+// Full returns the payload of a key that has nothing in flight.
 func (c *Concurrency) Full(now uint64) (payload uint64) { return c.pack(now, 0, 0, 0) }
 
-// Receipt returns what identifies a take: its period, by its time and how many periods the record was ahead of that,
-// and the number of the tenure.
+// Receipt returns the receipt of a take. It identifies the period, by the time of the take and how many periods the
+// record was ahead of that, and the number of the tenure.
 func (c *Concurrency) Receipt(after State, nanos int64, _ uint64) Receipt {
 	_, ahead := c.age(after, c.Ticks(nanos))
 	return Receipt{tick: ahead<<bornBits | c.born(after), nanos: nanos, seen: seen{known: true}}
 }
 
-// Refund gives a cost back to the period in which the take was, the record's or the one before. Without a receipt it
-// gives back what is forgotten first.
+// Refund gives a cost back to the period of the take: the record's current or previous one. Without a receipt it first
+// gives back what will be forgotten first.
 func (c *Concurrency) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	passed, ahead := c.age(r.State, g.Now)
 	previous, current := c.counts(r.State)
 	index, cost := g.Now+ahead-passed, g.Demand.Cost
 	switch of := g.Of; {
-	case of.known && of.tick&bornMask != c.born(r.State): // of another tenure
+	case of.known && of.tick&bornMask != c.born(r.State): // the receipt is for another tenure
 	case of.known:
 		if period := c.Ticks(of.nanos) + of.tick>>bornBits; period == index {
 			current -= min(cost, current)
@@ -173,12 +174,12 @@ func (c *Concurrency) Refund(r Record, g Return, at *Word) (after State, ok bool
 // Idle reports whether nothing is in flight.
 func (c *Concurrency) Idle(s State, now uint64) bool { return c.UntilIdle(s, now) == 0 }
 
-// IdleFor returns how many periods ago the key came last.
+// IdleFor returns how many periods ago the key's last take was.
 func (c *Concurrency) IdleFor(s State, now uint64) uint64 {
 	return (now - s.Payload()>>(2*c.bits+bornBits)) & c.circle()
 }
 
-// UntilIdle returns how many periods end until all that is in flight is forgotten.
+// UntilIdle returns how many periods must end until everything in flight is forgotten.
 func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
 	previous, current, ahead := c.inside(s, now)
 	if previous+current == 0 {
@@ -187,7 +188,7 @@ func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
 	return ahead + periods(previous, current, 0)
 }
 
-// periods returns how many periods end until no more than so many tokens are in flight, if none is given back.
+// periods returns how many periods must end until at most most tokens are in flight, if none is given back.
 func periods(previous, current, most uint64) uint64 {
 	switch {
 	case previous+current <= most:
@@ -207,7 +208,7 @@ func (c *Concurrency) Debt(r Record, now uint64) uint64 {
 // Tokens returns a debt in tokens.
 func (c *Concurrency) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until so many periods have ended.
+// Wait returns the time from an instant until a number of periods have ended.
 func (c *Concurrency) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0
@@ -242,8 +243,8 @@ func (c *Concurrency) Status(r Record, nanos int64, d Demand) Status {
 	return status
 }
 
-// Following returns the algorithm itself: it can take over the records of another limit in flight, which must forget
-// after the same time.
+// Following returns the algorithm itself, which can take over the records of another limit in flight. That one must
+// forget tokens after the same time.
 func (c *Concurrency) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(c, before); err != nil {
 		return nil, err
@@ -254,5 +255,5 @@ func (c *Concurrency) Following(before Algorithm) (Algorithm, error) {
 	return c, nil
 }
 
-// Convert returns the payload as it is: what is in flight stays what it is.
+// Convert returns the payload unchanged: the tokens in flight stay.
 func (c *Concurrency) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }

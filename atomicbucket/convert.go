@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// following returns an algorithm that can take over the records of any other of its kind.
+// following returns to, if the previous algorithm is of the same kind.
 func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	if _, same := before.(T); !same {
 		return nil, fmt.Errorf("a %T cannot take over the records of a %T", to, before)
@@ -14,12 +14,12 @@ func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	return to, nil
 }
 
-// A Change is what a conversion knows of the key whose record it is.
+// A Change is what a conversion knows about the key of a record.
 type Change struct {
-	Before, After uint64 // the costs of a token of its quota, each in units of its algorithm; 0: not known
-	Highest       uint64 // the highest limit that it had, in units of the algorithm before
-	Latest        int64  // no request of the record was granted at a later time, and no reservation goes later
-	Promised      int64  // no reservation goes later
+	Before, After uint64 // the price of a token before and after, each in units of its algorithm; 0: not known
+	Highest       uint64 // the highest limit that the key had, in units of the previous algorithm
+	Latest        int64  // no request of the record was granted at a later time, and no reservation is due later
+	Promised      int64  // no reservation is due later
 }
 
 // proportion returns part * to / from, rounded up.
@@ -35,27 +35,28 @@ func proportion(part, from, to uint64) uint64 {
 	return share + min(rem, 1)
 }
 
-// Following returns the bucket itself: it can take over the records of any other bucket.
+// Following returns the bucket itself, which can take over the records of any other token bucket.
 func (b *TokenBucket) Following(before Algorithm) (Algorithm, error) { return following(b, before) }
 
-// Convert returns the payload of another bucket's record, which owes as many tokens as before: at every time at which
-// some may have been granted, from an instant on.
+// Convert returns the payload for another bucket's record. It owes as many tokens as before, from an instant on, at
+// every time at which some may have been granted.
 //
-//   - If the bucket becomes slower, it owes as many at that instant, and more than before at each later one. But what
-//     is above all limits that the key had is owed because of reservations, and they have their times already: that is
-//     as much time, until the last of them goes. (So is what was charged, until then.)
-//   - If it becomes faster, it owes as many at the latest time, or nothing from the instant on at which it would have
-//     owed nothing before. Else what was granted ahead would come back before its time.
+//   - If the bucket becomes slower, it owes the same tokens at that instant, and more than before at each later one.
+//     The part above all limits that the key had is due to reservations, whose times are fixed. That part keeps its
+//     length in time until the last reservation is due. (So do charges, until then.)
+//   - If it becomes faster, it owes the same tokens at the latest time, or nothing from the instant on at which it
+//     would have owed nothing before. Otherwise tokens that were granted for a later time would come back too early.
 //
-// A record of a key of which no more is known owes as much time. A record has room for 2^51 ticks, and for as many more
-// as some were granted ahead. What is above that is forgiven: a payload that said more would be taken for past.
+// If nothing more is known about the key, the record owes the same time. A record has room for 2^51 ticks, and
+// additionally for the ticks that were granted ahead. Debt above that is forgiven, because a larger payload would be
+// read as past.
 func (b *TokenBucket) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	now := b.Ticks(nanos)
 	ahead := min(b.Ticks(max(c.Latest, nanos))-now, maxSkew)
 	return now + min(b.converted(before.(*TokenBucket), s, nanos, c), maxBurstTicks+ahead)
 }
 
-// converted is Convert, and returns what the record owes at the instant: also more than it has room for.
+// converted is Convert, but returns the debt at the instant, even if it is more than a record has room for.
 func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Change) (owed uint64) {
 	start := from.Ticks(nanos)
 	was, now := debt(s, start), b.Ticks(nanos)
@@ -75,10 +76,10 @@ func (b *TokenBucket) converted(from *TokenBucket, s State, nanos int64, c Chang
 	return owed
 }
 
-// manyTicks is more than any record has room for, and so few that sums of some do not wrap.
+// manyTicks is more than any record has room for, and small enough that sums of a few do not wrap.
 const manyTicks = 1 << 60
 
-// lasting returns how many ticks last as long as so many of another bucket, from an instant on, rounded up.
+// lasting returns how many ticks last as long as a number of another bucket's ticks, from an instant on, rounded up.
 func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint64 {
 	if ticks == 0 || b.sameTicks(from) {
 		return ticks
@@ -87,12 +88,12 @@ func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint
 	return b.Ticks(end) - b.Ticks(nanos) + b.round
 }
 
-// Following returns the algorithm itself: it can take over the records of any other fixed window.
+// Following returns the algorithm itself, which can take over the records of any other fixed window.
 func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another fixed window's record, with as many tokens taken. A window that has begun ends
-// when it would have; or, if windows become shorter, when one that begins now would end, if that is sooner. An aligned
-// one ends with the clock's.
+// Convert returns the payload for another fixed window's record, with the same tokens taken. A window that has begun
+// ends when it would have ended. If windows become shorter, it ends when a window that begins now would end, if that is
+// sooner. An aligned window ends with the clock's window.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, _ Change) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
@@ -105,15 +106,15 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, _ Change) 
 	if w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
 		end = min(end, now+w.length)
 	}
-	end = min(end, now+w.narrow) // further ahead it would be taken for over
+	end = min(end, now+w.narrow) // an end further ahead would be read as past
 	return w.pack(end, min(taken, 1<<w.bits-1))
 }
 
-// Following returns the algorithm itself: it can take over the records of any other sliding window counter.
+// Following returns the algorithm itself, which can take over the records of any other sliding window counter.
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload of another counter's record. Windows of the same length keep both counts. Else the
-// estimate, rounded up, becomes the count of the present window.
+// Convert returns the payload for another counter's record. If the windows have the same length, both counts stay.
+// Otherwise the estimate, rounded up, becomes the count of the current window.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, _ Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
@@ -123,15 +124,15 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, _ Change
 	if from.window != w.window {
 		c = counts{index: w.clock.quo(nanos), current: from.estimateUp(c)}
 	}
-	// A record written by a clock that was ahead must not be further ahead than it can be.
+	// A record that was written by a clock ahead of this one must not be further ahead than records can be.
 	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
 	most := uint64(1)<<w.bits - 1
 	c.previous, c.current = min(c.previous, most), min(c.current, most)
 	return w.pack(c)
 }
 
-// Following returns the algorithm for the rings and with the ticks of another: its limits may be up to the size of
-// those rings, and its window what those ticks can tell from others and are fine enough for.
+// Following returns the algorithm with the rings and the ticks of another. Its limits may be up to the size of those
+// rings, and its window must suit those ticks: long enough for their precision, and short enough for their range.
 func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(l, before); err != nil {
 		return nil, err
@@ -148,5 +149,5 @@ func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	return &to, nil
 }
 
-// Convert returns the payload as it is: the requests stay what they are.
+// Convert returns the payload unchanged: the requests stay.
 func (l *SlidingLog) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// A divider turns an instant into a count of something that takes time, without a
-// division: the count is floor(nanos * mul / 2^(63+shift)), a multiplication and a
-// shift. mul has its highest bit set.
+// A divider converts an instant to a count of fixed intervals without a division: the count is floor(nanos * mul /
+// 2^(63+shift)), which takes a multiplication and a shift. The highest bit of mul is set.
 type divider struct {
 	mul   uint64
 	inv   uint64 // floor(2^127 / mul), or the largest number
 	shift uint8
 }
 
-// dividerOf returns the divider of a mul that has its highest bit set.
+// dividerOf returns the divider with a mul whose highest bit is set.
 func dividerOf(mul uint64, shift int) divider {
 	inv := uint64(math.MaxUint64)
 	if mul > 1<<63 {
@@ -25,10 +24,9 @@ func dividerOf(mul uint64, shift int) divider {
 	return divider{mul, inv, uint8(shift)}
 }
 
-// newDivider returns the divider that counts whole periods of d nanoseconds, from 1 on.
-// With the least mul that is not too small the quotient is exact for every instant:
-// see Granlund and Montgomery, Division by Invariant Integers using Multiplication
-// (1994), theorem 4.2, with N = 63.
+// newDivider returns the divider that counts whole periods of d nanoseconds, d >= 1. mul is the least one that is not
+// too small, so the quotient is exact for every instant: see Granlund and Montgomery, Division by Invariant Integers
+// using Multiplication (1994), theorem 4.2, with N = 63.
 func newDivider(d uint64) divider {
 	shift := bits.Len64(d - 1) // the least with d <= 2^shift
 	hi, lo := uint64(0), uint64(1)<<63
@@ -39,8 +37,8 @@ func newDivider(d uint64) divider {
 	return dividerOf(mul+min(rem, 1), shift)
 }
 
-// newClock returns the divider that counts so many ticks in a nanosecond, below 2.
-// Rounding mul down makes it slow by less than one part in 2^63: late, never early.
+// newClock returns the divider that counts perNano ticks in a nanosecond, below 2. mul is rounded down, so it is slow
+// by less than one part in 2^63: late, never early.
 func newClock(perNano *big.Rat) divider {
 	shift := 0
 	for one := big.NewRat(1, 1); perNano.Cmp(one) < 0; shift++ {
@@ -56,12 +54,12 @@ func (d divider) quo(nanos int64) uint64 {
 	return hi >> (d.shift & 63)
 }
 
-// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up; or,
-// of one that lies 2^63 ns or more after the origin, an instant there. 2^63 ns is less
-// than 2^(64-shift) counts, so a count that loses bits here lies beyond that.
+// first returns the first instant of a count: count * 2^(63+shift) / mul, rounded up. If that is 2^63 ns or more after
+// the origin, it returns some instant there. 2^63 ns is less than 2^(64-shift) counts, so a count that loses bits here
+// lies beyond that.
 //
-// It does not divide. The product with inv is below the quotient by less than 1 for inv
-// and less than 1 for what is cut off, so at most two steps are to go.
+// It does not divide. The product with inv is below the quotient by less than 1 because of inv, and by less than 1
+// because of the bits that are cut off. So at most two steps of correction follow.
 func (d divider) first(count uint64) uint64 {
 	scaled := count << (d.shift & 63)
 	if scaled>>(d.shift&63) != count {
@@ -76,8 +74,8 @@ func (d divider) first(count uint64) uint64 {
 	return at
 }
 
-// wait returns the time from an instant until so many counts have passed. What ends
-// 2^63 ns or more after the origin is the longest Duration.
+// wait returns the time from an instant until a number of counts have passed. If that ends 2^63 ns or more after the
+// origin, it returns the longest Duration.
 func (d divider) wait(nanos int64, counts uint64) time.Duration {
 	count, carry := bits.Add64(d.quo(nanos), counts, 0)
 	if carry != 0 {

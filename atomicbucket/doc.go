@@ -1,7 +1,6 @@
-// Package atomicbucket holds the two things of weir that are a matter of one
-// 64-bit word: the state word that owns a slot of the table, and the bucket
-// that lives in its payload. It knows numbers and ticks. It knows no key, no
-// hash, no table and no clock.
+// Package atomicbucket has the two parts of weir that fit into one 64-bit word: the state word that owns a slot of the
+// table, and the bucket in the payload of that word. It knows numbers and ticks. It does not know keys, hashes, the
+// table or clocks.
 //
 // # The state word
 //
@@ -10,24 +9,22 @@
 //	| tag  | version  | payload                                       |
 //	+------+----------+-----------------------------------------------+
 //
-// tag says what the slot is and which goroutine may do what with it (see [Tag]). It is the only field that ever decides
-// ownership.
+// tag says what the slot is and which goroutine may change it (see [Tag]). It is the only field that decides who owns
+// the slot.
 //
-// version changes, by one modulo 128, with each tenure of the slot ([Word.Claim]), and with each conversion and those
-// refunds that could otherwise be mistaken for another change ([Word.Convert]). A compare-and-swap that was
-// prepared against an earlier tenure therefore fails, even where tag and
-// payload look the same again. (To fool it, a goroutine would have to be held up
-// between its load and its compare-and-swap for exactly 128, 256, ... claims of that
-// slot, and find the same payload again to the bit; of a tentative record, whose
-// payload is zero, the first alone.)
+// version is a counter modulo 128. Each new tenure of the slot increments it ([Word.Claim]), and so do each conversion
+// and those refunds that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that
+// was prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap. A goroutine would
+// have to be suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of that slot, and
+// then find the same payload to the bit. For a tentative record, whose payload is zero, the number of claims is
+// enough.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //
 // # The transitions
 //
-// Every change of a state word is one of these methods; nothing else writes
-// one. C marks the transition on which correctness rests, H a hint that could be
-// left out.
+// Every change of a state word is one of these methods. Correctness depends on the transitions marked C. The one marked
+// H is a hint that could be left out.
 //
 //	transition  from              to                 made by
 //	Claim       never used, FREE  CLAIM, version+1   any call                    C
@@ -45,14 +42,12 @@
 //
 // # The algorithms
 //
-// What the payload means, and how a take changes it, is an [Algorithm]. [TokenBucket] is the
-// token bucket in its virtual scheduling form, known as
-// the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are
-// one number, the theoretical arrival time: the instant at which the bucket
-// will be full again. Time is counted in token ticks, a fixed fraction of a
-// token, so that costs are whole numbers and no rounding ever accumulates. A bucket that is
-// refilled in batches is the same with a clock that goes in steps. [FixedWindow],
-// [SlidingWindow], [SlidingLog] and [Concurrency] pack a time and counts into the payload.
+// An [Algorithm] defines what the payload means and how a take changes it. [TokenBucket] is the token bucket in its
+// virtual scheduling form, known as the generic cell rate algorithm (ITU-T I.371, 1993). Tokens and timestamp are one
+// number, the theoretical arrival time: the instant at which the bucket will be full again. Time is counted in ticks,
+// each a fixed fraction of a token, so costs are whole numbers and no rounding accumulates. A bucket that is refilled
+// in batches is the same with a clock that advances in steps. [FixedWindow], [SlidingWindow], [SlidingLog] and
+// [Concurrency] pack a time and counts into the payload.
 //
 // # Stability
 //

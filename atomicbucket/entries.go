@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// An Entries is the algorithm of a limit in flight in a table of several processes, where each take that was not given
-// back has an entry outside its record, which says whose process it is of (rule R26 of shard/doc.go). The payload is
-// packed {changes of the record, number of an entry, whether that leaves, tokens in flight}. No time is in it: what is
-// never given back is forgotten by its entry.
+// Entries is the algorithm of a limit in flight in a table of several processes. Each take that was not given back has
+// an entry outside its record, which names its process (rule R26 of shard/doc.go). The payload is packed {number of
+// changes of the record, number of an entry, whether that entry leaves, tokens in flight}. It holds no time: the entry
+// is what forgets tokens that are never given back.
 //
 //	 53     43 42        17   16   15      0
 //	+---------+------------+------+---------+
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// The entry is that of the last change, which enters or leaves. Before the record changes again it is marked as such.
-// The changes are counted modulo 2^11, so that a record is seldom what it was before, to the bit.
+// The entry is that of the record's last change, and enters or leaves. It is marked accordingly before the record
+// changes again. The changes are counted modulo 2^11, so a record rarely returns to an earlier state to the bit.
 type Entries struct {
 	longest time.Duration
 	tokens  uint64
@@ -35,9 +35,9 @@ const (
 	MaxEntries = 1 << entrysBits
 )
 
-// NewEntries returns the algorithm of limit tokens in flight that are forgotten after a time, with room for counts up
-// to most, which is not below the limit. Both are 1 to [MaxInFlight], and the time a microsecond to [MaxWindow].
-// Anything else is an error that names the value and the range.
+// NewEntries returns the algorithm of limit tokens in flight, which are forgotten after a time, with room for counts up
+// to most. most must be at least limit. Both are 1 to [MaxInFlight], and the time is a microsecond to [MaxWindow].
+// Other numbers return an error that names the value and the range.
 func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 	switch {
 	case longest < time.Microsecond || longest > MaxWindow:
@@ -48,18 +48,18 @@ func NewEntries(limit, most uint64, longest time.Duration) (Entries, error) {
 	return Entries{longest, limit}, nil
 }
 
-// Longest returns after which time an entry is forgotten.
+// Longest returns the time after which an entry is forgotten.
 func (e *Entries) Longest() time.Duration { return e.longest }
 
-// Last returns the entry of the last change of a record, and whether that was its leaving.
+// Last returns the entry of the last change of a record, and whether the entry left.
 func (e *Entries) Last(s State) (entry uint64, leaves bool) {
 	return uint64(s) >> entryShift & entryMask, s&entryLeave != 0
 }
 
-// Entered returns a payload that [Entries.Take] returned, of an entry.
+// Entered adds the number of an entry to a payload that [Entries.Take] returned.
 func (e *Entries) Entered(payload, entry uint64) uint64 { return payload | entry<<entryShift }
 
-// Left returns the payload of a record after an entry of so many tokens has left.
+// Left returns the payload of a record after an entry with n tokens has left.
 func (e *Entries) Left(s State, entry, n uint64) uint64 {
 	inside := uint64(s) & tokensMask
 	return e.next(s) | entry<<entryShift | entryLeave | inside - min(n, inside)
@@ -73,28 +73,28 @@ func (e *Entries) next(s State) uint64 {
 // Ticks returns the nanoseconds themselves.
 func (e *Entries) Ticks(nanos int64) uint64 { return uint64(nanos) }
 
-// MaxSkew is long, since no record has a time.
+// MaxSkew returns a long time, because records hold no times.
 func (e *Entries) MaxSkew() time.Duration { return MaxWindow }
 
 // Quota returns what the algorithm grants.
 func (e *Entries) Quota() Quota { return Quota{1, e.tokens} }
 
-// RingSize returns 0: what belongs to a record is in its entries.
+// RingSize returns 0: a record is one word, and its entries are elsewhere.
 func (e *Entries) RingSize() uint64 { return 0 }
 
-// Take returns the payload after a take, of no entry yet, and whether that many more may be in flight.
+// Take returns the payload after a take, without an entry, and whether that many more tokens may be in flight.
 func (e *Entries) Take(r Record, _ uint64, d Demand) (payload uint64, ok bool) {
 	inside := uint64(r.State)&tokensMask + d.Cost
 	return e.next(r.State) | inside&tokensMask, inside <= d.Limit
 }
 
-// Flush has nothing to do: the table does it, which has the entries.
+// Flush has nothing to do: the table, which has the entries, does it.
 func (e *Entries) Flush(Record, uint64, *Word) bool { return true }
 
-// Full returns the payload of a key of which nothing is in flight.
+// Full returns the payload of a key that has nothing in flight.
 func (e *Entries) Full(uint64) (payload uint64) { return 0 }
 
-// Receipt returns nothing: the record's state identifies a take.
+// Receipt returns the zero Receipt: the record's state identifies a take.
 func (e *Entries) Receipt(State, int64, uint64) Receipt { return Receipt{} }
 
 // Refund gives nothing back: an entry leaves by [Entries.Left].
@@ -105,10 +105,10 @@ func (e *Entries) Refund(r Record, _ Return, at *Word) (after State, ok bool) {
 // Idle reports whether nothing is in flight.
 func (e *Entries) Idle(s State, _ uint64) bool { return s&tokensMask == 0 }
 
-// IdleFor returns 0: a record does not say when it became idle.
+// IdleFor returns 0: a record does not show when it became idle.
 func (e *Entries) IdleFor(State, uint64) uint64 { return 0 }
 
-// UntilIdle returns how long it takes until all that is in flight is forgotten, if that has entered now.
+// UntilIdle returns how long it takes until everything in flight is forgotten, if all of it was taken now.
 func (e *Entries) UntilIdle(s State, _ uint64) uint64 {
 	if s&tokensMask == 0 {
 		return 0
@@ -122,7 +122,7 @@ func (e *Entries) Debt(r Record, _ uint64) uint64 { return uint64(r.State) & tok
 // Tokens returns a debt in tokens.
 func (e *Entries) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns so many nanoseconds.
+// Wait returns the ticks, which are nanoseconds.
 func (e *Entries) Wait(_ int64, ticks uint64) time.Duration { return time.Duration(ticks) }
 
 // Shortfall returns how long it takes until d is admitted, if nothing is given back.
@@ -142,8 +142,8 @@ func (e *Entries) Status(r Record, nanos int64, d Demand) Status {
 	}
 }
 
-// Following returns the algorithm itself: it can take over the records of another limit, which must forget after the
-// same time.
+// Following returns the algorithm itself, which can take over the records of another limit. That one must forget tokens
+// after the same time.
 func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 	if _, err := following(e, before); err != nil {
 		return nil, err
@@ -154,10 +154,10 @@ func (e *Entries) Following(before Algorithm) (Algorithm, error) {
 	return e, nil
 }
 
-// Convert returns the payload as it is: what is in flight stays what it is.
+// Convert returns the payload unchanged: the tokens in flight stay.
 func (e *Entries) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { return s.Payload() }
 
-// An Entry is the word by which an entry says what it is, and which process has it.
+// An Entry is the holder word of an entry: the state of the entry, and the process that has it.
 //
 //	 63   62 61        54 53                 0
 //	+-------+------------+--------------------+
@@ -165,10 +165,10 @@ func (e *Entries) Convert(_ Algorithm, s State, _ int64, _ Change) uint64 { retu
 //	+-------+------------+--------------------+
 type Entry uint64
 
-// What an entry is.
+// The states of an entry.
 const (
 	NoEntry Entry = iota << entryWhat // free
-	Pending                           // its take may be made
+	Pending                           // its take may have been made
 	Counted                           // its take was made
 )
 
@@ -178,19 +178,19 @@ const (
 	generation = 1 << PayloadBits
 )
 
-// What returns [NoEntry], [Pending] or [Counted]; or another value, of a word that nobody wrote.
+// What returns [NoEntry], [Pending] or [Counted], or another value if no call wrote the word.
 func (e Entry) What() Entry { return e & whatMask }
 
-// Claimant returns whose it is.
+// Claimant returns the number of the process that has the entry.
 func (e Entry) Claimant() uint64 { return uint64(e) & payloadMask }
 
 // Generation returns how often the entry was taken, modulo 2^8.
 func (e Entry) Generation() uint32 { return uint32(e &^ whatMask >> PayloadBits) }
 
-// As returns the entry as something else.
+// As returns the entry with another state.
 func (e Entry) As(what Entry) Entry { return e&^whatMask | what }
 
-// Taken returns the free entry taken by a claimant.
+// Taken returns the holder word of a free entry after a claimant has taken it.
 func (e Entry) Taken(claimant uint64) Entry {
 	return (e&^whatMask+generation)&^whatMask&^payloadMask | Pending | Entry(claimant&payloadMask)
 }

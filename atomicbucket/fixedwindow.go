@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// A FixedWindow is the algorithm of a fixed window: so many tokens in a window, which begins
-// with a key's first request, or at multiples of its length. The payload is packed
-// {end of the window, tokens taken in it}.
+// A FixedWindow is the algorithm of a fixed window: a number of tokens per window. A window begins with a key's first
+// request, or at multiples of its length if it is aligned. The payload is packed {end of the window, tokens taken in
+// it}.
 //
-// A tick of a window that begins with the first request is a power of two of
-// nanoseconds: one, unless the two fields would need more than 54 bits. Where it is more
-// than one the window is up to two ticks longer than asked for, never shorter, and by
-// less than a hundred-thousandth. A tick of an aligned window is a window.
+// For a window that begins with the first request, a tick is a power of two of nanoseconds: one, unless the two fields
+// would need more than 54 bits. If it is more than one, the window is longer than requested, never shorter, by up to
+// two ticks, which is less than a hundred-thousandth. For an aligned window, a tick is a window.
 type FixedWindow struct {
 	clock  divider
 	length uint64 // ticks from the first request's to the end
@@ -21,7 +20,7 @@ type FixedWindow struct {
 	bits   uint   // of the tokens
 	narrow uint64 // how many ticks ahead the end may be
 	skew   time.Duration
-	// calendar says when windows begin, if it is not nil. A tick is a window then, too.
+	// calendar determines when windows begin, if it is not nil. A tick is then also a window.
 	calendar *Calendar
 }
 
@@ -30,14 +29,13 @@ const (
 	MaxWindow = 365 * 24 * time.Hour
 	// MaxLimit is the highest limit of a fixed window.
 	MaxLimit = 1 << 32
-	// minSkew is the least skew of an algorithm: a table whose watermark is that old has to sweep.
+	// minSkew is the least skew of an algorithm. A table must sweep when its watermark is older than the skew.
 	minSkew = 30 * time.Second
 )
 
-// NewFixedWindow returns the algorithm of limit tokens a window, with room for counts up to
-// most, which is not below the limit. Both are 1 to [MaxLimit] and the window a microsecond to [MaxWindow], and the
-// count and the end of so short a window must fit into 54 bits. Anything else is an error that names the value and
-// the range.
+// NewFixedWindow returns the algorithm of limit tokens per window, with room for counts up to most. most must be at
+// least limit. Both are 1 to [MaxLimit], and the window is a microsecond to [MaxWindow]. The count and the end of such
+// a window must fit into 54 bits. Other numbers return an error that names the value and the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
@@ -71,9 +69,9 @@ func NewCalendarWindow(limit, most uint64, c *Calendar) (FixedWindow, error) {
 	return w, err
 }
 
-// finest returns the length of the finest tick, a power of two of nanoseconds, of which two
-// skews of so many ticks hold a window, and one at least the least skew; if two ticks
-// are not more than a hundred-thousandth of the window.
+// finest returns the length of the finest tick, a power of two of nanoseconds. Two skews of that many ticks must hold a
+// window, and one skew must be at least minSkew. ok is false if two ticks are more than a hundred-thousandth of the
+// window.
 func finest(skew uint64, window time.Duration) (period uint64, ok bool) {
 	for period = 1; ceilDiv(uint64(window), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
 		if period*400_000 > uint64(window) {
@@ -83,15 +81,15 @@ func finest(skew uint64, window time.Duration) (period uint64, ok bool) {
 	return period, true
 }
 
-// circleOf returns how many ticks go round in the bits that a count up to limit leaves of
-// the payload.
+// circleOf returns the number of ticks that the payload can hold before it wraps around, if a count up to limit takes
+// the other bits.
 func circleOf(limit uint64) uint64 { return 1 << (PayloadBits - bits.Len64(limit)) }
 
-// circleSkews is how many skews the payload's circle has: two for the largest debt,
-// one for the clock that wrote it, and 13 in which it may be seen to be past.
+// circleSkews is the length of the payload's circle in skews: two for the largest debt, one for the clock that wrote
+// it, and 13 in which it is recognized as past.
 const circleSkews = 16
 
-// skewOf returns a skew of so many ticks of a period as a duration, 2^59 ns at most.
+// skewOf returns a skew of a number of ticks of a period as a duration, at most 2^59 ns.
 func skewOf(ticks, period uint64) time.Duration {
 	hi, nanos := bits.Mul64(ticks, period)
 	if hi > 0 || nanos > 1<<59 {
@@ -100,8 +98,8 @@ func skewOf(ticks, period uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// tooLarge returns the error for a limit that leaves too few bits to tell windows so short
-// apart; fits tells which would.
+// tooLarge returns the error for a limit whose count leaves too few bits for such short windows. fits reports whether a
+// limit would fit.
 func tooLarge(limit uint64, window time.Duration, fits func(limit uint64) (uint64, bool)) error {
 	most := uint64(1)
 	for {
@@ -145,8 +143,7 @@ func (w *FixedWindow) Quota() Quota { return Quota{1, w.tokens} }
 // RingSize returns 0: a record is one word.
 func (w *FixedWindow) RingSize() uint64 { return 0 }
 
-// read returns the ticks that are left of the window and the tokens taken in it, both zero
-// when it is over.
+// read returns the ticks that are left of the window and the tokens taken in it, both zero after the window.
 func (w *FixedWindow) read(s State, now uint64) (left, taken uint64) {
 	left = (uint64(s)>>w.bits - now) & (payloadMask >> w.bits)
 	if left == 0 || left > w.narrow {
@@ -173,23 +170,23 @@ func (w *FixedWindow) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a window that is over.
 func (w *FixedWindow) Full(now uint64) (payload uint64) { return w.pack(now, 0) }
 
-// Receipt returns what identifies a take: the end of its window.
+// Receipt returns the receipt of a take, which identifies the end of its window.
 func (w *FixedWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{after.Payload() >> w.bits, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the present window, unless the take was in another one. A window in which nothing is
-// taken any more is over, so that the next request begins one. A window that begins later than now, with a take that
-// was ahead of the clock, is given only what is known to be of it.
+// Refund gives a cost back to the current window, unless the take was in another one. A window with no taken tokens
+// left is over, so the next request begins a new one. If the window begins later than now, because a take was ahead of
+// the clock, only refunds with a receipt of that window are made.
 func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	left, taken := w.read(r.State, g.Now)
 	its := left <= w.length || g.Latest == g.Now
-	if of := g.Of; of.known { // ends go round; a window of long ago may have had the same
+	if of := g.Of; of.known { // ends wrap around: a window of long ago may have had the same
 		its = of.tick == r.State.Payload()>>w.bits && int64(g.Now-w.Ticks(of.nanos)) <= int64(w.narrow)
 	}
 	switch {
 	case left == 0 || !its:
-		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
+		return at.Move(r.State, r.State.Payload()) // the record stays as it is for late calls
 	case taken <= g.Demand.Cost:
 		return at.Move(r.State, w.Full(g.Now))
 	}
@@ -210,7 +207,7 @@ func (w *FixedWindow) UntilIdle(s State, now uint64) uint64 {
 	return left
 }
 
-// Debt returns how many tokens were taken in the present window.
+// Debt returns how many tokens were taken in the current window.
 func (w *FixedWindow) Debt(r Record, now uint64) uint64 {
 	_, taken := w.read(r.State, now)
 	return taken
@@ -219,7 +216,7 @@ func (w *FixedWindow) Debt(r Record, now uint64) uint64 {
 // Tokens returns a debt in tokens.
 func (w *FixedWindow) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until so many ticks have passed.
+// Wait returns the time from an instant until a number of ticks have passed.
 func (w *FixedWindow) Wait(nanos int64, ticks uint64) time.Duration {
 	switch {
 	case ticks == 0:

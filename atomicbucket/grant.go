@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// SameUnits reports whether quotas in units of one algorithm mean the same in units of another that follows it, and
-// fit into its records. Of a bucket whose records do not say what a token cost, the token must cost the same.
+// SameUnits reports whether quotas in units of one algorithm mean the same in units of another that follows it, and fit
+// into its records. If records of a token bucket have no prices, the price must also be the same.
 func SameUnits(before, after Algorithm) bool {
 	switch a := after.(type) {
 	case *TokenBucket:
@@ -34,7 +34,7 @@ func SameUnits(before, after Algorithm) bool {
 	return false
 }
 
-// sameTicks reports whether ticks of another bucket are as long.
+// sameTicks reports whether ticks of another bucket have the same length.
 func (b *TokenBucket) sameTicks(other *TokenBucket) bool {
 	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact one has no step
 }
@@ -58,12 +58,12 @@ func Most(algorithm Algorithm) uint64 {
 	panic(fmt.Sprintf("atomicbucket: no case for a %T", algorithm))
 }
 
-// NewTicks returns the algorithm of buckets whose rates are not known, with the finest tick by which a bucket that
-// takes longest to fill fits into a record: a sixteenth of a nanosecond for 39 hours, one for 26 days, and a power of
-// two of nanoseconds for more. There the clock goes in steps, as that of batches does, and nothing is rounded against
-// it: an idle bucket is charged from the last step and not from the next, so what a key has left is a whole number of
-// tokens. Its own quota is a token a second, and means nothing but that debts are told in
-// seconds. longest is 1ns to [MaxWindow]; anything else is an error that names the value and the range.
+// NewTicks returns the algorithm of buckets whose rates come with the calls. Its tick is the finest by which a bucket
+// that takes longest to fill fits into a record: a sixteenth of a nanosecond for 39 hours, a nanosecond for 26 days,
+// and a power of two of nanoseconds for more. In the last case the clock advances in steps, as with batches. An idle
+// bucket is then charged from the last step and not from the next, so the tokens that a key has left are a whole
+// number. The algorithm's own quota is a token a second, which only serves to express debts in seconds. longest is 1ns
+// to [MaxWindow]; other values return an error that names the value and the range.
 func NewTicks(longest time.Duration) (TokenBucket, error) {
 	if longest < 1 || longest > MaxWindow {
 		return TokenBucket{}, fmt.Errorf("buckets that fill within %v: want 1ns to %v", longest, MaxWindow)
@@ -84,14 +84,15 @@ func NewTicks(longest time.Duration) (TokenBucket, error) {
 	}, nil
 }
 
-// slowest is by which part a rate may become slower than asked for because a token is rounded up to whole ticks.
+// slowest bounds by how much a rate may become slower because a token is rounded up to whole ticks: one part in
+// slowest.
 const slowest = 1000
 
-// Grant returns what a rate and a burst grant in ticks of the algorithm: the quota of a call. A token is rounded up to
-// whole ticks. A rate that would become slower by more than a thousandth is an error, and so is a burst that would not
-// fit into a record.
+// Grant returns the quota of a call with a rate and a burst, in ticks of the algorithm. A token is rounded up to whole
+// ticks. If the rate would become slower by more than a thousandth, or the burst does not fit into a record, it returns
+// an error.
 //
-// It does not allocate where tokens has at most 15 digits and the rate is not so fast that the rounding matters.
+// It does not allocate if tokens has at most 15 digits and the rate is not so fast that the rounding matters.
 func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	token, ok := b.quickTicks(tokens, period)
 	if !ok || burst < 1 || burst > MaxBurst {
@@ -103,8 +104,8 @@ func (b *TokenBucket) Grant(tokens float64, period time.Duration, burst uint64) 
 	return Quota{token, burst}, nil
 }
 
-// quickTicks returns how many ticks a token takes, rounded up. It is not ok for what needs more than 128 bits, for a
-// rate that is out of range, and for one so fast that the rounding may be too much.
+// quickTicks returns how many ticks a token takes, rounded up. ok is false if that needs more than 128 bits, if the
+// rate is out of range, or if it is so fast that the rounding may be too much.
 func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token uint64, ok bool) {
 	if !(tokens > 0) || period <= 0 {
 		return 0, false
@@ -142,11 +143,12 @@ func (b *TokenBucket) quickTicks(tokens float64, period time.Duration) (token ui
 	if inexact {
 		token++
 	}
-	// One part of a tick in more than a thousand is not too much, and one token in 292 years not too slow.
+	// A rounding by less than a tick is small enough if a token has more than a thousand ticks. One token in 292 years
+	// is not too slow.
 	return token, token > 0 && token <= maxBurstTicks && (!inexact || token > slowest+1)
 }
 
-// tens are the powers of ten that fit.
+// tens are the powers of ten that fit into 64 bits.
 var tens = func() (powers [20]uint64) {
 	powers[0] = 1
 	for i := range powers[1:] {

@@ -5,38 +5,35 @@ import (
 	"time"
 )
 
-// A SlidingLog is the algorithm of a sliding window log: the times of the last requests are
-// kept, one for each token, and a request is admitted if with it no more than the limit
-// lie in the window that ends with it. It is exact.
+// A SlidingLog is the algorithm of a sliding window log. It keeps the times of the last requests, one for each token.
+// It admits a request if the window that ends with the request then has at most the limit. It is exact.
 //
-// The times stand in a ring of the limit's length behind the record. The payload is packed
-// {time of the newest request, its position in the ring, number, whether the number is of tokens kept}. What the last
-// change was is in the payload alone, and the call that makes the next one enters it in the ring first. So one
-// word still decides: it freezes, evicts or recycles the record with its ring. After a take the number is how
-// many tokens the newest request had, which all have its time. After a refund it is how many of the newest tokens
-// count: those behind them are gone.
+// The times are in a ring with an entry for each token of the limit. The payload is packed {time of the newest request,
+// its position in the ring, a number, whether the number counts kept tokens}. The payload alone holds the last change,
+// and the call that makes the next change first enters it in the ring. So one word still decides: a compare-and-swap of
+// it evicts or reuses the record with its ring. After a take, the number is how many tokens the newest request had,
+// which all have its time. After a refund, it is how many of the newest tokens count; older ones are gone.
 //
-// A tick is a power of two of nanoseconds: one, unless the fields would need more than 54
-// bits. Where it is more than one, a request leaves the window up to two ticks late, never
-// early, and by less than a hundred-thousandth of the window.
+// A tick is a power of two of nanoseconds: one, unless the fields would need more than 54 bits. If it is more than one,
+// a request leaves the window late, never early, by up to two ticks, which is less than a hundred-thousandth of the
+// window.
 type SlidingLog struct {
 	clock  divider
 	window time.Duration
 	length uint64 // ticks that a request stays in the window
 	tokens uint64
 	size   uint64 // entries of a ring
-	bits   uint   // of a position, and of a number of entries
-	narrow uint64 // how many ticks ahead of now a request may lie
+	bits   uint   // width of a position, and of a number of entries
+	narrow uint64 // how many ticks a request may be ahead of now
 	skew   time.Duration
 }
 
 // MaxLog is the highest limit of a sliding window log.
 const MaxLog = 4096
 
-// NewSlidingLog returns the algorithm of limit tokens in any window, with rings for limits up to
-// most, which is not below the limit. Both are 1 to [MaxLog] and the window a
-// microsecond to [MaxWindow], and the fields for such a limit and so short a window must fit
-// into 54 bits. Anything else is an error that names the value and the range.
+// NewSlidingLog returns the algorithm of limit tokens in any window, with rings for limits up to most. most must be at
+// least limit. Both are 1 to [MaxLog], and the window is a microsecond to [MaxWindow]. The fields for such a limit and
+// window must fit into 54 bits. Other numbers return an error that names the value and the range.
 func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error) {
 	if err := checkWindow(limit, most, window, MaxLog); err != nil {
 		return SlidingLog{}, err
@@ -59,11 +56,11 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 	return l, nil
 }
 
-// logTurn returns how many ticks go round in the bits that the other fields leave of the
-// payload.
+// logTurn returns the number of ticks that the payload can hold before it wraps around, if the other fields take the
+// other bits.
 func logTurn(limit uint64) uint64 { return 1 << (PayloadBits - 1 - 2*bits.Len64(limit)) }
 
-// shortest returns the shortest window for which the ticks of the algorithm are fine enough.
+// shortest returns the shortest window for which the algorithm's ticks are fine enough.
 func (l *SlidingLog) shortest() time.Duration {
 	if period := time.Duration(l.clock.first(1)); period > 1 {
 		return period * 200_000
@@ -71,7 +68,7 @@ func (l *SlidingLog) shortest() time.Duration {
 	return time.Microsecond
 }
 
-// longest returns the longest window that the records of the algorithm can tell from others.
+// longest returns the longest window that the algorithm's records can represent.
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
 // RingSize returns how many words a ring has: one for each token of the largest limit.
@@ -86,7 +83,7 @@ func (l *SlidingLog) MaxSkew() time.Duration { return l.skew }
 // Quota returns what the algorithm grants.
 func (l *SlidingLog) Quota() Quota { return Quota{1, l.tokens} }
 
-// unpack makes g the record as seen at the tick now.
+// unpack sets g to the record at the tick now.
 func (l *SlidingLog) unpack(g *log, r Record, now uint64) {
 	s, width := uint64(r.State), l.bits
 	circle := uint64(payloadMask) >> (2*width + 1)
@@ -108,18 +105,18 @@ func (l *SlidingLog) pack(newest, head, last uint64) (payload uint64) {
 	return newest<<(2*l.bits+1) | head<<(l.bits+1) | last
 }
 
-// requested and kept return what a payload says of the last change: a request of so many tokens, or a refund that left
-// so many.
+// requested and kept return the part of a payload that describes the last change: a request for a number of tokens, or
+// a refund that kept a number of tokens.
 func requested(tokens uint64) (last uint64) { return tokens << 1 }
 func kept(tokens uint64) (last uint64)      { return tokens<<1 | 1 }
 
-// left returns how many ticks it is until a request leaves the window, 0 if it has left.
+// left returns how many ticks remain until a request leaves the window, 0 if it has left.
 func (l *SlidingLog) left(request, now uint64) uint64 {
 	return uint64(max(int64(request+l.length-now), 0))
 }
 
-// UntilIdle returns how many ticks it is until the newest request leaves the window. That is so long also if just that
-// request was given back; a log of which all was given back is idle.
+// UntilIdle returns how many ticks remain until the newest request leaves the window, even if that request was given
+// back. If all requests were given back, it returns 0.
 func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 	var g log
 	l.unpack(&g, s.Record(), now)
@@ -132,7 +129,8 @@ func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 // Idle reports whether all requests have left the window, or were given back.
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
-// IdleFor returns how many ticks ago the newest request left the window, 0 if it is there or was given back.
+// IdleFor returns how many ticks ago the newest request left the window. It returns 0 if the request is still there or
+// was given back.
 func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 	var g log
 	l.unpack(&g, s.Record(), now)
@@ -142,8 +140,8 @@ func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, requested(0)) }
 
-// Take returns the payload after a request at the tick now, and whether the log admits it: whether no more than
-// the limit are in the window with it. That is so if the entry that would be one too many has left the window.
+// Take returns the payload after a request at the tick now, and whether the log admits it. It does if the window then
+// has at most the limit: that is, if the entry that would be one too many has left the window.
 func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	var g log
 	l.unpack(&g, r, now)
@@ -157,28 +155,28 @@ func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bo
 	return l.pack(g.newest, g.head, requested(d.Cost)), ok
 }
 
-// Flush enters in the ring the last request or refund, before the one to come takes its place in the state.
+// Flush enters the last request or refund in the ring, before the next change replaces it in the state.
 func (l *SlidingLog) Flush(r Record, now uint64, at *Word) bool {
 	var g log
 	l.unpack(&g, r, now)
 	return g.flush(at)
 }
 
-// Receipt returns what identifies a take: the tick of the request.
+// Receipt returns the receipt of a take, which identifies the tick of the request.
 func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 	var g log
 	l.unpack(&g, after.Record(), l.Ticks(nanos))
 	return Receipt{g.newest, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund takes tokens of the request that a receipt identifies out of the window, if they are still there; or, if
-// that is not known, the oldest tokens in it: with any other forgotten in the place of those that the refund is for,
-// more than the limit could lie in a window. The window is that of the refund's own time, also if the newest request
-// was ahead of it: what has left only by then still counts for those who come at their clock's time.
+// Refund removes from the window tokens of the request that a receipt identifies, if they are still there. Without a
+// receipt it removes the oldest tokens: if it removed newer ones than those that the refund is for, more than the limit
+// could lie in a window. The window ends at the refund's own time, even if the newest request was ahead of that.
+// Requests that have not left by then still count for calls at their clock's time.
 //
-// The change of the state takes the oldest tokens out, with all that have left, and changes the version: the state of
-// a log that is refunded could be to the bit what it was before. With a receipt it then puts the times that it took
-// out in the place of those that it should have.
+// The change of the state removes the oldest tokens, and all that have left the window. It changes the version, because
+// a refunded log could otherwise return to an earlier state to the bit. With a receipt, Refund then exchanges the
+// removed ticks for those that should have been removed.
 func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {
 	var g log
 	now, of := what.Now, what.Of
@@ -187,7 +185,7 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	back := min(what.Demand.Cost, used)
 	if of.known {
 		back = min(back, g.usedAt(of.tick, now))
-	} else if what.Latest > now { // those that are ahead of the clock may have the places of what had left by then
+	} else if what.Latest > now { // requests ahead of the clock may have used room that exists only later
 		back = min(back, used-min(used, g.since(now+1)))
 	}
 	if back == 0 {
@@ -196,7 +194,7 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	if !g.flush(at) { // R10
 		return 0, false
 	}
-	hands := make([]uint64, 0, 8) // the ticks that are taken out
+	hands := make([]uint64, 0, 8) // the removed ticks
 	for behind := used - back; of.known && behind < used; behind++ {
 		hand, _ := g.tick(behind)
 		hands = append(hands, hand)
@@ -208,7 +206,7 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	for _, hand := range hands {
 		g.exchange(g.kept, hand, of.tick, at)
 	}
-	g.drop(at) // not needed: the next change would
+	g.drop(at) // not necessary: the next change would do it
 	return after, true
 }
 
@@ -232,7 +230,7 @@ func (l *SlidingLog) Debt(r Record, now uint64) uint64 {
 // Tokens returns a debt in tokens.
 func (l *SlidingLog) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until so many ticks have passed.
+// Wait returns the time from an instant until a number of ticks have passed.
 func (l *SlidingLog) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0
@@ -248,8 +246,8 @@ func (l *SlidingLog) Status(r Record, nanos int64, d Demand) Status {
 	for {
 		used := g.used(now)
 		status := Status{Remaining: d.Limit - min(used, d.Limit)}
-		// An exchange beside this may have made entries older since they were counted, so that they have left by now:
-		// then the oldest has, too, and they are counted again.
+		// A concurrent exchange may have made entries older since they were counted, so that they have left by now.
+		// Then the oldest one has left, too, and they are counted again.
 		if d.Cost > status.Remaining {
 			status.RetryAfter = l.Wait(nanos, g.left(d.Limit-d.Cost, now))
 		}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A SlidingWindow is the algorithm of a sliding window counter: the tokens of the last window
-// are estimated from two counts, that of the present window of the clock and that of the
-// one before, as if the latter had been spread evenly:
+// A SlidingWindow is the algorithm of a sliding window counter. It estimates the tokens of the last window from two
+// counts: those of the clock's current window and of the previous one. It assumes that the tokens of the previous
+// window were spread evenly:
 //
 //	estimate = floor(previous * share of the previous window that is still inside) + current
 //
@@ -17,17 +17,17 @@ type SlidingWindow struct {
 	window uint64 // in nanoseconds
 	tokens uint64
 	bits   uint   // of each count
-	late   uint64 // how many windows ahead of now a record may be
+	late   uint64 // how many windows a record may be ahead of now
 	skew   time.Duration
 }
 
 // MaxCount is the highest limit of a sliding window counter.
 const MaxCount = 1<<24 - 1
 
-// NewSlidingWindow returns the algorithm of limit tokens in any window, with room for counts up
-// to most, which is not below the limit. Both are 1 to [MaxCount] and the window a microsecond to [MaxWindow], and both
-// counts and the index of the window must fit into 54 bits, with an index that takes at least eight minutes to
-// come round to the same number. Anything else is an error that names the value and the range.
+// NewSlidingWindow returns the algorithm of limit tokens in any window, with room for counts up to most. most must be
+// at least limit. Both are 1 to [MaxCount], and the window is a microsecond to [MaxWindow]. Both counts and the index
+// of the window must fit into 54 bits, and the index must not wrap around in less than eight minutes. Other numbers
+// return an error that names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
@@ -58,16 +58,16 @@ func (w *SlidingWindow) Quota() Quota { return Quota{1, w.tokens} }
 // RingSize returns 0: a record is one word.
 func (w *SlidingWindow) RingSize() uint64 { return 0 }
 
-// counts is a payload, seen from an instant.
+// counts is an unpacked payload at an instant.
 type counts struct {
 	index             uint64 // of the window
-	left              uint64 // nanoseconds of it that are left: 1 to all of it
-	ahead             uint64 // nanoseconds until it begins, if now is late
+	left              uint64 // nanoseconds until the window ends: from 1 to its length
+	ahead             uint64 // nanoseconds until the window begins, if now is late
 	previous, current uint64
 }
 
-// read returns the record as it is at the tick now. A time before the record's window
-// counts as its beginning, when the most of the previous one is still inside.
+// read returns the record at the tick now. If now is before the record's window, it counts as the window's beginning,
+// at which the whole previous window counts.
 func (w *SlidingWindow) read(s State, now uint64) counts {
 	c := counts{index: w.clock.quo(int64(now))}
 	c.left = (c.index+1)*w.window - now
@@ -94,8 +94,8 @@ func (w *SlidingWindow) pack(c counts) uint64 {
 	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
 }
 
-// below reports whether the estimate is at most so many tokens: whether what the previous
-// window counts for, floor(previous * left / window), is at most what is over.
+// below reports whether the estimate is at most a number of tokens. That is so if the share of the previous window,
+// floor(previous * left / window), is at most that number less the current count.
 func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	if c.current > tokens {
 		return false
@@ -105,7 +105,7 @@ func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	return hi < overHi || hi == overHi && lo < overLo
 }
 
-// estimate returns the tokens of the last window, in the algorithm's own reckoning.
+// estimate returns the tokens of the last window, as the algorithm counts them.
 func (w *SlidingWindow) estimate(c counts) uint64 {
 	hi, lo := bits.Mul64(c.previous, c.left)
 	share, _ := bits.Div64(hi, lo, w.window) // left <= window and previous < 2^24, so hi < window
@@ -140,18 +140,18 @@ func (w *SlidingWindow) Full(now uint64) (payload uint64) {
 	return w.pack(counts{index: w.clock.quo(int64(now))})
 }
 
-// Receipt returns what identifies a take: the index of its window.
+// Receipt returns the receipt of a take, which identifies the index of its window.
 func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 	return Receipt{w.read(after, uint64(nanos)).index, 0, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives a cost back to the window in which the take was, the present one or the one before: or, if that is not
-// known, to the present window first and what is more to the previous one. (If a take was ahead of the clock, the
-// present window may be the record's previous one.)
+// Refund gives a cost back to the window of the take: the current or the previous one. If that window is not known, it
+// gives the cost back to the current window first, and the rest to the previous one. (If a take was ahead of the clock,
+// the current window may be the record's previous one.)
 func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
 	if c.current == 0 && c.previous == 0 {
-		return at.Move(r.State, r.State.Payload()) // for a late call it still says more
+		return at.Move(r.State, r.State.Payload()) // the record stays as it is for late calls
 	}
 	if !of.known && (c.ahead == 0 || g.Latest == g.Now) || of.known && of.tick == c.index {
 		back := min(cost, c.current)
@@ -163,37 +163,36 @@ func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bo
 	return at.Move(r.State, w.pack(c))
 }
 
-// Idle reports whether the estimate is 0, and stays 0.
+// Idle reports whether the estimate is 0 and stays 0.
 func (w *SlidingWindow) Idle(s State, now uint64) bool { return w.below(w.read(s, now), 0) }
 
-// IdleFor returns how many windows ago the key came last.
+// IdleFor returns how many windows ago the key's last take was.
 func (w *SlidingWindow) IdleFor(s State, now uint64) uint64 {
 	circle := uint64(payloadMask) >> (2 * w.bits)
 	return (w.clock.quo(int64(now)) - uint64(s)&payloadMask>>(2*w.bits)) & circle
 }
 
-// UntilIdle returns how many nanoseconds it is until the estimate is 0.
+// UntilIdle returns how many nanoseconds remain until the estimate is 0.
 func (w *SlidingWindow) UntilIdle(s State, now uint64) uint64 {
 	return w.until(w.read(s, now), 0)
 }
 
-// until returns the nanoseconds until the estimate is at most so many tokens: the first
-// moment, to the nanosecond.
+// until returns the nanoseconds until the estimate is at most a number of tokens, exactly.
 func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	if w.below(c, tokens) {
 		return 0
 	}
-	// In this window, if its own count allows it at all; else in the next one, whose
-	// previous count is this one's.
+	// That is in this window, if its own count allows it. Otherwise it is in the next window, whose previous count is
+	// this one's.
 	if c.current <= tokens {
 		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
 	}
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns the most that may be left of a window for a previous count to weigh at most so many tokens, which
-// are fewer: the largest left with previous * left < (tokens+1) * window. (The quotient fits, since the window is less
-// than 2^64 and previous at least tokens+1.)
+// leftFor returns the longest rest of the current window at which a previous count is weighted to at most a number of
+// tokens, which is less than the count: the largest left with previous * left < (tokens+1) * window. (The quotient fits
+// into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {
@@ -210,7 +209,7 @@ func (w *SlidingWindow) Debt(r Record, now uint64) uint64 { return w.estimate(w.
 // Tokens returns a debt in tokens.
 func (w *SlidingWindow) Tokens(debt uint64) uint64 { return debt }
 
-// Wait returns the time from an instant until so many ticks have passed.
+// Wait returns the time from an instant until a number of ticks have passed.
 func (w *SlidingWindow) Wait(_ int64, ticks uint64) time.Duration { return time.Duration(ticks) }
 
 // Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.

@@ -27,13 +27,12 @@ const (
 	// Claimed: one goroutine owns the slot and is writing the key word.
 	// No other writes either word, and none waits for it.
 	Claimed
-	// Tentative: the key word is valid, but it is not yet decided whether
-	// this is the key's only record.
+	// Tentative: the key word is valid, but it is undecided whether this is the key's only record.
 	Tentative
 	// Live: the slot belongs to its key; the payload is the key's bucket.
 	Live
-	// Second is Live too. The table's plan may be changed while it is used; this
-	// is how a record says which of two plans its payload follows.
+	// Second is also live. The table's plan may change while the table is in use, and the two tags say which of two
+	// plans a payload follows.
 	Second
 )
 
@@ -60,13 +59,12 @@ func (t Tag) String() string {
 // plain number; [Word] is the place in memory.
 type State uint64
 
-// NewState packs the three fields. Bits of version and payload above their
-// widths are dropped: both count in a circle.
+// NewState packs the three fields. Version and payload wrap around: bits above their widths are dropped.
 func NewState(t Tag, version, payload uint64) State {
 	return State(uint64(t)<<tagShift | version&versionMask<<versionShift | payload&payloadMask)
 }
 
-// Tag returns the owner field.
+// Tag returns the tag.
 func (s State) Tag() Tag { return Tag(s >> tagShift) }
 
 // Version returns the version, 0 to 127: see the package comment for what changes it.
@@ -75,8 +73,7 @@ func (s State) Version() uint64 { return uint64(s>>versionShift) & versionMask }
 // Payload returns the bucket.
 func (s State) Payload() uint64 { return uint64(s) & payloadMask }
 
-// IsLive reports whether the tag is [Live] or [Second]. They are the highest tags, so
-// one comparison tells.
+// IsLive reports whether the tag is [Live] or [Second]. These are the highest tags, so one comparison is enough.
 func (s State) IsLive() bool { return s >= State(Live)<<tagShift }
 
 // String is for test failures: tag, version and payload.

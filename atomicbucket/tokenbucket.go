@@ -5,70 +5,62 @@ import (
 	"time"
 )
 
-// A TokenBucket is the algorithm of a token bucket: how fast tokens come back and
-// how many fit. It is immutable and holds no key's state; that is the payload
-// of the key's [State]. Make one with [NewTokenBucket].
+// A TokenBucket is the algorithm of a token bucket: how fast tokens come back, and how many fit. It is immutable and
+// holds no key's state, which is in the payload of the key's [State]. Make one with [NewTokenBucket].
 //
 // # Token ticks
 //
-// Time and tokens are counted in one unit, the tick: a fixed fraction of a token,
-// and the time in which that much of a token comes back. Costs and the burst are
-// whole numbers of ticks. The instant t is the tick floor(t * ticks per
-// nanosecond), modulo 2^64, computed from absolute time, so nothing is divided and
-// no rounding accumulates from one request to the next. The payload is the theoretical arrival
-// time (TAT), the tick at which the bucket is full again, modulo 2^54:
+// Time and tokens are counted in one unit, the tick: a fixed fraction of a token, and the time in which that much of a
+// token comes back. Costs and the burst are whole numbers of ticks. The instant t is the tick floor(t * ticks per
+// nanosecond), modulo 2^64. It is computed from absolute time, so nothing is divided and no rounding accumulates from
+// one request to the next. The payload is the theoretical arrival time (TAT), modulo 2^54: the tick at which the bucket
+// is full again.
 //
 //	debt   =   TAT - now, or 0 if that has passed
 //	idle   iff debt = 0
 //	admit  iff debt + cost <= burst
 //	TAT'   =   max(TAT, now + round) + cost
 //
-// An exact algorithm counts a nanosecond as a whole number of ticks. With the rate
-// reduced to a tokens every b nanoseconds a tick is 1/b of a token, a nanosecond is
-// a ticks, and nothing is ever rounded: round is 0. It needs a <= 16 and burst * b
-// within 2^51 ticks. That is every rate whose tokens are a whole number of
-// nanoseconds apart, or of halves, thirds, ... sixteenths of one, and bursts up to
-// what comes back in 39 hours at the least.
+// In an exact algorithm a nanosecond is a whole number of ticks. With the rate reduced to a tokens every b nanoseconds,
+// a tick is 1/b of a token, a nanosecond is a ticks, and nothing is rounded: round is 0. This needs a <= 16, and burst
+// * b within 2^51 ticks. It covers every rate whose tokens are a whole number of nanoseconds apart, or a whole number
+// of halves, thirds, ... sixteenths of one, with bursts up to what comes back in 39 hours or more.
 //
-// Any other algorithm cuts the token into 2^frac ticks, each half a nanosecond to a
-// nanosecond long, or longer where the burst would else exceed 2^51 ticks. Now is
-// rounded down and an idle bucket is charged from the next tick (round is 1), so a
-// request is never admitted early, and at most two ticks late. The price: of a burst
-// that comes within one tick the last token waits for the next.
+// Any other algorithm divides the token into 2^frac ticks. Each is half a nanosecond to a nanosecond long, or longer if
+// the burst would otherwise exceed 2^51 ticks. Now is rounded down, and an idle bucket is charged from the next tick
+// (round is 1). So a request is never admitted early, and at most two ticks late. The drawback: if a burst comes
+// within one tick, its last token waits for the next tick.
 //
-// The circle of the payload is 13 days long, or longer. On it the future is narrow:
-// a TAT cannot honestly be further ahead of now than the burst and the skew between
-// two clocks, so everything beyond 2^51 + 2^50 + 1 ticks is read as past. That leaves
-// 13/16 of the circle, 10 days, in which an idle record must be forgotten or used
-// before it would look indebted again. The owner of the record sees to that.
+// The circle of the payload is 13 days or longer. The future is a small part of it: a TAT can be ahead of now by at
+// most the burst and the skew between two clocks, so everything beyond 2^51 + 2^50 + 1 ticks is read as past. That
+// leaves 13/16 of the circle, 10 days, in which an idle record must be forgotten or used before it would look indebted
+// again. The table takes care of that.
 //
 // # Batches
 //
-// A bucket that is refilled in batches, some tokens at once every interval of the
-// clock, is the same algorithm with a clock that goes in steps: a tick is a token, and time
-// stands still from one refill to the next. The remainder of an interval cannot be
-// lost, because nothing but the clock knows of intervals. So is the clock of buckets whose rates are not known and that
-// take more than 26 days to fill ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
+// A bucket that is refilled in batches, with several tokens at once every interval of the clock, is the same algorithm
+// with a clock that advances in steps. A tick is a token, and time stands still between two refills. The rest of an
+// interval cannot be lost, because only the clock knows intervals. Buckets whose rates come with the calls and that
+// take more than 26 days to fill have a similar clock ([NewTicks]): a step is one tick, of 2 to 16 nanoseconds.
 type TokenBucket struct {
-	exact uint64 // ticks in a nanosecond of an exact algorithm, else 0
+	exact uint64 // ticks per nanosecond of an exact algorithm, else 0
 	burst uint64 // in ticks
 	token uint64 // ticks in a token
 	round uint64 // 0 for an algorithm that never rounds, else 1
-	step  uint64 // ticks for each count of the clock: the refill of a batch, else 1
-	// prices says that limits come with the calls, so that records say what a token cost.
+	step  uint64 // ticks per count of the clock: the refill of a batch, else 1
+	// prices says that limits come with the calls, so that records have prices.
 	prices bool
-	// clock counts an instant in ticks, or steps of them; of an exact algorithm, ticks in nanoseconds.
+	// clock converts an instant to ticks, or to steps. In an exact algorithm it converts ticks to nanoseconds.
 	clock  divider
-	tokens divider // counts ticks in tokens
+	tokens divider // converts ticks to tokens
 }
 
-// maxSkew is how far apart, in ticks, two instants that meet in one call may be
-// without a difference being misread: a sixteenth of the circle, half of the largest
-// burst.
+// maxSkew is how far apart, in ticks, two instants that one call compares may be without being misread: a sixteenth of
+// the circle, half of the largest burst.
 const maxSkew = 1 << 50
 
-// maxDebt is the narrow future: the largest burst, the tick by which charging an idle
-// bucket may exceed it, and the skew.
+// maxDebt is how far ahead of now a payload may be: the largest burst, the tick by which the charge of an idle bucket
+// may exceed it, and the skew.
 const maxDebt = maxBurstTicks + 1 + maxSkew
 
 // Ticks returns the tick of an instant, rounded down. nanos counts from any fixed
@@ -80,7 +72,7 @@ func (b *TokenBucket) Ticks(nanos int64) uint64 {
 	return b.clock.quo(nanos) * b.step
 }
 
-// Span returns the time in which so many ticks pass, a tick or a refill less at most, and never more.
+// Span returns the time in which a number of ticks pass. It may be up to a tick or a refill less, and is never more.
 func (b *TokenBucket) Span(ticks uint64) time.Duration {
 	if b.exact != 0 {
 		return time.Duration(ticks / b.exact)
@@ -88,9 +80,8 @@ func (b *TokenBucket) Span(ticks uint64) time.Duration {
 	return time.Duration(b.clock.first(max(ticks/b.step, 1) - 1))
 }
 
-// MaxSkew is how far apart two instants that meet in one call may be without a
-// difference being misread: 19 hours or more, and 18 years (2^59 ns) at most. It is a
-// sixteenth of the payload's circle, unless that is longer than the timeline.
+// MaxSkew is how far apart two instants that one call compares may be without being misread: at least 19 hours, and at
+// most 18 years (2^59 ns). It is a sixteenth of the payload's circle, unless that is longer than the range of time.
 func (b *TokenBucket) MaxSkew() time.Duration {
 	if b.exact != 0 {
 		return time.Duration(maxSkew / b.exact)
@@ -118,9 +109,8 @@ func (b *TokenBucket) RingSize() uint64 {
 	return 0
 }
 
-// debt returns the ticks from now until the bucket is full, zero for a full
-// one. Tag and version of s, and the bits of now above the payload, fall out of
-// the mask.
+// debt returns the ticks from now until the bucket is full, zero for a full one. The mask removes tag and version of s,
+// and the bits of now above the payload.
 func debt(s State, now uint64) uint64 {
 	d := (uint64(s) - now) & payloadMask
 	if d > maxDebt {
@@ -142,27 +132,29 @@ func (b *TokenBucket) Flush(Record, uint64, *Word) bool { return true }
 // Full returns the payload of a full bucket.
 func (b *TokenBucket) Full(now uint64) (payload uint64) { return now }
 
-// Receipt returns what identifies a take: the tick at which the bucket is full again after it.
+// Receipt returns the receipt of a take, which identifies the tick at which the bucket is full again after it.
 func (b *TokenBucket) Receipt(after State, nanos int64, cost uint64) Receipt {
 	return Receipt{after.Payload(), cost, nanos, seen{uint8(after.Version()), true}}
 }
 
-// Refund gives back what the record certainly owes because of the take, or of that part of it. Let B be the debt, and
-// B' what it would be without it. They differ by the cost of the part at first, and later by as much less as time
-// passes while B' is nothing and B is not. B' is at least what it would be by the rest of the take alone.
+// Refund gives back what the record certainly owes because of the take, or of a part of it. Let B be the debt, and B'
+// the debt without that part. The difference starts as the cost of the part. It shrinks by the time that passes while
+// B' is zero and B is not. B' is at least the debt that the rest of the take alone would leave. How much comes back
+// depends on what happened since the take:
 //
-//   - The take is longer ago than any debt lasts: nothing.
-//   - Nothing was taken since, or it was given back as if it had never been: it is all of the cost.
-//   - Others took since: B' was not nothing before the tick at which the bucket was full before the take, so it is the
-//     cost of the whole take less what has passed since that, if that is less than the part.
-//   - Others gave back since, too: that tick says nothing any more, so it is the cost of the whole take less what has
-//     passed since the take, if that is less than the part.
+//   - The take is longer ago than any debt lasts: nothing comes back.
+//   - Nothing was taken since, or all of it was given back as if it had not been taken: the whole cost.
+//   - There were other takes: B' was above zero until the tick at which the bucket would have been full without the
+//     take. So it is the part, or the cost of the whole take less the time since that tick if that is less.
+//   - There were also other refunds, after which that tick is not known: the part, or the cost of the whole take less
+//     the time since the take if that is less.
 //
-// Any refund but the first changes the version, so that the last of these can be told from the others.
+// Every refund but the first changes the version, so the last case can be distinguished from the others.
 //
-// All of this is as of the time of the latest take, or of that at which the last reservation goes, if that is later
-// than now: at an earlier time the bucket owes more because of the take, but what has come back until then has been
-// taken by the later one. If it is not known which take is given back, nothing is.
+// All of this is calculated at the time of the latest take, or at the time at which the last reservation is due, if
+// that is later than now. At an earlier time the bucket owes more because of the take, but the later take has already
+// used what comes back until then. If that time is later than now, and it is not known which take is given back,
+// nothing comes back.
 func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	owed, cost, of := debt(r.State, g.Now), g.Demand.Cost, g.Of
 	back, passed := min(debt(r.State, g.Latest), cost), uint64(0)
@@ -184,24 +176,23 @@ func (b *TokenBucket) Refund(r Record, g Return, at *Word) (after State, ok bool
 	return at.Convert(r.State, r.State.Tag(), g.Now+owed-back)
 }
 
-// RefundBehind is Refund of a take that left the record in the state after, if all that came behind it are takes, none
-// of them later than now, and nobody waits.
+// RefundBehind is Refund for a take that left the record in the state after, if since then there were only takes, none
+// of them later than now, and no reservation is waiting.
 func (b *TokenBucket) RefundBehind(s, after State, now, cost uint64, at *Word) (State, bool) {
 	owed := debt(s, now)
 	return at.Convert(s, s.Tag(), now+owed-min(owed, cost, debt(after, now)))
 }
 
-// Idle reports whether the bucket is full at the tick now. Having no record
-// and having an idle one are the same thing.
+// Idle reports whether the bucket is full at the tick now. An idle record is equivalent to no record.
 func (b *TokenBucket) Idle(s State, now uint64) bool { return debt(s, now) == 0 }
 
 // IdleFor returns for how many ticks a full bucket has been full.
 func (b *TokenBucket) IdleFor(s State, now uint64) uint64 { return (now - uint64(s)) & payloadMask }
 
-// Debt returns how many ticks the bucket is from full, zero for an idle one.
+// Debt returns how many ticks remain until the bucket is full, zero for an idle one.
 func (b *TokenBucket) Debt(r Record, now uint64) uint64 { return debt(r.State, now) }
 
-// UntilIdle returns how many ticks the bucket is from idle: its debt.
+// UntilIdle returns how many ticks remain until the bucket is idle: its debt.
 func (b *TokenBucket) UntilIdle(s State, now uint64) uint64 { return debt(s, now) }
 
 // Shortfall returns how many ticks must pass before d is admitted, if nothing else is taken.
@@ -213,9 +204,8 @@ func (b *TokenBucket) Shortfall(r Record, now uint64, d Demand) uint64 {
 	return need - min(need, d.Limit)
 }
 
-// Ahead returns d with its limit raised by what comes back from an instant on within a
-// wait: what may be taken now by a caller that then waits. No bucket ever owes more than 2^51
-// ticks.
+// Ahead returns d with its limit raised by what comes back within a wait from an instant on: the demand of a caller
+// that takes now and then waits. No bucket owes more than 2^51 ticks.
 func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	if b.exact != 0 {
 		wait = min(wait, time.Duration(maxBurstTicks/b.exact)) // more would wrap
@@ -225,8 +215,8 @@ func (b *TokenBucket) Ahead(nanos int64, wait time.Duration, d Demand) Demand {
 	return d
 }
 
-// Overdrawn returns the time from an instant until the debt is not above the limit: how long a caller that has taken
-// ahead has to wait.
+// Overdrawn returns the time from an instant until the debt is at most the limit: how long a caller that has taken in
+// advance must wait.
 func (b *TokenBucket) Overdrawn(s State, nanos int64, limit uint64) time.Duration {
 	owed := debt(s, b.Ticks(nanos))
 	return b.Wait(nanos, owed-min(owed, limit))
@@ -242,8 +232,8 @@ func (b *TokenBucket) Status(r Record, nanos int64, d Demand) (status Status) {
 	return status
 }
 
-// Left returns what there is to say at an instant about a bucket with a debt, whatever is asked for: how many tokens of
-// so many ticks are left of a limit in ticks, and the time until the bucket is full.
+// Left returns what a client may want to know at an instant about a bucket with a debt: how many tokens, of token ticks
+// each, are left of a limit in ticks, and the time until the bucket is full.
 func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint64, reset time.Duration) {
 	// Rounding, a reservation or a lower tier can put the debt above the limit.
 	left := limit - min(owed, limit)
@@ -252,7 +242,7 @@ func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint6
 	} else {
 		tokens = left / token
 	}
-	if b.exact != 0 { // as Wait does, a call less: no debt is more than the divider takes, and 0 gives 0
+	if b.exact != 0 { // as in Wait, but with a call less: every debt fits the divider, and 0 gives 0
 		return tokens, time.Duration(b.clock.quo(int64(owed + b.exact - 1)))
 	}
 	return tokens, b.Wait(nanos, owed)
@@ -263,11 +253,9 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 	return (ticks + b.token - 1) / b.token
 }
 
-// Wait returns the time from the instant nanos until so many ticks have passed: the
-// exact inverse of [TokenBucket.Ticks]. Waiting that long is enough and one nanosecond
-// less is not. A wait longer than the longest Duration, about 292 years, and for an algorithm
-// that rounds also one that ends 2^63 ns or more after the origin, is reported as
-// that.
+// Wait returns the time from the instant nanos until a number of ticks have passed: the exact inverse of
+// [TokenBucket.Ticks]. One nanosecond less is not enough. A wait longer than the longest Duration, about 292 years, is
+// reported as that. So is, if the algorithm rounds, a wait that ends 2^63 ns or more after the origin.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0

@@ -17,29 +17,27 @@ const (
 	MaxBurst = 1 << 32
 )
 
-// ShortestRoom is the time that a record has room for, whatever the rate: 39 hours.
+// ShortestRoom is the longest debt in time that a record has room for at every rate: 39 hours.
 const ShortestRoom = maxBurstTicks / maxExact * time.Nanosecond
 
 const (
-	// maxBurstTicks bounds the burst in ticks, and so how finely a token is cut.
+	// maxBurstTicks bounds the burst in ticks, and so the number of ticks in a token.
 	maxBurstTicks = 1 << 51
 	// maxExact bounds the ticks in a nanosecond of an exact algorithm.
 	maxExact = 16
 )
 
-// NewTokenBucket returns the algorithm of a bucket that gets tokens every period,
-// spread evenly, and holds at most burst. tokens is taken as the decimal number
-// that it prints as: 0.1 means a tenth.
+// NewTokenBucket returns the algorithm of a bucket that gets tokens every period, spread evenly, and holds at most
+// burst. tokens stands for the decimal number as which it prints: 0.1 is exactly a tenth.
 //
-// The rate may be anything from one token in 2^63-1 ns (292 years) to
-// [MaxTokensPerSecond], the burst 1 to [MaxBurst]; anything else is an
-// error that names the value and the range.
+// The rate is one token in 2^63-1 ns (292 years) to [MaxTokensPerSecond], and the burst is 1 to [MaxBurst]. Other
+// numbers return an error that names the value and the range.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) (TokenBucket, error) {
 	return NewRoomyBucket(tokens, period, burst, burst)
 }
 
-// NewRoomyBucket is [NewTokenBucket] of a bucket whose records have room for a debt of so many tokens, if those are
-// more than the burst: of one that had a larger burst before.
+// NewRoomyBucket is [NewTokenBucket] for a bucket whose records have room for a debt of room tokens, if that is more
+// than the burst. It is for a bucket that had a larger burst before.
 func NewRoomyBucket(tokens float64, period time.Duration, burst, room uint64) (TokenBucket, error) {
 	if err := CheckRate(tokens, period); err != nil {
 		return TokenBucket{}, err
@@ -73,14 +71,13 @@ func exactBucket(rate *big.Rat, burst uint64) (TokenBucket, bool) {
 	}, true
 }
 
-// roundedBucket returns the algorithm of a rate that is cut into binary ticks.
+// roundedBucket returns the algorithm of a rate whose token is divided into a power of two of ticks.
 func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	frac := 0
 	for burst<<(frac+1) <= maxBurstTicks {
 		frac++
 	}
-	// perNano is the exact number of ticks in a nanosecond. The loop ends: at
-	// frac = 0 it is at most 1.
+	// perNano is the exact number of ticks in a nanosecond. The loop ends, because it is at most 1 at frac = 0.
 	perNano := shifted(rate, frac)
 	for two := big.NewRat(2, 1); perNano.Cmp(two) >= 0; frac-- {
 		perNano = shifted(perNano, -1)
@@ -93,12 +90,11 @@ func roundedBucket(rate *big.Rat, burst uint64) TokenBucket {
 	}
 }
 
-// NewBatchBucket returns the algorithm of a bucket that holds at most burst and gets refill
-// tokens at once at every multiple of interval.
+// NewBatchBucket returns the algorithm of a bucket that holds at most burst, and gets refill tokens at once at every
+// multiple of interval.
 //
-// refill is 1 to [MaxBurst] and at most one token a nanosecond, burst 1 to [MaxBurst],
-// the interval at least a nanosecond; anything else is an error that names the value
-// and the range.
+// refill is 1 to [MaxBurst] and at most one token per nanosecond, burst is 1 to [MaxBurst], and the interval is at
+// least a nanosecond. Other numbers return an error that names the value and the range.
 func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenBucket, error) {
 	if interval < 1 || refill < 1 || refill > MaxBurst || refill > uint64(interval) {
 		return TokenBucket{}, fmt.Errorf("refill of %d tokens every %v: want 1 to %d tokens, and at most one for each nanosecond of the interval", refill, interval, uint64(MaxBurst))
@@ -112,14 +108,14 @@ func NewBatchBucket(refill uint64, interval time.Duration, burst uint64) (TokenB
 	}, nil
 }
 
-// Share returns what another rate and burst grant when they share this algorithm's clock and
-// buckets: the quota of another plan. A token is rounded up to whole ticks of this
-// algorithm; a rate that would become slower by more than a millionth is an error.
+// Share returns the quota of another rate and burst with this algorithm's clock and records: for another tier of the
+// plan. A token is rounded up to whole ticks of this algorithm. If the rate would become slower by more than a
+// millionth, it returns an error.
 func (b *TokenBucket) Share(tokens float64, period time.Duration, burst uint64) (Quota, error) {
 	return b.share(tokens, period, burst, 1_000_000, "a millionth")
 }
 
-// share is Share of a rate that may become slower by one part of so many, whose name is given, too.
+// share is Share for a rate that may become slower by one part in parts. The error calls that part by the name in part.
 func (b *TokenBucket) share(tokens float64, period time.Duration, burst uint64, parts int64, part string) (Quota, error) {
 	other, err := NewTokenBucket(tokens, period, burst)
 	if err != nil {
@@ -148,7 +144,7 @@ func (b *TokenBucket) tooLong(tokens float64, period time.Duration, burst, token
 		burst, tokens, period, new(big.Rat).Inv(b.ticksPerNano()).FloatString(3), maxBurstTicks/token)
 }
 
-// ticksPerNano returns how fast the algorithm's clock goes.
+// ticksPerNano returns the ticks per nanosecond of the algorithm's clock.
 func (b *TokenBucket) ticksPerNano() *big.Rat {
 	if b.exact != 0 {
 		return new(big.Rat).SetInt64(int64(b.exact))
@@ -156,8 +152,7 @@ func (b *TokenBucket) ticksPerNano() *big.Rat {
 	return b.clock.rate()
 }
 
-// CheckRate reports whether tokens every period is a rate that
-// [NewTokenBucket] accepts, and if not, why.
+// CheckRate returns an error that says why, if tokens every period is not a rate that [NewTokenBucket] accepts.
 func CheckRate(tokens float64, period time.Duration) error {
 	if math.IsNaN(tokens) || math.IsInf(tokens, 0) || tokens <= 0 {
 		return fmt.Errorf("rate of %v tokens every %v: the number of tokens must be above 0 and finite", tokens, period)

@@ -58,7 +58,7 @@ func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) (r rank, owed 
 	if !s.IsLive() {
 		return 0, 0
 	}
-	if plan.isBucket { // the watermark is not later than now, so the debt there is no less; the insert checks that later
+	if plan.isBucket { // at the watermark, which is not later, the debt is no less: the insert checks that
 		if owed = plan.bucket.UntilIdle(s, plan.bucket.Ticks(now)); owed > 0 {
 			return 0, owed
 		}

@@ -134,7 +134,7 @@ func (t *Table) flushed(sl *slot, s atomicbucket.State) bool {
 	}
 	for {
 		h := atomicbucket.Entry(e.holder.Load())
-		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // the entry may have left, and belong to another slot by now
+		if h.What() != from || e.what.Load()&slotMask != t.number(sl) { // it may have left for another slot
 			return true
 		}
 		if sl.state.Load() != s {

@@ -20,7 +20,7 @@ const (
 // The bits of the word lowering.
 const (
 	swapped = 1 << iota // the second of a home's probe bounds is the target
-	partial             // no sweep has visited every slot since the target was switched: it is not switched again before one has
+	partial             // no sweep has visited every slot since the target was switched, so it is not switched again
 	owned               // a sweep that lowers probe bounds is under way
 )
 

@@ -73,7 +73,7 @@ func (o Outcome) Receipt(n uint64, tier uint8, ends Ends) (r Receipt) {
 func (r *Receipt) Enter(o *Outcome, n uint64, q Quota, ends Ends) {
 	r.plan, r.after, r.at, r.n, r.quota = o.Plan, o.State, o.At, n, q
 	r.ends, r.number = ends.begun()+o.ended, o.Plan.number // the call's own evictions came before its take: R15
-	if ends.word&endsUnderway != 0 {                       // the take may have come before the end that is under way: R15
+	if ends.word&endsUnderway != 0 {                       // the end under way may come after the take: R15
 		r.number = 0
 	}
 }

@@ -30,7 +30,7 @@ type Stats struct {
 	NoRoom     uint64 // requests refused because their probe window was full
 	Unrecorded uint64 // requests admitted without a record because their probe window was full
 	Forgotten  uint64 // tokens of limits in flight that were never given back
-	Retries    uint64 // searches that were restarted because another call had succeeded; not hits that were retried in place
+	Retries    uint64 // searches restarted because another call had succeeded; not hits retried in place
 }
 
 // Stats returns the table's statistics.

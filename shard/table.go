@@ -102,7 +102,7 @@ type Table struct {
 	neighbourhoods []neighbourhood
 
 	_         [lineBytes]byte // the words below are written while the table is used
-	pace      word.Word       // the skew by which the watermark moves, and whether the plan is being replaced; in a table of one process
+	pace      word.Word       // in a table of one process: the skew by which the watermark moves; see replacing
 	advancing word.Word       // calls that may be about to move the watermark
 }
 
@@ -110,7 +110,7 @@ type Table struct {
 type common struct {
 	watermark word.Word
 	planned   word.Word            // the number of the current plan of a shared table; 0 in other tables: R21
-	_         [lineBytes - 16]byte // Hit reads the words above, which must not share a line with words that are written often
+	_         [lineBytes - 16]byte // Hit reads the words above: no often written word may share their line
 	leading   word.Word            // the latest time ahead of its clock at which a request was granted
 	lowering  word.Word            // the stage of the sweep that lowers probe bounds
 	changes                        // how the plan of a shared table is replaced

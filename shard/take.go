@@ -43,7 +43,7 @@ type Outcome struct {
 	At      int64              // the time of the decision: that of the call, or the watermark if that is later
 	Verdict Verdict
 
-	ended uint32 // how many tenures near p the call began to end by force before its take (R15); or the use of its entry (R26)
+	ended uint32 // how many forced ends near p the call began before its take (R15); or the use of its entry (R26)
 }
 
 // A request is what a take asks for, and its times.
