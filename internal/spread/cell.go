@@ -13,19 +13,19 @@ const (
 	kindMask      = 1<<kindBits - 1
 )
 
-// A kind says what the tokens of a cell are.
+// A kind says to what the tokens of a cell belong.
 type kind uint8
 
 const (
-	// ready: they are in the cell, and anybody may spend them.
+	// ready: the tokens are in the cell, and any call may spend them.
 	ready kind = iota
-	// drawing: they come from the bucket, if the exchange is made.
+	// drawing: the tokens come from the bucket, if the exchange is made.
 	drawing
-	// returning: they go back to the bucket.
+	// returning: the tokens go back to the bucket, if the exchange is made.
 	returning
 )
 
-// A cell is what the word of a cell holds: see the package comment.
+// A cell is the content of a cell's word: see the package comment.
 type cell uint64
 
 func (c cell) tokens() uint64 { return uint64(c) & tokenMask }
@@ -35,15 +35,15 @@ func (c cell) parity() uint64 { return uint64(c>>exchangeShift) & 1 }
 // pays reports whether n tokens can be spent from the cell. n is at least 1.
 func (c cell) pays(n uint64) bool { return c.kind() == ready && n <= c.tokens() }
 
-// spent returns the cell with n tokens less. It pays them.
+// spent returns the cell with n tokens less, which it must have.
 func (c cell) spent(n uint64) cell { return c - cell(n) }
 
-// begun returns a ready cell in which an exchange of so many tokens is under way.
+// begun returns a ready cell after an exchange of a number of tokens has begun.
 func (c cell) begun(k kind, tokens uint64) cell {
 	return c>>exchangeShift<<exchangeShift + 1<<exchangeShift | cell(k)<<kindShift | cell(tokens)
 }
 
-// settled returns the cell when its exchange was made.
+// settled returns the cell after its exchange was made.
 func (c cell) settled() cell {
 	if c.kind() == drawing {
 		return c &^ (kindMask << kindShift)
@@ -51,7 +51,7 @@ func (c cell) settled() cell {
 	return c.emptied()
 }
 
-// emptied returns the cell with nothing in it: its draw was dropped, or what it had was returned.
+// emptied returns the cell without tokens, after its draw was dropped or its tokens were returned.
 func (c cell) emptied() cell { return c >> exchangeShift << exchangeShift }
 
 // String is for schedules and failures.

@@ -1,33 +1,32 @@
-// Package spread is one token bucket for requests on all processors: each holds tokens that the bucket has charged
-// already, and spends them by writing a word that no other processor touches.
+// Package spread is one token bucket for requests on all processors. Each processor has a cell with tokens that the
+// bucket has already charged. It spends them by changing a word that no other processor usually writes.
 //
 // This comment is the protocol. The code refers to its rules by number.
 //
 // # Glossary
 //
 //	bucket      the token bucket, in the shared word
-//	cell        a word with tokens, on a cache line of its own. The own cell of a call is that of its processor. Any
-//	            call may read and change any cell
-//	owe         as in package atomicbucket: what a bucket lacks to be full
-//	hold        the tokens in cells are held. The bucket owes them, as if they had been taken
-//	exchange    tokens that go from the bucket to a cell (draw) or back (return)
-//	share       the most tokens that a cell holds
+//	cell        a word with tokens, on a cache line of its own. Each processor has one cell. It is the own cell of the
+//	            calls on that processor, but any call may read and change any cell
+//	owed        what the bucket lacks until it is full, as in package atomicbucket
+//	held        the tokens in cells. The bucket owes them, as if they had been taken
+//	exchange    a move of tokens from the bucket to a cell (draw) or back (return)
+//	share       the most tokens that a cell may hold
 //	τ           a millisecond
 //	terms       the rate and the burst, and the share that follows from them
 //
 // # The law
 //
-// U1. Over any time t it admits at most burst + rate * (t + τ). What was given back counts as not admitted, and what
-// was charged unasked as taken.
+// U1. Over any time t the bucket admits at most burst + rate * (t + τ). What was given back does not count, and charges
+// do.
 //
-// U2. A request is charged once, and no token is lost: the bucket owes what was admitted and what is held, and never
-// more than that.
+// U2. A request is charged once, and no token is lost: the bucket owes exactly what was admitted and what is held.
 //
-// U3. A refusal is right for an exact bucket of the same burst and rate to which the same requests were admitted, at
-// some moment of the call. So of requests for one token it admits, up to any time, as many as an exact bucket, or
-// more.
+// U3. A refusal is right at some moment of the call, compared with an exact bucket of the same burst and rate that has
+// admitted the same requests. So up to any time at least as many requests for one token are admitted as by an exact
+// bucket.
 //
-// U4. A cell draws at most what requests whose own cell it is took in the last τ.
+// U4. A cell draws at most what the requests whose own cell it is took in the last τ.
 //
 // # The words
 //
@@ -38,9 +37,9 @@
 //	| plan | who        |parity| version   | full                      |
 //	+------+------------+------+-----------+---------------------------+
 //
-// full is the tick at which the bucket is full, modulo 2^46. who is the number of the cell whose exchange made this
-// state, from 1 on, and parity the lowest bit of that exchange's number; who is 0 if no exchange made it. plan says
-// which terms are the present ones. version changes with every change.
+// full is the tick at which the bucket is full, modulo 2^46. who is the number, from 1 on, of the cell whose exchange
+// made this state, and parity is the lowest bit of the number of that exchange. who is 0 if no exchange made the state.
+// plan says which terms are current. version changes with every change of the word.
 //
 // The word of a cell:
 //
@@ -49,8 +48,13 @@
 //	| exchange                  | kind | tokens                        |
 //	+---------------------------+------+-------------------------------+
 //
-// exchange is the number of the latest exchange. ready: the tokens are held. drawing: they are held once the shared
-// word says that this exchange was made, and else are none. returning: they are held until it says so.
+// exchange is the number of the cell's latest exchange. The kinds are:
+//
+//	ready      the tokens are held
+//	drawing    the tokens are held as soon as the shared word shows that this exchange was made, and not before
+//	returning  the tokens are held until the shared word shows that this exchange was made
+//
+// The transitions of a cell:
 //
 //	       begin, with t             made               settle
 //	ready ---------------> drawing --------> drawing ------------> ready, t held
@@ -61,91 +65,96 @@
 //	ready ---------------> returning ------> returning -----------> ready, none held
 //	(t held)                t held              none held
 //
-// "made" is the change of the shared word, by one compare-and-swap.
+// An exchange is made by one compare-and-swap of the shared word.
 //
 // # A request for n tokens
 //
-//	spend   The cell has n: take them from it.
-//	take    Else look at the shared word. It has n: take them there, or draw more than n into the cell and spend them.
-//	gather  It has fewer: look at all cells. One has n: spend them there. All cells and the bucket together have n:
-//	        return what a cell holds, and begin again. They have fewer, and the shared word is unchanged: refuse.
+//	spend   If the cell has n tokens, take them from it.
+//	take    Otherwise look at the shared word. If the bucket has n, take them there, or draw more than n into the cell
+//	        and spend n of them.
+//	gather  If the bucket has fewer, look at all cells. If one has n, spend them there. If all cells and the bucket
+//	        together have n, return what one cell holds, and start over. If they have fewer, and the shared word has not
+//	        changed, refuse.
 //
 // # The rules, each with what breaks without it
 //
-// S1. Tokens are spent by a compare-and-swap of the one word in which they are, and a draw is charged by the
-// compare-and-swap that makes it. Else two requests would spend one token, or one would be spent that was not charged.
+// S1. Tokens are spent by a compare-and-swap of the one word that has them. A draw is charged by the compare-and-swap
+// that makes it. Otherwise two requests could spend one token, or a token could be spent that was not charged.
 //
-// S2. Whoever changes the shared word has settled the exchange that made its present state before. That state is the
-// only proof that the exchange was made. To settle is a compare-and-swap of the cell, by any call. A call reads the
-// shared word again after the cell: it was the same before and after, so the exchange in the cell is the one that it
-// names, if the parities are equal. Two exchanges of a cell that were made one after the other have different
-// parities. Without that a call that was held up would settle a later exchange that was not made: tokens that nobody
-// charged.
+// S2. A call that changes the shared word first settles the exchange that made the current state. That state is the
+// only proof that the exchange was made. Any call may settle, by a compare-and-swap of the cell. It reads the shared
+// word again after the cell. If the word is the same before and after, and the parities are equal, then the exchange in
+// the cell is the one that the word names: two successive exchanges of a cell have different parities. Without this
+// rule a suspended call could settle a later exchange that was not made, and create tokens that were never charged.
 //
-// S3. Only the call that began a draw makes it, from the shared word that it had read before it began. So once the
-// shared word has changed otherwise the draw can never be made. Who has read the cell after the shared word, and has
-// then changed that, drops it. If any call could make a draw later, no call could drop one. A bucket that never again
-// has that many tokens at once would then leave the cell of a call that is stopped forever unused.
+// S3. Only the call that began a draw makes it, from the shared word that it had read before. So if the shared word
+// changes in another way, the draw can never be made. A call that has read the cell after the shared word, and then
+// changed the shared word, drops the draw. If any call could make a draw later, no call could drop one. Then if the
+// caller of a draw stopped, and the bucket never had that many tokens at once again, the cell would be unusable
+// forever.
 //
-// S4. Any call that has read the cell after the shared word may make a return. It can always be made, so nothing is
-// dropped. What is returned is held until it is made, and in the bucket from then on: there is no moment at which it
-// is in neither or in both. If the cell were read first, the return could be made in between, and would be made twice.
-// A call that needs tokens makes the returns that it meets, and so waits for nobody.
+// S4. Any call that has read the cell after the shared word may make a return. A return can always be made, so returns
+// are not dropped. The returned tokens are held until the return is made, and in the bucket from then on. There is no
+// moment at which they are in neither or in both. If the cell were read first, the return could be made in between, and
+// would then be made twice. A call that needs tokens makes the returns that it finds, so it waits for no other call.
 //
-// S5. A cell draws no more than its share, and only into a cell that holds nothing. The shares of all cells are what
-// comes back in τ, or less. A draw takes at most what the bucket has, divided by the cells: what one takes others
-// would have to come for. Larger shares break U1.
+// S5. A cell draws at most its share, and only if it holds nothing. The shares of all cells together are at most what
+// comes back in τ. A draw takes at most what the bucket has divided by the number of cells, since other cells would
+// have to take back what exceeds that. Larger shares break U1.
 //
-// S6. A refusal, and a look, reads the shared word, then all cells, then the shared word once more, and stands if that
-// is unchanged. Cells get tokens by exchanges only, and every exchange changes the shared word. So at the second
-// reading cells hold no more than was counted, and the bucket has what it had. Without it a token could go from a cell
-// that was not read yet to one that was.
+// S6. A refusal, or a peek, reads the shared word, then all cells, then the shared word again. It stands if the shared
+// word is unchanged. Cells get tokens only by exchanges, and every exchange changes the shared word. So at the second
+// read the cells hold at most what was counted, and the bucket has what it had. Without this rule a token could move
+// from a cell that was not read yet to one that was.
 //
-// S7. The terms are read after the shared word, which says which they are. Those of a plan stay in their place until
-// the third change after it. What a call is told by the shared word as it was met before is by these terms only if they
-// began before that; else it reads the word. (A call that is suspended between its look and its note of it, for four
-// changes, leaves a note by which a later call of the cell is told wrong numbers once. They decide nothing.) A draw
-// is made from a shared word (S3), so under the terms by which it was measured. A change of the terms changes the
-// shared word, and then takes back what every cell holds: that may be more than the new share. Nothing else is drawn by
-// the old terms.
+// S7. The terms are read after the shared word, which says which terms are current. The terms of a plan stay in their
+// place until the third change after it. A call may use a result based on an earlier shared word only if the current
+// terms began before that. Otherwise it reads the shared word again. (There is one gap. A call can be suspended for
+// four changes between its read and the note that it makes of it. A later call of the cell then once returns wrong
+// numbers, which decide nothing.) A draw is made from a certain shared word (S3), so under the terms by which its size
+// was chosen. A change of the terms changes the shared word, and then takes back what every cell holds, since that may
+// be more than the new share. Nothing else was drawn under the old terms.
 //
-// S8. What was taken out of the bucket for a cell is counted from a time that is τ ago at most, and a draw is for no
-// more than that count. The cell is empty when it draws, so all of it was used. A call that takes tokens from
-// another's cell sets its count back. This keeps tokens where requests are. U1 does not rest on it.
+// S8. The tokens that requests of a cell take out of the bucket are counted from a time at most τ ago, and a draw is
+// for at most that count. The cell is empty when it draws, so all of the count was used. A call that takes tokens from
+// the cell of another processor resets that cell's count. This keeps tokens where the requests are. U1 does not depend
+// on it.
 //
-// S9. The circle of full is shorter than a process may run. The word at says when the shared word was changed, to an
-// eighth of a half circle, and is written before it. A bucket of which at is more than a quarter of the circle ago
-// owes nothing, and is woken before anything else: a call makes the shared word one that owes nothing now, and then
-// writes at. Without at an idle bucket would seem to owe again. If at were written first, the bucket would seem to owe
-// again until the call has changed the shared word, which it may never do if it is stopped.
+// S9. A process may run longer than the circle of full. The word at holds the time of the shared word's last change, to
+// an eighth of half a circle, and is written before that change. If at is more than a quarter of the circle ago, the
+// bucket owes nothing. It is then woken before anything else: a call changes the shared word to one that owes nothing
+// now, and then writes at. Without at, an idle bucket would seem to owe again. If at were written first, the bucket
+// would seem to owe again until the call has changed the shared word, and forever if the call stops.
 //
-// S10. A refund gives back of the n tokens of a request what has not come back since: their cost less the time that
-// has passed. Let C be the sum of all that may still be given back so, H what is held, D what the bucket owes. A
-// request adds the same to C and to D, or takes from H what it adds to C. While C is not 0 it falls by time at least
-// as D does. A return and a refund take from D at most what they take from H and C. So H + C - D is never more than H
-// was when C was 0, which S5 bounds: U1. If more were given back, tokens would be that others have had by time
-// already. Terms know when they replaced others. A receipt of an earlier time gives nothing back under them: its call
-// spent tokens of a cell before the change and read the terms after it.
+// S10. A refund of n tokens gives back what has not come back with time since the request: the cost of n less the time
+// that has passed. Let C be the sum of all that may still be given back in this way, H what is held, and D what the
+// bucket owes. A request adds the same amount to C and to D, or moves it from H to C. While C is not 0, it falls with
+// time at least as fast as D. A return or a refund takes from D at most what it takes from H and C. So H + C - D is
+// never more than H was when C was last 0, which S5 bounds. This gives U1. If more were given back, the bucket would
+// have tokens that other requests have already used. Terms record when they replaced the previous ones. Under them, a
+// receipt from an earlier time gives nothing back, because its call may have spent tokens of a cell before the change
+// and read the terms after it.
 //
 // # Why the law holds
 //
-// U1. Let D and H be what is owed and held. A draw adds as much to both. Spending takes from H what it admits. A
-// return takes from D at most what it takes from H. From a moment a to b, what was admitted is what was drawn or taken
-// in the bucket, less what was returned, plus H(a) - H(b). What was drawn or taken, less what was returned, is at most
-// burst - D(a) + rate * t. H(a) is at most rate * τ (S5).
+// U1. Let D be what is owed and H what is held. A draw adds the same amount to both. Spending takes from H what it
+// admits. A return takes from D at most what it takes from H. Between two moments a and b, the admitted tokens are
+// those that were drawn, plus those that were taken in the bucket, minus those that were returned, plus H(a) - H(b).
+// The first three terms together are at most burst - D(a) + rate * t. H(a) is at most rate * τ (S5).
 //
-// U3. What the bucket owes less what is held is at most what an exact bucket owes to which the same was admitted: each
-// exchange leaves the difference unchanged or lowers it, each request adds the same to both, and time takes from the
-// bucket's debt as much, or leaves it at 0 when the exact one owes nothing either, or less than is held. At a refusal
-// n tokens more would be above the burst for that difference (S6), and so for the exact bucket.
+// U3. The bucket's debt less what is held is at most the debt of an exact bucket that has admitted the same requests.
+// Each exchange leaves the difference unchanged or lowers it. Each request adds the same to both debts. Time takes the
+// same from both debts. If the bucket's debt reaches 0, the difference is at most 0, which is at most the debt of the
+// exact bucket. At a refusal, n more tokens would exceed the burst for that difference (S6), and so for the exact
+// bucket.
 //
-// Lock-free (I5). A compare-and-swap that fails has met another call's that succeeded: a request, or a step of an
-// exchange. An exchange has three steps. A draw is dropped only after a change of the shared word, and those are
-// requests, exchanges that were made, and calls other than requests. A call that is stopped in a draw leaves a cell
-// that requests pass until the next of them drops the draw.
+// Lock-free (I5). If a compare-and-swap fails, that of another call has succeeded: a request, or a step of an exchange.
+// An exchange has three steps. A draw is dropped only after a change of the shared word, and those are requests,
+// exchanges that were made, and calls other than requests. If a call stops in a draw, requests pass its cell until one
+// of them drops the draw.
 //
 // # Clocks
 //
-// Spending reads no clock: it is admitted at whatever time the word is swapped. A call that reads the clock and is
-// then held up is decided at the time that it read, as everywhere in weir.
+// Spending reads no clock: the request is admitted at the moment at which the word is swapped. If a call is suspended
+// after it has read the clock, it is decided at the time that it read, as everywhere in weir.
 package spread

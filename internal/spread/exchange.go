@@ -2,7 +2,7 @@ package spread
 
 import "github.com/weir-go/weir/atomicbucket"
 
-// settle completes the exchange that made s, in its cell (S2). It reports false if the shared word is not s any more.
+// settle completes the exchange that made s, in its cell (S2). It reports false if the shared word is no longer s.
 func (b *Bucket) settle(s state) bool {
 	who := s.who()
 	if who == 0 {
@@ -20,8 +20,8 @@ func (b *Bucket) settle(s state) bool {
 	return true
 }
 
-// draw takes so many tokens out of the bucket, which has them, into a cell in which there is nothing, and spends n of
-// them. It reports whether it has; if not, the call begins again.
+// draw moves tokens from the bucket, which has them, to an empty cell, and spends n of them. If it reports false, the
+// call must start over.
 func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	h := &b.cells[who-1]
 	x := c.begun(drawing, tokens)
@@ -38,14 +38,13 @@ func (b *Bucket) draw(v view, who int, c cell, tokens, n uint64) bool {
 	return h.word.CompareAndSwap(uint64(x), uint64(x.settled().spent(n)))
 }
 
-// giveBack returns what is in a ready cell to the bucket (S4). It reports whether it has; if not, the call begins
-// again.
+// giveBack returns the tokens of a ready cell to the bucket (S4). If it reports false, the call must start over.
 func (b *Bucket) giveBack(v view, who int, c cell) bool {
 	x := c.begun(returning, c.tokens())
 	return b.cells[who-1].word.CompareAndSwap(uint64(c), uint64(x)) && b.finish(v, who, x)
 }
 
-// finish makes the exchange of a cell that is returning what it has. The cell was read after the shared word (S4).
+// finish makes the exchange of a cell that is returning its tokens. The cell was read after the shared word (S4).
 func (b *Bucket) finish(v view, who int, x cell) bool {
 	if !b.change(v, v.state.next(v.less(x.tokens()*v.terms.Quota.Token)).by(who, x)) {
 		return false
@@ -59,7 +58,8 @@ func (b *Bucket) finish(v view, who int, x cell) bool {
 // limit returns the burst in ticks.
 func (v view) limit() uint64 { return v.terms.Quota.Tokens * v.terms.Quota.Token }
 
-// after returns the time at which the bucket is full when so many tokens are taken out of it, which may owe the limit.
+// after returns the time at which the bucket is full after a take of a number of tokens. The bucket may owe up to the
+// limit.
 func (v view) after(tokens, limit uint64) uint64 {
 	q := v.terms.Quota
 	now := v.now()
@@ -67,5 +67,5 @@ func (v view) after(tokens, limit uint64) uint64 {
 	return full
 }
 
-// less returns the time at which the bucket is full when it owes so many ticks less.
+// less returns the time at which the bucket is full if it owes a number of ticks less.
 func (v view) less(ticks uint64) uint64 { return v.now() + v.owed - min(v.owed, ticks) }

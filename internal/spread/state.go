@@ -24,25 +24,25 @@ const (
 	planMask     = 1<<planBits - 1
 )
 
-// A state is what the shared word holds: see the package comment.
+// A state is the content of the shared word: see the package comment.
 type state uint64
 
 // who returns the number of the cell whose exchange made this state, from 1 on; 0 if none did.
 func (s state) who() int { return int(s >> whoShift & whoMask) }
 
-// parity returns that of the exchange.
+// parity returns the parity of the exchange.
 func (s state) parity() uint64 { return uint64(s>>parityShift) & 1 }
 
-// plan returns which of the terms are the present ones.
+// plan returns which terms are current.
 func (s state) plan() uint64 { return uint64(s >> planShift) }
 
-// next returns the state that follows s: with another time at which the bucket is full, made by no exchange.
+// next returns the state after s with another time at which the bucket is full. No exchange made it.
 func (s state) next(full uint64) state {
 	version := (uint64(s>>versionShift) + 1) & versionMask
 	return state(full&timeMask | version<<versionShift | s.plan()<<planShift)
 }
 
-// by returns s as made by the exchange that is under way in a cell.
+// by returns s as the state that the exchange under way in a cell makes.
 func (s state) by(who int, c cell) state {
 	return s | state(uint64(who)<<whoShift|c.parity()<<parityShift)
 }
@@ -52,7 +52,7 @@ func (s state) under(plan uint64) state {
 	return s&^(planMask<<planShift) | state(plan&planMask)<<planShift
 }
 
-// narrow is the widest that the future on the circle of times is read: what is further ahead has passed.
+// narrow bounds how far ahead a time on the circle can be. A time further ahead is read as past.
 const narrow = 1 << (timeBits - 1)
 
 // debt returns the ticks from now until the bucket is full.
@@ -63,7 +63,7 @@ func (s state) debt(now uint64) uint64 {
 	return 0
 }
 
-// owing returns a bucket that owes so much, in the form in which its algorithm reads it.
+// owing returns a bucket with a debt, in the form that its algorithm reads.
 func owing(now, debt uint64) atomicbucket.State {
 	return atomicbucket.NewState(atomicbucket.Live, 0, now+debt)
 }

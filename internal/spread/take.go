@@ -1,15 +1,16 @@
 package spread
 
-// Spend takes a token from a cell, and reports whether it was there, and no other call had the cell at the moment. If
-// not, [Bucket.Take] takes it. It touches no word but the cell's, and is small enough to be compiled into its caller.
+// Spend takes a token from a cell. It reports false if the cell has none, or if another call changed the cell at that
+// moment. Then [Bucket.Take] takes one. Spend touches only the cell's word, and is small enough to be inlined.
 func (b *Bucket) Spend(i int) bool {
 	w := &b.cells[i&b.mask].word
 	c := cell(w.Load())
 	return c.pays(1) && w.CompareAndSwap(uint64(c), uint64(c.spent(1)))
 }
 
-// SpendAt takes n tokens, at least 1, from a cell at a time of the clock. What the outcome says of the bucket was so
-// [Ahead] ago or later, and leaves out what other cells hold. If the tokens were not there, it is not Admitted.
+// SpendAt takes n tokens, n >= 1, from a cell at a time of the clock. The outcome describes the bucket at some moment
+// within the last [Ahead], without what other cells hold. If the tokens were not in the cell, the outcome is not
+// Admitted.
 func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	h := &b.cells[i&b.mask]
 	for {
@@ -23,7 +24,7 @@ func (b *Bucket) SpendAt(i int, n uint64, nanos int64) (o Outcome) {
 	}
 }
 
-// outcome returns that of a request that was paid from a cell, which has so many tokens left.
+// outcome returns the outcome of a request whose tokens came from a cell that has left tokens now.
 func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	met, s := h.met.Load(), state(h.seen.Load())
 	t := b.terms[s.plan()].Load()
@@ -40,8 +41,7 @@ func (b *Bucket) outcome(h *held, nanos int64, left uint64) Outcome {
 	return Outcome{true, t, owed - min(owed, left*t.Quota.Token), nanos}
 }
 
-// Take takes n tokens, at least 1, all or none, for a call that runs beside a cell: from the cell, from the bucket, or
-// from other cells.
+// Take takes n tokens, n >= 1, or none: from the cell with number i, from the bucket, or from other cells.
 func (b *Bucket) Take(i int, n uint64) Outcome {
 	who := i&b.mask + 1
 	h := &b.cells[who-1]
@@ -69,13 +69,13 @@ func (b *Bucket) Take(i int, n uint64) Outcome {
 	}
 }
 
-// lacks returns the ticks that the bucket owes too many to pay n tokens, which are within the limit.
+// lacks returns by how many ticks the bucket owes too much to admit n tokens. n must be within the limit.
 func (v view) lacks(n uint64) uint64 {
 	need := v.owed + n*v.terms.Quota.Token
 	return need - min(need, v.limit())
 }
 
-// takeHere takes n tokens out of the bucket, which has them, and others for the cell if that uses them up.
+// takeHere takes n tokens out of the bucket, which has them, and draws more for the cell if the cell uses that many.
 func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool) {
 	h := &b.cells[who-1]
 	tokens := min(h.usage(v.nanos), v.terms.share)
@@ -93,16 +93,16 @@ func (b *Bucket) takeHere(v view, who int, c cell, n uint64) (o Outcome, ok bool
 			h.word.CompareAndSwap(uint64(c), uint64(c.emptied())) // S3
 		}
 		return v.admits(full-v.now(), 0), true
-	case c.tokens() > 0: // less than n
+	case c.tokens() > 0: // fewer than n
 		b.giveBack(v, who, c)
 		return o, false
 	}
 	return v.admits(v.after(tokens, v.limit())-v.now(), tokens-n), b.draw(v, who, c, tokens, n)
 }
 
-// gather looks for n tokens in all cells, when the bucket has fewer. Those of one cell are spent there. Those of
-// several are given back to the bucket, for the next round. If there are not enough, and the shared word is still what
-// it was, there were not enough at that moment (S6), and the request is refused.
+// gather looks for n tokens in all cells, if the bucket has fewer. If one cell has n, it spends them there. If several
+// cells have them together, it returns them to the bucket for the next round. If there are not enough, and the shared
+// word is unchanged, there were not enough at that moment (S6), and the request is refused.
 func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	held := uint64(0)
 	for k := range b.cells {
@@ -134,21 +134,20 @@ func (b *Bucket) gather(v view, who int, n uint64) (o Outcome, ok bool) {
 	return o, false
 }
 
-// admits returns the outcome of a request that left the bucket with such a debt and the caller's cell with so many
-// tokens.
+// admits returns the outcome of a request after which the bucket owes owed and the caller's cell has left tokens.
 func (v view) admits(owed, left uint64) Outcome {
 	return Outcome{true, v.terms, owed - min(owed, left*v.terms.Quota.Token), v.nanos}
 }
 
-// refuses returns the outcome of a request that was refused while cells had so many tokens.
+// refuses returns the outcome of a request that was refused while cells held a number of tokens.
 func (v view) refuses(held uint64) Outcome {
 	o := v.admits(v.owed, held)
 	o.Admitted = false
 	return o
 }
 
-// usage returns how many tokens were taken out of the bucket for a cell that has used them up, in the last [Ahead] at
-// most (S8).
+// usage returns how many tokens were taken out of the bucket for a cell that has used them, within the last [Ahead]
+// (S8).
 func (h *held) usage(nanos int64) uint64 {
 	if u := h.used.Load(); since(u, nanos) {
 		return u & tokenMask
@@ -156,7 +155,7 @@ func (h *held) usage(nanos int64) uint64 {
 	return 0
 }
 
-// note enters that so many tokens were taken.
+// note records that a number of tokens were taken.
 func (h *held) note(nanos int64, tokens uint64) {
 	u := h.used.Load()
 	if !since(u, nanos) {
@@ -165,7 +164,7 @@ func (h *held) note(nanos int64, tokens uint64) {
 	h.used.Store(u + min(tokens, tokenMask-u&tokenMask))
 }
 
-// since reports whether u counts since a time that is [Ahead] ago at most, in steps of 1,024 ns.
+// since reports whether u counts from a time at most [Ahead] ago, in steps of 1,024 ns.
 func since(u uint64, nanos int64) bool {
 	return (uint64(nanos)>>10-u>>tokenBits)<<tokenBits>>tokenBits < uint64(Ahead)>>10-1
 }

@@ -14,27 +14,27 @@ const Ahead = time.Millisecond
 // MaxCells is the largest number of cells.
 const MaxCells = 1<<whoBits - 1
 
-// maxTicks is the most that a bucket may owe: an eighth of the circle.
+// maxTicks is the largest debt of a bucket: an eighth of the circle.
 const maxTicks = 1 << (timeBits - 3)
 
-// Terms are a bucket's numbers for so many cells. They do not change once a bucket has them.
+// Terms are a bucket's numbers for a number of cells. They do not change after a bucket has them.
 type Terms struct {
 	Bucket  *atomicbucket.TokenBucket
 	Quota   atomicbucket.Quota
 	share   uint64 // the most tokens in a cell
 	cells   uint64
-	debt    uint64 // the most that the bucket may owe by charges, in ticks
+	debt    uint64 // the most that the bucket may owe because of charges, in ticks
 	quarter int64  // of the circle, in nanoseconds
 	source  any
-	begin   atomic.Int64 // the time at which they replaced others
+	begin   atomic.Int64 // the time at which these terms replaced others
 }
 
-// usualDebt is how many limits a bucket may owe by charges if nothing else is said and the word can tell so much.
+// usualDebt is the default for how many limits a bucket may owe because of charges, if the word has room for that.
 const usualDebt = 10
 
-// NewTerms returns the terms of a token bucket, for so many cells, whose charges may make it owe so many limits; 0 for
-// what is usual. source is whatever the caller wants to find in them. A bucket that may owe more than the word can
-// tell is an error that names the number. The range depends on the rate.
+// NewTerms returns the terms of a token bucket for a number of cells. Charges may make it owe maxDebt limits; 0 means
+// the default. Source returns source. If the word has no room for the debt, NewTerms returns an error that names the
+// numbers. How much fits depends on the rate.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -55,10 +55,10 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 // Share returns how many tokens a cell may hold: those that come back within [Ahead], divided by the cells.
 func (t *Terms) Share() uint64 { return t.share }
 
-// Source returns what NewTerms was given.
+// Source returns the source that NewTerms was given.
 func (t *Terms) Source() any { return t.source }
 
-// spare returns the whole tokens in a bucket that owes so much, the limit at most.
+// spare returns how many whole tokens a bucket has that owes owed, at most the limit.
 func (t *Terms) spare(owed uint64) uint64 {
 	return (t.Quota.Tokens*t.Quota.Token - owed) / t.Quota.Token
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Peek returns what Take would say, and takes nothing.
+// Peek returns what Take would return, and takes nothing.
 func (b *Bucket) Peek(n uint64) Outcome {
 	for {
 		v := b.look()
@@ -28,13 +28,14 @@ func (b *Bucket) Peek(n uint64) Outcome {
 	}
 }
 
-// Owed returns how many tokens were taken and have not come back, rounded up. What cells hold is not among them.
+// Owed returns how many tokens were taken and have not come back, rounded up, without what cells hold.
 func (b *Bucket) Owed() uint64 {
 	o := b.Peek(1)
 	return (o.Owed + o.Terms.Quota.Token - 1) / o.Terms.Quota.Token
 }
 
-// Charge takes n tokens, whether they are there or not, up to the bound of the terms, and returns how many it took.
+// Charge takes n tokens, even if the bucket does not have them, up to the bound of the terms. It returns how many it
+// took.
 func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	for {
 		v := b.look()
@@ -50,9 +51,9 @@ func (b *Bucket) Charge(n uint64) (charged uint64, o Outcome) {
 	}
 }
 
-// Refund gives n tokens back that were taken under the terms at a time: of each request no more than has not come back
-// by itself since (S10). After a change of the terms it gives nothing, nor does it by a receipt of a call that spent a
-// cell's tokens before a change and read the terms after it.
+// Refund gives back n tokens that were taken under the terms at a time: for each request, at most what has not come
+// back with time since (S10). After a change of the terms it gives nothing back. It also gives nothing back if the call
+// of the receipt spent a cell's tokens before a change and read the terms after it.
 func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	for {
 		v := b.look()
@@ -69,7 +70,7 @@ func (b *Bucket) Refund(n uint64, of *Terms, nanos int64) {
 	}
 }
 
-// Reset makes the bucket full. What cells hold stays there.
+// Reset makes the bucket full. Cells keep the tokens that they hold.
 func (b *Bucket) Reset() {
 	for {
 		v := b.look()
@@ -79,12 +80,12 @@ func (b *Bucket) Reset() {
 	}
 }
 
-// Replace changes the terms, which are made for as many cells. The bucket owes as many tokens as before, up to the
-// bound of the new terms. When Replace returns all calls follow these, and no cell holds more than they allow. One
-// goroutine calls it at a time.
+// Replace changes the terms. The new ones must be for the same number of cells. The bucket owes as many tokens as
+// before, up to the bound of the new terms. When Replace returns, all calls follow the new terms, and no cell holds
+// more than they allow. Only one call of Replace may run at a time.
 func (b *Bucket) Replace(t *Terms) {
 	plan := state(b.shared.Load()).plan() + 1
-	t.begin.Store(b.clock()) // before they can be met: S7
+	t.begin.Store(b.clock()) // before a call can read them: S7
 	b.terms[plan&planMask].Store(t)
 	for {
 		v := b.look()
@@ -99,7 +100,7 @@ func (b *Bucket) Replace(t *Terms) {
 	b.drain() // S7
 }
 
-// drain gives back to the bucket what each cell holds at some moment of the call.
+// drain returns to the bucket what each cell holds at some moment of the call.
 func (b *Bucket) drain() {
 	for k := range b.cells {
 		for done := false; !done; {
