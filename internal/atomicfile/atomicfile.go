@@ -1,5 +1,5 @@
-// Package atomicfile writes files as a whole: a reader of the file sees the old content or the new, never a
-// part, and a failed write changes nothing.
+// Package atomicfile replaces files atomically: a reader sees the old content or the new, never a part, and a failed
+// write changes nothing.
 package atomicfile
 
 import (
@@ -14,11 +14,11 @@ import (
 	"runtime"
 )
 
-// Write makes the file's content what write writes. It writes a temporary file in the same folder, flushes
-// it to the disk, and renames it. Through a symbolic link it replaces the link's target. A new file has the
-// permissions that the umask leaves of 0666; a file that was there keeps its own.
+// Write replaces the content of a file by what write writes. It writes a temporary file in the same folder, flushes it
+// to the disk, and renames it. If name is a symbolic link, it replaces the link's target. A new file has the
+// permissions that the umask leaves of 0666. An existing file keeps its permissions.
 //
-// What is no regular file, such as /dev/stdout or a named pipe, cannot be replaced and is written directly.
+// A file that is not a regular one, such as /dev/stdout or a named pipe, cannot be replaced, so it is written directly.
 //
 // The error names the file. The temporary file is gone when Write returns.
 func Write(name string, write func(io.Writer) error) error {
@@ -28,8 +28,8 @@ func Write(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// WritePrivate is Write for a file of the user alone (0600). Where the system can, it flushes the folder, too: the
-// content is there after a crash of the machine.
+// WritePrivate is Write for a file that only its user can access (0600). Where the system supports it, it also flushes
+// the folder, so that the content survives a crash of the machine.
 func WritePrivate(name string, write func(io.Writer) error) error {
 	err := replace(name, 0o600, write)
 	if err == nil && runtime.GOOS != "windows" {
@@ -77,7 +77,7 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 		err = buffered(f, write)
 	}
 	if err == nil {
-		// Without this a crash of the machine soon after may leave a file of the new name without content.
+		// Without this, a crash of the machine soon after could leave an empty file under the new name.
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -86,7 +86,7 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) (err er
 	return os.Rename(temporary, name)
 }
 
-// direct writes into what is there.
+// direct writes to the existing file.
 func direct(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// A Point is a place in a plot, in the numbers of its axes.
+// A Point is a place in a plot, given by numbers on its axes.
 type Point struct{ X, Y float64 }
 
-// An Axis is one direction of a plot. Linear, Log, FromZero and LogAround make axes; others are made by hand.
+// An Axis is one direction of a plot. Linear, Log, FromZero and LogAround make axes. Other axes can be made by hand.
 type Axis struct {
 	Label string // what its numbers are, "" for none; drawn below the horizontal axis only
 	Ticks []Tick
-	// Place returns where a number stands: 0 is the beginning of the axis, and 1 its end.
+	// Place returns the position of a number: 0 is the start of the axis, and 1 its end.
 	Place func(float64) float64
 }
 
@@ -23,8 +23,8 @@ type Tick struct {
 	Minor bool // left out on narrow screens
 }
 
-// Linear returns an axis from one number to another. Numbers outside are drawn at its ends. On an axis without length
-// all are at its beginning.
+// Linear returns an axis from one number to another. Numbers outside the range are drawn at its ends. If the range is
+// empty, all numbers are drawn at its start.
 func Linear(from, to float64, ticks ...Tick) Axis {
 	return Axis{Ticks: ticks, Place: func(v float64) float64 {
 		if from == to {
@@ -47,8 +47,8 @@ func Log(from, to float64, ticks ...Tick) Axis {
 
 func clamp(fraction float64) float64 { return min(1, max(0, fraction)) }
 
-// FromZero returns an axis from 0 to the first tick that is not below the highest number. There are up to six
-// ticks, at multiples of 1, 2 or 5 times a power of ten which is at least the given step.
+// FromZero returns an axis from 0 to the first tick that is at least the highest number. It has up to six ticks, at
+// multiples of 1, 2 or 5 times a power of ten. The distance between ticks is at least step.
 func FromZero(highest, step float64, text func(float64) string) Axis {
 	if step = max(step, roundStep(highest/5)); step == 0 {
 		step = 1 // nothing is above 0
@@ -75,8 +75,8 @@ func roundStep(n float64) float64 {
 	return 10 * ten
 }
 
-// LogAround returns a logarithmic axis just long enough for numbers above 0, from one mark to another. The marks
-// rise; nil are the powers of ten. Up to five of them are ticks.
+// LogAround returns a logarithmic axis from one mark to another, just long enough for the numbers, which are above 0.
+// The marks must increase; nil means the powers of ten. Up to five of the marks are ticks.
 func LogAround(numbers, marks []float64, text func(float64) string) Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, n := range numbers {
@@ -116,7 +116,7 @@ func around(marks []float64, low, high float64) []float64 {
 	return marks[from : to+1]
 }
 
-// Short writes a number, at least 0, in the room of a tick: 950, 1.2k, 3M.
+// Short writes a number that is at least 0 in a few characters: 950, 1.2k, 3M.
 func Short(n float64) string {
 	unit := ""
 	for _, u := range []string{"k", "M", "G", "T", "P", "E"} {

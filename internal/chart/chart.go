@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// style is the style sheet of a chart, and page what a page needs beside it.
+// style is the style sheet of a chart, and page is what a page needs in addition.
 var (
 	//go:embed style.css
 	style string
@@ -17,8 +17,8 @@ var (
 	page string
 )
 
-// Style returns the style sheet that a page with charts includes once. Its colours are there for the page
-// too: --ink, --soft, --line, --back and --card beside those of the constants below.
+// Style returns the style sheet that a page with charts includes once. The page may use its colors, too: --ink, --soft,
+// --line, --back and --card, and those of the constants below.
 func Style() template.CSS { return template.CSS(style + page) }
 
 // A Colour is a class of the style sheet. It is one hue, lighter on a dark page.
@@ -35,11 +35,11 @@ const (
 	Purple Colour = "purple"
 )
 
-// A Chart is drawn, and can be put into a page or a Picture.
+// A Chart is a drawn chart, for a page or a Picture.
 type Chart struct {
 	label string
 	draw  element
-	// height is in pixels. The margins are the room that the chart needs beside itself for the texts of its axes.
+	// height is in pixels. The margins are the space that the texts of the axes need around the chart.
 	height, top, left, right float64
 }
 
@@ -60,7 +60,7 @@ func (c Chart) body(width float64) string {
 	return b.String()
 }
 
-// An element draws a part of a chart that is so many pixels wide.
+// An element draws a part of a chart that is width pixels wide.
 type element func(b *strings.Builder, width float64)
 
 // unknown is the width of a chart that is as wide as its column.

@@ -14,8 +14,8 @@ var (
 // colours are those that a mark of a chart may have.
 var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
 
-// flat returns the style without variables, which many renderers of SVG take for black: the light colors, and behind
-// them the dark ones for those who prefer them.
+// flat returns the style without variables, because many SVG renderers draw those as black: the light colors, and after
+// them the dark ones for readers who prefer them.
 func flat() string {
 	_, rest, _ := strings.Cut(style, "@media")
 	scheme, rules, _ := strings.Cut(rest, "\n}\n")
@@ -24,8 +24,8 @@ func flat() string {
 	return colored(rules, light, true) + "@media (prefers-color-scheme: dark) {\n" + colored(rules, scheme, false) + "}\n"
 }
 
-// colored returns the rules with the colors that are declared in a text; those without a color only if all are asked
-// for. A rule that takes the color of its mark becomes one for each color.
+// colored returns the rules with the colors that a text declares. It includes rules without a color only if all is set.
+// A rule that uses the color of its mark becomes one rule for each color.
 func colored(rules, scheme string, all bool) string {
 	values := map[string]string{}
 	for _, m := range declared.FindAllStringSubmatch(scheme, -1) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A Plot is a field with two axes. Lines, columns and marks are drawn over those before them.
+// A Plot is a field with two axes. Lines, columns and marks are drawn over earlier ones.
 //
-// Horizontal places are fractions of the width, so that a plot is as wide as its column and its text keeps its size.
+// Horizontal positions are fractions of the width, so a plot is as wide as its column and its text keeps its size.
 type Plot struct {
 	X, Y     Axis
 	Height   float64 // pixels between the ends of the vertical axis
@@ -74,8 +74,8 @@ type move struct {
 	x, y    float64
 }
 
-// path draws a path. The coordinates of a path cannot be fractions of a width: where the width is unknown it is drawn
-// in a field of its own, which is stretched, and keeps the width of its stroke.
+// path draws a path. The coordinates of a path cannot be fractions of a width. If the width is unknown, the path is
+// drawn in a field of its own, which is stretched without changing the width of the stroke.
 func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	if stroke == 0 {
 		stroke = 2
@@ -99,7 +99,7 @@ func (p *Plot) path(class string, stroke float64, dashes string, moves []move) {
 	})
 }
 
-// Column draws a standing bar between two places, from low to high. It draws none where high is not above low.
+// Column draws a vertical bar between two places, from low to high. If high is not above low, it draws nothing.
 func (p *Plot) Column(colour Colour, from, to, low, high float64) {
 	if high <= low {
 		return

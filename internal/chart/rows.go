@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A Row is a bar that lies, with its name above its beginning and a text above its end.
+// A Row is a horizontal bar, with its name above its start and a text above its end.
 type Row struct {
 	Name, Text string
 	Strong     bool // the texts stand out
 	// Parts follow each other from the left.
 	Parts []Part
-	// Low and High are a range that the bar's length may have, drawn below it as a thin line. None is drawn
-	// where High is not above Low.
+	// Low and High are a range for the bar's length, drawn as a thin line below it. If High is not above Low, none is
+	// drawn.
 	Low, High float64
 }
 
@@ -35,9 +35,9 @@ const (
 	barHeight = 10.0
 )
 
-// Rows draws bars one below the other, on one scale that begins with 0 at the left. The longest bar or range ends at
-// the right; a range that is more than 1.3 times as long as the longest bar is cut off there. There is room for 30
-// letters of a name on a phone.
+// Rows draws bars one below the other, on one scale that starts with 0 at the left. The longest bar or range ends at
+// the right. A range that is more than 1.3 times as long as the longest bar is cut off there. On a phone there is room
+// for a name of 30 letters.
 func Rows(label string, rows []Row) Chart {
 	longest, furthest := 0.0, 0.0
 	for i := range rows {

@@ -14,28 +14,29 @@ func Cases() []*Case {
 		reloads, reloadRules)
 }
 
-// An hour's worth of a test is nothing: what is taken stays taken while a case runs, unless it moves the clock.
+// hourly returns a limit of one token an hour. A case takes much less than an hour, so taken tokens do not come back
+// while it runs, unless it moves the clock.
 func hourly(burst uint64) Numbers { return Numbers{N: 1, Per: time.Hour, Burst: burst} }
 
-// each is a limit of one an hour for each client, so many at once.
+// each returns a limit of one request an hour for each client, with a burst.
 func each(name string, burst uint64) Limit { return Limit{Name: name, Numbers: hourly(burst)} }
 
-// at is the same for a path.
+// at returns the same limit for a path.
 func at(path, name string, burst uint64) Limit {
 	return Limit{Name: name, Path: path, Numbers: hourly(burst)}
 }
 
-// byUser is a limit of one an hour for each user.
+// byUser returns a limit of one request an hour for each user, with a burst.
 func byUser(name string, burst uint64) Limit {
 	return Limit{Name: name, Key: User, Numbers: hourly(burst)}
 }
 
-// window is a limit of an algorithm: so many in an hour.
+// window returns a limit of n requests in an hour, by an algorithm.
 func window(name string, a engine.Algorithm, n uint64) Limit {
 	return Limit{Name: name, Algorithm: a, Numbers: Numbers{N: n, Per: time.Hour, Burst: n}}
 }
 
-// perSecond is a limit of one a second, so many at once.
+// perSecond returns a limit of one request a second, with a burst.
 func perSecond(name string, burst uint64) Limit {
 	return Limit{Name: name, Numbers: Numbers{N: 1, Per: time.Second, Burst: burst}}
 }
@@ -89,8 +90,8 @@ var single = []*Case{
 	}},
 }
 
-// algorithm is a case of five in an hour. When that hour is over, after two requests at its beginning and three in its
-// middle, algorithms differ in what they admit.
+// algorithm returns a case with a limit of five requests in an hour. Two requests come at the beginning of the hour and
+// three in its middle. After that hour, algorithms differ in what they admit.
 func algorithm(name string, a engine.Algorithm, after int) *Case {
 	return &Case{Name: "one limit/" + name, Expects: fmt.Sprintf("a %s of five in an hour admits five, then %d when the hour is over, and five two hours later",
 		name, after), Run: func(c *C) {

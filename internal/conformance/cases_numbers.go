@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// plans is a limit of one an hour, two at once, with tiers of five and of ten at once.
+// plans returns a limit of one request an hour with a burst of two, and with tiers whose bursts are five and ten.
 func plans() Limit {
 	l := each("plans", 2)
 	l.Key = User
@@ -54,7 +54,7 @@ var tiers = []*Case{
 	}},
 }
 
-// carried is a limit of two at once, whose requests may carry numbers of their own.
+// carried returns a limit with a burst of two, whose requests may carry their own numbers.
 func carried() Limit { l := byUser("carried", 2); l.Quota = true; return l }
 
 func carrying(user string, burst uint64) Request {
@@ -62,7 +62,7 @@ func carrying(user string, burst uint64) Request {
 	return Request{User: user, Quota: &numbers}
 }
 
-// told is a limit of two at once, of which some users have other numbers.
+// told returns a limit with a burst of two, in which some users have other numbers.
 func told(users map[string]Numbers) Limit { l := byUser("told", 2); l.Users = users; return l }
 
 var users = []*Case{
@@ -127,7 +127,7 @@ var quotas = []*Case{
 	}},
 }
 
-// priced is a limit whose requests say what they take.
+// priced returns a limit whose requests state their cost.
 func priced(burst uint64) Limit { l := each("priced", burst); l.Cost = true; return l }
 
 var costs = []*Case{
@@ -159,7 +159,7 @@ var costs = []*Case{
 	}},
 }
 
-// paidBack is a limit that counts failures only: what ends well gets its cost back.
+// paidBack returns a limit that counts only failures: a request that ends well gets its cost back.
 func paidBack(burst uint64) Limit { l := priced(burst); l.Refund = Good; return l }
 
 var refunds = []*Case{
@@ -203,13 +203,13 @@ var refunds = []*Case{
 	}},
 }
 
-// gets expects that a request is admitted, perhaps a moment later: what one before it gave back may come after its
+// gets expects that a request is admitted, perhaps after a moment: the refund of an earlier request may come after its
 // answer.
 func (c *C) gets(n *Node, r Request) {
 	c.Soon("what was given back does not come", func() bool { return n.Send(r).Admitted })
 }
 
-// estimated is a limit whose requests take an estimate that is settled.
+// estimated returns a limit whose requests take an estimate that is settled later.
 func estimated(burst uint64) Limit { l := priced(burst); l.Hold = true; return l }
 
 var holds = []*Case{

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// keeps is a case of a limit that changes: a key that has used up what it had is not given a full bucket.
+// keeps returns a case in which a limit changes: a key that has used its tokens does not get a full bucket.
 func keeps(name, expects string, from, to Limit) *Case {
 	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
 		n := c.Start(from)
@@ -18,7 +18,7 @@ func keeps(name, expects string, from, to Limit) *Case {
 	}}
 }
 
-// with returns a limit of five an hour that was changed.
+// with returns a limit of one request an hour with a burst of five, with a change.
 func with(change func(*Limit)) Limit { l := each("a", 5); change(&l); return l }
 
 func log(n uint64) Limit { return window("a", engine.AlgorithmSlidingLog, n) }

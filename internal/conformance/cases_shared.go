@@ -17,7 +17,7 @@ func (c *C) newStore() *Store {
 	return startStore(c.env.T)
 }
 
-// stored returns a config of two nodes with limits in a store.
+// stored returns a configuration of two nodes with limits in a store.
 func (c *C) stored(s *Store, loss Loss, limits ...Limit) Config {
 	return Config{Limits: limits, Store: s, Nodes: 2, OnLoss: loss}
 }
@@ -194,7 +194,7 @@ var stores = []*Case{
 	}},
 }
 
-// sharedOrRefused expects that two nodes admit so many together, or refuse to start.
+// sharedOrRefused expects that two nodes together admit at most most requests, or refuse to start.
 func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	config := c.stored(c.newStore(), Closed, l)
 	a, err := c.try(config)
@@ -209,7 +209,7 @@ func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	c.AtMost(most-1, a.Admitted(most, r)+b.Admitted(most, r), "on both nodes after the first")
 }
 
-// lost is a case of a store that is gone. The limit is six an hour.
+// lost returns a case in which the store stops. The limit is six an hour.
 func lost(loss Loss, expects string, then func(*Node)) *Case {
 	return &Case{Name: "store/lost " + string(loss), Stored: true, Expects: expects, Run: func(c *C) {
 		s := c.newStore()

@@ -6,16 +6,16 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// global is a limit of one a minute for everyone together, so many at once. (What takes hours to come back cannot be
-// on all processors.)
+// global returns a limit of one request a minute for all clients together, with a burst. (A bucket that takes hours to
+// fill cannot be spread over processors.)
 func global(burst uint64) Limit {
 	return Limit{Name: "all", Key: Everyone, Numbers: Numbers{N: 1, Per: time.Minute, Burst: burst}}
 }
 
-// spread is the same with its bucket on all processors.
+// spread returns the same limit with its bucket spread over all processors.
 func spread(burst uint64) Limit { l := global(burst); l.Spread = true; return l }
 
-// fast is a spread limit of a million a second, at which processors hold tokens.
+// fast returns a spread limit of a million a second. At that rate processors hold tokens.
 func fast(burst uint64) Limit {
 	l := spread(burst)
 	l.Numbers = Numbers{N: 1_000_000, Per: time.Second, Burst: burst}

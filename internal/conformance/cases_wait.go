@@ -2,7 +2,7 @@ package conformance
 
 import "time"
 
-// patient is a limit of one a second, so many at once, in which requests wait for up to a minute.
+// patient returns a limit of one request a second with a burst, at which requests wait for up to a minute.
 func patient(burst uint64) Limit { l := perSecond("line", burst); l.MaxWait = time.Minute; return l }
 
 // queue sends a request and expects that it waits.
@@ -15,7 +15,7 @@ func (c *C) queue(n *Node, r Request) *Call {
 	return call
 }
 
-// served expects that of waiting requests these are answered, and the others wait.
+// served expects which of the waiting requests are answered, and that the others wait.
 func (c *C) served(calls []*Call, want ...bool) {
 	for i, call := range calls {
 		if got := !call.Waits(); got != want[i] {
@@ -182,7 +182,7 @@ var waits = []*Case{
 	}},
 }
 
-// busy is a limit of so many requests in flight.
+// busy returns a limit of n requests in flight.
 func busy(n uint64) Limit { return Limit{Name: "busy", Concurrency: n} }
 
 // under sends a request that stays at the server.

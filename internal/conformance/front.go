@@ -11,20 +11,20 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// ErrUnsupported is the error of a front that has no words for what a case asks for.
+// ErrUnsupported is the error of a front that cannot express what a case asks for.
 var ErrUnsupported = errors.New("not supported")
 
-// A Front is one way to put weir before a server.
+// A Front is one way to put weir in front of a server.
 type Front struct {
 	Name string // one of Fronts
-	// InBubble says whether a case runs in simulated time (testing/synctest), in which nothing of the front may wait
-	// for a socket. A nil InBubble is never.
+	// InBubble reports whether a case runs in simulated time (testing/synctest), in which no part of the front may wait
+	// for a socket. If it is nil, no case does.
 	InBubble func(*Case) bool
-	// Runs says which cases the test runs, if another test runs the others. A nil Runs is all.
+	// Runs reports whether this test runs a case, if another test runs the rest. If it is nil, this test runs all.
 	Runs func(*Case) bool
-	// Start starts a front that limits requests as the config says.
+	// Start starts a front with a configuration.
 	Start func(*Env, Config) (Server, error)
-	// Promise runs the cases of promises. A nil Promise fails them.
+	// Promise runs the cases of package limitertest ([Case.Promise]). If it is nil, they fail.
 	Promise PromiseFunc
 
 	store func() *Store // for a front that uses none
@@ -32,11 +32,11 @@ type Front struct {
 
 // A Server is a front that was started. The suite calls Send from many goroutines, the rest from one.
 type Server interface {
-	// Send sends a request and returns the answer when it is over. The client goes away when the context is done.
+	// Send sends a request and returns its answer. If the context is done first, the client disconnects.
 	Send(context.Context, Request) Answer
-	// Reload changes the configuration. After an error it is what it was.
+	// Reload changes the configuration. If it returns an error, the configuration is unchanged.
 	Reload(Config) error
-	// Close stops the server, when all requests are over.
+	// Close stops the server after all requests have ended.
 	Close()
 }
 
@@ -70,8 +70,8 @@ func (e *Env) advance(d time.Duration) {
 	e.clock.Advance(d)
 }
 
-// Serve is the server behind the front: it takes as long as the case wants, and returns the request, which says how to
-// answer. If the client goes away meanwhile it returns the error of the context.
+// Serve is the server behind the front. It takes as long as the case wants, and returns the request, which says how to
+// answer. If the client disconnects first, it returns the error of the context.
 func (e *Env) Serve(ctx context.Context, id string) (Request, error) {
 	e.mu.Lock()
 	call := e.calls[id]
@@ -101,13 +101,13 @@ type Call struct {
 	answer  Answer
 }
 
-// usualPatience is how long the suite waits for what must happen. Only a failure takes so long.
+// usualPatience is how long the suite waits for something that must happen. Only a failure takes that long.
 const usualPatience = 20 * time.Second
 
 // patience is that time, for a test of the suite itself.
 var patience = usualPatience
 
-// Arrived waits until the server has the request, and reports whether it has. It has not if there is an answer before.
+// Arrived waits until the server has the request, and reports true. If there is an answer first, it reports false.
 func (call *Call) Arrived() bool {
 	select {
 	case <-call.arrived:
@@ -123,13 +123,13 @@ func (call *Call) Arrived() bool {
 	}
 }
 
-// End has the server answer, and waits for the answer.
+// End lets the server answer, and waits for the answer.
 func (call *Call) End() Answer {
 	call.end()
 	return call.Answer()
 }
 
-// Leave has the client go away, and waits until it has gone.
+// Leave makes the client disconnect, and waits until it has.
 func (call *Call) Leave() {
 	call.leave()
 	call.Answer()

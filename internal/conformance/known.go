@@ -17,16 +17,17 @@ var knownText string
 // A known is a line of known.txt: a case that a front does not pass.
 type known struct {
 	step string // that closes it, such as "3.4", or cannot or differs
-	what string // goes wrong, or why the protocol cannot, or why the front does something else
+	what string // what goes wrong, or why the protocol cannot do it, or why the front differs
 }
 
 const (
-	cannot  = "cannot"  // the protocol has no words for it
+	cannot  = "cannot"  // the protocol cannot express it
 	differs = "differs" // the front does something else on purpose
 )
 
-// parseKnown reads known.txt. A line is a case, or all of a feature ("wait/*"), the fronts that do not pass it, the
-// step, "cannot" or "differs", and what is wrong, between bars. One that begins with # is a comment.
+// parseKnown reads known.txt. A line has four parts, separated by bars: a case, or all of a feature ("wait/*"); the
+// fronts that do not pass it; the step that closes the gap, "cannot" or "differs"; and what is wrong. A line that
+// starts with # is a comment.
 func parseKnown(text string) (map[string]map[string]known, error) {
 	lists := map[string]map[string]known{}
 	for _, f := range Fronts {
@@ -60,7 +61,7 @@ func addKnown(lists map[string]map[string]known, line string) error {
 	for _, front := range split(fields[1], ",") {
 		list, isFront := lists[front]
 		if !isFront {
-			return fmt.Errorf("%q is no front", front)
+			return fmt.Errorf("%q is not a front", front)
 		}
 		for _, name := range names {
 			if _, twice := list[name]; twice {
@@ -87,7 +88,7 @@ func knownOf(front string) (map[string]known, error) {
 		return nil, err
 	}
 	if lists[front] == nil {
-		return nil, fmt.Errorf("conformance: %q is none of %v", front, Fronts)
+		return nil, fmt.Errorf("conformance: front %q: want one of %v", front, Fronts)
 	}
 	return lists[front], nil
 }

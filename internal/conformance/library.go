@@ -11,19 +11,19 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// longestQuota is how long a bucket of a limit with quotas takes to fill at most.
+// longestQuota is the longest time that a bucket of a limit with quotas takes to fill.
 const longestQuota = 26 * 24 * time.Hour
 
-// A SourceFunc makes the source of a limit that is kept in a store.
+// A SourceFunc makes the source of a limit in a store.
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
 
-// Limiters are the limiters of a program that uses the library: by name, over changes of its configuration. Where a
-// limiter can take the new numbers it does. Otherwise there is a new one, to which keys bring what they owe.
+// Limiters are the limiters of a program that uses the library, by name. They outlive changes of the configuration. If
+// a limiter can take the new numbers, it does. Otherwise a new one replaces it, and keys bring what they owe.
 type Limiters struct {
 	Env     *Env
-	Source  SourceFunc // of limits that are Stored; nil for cases without a store
+	Source  SourceFunc // for limits that are Stored; nil for cases without a store
 	made    map[string]*made
-	changes map[string]*made // that Commit makes
+	changes map[string]*made // what Commit will change
 }
 
 type made struct {
@@ -33,8 +33,8 @@ type made struct {
 	first []engine.Policy // that it was made with
 }
 
-// LimitOf returns what is the same for all types of request in a limit of a new configuration, which becomes active by
-// [Limiters.Commit].
+// LimitOf returns a limit of a new configuration, without the fields that depend on the type of requests. It becomes
+// active by [Limiters.Commit].
 func LimitOf[R any](ls *Limiters, c Config, l Limit) (made limits.Limit[R], err error) {
 	made = limits.Limit[R]{Name: l.Name, MaxWait: l.MaxWait, Shadow: l.Shadow, Hold: l.Hold}
 	if !l.Stored {
@@ -71,7 +71,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	return next.Limiter, nil
 }
 
-// Commit sets the numbers of limiters that stay. The limits of a configuration are then those that LimitOf returned.
+// Commit sets the new numbers of limiters that stay. From then on the limits are those that LimitOf returned.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {
@@ -93,7 +93,7 @@ func (m *made) takes(l Limit, dir string) bool {
 		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
-// sameKeys reports whether the keys of a limit, in memory and not of requests in flight, are those that it had.
+// sameKeys reports whether a limit in memory, and not of requests in flight, has the same keys as before.
 func (m *made) sameKeys(l Limit, dir string) bool {
 	return m != nil && m.limit.Key == l.Key && m.dir == "" && dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
@@ -142,7 +142,7 @@ func (l Limit) Policies() []engine.Policy {
 	return all
 }
 
-// Under returns the policy that a request carries, or that its user has, or else the limit's own.
+// Under returns the policy that a request carries, otherwise that of its user, otherwise the limit's own.
 func (l Limit) Under(r Request) engine.Policy {
 	if r.Quota != nil {
 		return r.Quota.Policy(l.algorithm())

@@ -7,12 +7,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Numbers are those of one limit. A window has N in Per; a token bucket gets N in Per and holds Burst.
+// Numbers are the numbers of one limit. A window has N in Per; a token bucket gets N in Per and holds Burst.
 type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
-	// Calendar is a period of UTC's calendar, of a fixed window instead of Per.
+	// Calendar is a period of the calendar in UTC. It replaces Per of a fixed window.
 	Calendar engine.Period
 	// Constant is Unlimited or Blocked instead of numbers.
 	Constant Constant
@@ -47,13 +47,13 @@ func (n Numbers) Policy(a engine.Algorithm) engine.Policy {
 	return engine.TokenBucket(engine.Per(float64(n.N), n.Per), n.Burst)
 }
 
-// An Attribute is a part of a request that has a bucket of its own.
+// An Attribute is the part of a request that selects its bucket.
 type Attribute string
 
 const (
 	Client Attribute = "client" // the client's address
 	User   Attribute = "user"   // a name that comes with the request
-	// Everyone is no part: all requests have one bucket.
+	// Everyone selects one bucket for all requests.
 	Everyone Attribute = "everyone"
 )
 
@@ -63,7 +63,7 @@ type Tier struct {
 	Numbers
 }
 
-// A Loss is what happens to requests while the store is lost.
+// A Loss is what happens to requests while the store is unreachable.
 type Loss string
 
 const (
@@ -76,17 +76,17 @@ const (
 type Limit struct {
 	Name string
 	Path string    // of the requests that it is for, such as "/a"; "" means all
-	Key  Attribute // Client without it
-	// Algorithm is the token bucket without it.
+	Key  Attribute // "" means Client
+	// Algorithm is the token bucket if it is 0.
 	Algorithm engine.Algorithm
 	Numbers
 	Tiers []Tier
 	// Concurrency is how many requests may be in flight at a time, instead of Numbers.
 	Concurrency uint64
-	Cost        bool // a request takes the tokens that it says
-	Quota       bool // a request may carry numbers of its own
-	// Users are the numbers of some users, which are told to the front from outside of its configuration: by a file, or
-	// by a function of the program.
+	Cost        bool // a request states its cost
+	Quota       bool // a request may carry its own numbers
+	// Users are the numbers of some users. The front gets them from outside its configuration: from a file, or from a
+	// function of the program.
 	Users map[string]Numbers
 	// Hold says that the cost is an estimate, which is settled with Request.Actual when the request is over.
 	Hold bool
@@ -94,10 +94,10 @@ type Limit struct {
 	Refund   Outcome
 	MaxWait  time.Duration
 	Shadow   bool
-	MaxKeys  int                   // 1,000 without it
-	Overflow engine.OverflowPolicy // Evict without it
+	MaxKeys  int                   // 0 means 1,000
+	Overflow engine.OverflowPolicy // the zero value is Evict
 	Stored   bool                  // in the store of the Config
-	Spread   bool                  // the bucket of Everyone is on all processors
+	Spread   bool                  // the bucket of Everyone is spread over all processors
 }
 
 // algorithm returns the algorithm, the token bucket if the limit names none.
@@ -116,7 +116,7 @@ func (l Limit) Room() int {
 	return l.MaxKeys
 }
 
-// Own returns the policy of requests without tier and quota.
+// Own returns the policy of requests without a tier and a quota.
 func (l Limit) Own() engine.Policy {
 	if l.Concurrency != 0 {
 		return engine.Concurrency(l.Concurrency, 365*24*time.Hour)
@@ -124,10 +124,10 @@ func (l Limit) Own() engine.Policy {
 	return l.Policy(l.algorithm())
 }
 
-// ByQuota reports whether a request may be under other numbers than the limit's own and those of its tiers.
+// ByQuota reports whether a request may have numbers other than the limit's own and those of its tiers.
 func (l Limit) ByQuota() bool { return l.Quota || l.Users != nil }
 
-// Tier returns the place of a tier among the limit's own numbers, which are 0, and those of its tiers.
+// Tier returns the number of a tier: 0 for the limit's own numbers, and from 1 on for its tiers.
 func (l Limit) Tier(name string) int {
 	for i, t := range l.Tiers {
 		if t.Name == name {
@@ -137,13 +137,13 @@ func (l Limit) Tier(name string) int {
 	return 0
 }
 
-// A Config is what a front is started or reloaded with.
+// A Config is the configuration with which a front is started or reloaded.
 type Config struct {
 	Limits []Limit
 	Store  *Store // where limits that are Stored are kept
 	OnLoss Loss
-	Answer time.Duration // within which the store answers, or is lost; 500 ms if it is 0
-	Nodes  int           // how many share the store
+	Answer time.Duration // how long a front waits for the store until it counts as lost; 0 means 500 ms
+	Nodes  int           // how many nodes share the store
 	Dir    string        // where all limits are kept for several processes of this machine; "" means in memory
 }
 
@@ -161,17 +161,17 @@ const (
 
 // A Request is one request of a client.
 type Request struct {
-	Client string // an address; 192.0.2.1 without it
+	Client string // an address; "" means 192.0.2.1
 	Path   string // "/" without it
 	User   string
 	Tier   string
-	Cost   uint64 // of limits with Cost; 1 without it
+	Cost   uint64 // for limits with Cost; 0 means 1
 	Free   bool   // its cost is 0
 	Quota  *Numbers
-	Actual uint64  // what it turns out to cost
-	Ends   Outcome // Good without it
+	Actual uint64  // the actual cost
+	Ends   Outcome // "" means Good
 
-	// ID is set by the suite. A front hands it to Env.Serve when the request has passed its limits.
+	// ID is set by the suite. A front passes it to Env.Serve when the request has passed its limits.
 	ID string
 }
 
@@ -186,15 +186,15 @@ func (r Request) Takes() uint64 {
 	return r.Cost
 }
 
-// An Answer is what a client is told.
+// An Answer is the answer that a client gets.
 type Answer struct {
 	Admitted bool
 	// Failed says that the request was not admitted because no decision could be made.
 	Failed bool
-	// RetryAfter is 0 if the client was not told when to come back.
+	// RetryAfter is 0 if the answer does not say when to try again.
 	RetryAfter time.Duration
-	// Refused names the limits that refused, if the front tells.
+	// Refused has the names of the limits that refused, if the front reports them.
 	Refused []string
-	// Err is what kept the client from an answer, such as that it has gone.
+	// Err is why the client got no answer, for example because it has disconnected.
 	Err error
 }

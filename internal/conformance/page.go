@@ -18,7 +18,7 @@ The cases are in [internal/conformance](../internal/conformance/doc.go), and the
 [known.txt](../internal/conformance/known.txt). This page is generated from both: %s.
 `
 
-// Page returns docs/conformance.md. command is what writes it.
+// Page returns docs/conformance.md. command is the command that writes the file.
 func Page(command string) (string, error) {
 	lists, err := parseKnown(knownText)
 	if err != nil {
@@ -43,7 +43,7 @@ type page struct {
 	strings.Builder
 	lists map[string]map[string]known
 	why   []string // the reasons of protocols
-	gaps  []string // what is not yet, in the order of the page
+	gaps  []string // what fronts do not do yet, in the order of the page
 }
 
 func (p *page) row(k *Case) {

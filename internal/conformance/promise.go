@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// promises are the cases in which package limitertest looks for any request that should have been decided otherwise.
-// This module does not require limitertest: a front's own test runs it, by [Front.Promise].
+// promises are the cases in which package limitertest looks for requests that should have been decided differently.
+// This module does not require limitertest, so a front's own test runs them, by [Front.Promise].
 var promises = []*Case{
 	{Name: "promise/bucket", Promise: true,
 		Expects: "package limitertest finds no fault: a key gets its tokens at the first instant, and never more"},
 	{Name: "promise/stored", Promise: true, Stored: true, Expects: "the same, of a limit in a store"},
 }
 
-// A Subject is a front with one token bucket for each user, which is asked for any key and cost.
+// A Subject is a front with one token bucket for each user. Requests may have any key and cost.
 type Subject struct {
 	env    *Env
 	server Server
@@ -27,23 +27,23 @@ type Subject struct {
 	sent int
 }
 
-// Subjects are what a case of promises is about.
+// Subjects are the subjects of a promise case.
 type Subjects struct {
-	// Open starts one, which tb ends.
+	// Open starts a subject, which stops when tb ends.
 	Open func(tb testing.TB, n Numbers) *Subject
-	// InBubble says that their time is that of the bubble in which they are started.
+	// InBubble says that the subjects use the simulated time of the bubble in which they are started.
 	InBubble bool
-	// Stored says that their time is that of a store.
+	// Stored says that the subjects use the time of a store.
 	Stored bool
 }
 
-// A PromiseFunc holds subjects against package limitertest.
+// A PromiseFunc tests subjects with package limitertest.
 type PromiseFunc func(*testing.T, Subjects)
 
 // promise runs a case of promises.
 func (f Front) promise(t *testing.T, k *Case) error {
 	if f.Promise == nil {
-		return errors.New("the front is not held against package limitertest")
+		return errors.New("the front is not tested with package limitertest: set Front.Promise")
 	}
 	if err := f.starts(t, k); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (f Front) promise(t *testing.T, k *Case) error {
 	return nil
 }
 
-// starts returns an error if the front cannot have such a limit.
+// starts returns an error if the front cannot have the limit of a case.
 func (f Front) starts(t *testing.T, k *Case) error {
 	server, err := f.Start(f.newEnv(t, k), promised(t, k, hourly(1)))
 	if err == nil {
@@ -109,8 +109,8 @@ func (f Front) start(t *testing.T, k *Case, c Config) *Subject {
 	return &Subject{env: env, server: server}
 }
 
-// Ask sends a request. A refusal that says no time to come back has a negative one. The user is the key in hexadecimal
-// digits, so that it may have any bytes.
+// Ask sends a request. retryAfter is negative if a refusal does not say when to try again. The user is the key in
+// hexadecimal digits, so the key may have any bytes.
 func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration) {
 	call := &Call{arrive: func() {}, let: make(chan struct{})}
 	close(call.let)
@@ -136,7 +136,7 @@ func (s *Subject) Ask(key string, cost uint64) (admitted bool, retryAfter time.D
 	return a.Admitted, a.RetryAfter
 }
 
-// Now reads the clock of a limit that is in no bubble and no store.
+// Now reads the clock of a limit that is neither in a bubble nor in a store.
 func (s *Subject) Now() time.Time { return s.env.clock.Now() }
 
 // Advance moves that clock.

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/internal/testclock"
 )
 
-// A Case is what every front has to do, told from outside.
+// A Case is something that every front must do, described from outside.
 type Case struct {
 	Name    string // of a subtest, and in known.txt: "feature/case"
-	Expects string // for people: what has to happen
+	Expects string // for people: what must happen
 	Waits   bool   // requests wait, so that simulated time is needed
 	Stored  bool   // needs a store, whose clock is the real one
 	Files   bool   // needs a folder that several servers share
@@ -24,7 +24,7 @@ type Case struct {
 	Run     func(*C)
 }
 
-// Feature is what the case belongs to.
+// Feature returns the feature to which the case belongs.
 func (k *Case) Feature() string { name, _, _ := strings.Cut(k.Name, "/"); return name }
 
 // Run runs the cases against a front and compares what happens with known.txt.
@@ -86,13 +86,13 @@ func (f Front) attempt(env *Env) (err error) {
 	return nil
 }
 
-// A failure is what a case panics with where its expectation is not met.
+// A failure is the panic of a case whose expectation is not met.
 type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// C is a case that runs.
+// C is a running case.
 type C struct {
 	env   *Env
 	front Front
@@ -101,7 +101,7 @@ type C struct {
 	all   sync.WaitGroup // goroutines of calls
 }
 
-// Errorf ends the case, as the first expectation that is not met does. It is for package require.
+// Errorf ends the case: the first expectation that is not met ends it. Package require calls it.
 func (c *C) Errorf(format string, args ...any) {
 	panic(&failure{errors.New(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))})
 }
@@ -137,14 +137,14 @@ func (c *C) try(config Config) (*Node, error) {
 // Advance moves the time.
 func (c *C) Advance(d time.Duration) { c.env.advance(d) }
 
-// settle waits in a bubble until nothing happens any more.
+// settle waits, in a bubble, until every goroutine waits.
 func (c *C) settle() {
 	if c.env.InBubble() {
 		synctest.Wait()
 	}
 }
 
-// Soon waits until something is so. Outside a bubble it asks again and again.
+// Soon waits until a condition holds. Outside a bubble it checks repeatedly.
 func (c *C) Soon(what string, is func() bool) {
 	c.settle()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
@@ -186,7 +186,7 @@ func (n *Node) stop() {
 // Stop stops the server.
 func (n *Node) Stop() { n.stop() }
 
-// Begin sends a request that stays at the server until it is ended.
+// Begin sends a request that stays at the server until the case ends it.
 func (n *Node) Begin(r Request) *Call {
 	c := n.c
 	c.sent++
@@ -229,7 +229,7 @@ func (n *Node) Send(r Request) Answer {
 	return answer
 }
 
-// Admitted sends a request so many times and returns how often it was admitted.
+// Admitted sends a request times times and returns how often it was admitted.
 func (n *Node) Admitted(times int, r Request) (admitted int) {
 	for range times {
 		if n.Send(r).Admitted {
@@ -239,7 +239,7 @@ func (n *Node) Admitted(times int, r Request) (admitted int) {
 	return admitted
 }
 
-// Admits expects that a request is admitted, so many times in a row, and the next one refused.
+// Admits expects that a request is admitted times times in a row.
 func (n *Node) Admits(times int, r Request) {
 	for i := range times {
 		if a := n.Send(r); !a.Admitted {
@@ -257,13 +257,13 @@ func (n *Node) Refuses(r Request) Answer {
 	return a
 }
 
-// Exactly expects that a request is admitted so many times and then refused.
+// Exactly expects that a request is admitted times times and then refused.
 func (n *Node) Exactly(times int, r Request) {
 	n.Admits(times, r)
 	n.Refuses(r)
 }
 
-// Reload expects that the server takes a configuration.
+// Reload expects that the server accepts a configuration.
 func (n *Node) Reload(limits ...Limit) {
 	config := n.config
 	config.Limits = limits

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Store is a real Redis or Valkey server on a free port of loopback, in a process of its own.
+// A Store is a real Redis or Valkey server on a free loopback port, in its own process.
 type Store struct {
 	t       *testing.T
 	port    string
@@ -20,7 +20,7 @@ type Store struct {
 	process *exec.Cmd
 }
 
-// startStore starts a store. Without the program the test is skipped, or where CI is set, fails.
+// startStore starts a store. If the program is missing, the test is skipped; if CI is set, it fails.
 func startStore(t *testing.T) *Store {
 	t.Helper()
 	s := &Store{t: t}
@@ -84,7 +84,7 @@ func (s *Store) ping() error {
 	return err
 }
 
-// Stop ends the process, and what it held is gone.
+// Stop ends the process. Its content is lost.
 func (s *Store) Stop() {
 	if s.process != nil {
 		_ = s.process.Process.Kill()
@@ -93,14 +93,14 @@ func (s *Store) Stop() {
 	}
 }
 
-// Suspend stops the process where it is: it keeps what it holds and does not answer.
+// Suspend suspends the process: it keeps its content and does not answer.
 func (s *Store) Suspend() { s.signal("STOP") }
 
-// Resume has the process go on.
+// Resume lets a suspended process continue.
 func (s *Store) Resume() { s.signal("CONT") }
 
-// signal sends a signal by the program kill, which other systems than Unix do not have: package syscall has no such
-// signals there.
+// signal sends a signal by the program kill, which exists on Unix only. Package syscall has no such signals on other
+// systems.
 func (s *Store) signal(name string) {
 	if s.process == nil {
 		return

@@ -1,5 +1,5 @@
-// Package document reads the Markdown documents of this repository, for the tests that keep them true. It knows as much
-// Markdown as these documents use.
+// Package document reads the Markdown documents of this repository, for the tests that check them. It supports only the
+// Markdown that these documents use.
 package document
 
 import (
@@ -59,10 +59,10 @@ var (
 // withoutBlocks returns a document without its fenced blocks.
 func withoutBlocks(text string) string { return fenced.ReplaceAllString(text, "") }
 
-// An Example is a fenced block of code, and what it prints: the indented block behind it, "" if there is none.
+// An Example is a fenced block of code, and its output: the indented block that follows it, or "" if there is none.
 type Example struct{ Code, Output string }
 
-// A Block is an Example with its language, as it stands behind the fence.
+// A Block is an Example with its language, which is named after the opening fence.
 type Block struct {
 	Language string
 	Example
@@ -81,7 +81,7 @@ func Blocks(text string) []Block {
 	return all
 }
 
-// Examples returns the blocks of a document that are in a language, such as go.
+// Examples returns the blocks of a document in a language, such as go.
 func Examples(text, language string) []Example {
 	var all []Example
 	for _, b := range Blocks(text) {
@@ -92,7 +92,7 @@ func Examples(text, language string) []Example {
 	return all
 }
 
-// Code returns the lines of all blocks of a document, and its spans of code, which may go over the end of a line.
+// Code returns the lines of all blocks of a document, and its code spans, which may continue on the next line.
 func Code(text string) []string {
 	var lines []string
 	for _, m := range fenced.FindAllStringSubmatch(text, -1) {

@@ -1,5 +1,5 @@
-// Package hostile makes requests that are as much work as possible to read, and plain ones of the same size to compare
-// them with.
+// Package hostile makes requests that take as much work as possible to read, and ordinary ones of the same size for
+// comparison.
 package hostile
 
 import (
@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// pieces are what makes the parts of a request costly to read. A part that begins with a capital is a header field.
+// pieces are texts that make the parts of a request expensive to read. A part whose name starts with a capital is a
+// header field.
 var pieces = map[string][]string{
 	"path": {"/", ";", "/;", "/.", "/..", "//", "%2f", "%5c", `\`, "%252f", "%2e", "%3b", "/a", "/login", ".", ".json", "%3f", "%00",
 		"/users", "%25", "%2541", "k", "%e2%84%aa", "/a.b.c", " ", "::$DATA", "/%E4%BD%A0", "/users/p", "/12", "/run.php", "aaaa"},
@@ -39,8 +40,8 @@ var parts = func() (all []string) {
 	return all
 }()
 
-// Request returns a request of about so many bytes, whose parts are mixed or repeated from few pieces. A header field
-// has one line or many.
+// Request returns a request of about size bytes. Its parts are mixed, or repeated from a few pieces. A header field has
+// one line or many.
 func Request(random *rand.Rand, size int) *http.Request {
 	shares := map[string]int{}
 	switch random.IntN(4) {
@@ -75,7 +76,7 @@ func Request(random *rand.Rand, size int) *http.Request {
 	return r
 }
 
-// text returns so many bytes of a few of the pieces.
+// text returns size bytes, made of a few of the pieces.
 func text(random *rand.Rand, pieces []string, size int) string {
 	all := append(slices.Clone(pieces), strings.Repeat("x", 1+random.IntN(60)))
 	few := make([]string, 1+random.IntN(3))
@@ -89,8 +90,8 @@ func text(random *rand.Rand, pieces []string, size int) string {
 	return strings.Repeat(b.String(), 1+size>>10)[:size]
 }
 
-// lines returns the lines of a field, which a client pays for with their text, the name and four bytes each. Half of
-// the fields have one, others many that are equal or not.
+// lines returns the lines of a field. Each line costs the client its text, the name and four bytes. Half of the fields
+// have one line. The others have many, equal or different.
 func lines(random *rand.Rand, name, text string) []string {
 	if random.IntN(2) == 0 {
 		return []string{text}
@@ -109,7 +110,7 @@ func lines(random *rand.Rand, name, text string) []string {
 	return append(all, first)
 }
 
-// Plain returns a request of about so many bytes, as programs send them: a path of 1 KiB, and parameters and cookies of
+// Plain returns a request of about size bytes, as programs send them: a path of 1 KiB, and parameters and cookies of
 // some hundred bytes.
 func Plain(size int) *http.Request {
 	fields := func(name, separator string, size int) string {
@@ -141,7 +142,7 @@ func request(path, query string) *http.Request {
 	}).WithContext(context.Background())
 }
 
-// Size returns how many bytes of a request a client can choose.
+// Size returns the number of bytes of a request that a client can choose.
 func Size(r *http.Request) int {
 	size := len(r.URL.EscapedPath()) + len(r.URL.RawQuery) + len(r.Host)
 	for name, lines := range r.Header {
@@ -152,7 +153,7 @@ func Size(r *http.Request) int {
 	return size
 }
 
-// String says how long the parts of a request are, and how they begin.
+// String returns the lengths of the parts of a request, and how they start.
 func String(r *http.Request) string {
 	var b strings.Builder
 	part := func(name, text string, lines int) {

@@ -1,20 +1,19 @@
-// Package interleave tries every interleaving of a few calls of lock-free code: the real code, not
-// a model of it.
+// Package interleave tries every interleaving of a few calls of lock-free code. It runs the real code, not a model of
+// it.
 //
-// Go's atomic operations are sequentially consistent. Where code shares nothing but words that are
-// touched by them, an execution is a sequence of these operations, and trying every sequence
-// is trying everything. A build with the tag "explore" has word types that stop before each
-// operation (package internal/word). The calls are coroutines ([Thread]); a depth first search
-// ([Explore]) says which of them does its next operation. What is under test, and what must hold
-// of it after every step, is a [World].
+// Go's atomic operations are sequentially consistent. If code shares only words that these operations access, an
+// execution is a sequence of operations, and every execution is covered if every sequence is tried. A build with the
+// tag "explore" has word types that stop before each operation (package internal/word). The calls are coroutines
+// ([Thread]). A depth-first search ([Explore]) decides which of them makes its next operation. A [World] is the code
+// under test, and what must hold after every step.
 //
-//	search.go   depth first over the choices, by running again from the start
+//	search.go   the depth-first search, which runs again from the start for each choice
 //	thread.go   a coroutine that makes calls and stops before every operation
-//	hash.go     what states are told apart by
-//	report.go   exploring as a test, a printed line each
-//	mutant.go   the code with a rule broken, by the build's overlay: a test that catches it
-//	inject.go   one call, with another one before each of its operations
+//	hash.go     hashes that distinguish states
+//	report.go   an exploration as a test that prints one line
+//	mutant.go   builds the code with a broken rule, by the build's overlay, and checks that a test catches it
+//	inject.go   a call with another call before each of its operations
 //
-// All but this file is built with the tag only. fuzz/explore explores the table so, and
+// All files but this one are built only with the tag. fuzz/explore explores the table in this way, and
 // redislimit/internal/lease the lease.
 package interleave

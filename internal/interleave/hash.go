@@ -2,8 +2,7 @@
 
 package interleave
 
-// Mix returns a hash of two numbers. Mix(0, 0) is not 0: having read a zero is not the
-// same as having read nothing.
+// Mix returns a hash of two numbers. Mix(0, 0) is not 0, so that a history with a read zero differs from an empty one.
 func Mix(h, v uint64) uint64 {
 	h = (h + 0x9e3779b97f4a7c15 ^ v) * 0xd6e8feb86659fd93
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93

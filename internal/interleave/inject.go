@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// Inject makes a call once for each of its operations on words, and before that operation what another goroutine does.
-// make returns both, of a world of their own, and what checks that world and is told where the other came.
+// Inject runs a call once for each of its operations on words, and runs another goroutine's call before that operation.
+// make returns a new world each time: the two calls, and a function that checks the world. what describes where the
+// other call was made.
 func Inject(make func() (call, other func(), check func(what string))) {
 	defer func() { word.Before = nil }()
 	for at, more := 0, true; more; at++ {

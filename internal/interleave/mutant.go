@@ -14,23 +14,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Mutant is the code with one rule broken, by edits to its text. (An alias of a type without a
-// name, and so is Edit, because lists of them are read more easily without the names of the fields.)
+// A Mutant is the code with one broken rule, made by edits to its text. (Mutant and Edit are aliases of unnamed types,
+// because lists of them are easier to read without the names of the fields.)
 type Mutant = struct {
 	Rule, Name string
-	Scenario   string // that catches it, or another test by its name
-	Invariant  string // that it breaks there
+	Scenario   string // that catches the mutant, or the name of another test
+	Invariant  string // that the mutant breaks there
 	Edits      []Edit
 }
 
-// An Edit puts New in the place of Old in a file, which must contain that once.
+// An Edit replaces Old by New in a file, which must contain Old exactly once.
 type Edit = struct{ File, Old, New string }
 
-// Catch builds the test of the package in the working directory with every mutant in place of the code and requires
-// that the scenario named beside the mutant breaks the invariant named there: it is one of
-// TestScenarios, by [Test], or a test that says what is broken as that does. Files are named below root. A mutant is
-// made by the build's overlay, so the code itself knows nothing of mutants: production builds hold no trace of them
-// because there is none to hold.
+// Catch builds the test of the package in the working directory with each mutant instead of the code. It requires that
+// the mutant's scenario breaks the mutant's invariant. The scenario is one of TestScenarios, which [Test] runs, or
+// another test that reports what is broken in the same form. Names of files are relative to root. Mutants are made by
+// the build's overlay, so production code has no trace of them.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+): .*)`)
 	for _, m := range mutants {
@@ -51,22 +50,22 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 	}
 }
 
-// build builds the test, with the files of overlay in place of the real ones.
+// build builds the test, with the files of overlay instead of the real ones.
 func build(t *testing.T, overlay map[string]string) string {
 	dir := t.TempDir()
 	replace, err := json.Marshal(map[string]any{"Replace": overlay})
 	require.NoError(t, err)
 	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explore.test")
 	require.NoError(t, os.WriteFile(list, replace, 0o600))
-	// Without what debuggers want, as go test does when it keeps no binary: that takes long to link.
+	// Without debug information, as go test does when it keeps no binary: linking that takes long.
 	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-tags", "explore",
 		"-overlay", list, "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }
 
-// overlay patches copies of the files that the mutant changes. An edit must fit in
-// exactly one place, so a mutant that the code has moved away from fails.
+// overlay patches copies of the files that the mutant changes. An edit must match in exactly one place, so a mutant
+// fails if its code has changed.
 func overlay(t *testing.T, root string, m Mutant) map[string]string {
 	sources := map[string]string{}
 	for _, e := range m.Edits {

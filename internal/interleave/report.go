@@ -19,9 +19,9 @@ var endless = flag.Bool("endless", false, "explore also scenarios that take hour
 // explored counts the scenarios of this process.
 var explored int
 
-// isInPart reports whether the next scenario is in the part that WEIR_EXPLORE names, such as 1/2, for one process, and
-// 2/2, for another: a scheduler has a process for itself. All are where it is not set. It is no flag, because the go
-// command does not keep the result of a test that has one of its own.
+// isInPart reports whether the next scenario is in the part that WEIR_EXPLORE names. 1/2 and 2/2 are for two processes:
+// a process can have only one scheduler. If it is not set, all scenarios are in the part. It is not a flag, because the
+// go command does not cache the result of a test with its own flags.
 func isInPart(t *testing.T) bool {
 	part, of := 1, 1
 	if text := os.Getenv("WEIR_EXPLORE"); text != "" {
@@ -37,11 +37,11 @@ func isInPart(t *testing.T) bool {
 	return (explored-1)%of == part-1
 }
 
-// Endless reports whether a test is to explore also what takes hours: a mutant is found in it sooner.
+// Endless reports whether a test should also explore what takes hours. A mutant there is found sooner.
 func Endless() bool { return *endless }
 
-// Test explores a scenario as a test of that name and prints a line of what was explored, or what
-// is broken and by which schedule. One that is large is explored with -large only.
+// Test explores a scenario as a test with a name. It prints a line about what was explored, or what is broken and by
+// which schedule. It explores a large scenario only with -large.
 func Test(t *testing.T, name string, isLarge bool, explore func() (Report, error)) {
 	if isLarge && !*large || !isInPart(t) {
 		return

@@ -7,41 +7,40 @@ import (
 	"math/bits"
 )
 
-// stepBound is how many steps an execution may have: several times what the longest
-// one has. One that has more is a livelock (I5). Every thread is stopped anywhere, and for
-// ever, in some schedule: that of running the others only. So this is also what shows
-// that the others finish; the report counts the states in which they have.
+// stepBound is how many steps an execution may have: several times the length of the longest one. An execution with
+// more steps is a livelock (I5). In some schedule, every thread stops forever at every step: the schedule in which only
+// the others run. So the bound also shows that the others finish. The report counts the states in which they have.
 const stepBound = 600
 
-// A World is what is explored: a few threads, all that they share, and what must hold of it.
+// A World is what is explored: a few threads, everything that they share, and what must hold.
 type World interface {
-	// Restart begins an execution: every thread stands before its first operation.
+	// Restart starts an execution: every thread is before its first operation.
 	Restart()
-	// Unfinished returns the threads that have a next step, a bit each.
+	// Unfinished returns the threads that have a next step, as a bit set.
 	Unfinished() uint64
-	// Ways returns in how many ways the next step of a thread can go: one, unless it asks what the
-	// world, and no thread, decides.
+	// Ways returns in how many ways the next step of a thread can go. It is one, unless the step asks something that
+	// the world decides.
 	Ways(thread int) int
-	// Step lets a thread do its next operation, in one of its ways, and checks what must hold.
+	// Step lets a thread make its next operation, in one of its ways, and checks what must hold.
 	Step(thread, way int) error
-	// Hash stands for the state of the world. Two states that differ have the same hash with a
-	// probability of 2^-64.
+	// Hash returns a hash of the state of the world. Two different states have the same hash with a probability of
+	// 2^-64.
 	Hash() uint64
 	// CheckEnd checks what must hold when every thread has finished.
 	CheckEnd() error
-	// Trace has every step told from now on.
+	// Trace makes the world describe every step from now on.
 	Trace(tell func(line string))
 }
 
-// A Report is what exploring a world has shown.
+// A Report is the result of an exploration.
 type Report struct {
-	States    int // different states met
+	States    int // different states visited
 	Stops     int // of these, states in which one thread is stopped and the others have finished
-	Schedules int // executions, each to its end or to a state met before
+	Schedules int // executions, each to its end or to a state visited before
 	Longest   int // steps of the longest execution
 }
 
-// A Failure is an invariant broken, and the schedule that breaks it.
+// A Failure is a broken invariant, and the schedule that breaks it.
 type Failure struct {
 	error
 	Schedule []string
@@ -50,8 +49,8 @@ type Failure struct {
 // Unwrap returns what is broken.
 func (f Failure) Unwrap() error { return f.error }
 
-// A choice is which thread did a step, and in which way, which threads are still to be tried
-// instead, and the state that came of it.
+// A choice is a step of a schedule: the thread that made it, the way it went, the threads to try instead, and the
+// resulting state.
 type choice struct {
 	thread    int
 	way, ways int
@@ -59,15 +58,14 @@ type choice struct {
 	state     uint64
 }
 
-// Explore tries every schedule of a world: depth first over the choices. A coroutine
-// cannot be copied, so to get back to a choice the calls are made again from the start.
-// A state that was met before is not entered again. One that is met again on the way
-// from itself is a circle: calls that go on for ever, and none of them gets anywhere.
+// Explore tries every schedule of a world, depth first. A coroutine cannot be copied, so the calls run again from the
+// start to get back to a choice. A state that was visited before is not entered again. If a path returns to one of its
+// own states, the calls go around in a circle forever without progress, which is a failure.
 //
 // The error is a [Failure].
 func Explore(w World) (Report, error) {
 	var r Report
-	seen := map[uint64]bool{} // true: on the present path
+	seen := map[uint64]bool{} // true: on the current path
 	several := false
 	var path []choice
 	for {
@@ -122,7 +120,7 @@ func Explore(w World) (Report, error) {
 	}
 }
 
-// next returns the path to the next choice that is to be tried; it has no steps if there is none.
+// next returns the path to the next choice to try. It has no steps if there is none.
 func next(path []choice, seen map[uint64]bool) []choice {
 	for len(path) > 0 {
 		last := &path[len(path)-1]
@@ -147,7 +145,7 @@ func first(threads uint64) choice {
 	return choice{thread: bits.TrailingZeros64(threads), others: threads & (threads - 1)}
 }
 
-// explain runs a schedule once more and writes down what it does.
+// explain runs a schedule again and describes its steps.
 func explain(w World, path []choice, err error) error {
 	f := Failure{error: err}
 	w.Trace(func(line string) { f.Schedule = append(f.Schedule, line) })

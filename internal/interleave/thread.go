@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// running is the thread that runs, if one does: threads take turns.
+// running is the running thread, or nil. Threads take turns.
 var running *Thread
 
-// Intercept has every operation of a thread on a word stop before it, but for those that pass lets through:
-// for words that no other thread touches. A nil pass lets none through.
+// Intercept makes threads stop before every operation on a word. pass exempts operations on words that no other thread
+// accesses. A nil pass exempts none.
 func Intercept(pass func(word.Access) bool) {
 	word.Before = func(a word.Access) {
 		if running != nil && (pass == nil || !pass(a)) {
@@ -21,24 +21,23 @@ func Intercept(pass func(word.Access) bool) {
 	}
 }
 
-// A Thread is a coroutine that stops before every operation on a word. It is run again and
-// again, once an execution. Make one with [NewThread].
+// A Thread is a coroutine that stops before every operation on a word. It runs once for each execution. Make one with
+// [NewThread].
 type Thread struct {
-	// Pending is the operation that comes next. Its Word is nil if that is none of a word's: see Pause.
+	// Pending is the next operation. Its Word is nil if it is not an operation on a word: see Pause.
 	Pending word.Access
-	// History stands for all that the thread knows: a hash of what its operations have
-	// read. The code is deterministic, so equal histories are equal positions and equal variables. A
-	// World that knows that the thread has forgotten something may set it back.
+	// History is a hash of everything that the thread's operations have read. The code is deterministic, so equal
+	// histories mean equal positions and variables. A World that knows that the thread has forgotten something may
+	// reset it.
 	History uint64
 
 	resume func() (struct{}, bool)
 	yield  func(struct{}) bool
-	paused bool // it stands before an operation, and not at its end
-	unwind bool // the execution is given up
+	paused bool // the thread is before an operation, and not at its end
+	unwind bool // the execution is abandoned
 }
 
-// NewThread returns a thread that will do what run does, and has not begun. Its coroutine lives as
-// long as the test does.
+// NewThread returns a thread that will run run, and has not started. Its coroutine lives as long as the test.
 func NewThread(run func()) *Thread {
 	th := &Thread{}
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
@@ -64,7 +63,7 @@ func once(run func()) {
 }
 
 // Pause stops the thread before an operation. It is called within the thread: by every operation on a word
-// ([Intercept]), and with the zero Access before a step that is no operation on a word.
+// ([Intercept]), and with the zero Access before a step that is not an operation on a word.
 func (th *Thread) Pause(a word.Access) {
 	th.Pending, th.paused = a, true
 	th.yield(struct{}{})
@@ -74,14 +73,14 @@ func (th *Thread) Pause(a word.Access) {
 	}
 }
 
-// Resume lets the thread go on until it stands before its next operation, or at its end.
+// Resume lets the thread run until it is before its next operation, or at its end.
 func (th *Thread) Resume() {
 	running = th
 	th.resume()
 	running = nil
 }
 
-// Rewind takes the thread back to before its first operation. It has not begun, then: Resume.
+// Rewind takes the thread back to its start. It is not before its first operation until Resume is called.
 func (th *Thread) Rewind() {
 	if th.paused {
 		th.unwind = true
@@ -90,8 +89,8 @@ func (th *Thread) Rewind() {
 	*th = Thread{resume: th.resume, yield: th.yield}
 }
 
-// Step lets the thread do the operation that it stands before and go on to the next. It returns what the
-// word held before and afterwards, and enters in the history what the thread has learned.
+// Step lets the thread make its pending operation and run to the next one. It returns what the word held before and
+// after, and adds to the history what the thread has read.
 func (th *Thread) Step() (from, to uint64) {
 	a := th.Pending
 	if a.Word == nil {

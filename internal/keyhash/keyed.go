@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// A Secret keys a hash that is the same in every process that has it. Its words are random.
+// A Secret is the key of a hash that is the same in every process that has the Secret. Its words are random.
 type Secret [4]uint64
 
-// Derive returns another secret, which tells nothing of this one: one for each number.
+// Derive returns another secret for each number. It reveals nothing about s.
 func (s *Secret) Derive(number uint64) (d Secret) {
 	var text [16]byte
 	binary.LittleEndian.PutUint64(text[:], number)
@@ -20,8 +20,8 @@ func (s *Secret) Derive(number uint64) (d Secret) {
 	return d
 }
 
-// Keyed returns the hash of a text with a secret. It is of the kind that Go's own maps have on processors without AES
-// instructions, and as strong: products of words that nobody knows who does not have the secret, folded.
+// Keyed returns the hash of a text with a secret. It is of the kind that Go's own maps use on processors without AES
+// instructions, and as strong: it folds products of words that are unknown without the secret.
 func Keyed(s *Secret, text string) uint64 {
 	return KeyedBytes(s, unsafe.Slice(unsafe.StringData(text), len(text)))
 }

@@ -4,7 +4,7 @@ package keyhash
 
 import "hash/maphash"
 
-// A Seed keys the hash. Make one with [NewSeed]; it is of use to this process only.
+// A Seed is the key of the hash. Make one with [NewSeed]. It is valid in this process only.
 type Seed struct{ s maphash.Seed }
 
 // NewSeed returns a random seed.

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// A Seed keys the hash. Make one with [NewSeed]; it is of use to this process only.
+// A Seed is the key of the hash. Make one with [NewSeed]. It is valid in this process only.
 type Seed struct{ s uintptr }
 
 // NewSeed returns a random seed.

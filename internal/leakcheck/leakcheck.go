@@ -1,6 +1,6 @@
-// Package leakcheck fails the tests of a package that leave goroutines behind. It is used in the
-// place of go.uber.org/goleak, so that importers of the root module require nothing for the sake of
-// its tests, and because goleak waits for less than half a second, which a busy machine may need.
+// Package leakcheck fails the tests of a package if they leave goroutines behind. It replaces go.uber.org/goleak for
+// two reasons: importers of the root module should not require a module only for its tests, and goleak waits for less
+// than half a second, which is too short on a busy machine.
 package leakcheck
 
 import (
@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// patience is how long a goroutine may take to end after the last test. Only a leak waits for
-// all of it.
+// patience is how long a goroutine may take to end after the last test. Only a leak uses all of it.
 const patience = 10 * time.Second
 
-// Main runs the tests and exits with their status, or with 1 when all have passed and
-// goroutines are left. Call it in TestMain.
+// Main runs the tests and exits with their status, or with 1 if all have passed and goroutines are left. Call it in
+// TestMain.
 func Main(m *testing.M) {
 	status := m.Run()
 	if status == 0 {
@@ -29,8 +28,8 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// await returns the stacks of the goroutines that are still there after the given time, and none
-// as soon as there are none.
+// await returns the stacks of the goroutines that still run after the given time. It returns none as soon as there are
+// none.
 func await(patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	for wait := time.Microsecond; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -42,8 +41,7 @@ func await(patience time.Duration) []string {
 	}
 }
 
-// others returns the stack of every goroutine but the calling one and those of package testing
-// and os/signal.
+// others returns the stack of every goroutine except the calling one and those of package testing and os/signal.
 func others() (stacks []string) {
 	all := make([]byte, 1<<16)
 	for n := runtime.Stack(all, true); ; n = runtime.Stack(all, true) {

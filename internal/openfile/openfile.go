@@ -1,4 +1,4 @@
-// Package openfile opens files for reading without a wait.
+// Package openfile opens files for reading without waiting.
 package openfile
 
 import (
@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// Open opens a file for reading. Of a pipe it does not wait until somebody writes to it: one that nobody writes to is
-// empty.
+// Open opens a file for reading. It does not wait for the writer of a named pipe: a pipe without a writer is empty.
 func Open(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// Regular opens a regular file for reading. Anything else, such as a folder or a pipe, is an error that names the file.
+// Regular opens a regular file for reading. For anything else, such as a folder or a pipe, it returns an error that
+// names the file.
 func Regular(name string) (*os.File, fs.FileInfo, error) {
 	file, err := Open(name)
 	if err != nil {

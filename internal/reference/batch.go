@@ -6,35 +6,33 @@ import (
 	"time"
 )
 
-// A Limit is what one key has under an algorithm. Instants are nanoseconds since 1970.
-// A call may come later than others would have it: then it never finds more than it
-// would have found at the latest of them.
+// A Limit is one key's state under an algorithm. Instants are nanoseconds since 1970. A call may have an earlier
+// instant than the calls before it. Then it never finds more tokens than it would find at the latest of those instants.
 type Limit interface {
 	// Take takes n tokens if they are there. A refused take changes nothing.
 	Take(nanos int64, n uint64) bool
-	// Remaining returns how many could be taken.
+	// Remaining returns how many tokens could be taken.
 	Remaining(nanos int64) uint64
-	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is
-	// taken meanwhile: math.MaxInt64 if that is never.
+	// RetryAfter returns the nanoseconds until n tokens can be taken, if nothing else is taken: math.MaxInt64 if they
+	// never can.
 	RetryAfter(nanos int64, n uint64) int64
 	// ResetAfter returns the nanoseconds until the bucket is full, the window over, or the
 	// oldest request out of the window.
 	ResetAfter(nanos int64) int64
-	// Refund gives n tokens back. What was not taken is not given.
+	// Refund gives n tokens back, but never more than were taken.
 	Refund(nanos int64, n uint64)
-	// Reset makes it as if nothing had been taken.
+	// Reset makes the limit as if nothing had been taken.
 	Reset()
-	// Idle reports whether that makes no difference, from the instant on.
+	// Idle reports whether Reset would change nothing, from the instant on.
 	Idle(nanos int64) bool
 }
 
-// A BatchRefill is one key's bucket that gets some tokens at once at every multiple of an
-// interval. It starts full.
+// A BatchRefill is one key's bucket that gets several tokens at once at every multiple of an interval. It starts full.
 type BatchRefill struct {
 	refill, burst *big.Int
 	interval      int64
 	tokens        *big.Int // after the last refill
-	last          int64    // how many refills there had been by then, since 1970
+	last          int64    // number of the last refill, counted since 1970
 }
 
 // NewBatchRefill returns a full bucket.
@@ -42,7 +40,7 @@ func NewBatchRefill(refill uint64, interval time.Duration, burst uint64) *BatchR
 	return &BatchRefill{integer(refill), integer(burst), int64(interval), integer(burst), 0}
 }
 
-// at returns what is in the bucket, below zero if the instant is so far before the last.
+// at returns the tokens in the bucket. The result is below zero for an instant that is far enough before the last one.
 func (b *BatchRefill) at(nanos int64) *big.Int {
 	tokens := big.NewInt(nanos/b.interval - b.last)
 	tokens.Mul(tokens, b.refill)
@@ -91,7 +89,7 @@ func (b *BatchRefill) RetryAfter(nanos int64, n uint64) int64 {
 // ResetAfter returns how long it is until the bucket is full.
 func (b *BatchRefill) ResetAfter(nanos int64) int64 { return b.RetryAfter(nanos, b.burst.Uint64()) }
 
-// Refund gives n tokens back, also to a bucket in which there is less than nothing.
+// Refund gives n tokens back, even to a bucket with less than zero tokens.
 func (b *BatchRefill) Refund(nanos int64, n uint64) {
 	b.set(nanos, new(big.Int).Add(b.at(nanos), integer(n)))
 }
@@ -102,12 +100,12 @@ func (b *BatchRefill) Reset() { b.tokens = b.burst }
 // Idle reports whether the bucket is full.
 func (b *BatchRefill) Idle(nanos int64) bool { return b.at(nanos).Cmp(b.burst) == 0 }
 
-// Debt returns what the bucket lacks to be full.
+// Debt returns what the bucket lacks until it is full.
 func (b *BatchRefill) Debt(nanos int64) uint64 {
 	return notNegative(new(big.Int).Sub(b.burst, b.at(nanos)))
 }
 
-// Change returns the bucket under other numbers: what was taken of it stays that.
+// Change returns the bucket under other numbers. The tokens taken still count.
 func (b *BatchRefill) Change(nanos int64, refill uint64, interval time.Duration, burst uint64) *BatchRefill {
 	to := NewBatchRefill(refill, interval, burst)
 	to.set(nanos, new(big.Int).Sub(to.burst, integer(b.Debt(nanos))))

@@ -2,15 +2,15 @@ package reference
 
 import "math/big"
 
-// A Debtor is a Limit that can be charged more than there is.
+// A Debtor is a Limit that can be charged more tokens than it has.
 type Debtor interface {
 	Limit
-	// Charge takes n tokens whether they are there or not, as far as no more than so many are then taken. It returns
-	// how many it took.
+	// Charge takes n tokens even if they are not there, but at most so many that bound tokens are taken in all. It
+	// returns how many it took.
 	Charge(nanos int64, n, bound uint64) (charged uint64)
 }
 
-// Charge takes from the bucket, which may then hold less than nothing.
+// Charge takes from the bucket, which may then have less than zero tokens.
 func (b *BatchRefill) Charge(nanos int64, n, bound uint64) uint64 {
 	at := b.at(nanos)
 	charged := fits(n, b.Debt(nanos), bound)
@@ -38,7 +38,7 @@ func (w *SlidingWindow) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// Charge enters the tokens with the time of the newest, if that is later.
+// Charge adds entries at the instant, or at the time of the newest entry if that is later.
 func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	charged := fits(n, l.Count(nanos), bound)
 	if charged > 0 {
@@ -48,5 +48,5 @@ func (l *SlidingLog) Charge(nanos int64, n, bound uint64) uint64 {
 	return charged
 }
 
-// fits returns how many of n more are no more than bound together with what is taken.
+// fits returns how many of n more tokens fit under bound, when taken tokens are already taken.
 func fits(n, taken, bound uint64) uint64 { return min(n, bound-min(taken, bound)) }

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// A Concurrency is what one key has in flight. What enters in a period of the clock is forgotten when the next one is
-// over, unless it leaves before. It is a value, so that two that are alike are equal.
+// A Concurrency is what one key has in flight. Tokens that enter in a period of the clock are forgotten when the next
+// period is over, unless they leave before. It is a plain value, so equal states compare equal.
 type Concurrency struct {
 	limit  uint64
 	length int64
-	period int64  // since 1970, in which the key entered last
-	older  uint64 // what entered in the one before, and has not left
-	newer  uint64 // what entered in it, and has not left
+	period int64  // number of the period in which the key entered last, counted since 1970
+	older  uint64 // tokens that entered in the previous period and have not left
+	newer  uint64 // tokens that entered in this period and have not left
 }
 
-// NewConcurrency returns one of which nothing is in flight.
+// NewConcurrency returns a Concurrency with nothing in flight.
 func NewConcurrency(limit uint64, length time.Duration) *Concurrency {
 	return &Concurrency{limit: limit, length: int64(length)}
 }
 
-// at returns it as it is at an instant, or at the beginning of its period if that is later.
+// at returns the state at an instant, or at the beginning of its period if that is later.
 func (c *Concurrency) at(nanos int64) Concurrency {
 	is := *c
 	for is.period < nanos/c.length && is.older+is.newer > 0 {
@@ -36,7 +36,7 @@ func (c *Concurrency) InFlight(nanos int64) uint64 {
 	return is.older + is.newer
 }
 
-// Take has n tokens enter if the limit allows that.
+// Take lets n tokens enter if the limit allows it.
 func (c *Concurrency) Take(nanos int64, n uint64) bool {
 	inside := c.InFlight(nanos)
 	if inside > c.limit || n > c.limit-inside {
@@ -54,7 +54,7 @@ func (c *Concurrency) enter(nanos int64, n uint64) {
 // Period returns the period in which the key entered last.
 func (c *Concurrency) Period() int64 { return c.period }
 
-// Leave has n tokens leave that entered in a period.
+// Leave lets n tokens leave that entered in a period.
 func (c *Concurrency) Leave(period int64, n uint64) {
 	switch period {
 	case c.period:
@@ -77,10 +77,10 @@ func (c *Concurrency) RetryAfter(nanos int64, n uint64) int64 {
 	return c.until(nanos, c.limit-n)
 }
 
-// ResetAfter returns how long it is until all is forgotten that is in flight, if none leaves.
+// ResetAfter returns how long it takes until everything in flight is forgotten, if none leaves.
 func (c *Concurrency) ResetAfter(nanos int64) int64 { return c.until(nanos, 0) }
 
-// until returns how long it is until no more than so many are in flight: a period ends then.
+// until returns how long it takes until at most most tokens are in flight: a period ends then.
 func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	for at := nanos; ; at = (at/c.length + 1) * c.length {
 		if c.InFlight(at) <= most {
@@ -89,7 +89,7 @@ func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	}
 }
 
-// Refund has n tokens leave, those first that are forgotten first.
+// Refund lets n tokens leave, first those that will be forgotten first.
 func (c *Concurrency) Refund(nanos int64, n uint64) {
 	switch passed := nanos/c.length - c.period; {
 	case passed > 1: // all of it is forgotten
@@ -101,20 +101,20 @@ func (c *Concurrency) Refund(nanos int64, n uint64) {
 	}
 }
 
-// Reset makes it one of which nothing is in flight.
+// Reset removes everything in flight.
 func (c *Concurrency) Reset() { *c = Concurrency{limit: c.limit, length: c.length} }
 
 // Idle reports whether nothing is in flight.
 func (c *Concurrency) Idle(nanos int64) bool { return c.InFlight(nanos) == 0 }
 
-// Change returns it under another limit: what is in flight stays what it is.
+// Change returns the same state under another limit.
 func (c *Concurrency) Change(limit uint64) *Concurrency {
 	to := *c
 	to.limit = limit
 	return &to
 }
 
-// Charge has tokens enter.
+// Charge lets tokens enter.
 func (c *Concurrency) Charge(nanos int64, n, bound uint64) uint64 {
 	charged := fits(n, c.InFlight(nanos), bound)
 	if charged > 0 {

@@ -20,8 +20,7 @@ func NewFixedWindow(limit uint64, length time.Duration, aligned bool) *FixedWind
 	return &FixedWindow{limit: limit, length: int64(length), aligned: aligned}
 }
 
-// at returns the end and the count of the window that there is, and of the one that would
-// begin if there is none.
+// at returns the end and the count of the current window, or of a new one if there is none.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
 	case nanos < w.end:
@@ -48,7 +47,7 @@ func (w *FixedWindow) Remaining(nanos int64) uint64 {
 	return w.limit - min(taken, w.limit)
 }
 
-// RetryAfter returns how long it is until the window has n tokens, or the next one begins.
+// RetryAfter returns how long it takes until the window has n tokens, or the next one begins.
 func (w *FixedWindow) RetryAfter(nanos int64, n uint64) int64 {
 	switch {
 	case n > w.limit:
@@ -67,7 +66,7 @@ func (w *FixedWindow) ResetAfter(nanos int64) int64 {
 	return w.end - nanos
 }
 
-// Refund gives n tokens back to the window that there is. One in which nothing is taken any more is over.
+// Refund gives n tokens back to the current window. A window with no taken tokens left is over.
 func (w *FixedWindow) Refund(nanos int64, n uint64) {
 	if w.Idle(nanos) {
 		return
@@ -79,14 +78,15 @@ func (w *FixedWindow) Refund(nanos int64, n uint64) {
 	}
 }
 
-// Reset makes it a window that has not begun.
+// Reset ends the window.
 func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window under other numbers: what was taken stays that. It ends when it would have, or when one
-// that begins now would end, whichever is sooner. (An aligned one has to end where such a window ends.)
+// Change returns the window under other numbers. The tokens taken still count. The window ends when it would have
+// ended, or when one that begins now would end, whichever is sooner. (An aligned window must end where the clock's
+// window ends.)
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if w.Idle(nanos) {

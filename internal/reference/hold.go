@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Mark tells a take from others: by the instant, by the end or the number of the window in which it was, or by when
-// the bucket is full after it and how often others gave back until then.
+// A Mark identifies a take: by its instant, by the end or the number of its window, or by the time at which the bucket
+// is full after it and the number of refunds by then.
 type Mark struct {
 	at, place int64
 	cost      uint64
@@ -16,7 +16,7 @@ type Mark struct {
 // Mark returns the end of the window.
 func (w *FixedWindow) Mark() Mark { return Mark{place: w.end} }
 
-// GiveBack gives back if the window is that of the take.
+// GiveBack gives tokens back if the take was in the current window.
 func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
 	if of.place == w.end {
 		w.Refund(nanos, n)
@@ -26,7 +26,7 @@ func (w *FixedWindow) GiveBack(nanos int64, of Mark, n uint64) {
 // Mark returns the number of the window.
 func (w *SlidingWindow) Mark() Mark { return Mark{place: w.index} }
 
-// GiveBack gives back to the window of the take, if that is the present one or the one before.
+// GiveBack gives tokens back to the window of the take, if that is the current or the previous one.
 func (w *SlidingWindow) GiveBack(nanos int64, of Mark, n uint64) {
 	*w = w.at(nanos)
 	switch of.place {
@@ -55,11 +55,12 @@ func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
 // Mark returns the period in which the key entered last.
 func (c *Concurrency) Mark() Mark { return Mark{place: c.period} }
 
-// GiveBack has tokens leave that entered in that period.
+// GiveBack lets tokens leave that entered in that period.
 func (c *Concurrency) GiveBack(_ int64, of Mark, n uint64) { c.Leave(of.place, n) }
 
-// An Owed is one key's token bucket of which a token takes whole ticks: when it is full, and how often something was
-// given back that others had come behind. A tick is a nanosecond, or a token of a bucket that is refilled in batches.
+// An Owed is one key's token bucket in which a token is a whole number of ticks. It records when it is full, and how
+// often tokens were given back after which others had been taken. A tick is a nanosecond, or a token of a bucket that
+// is refilled in batches.
 type Owed struct {
 	ticks        func(nanos int64) int64 // since 1970
 	token, burst uint64                  // ticks
@@ -68,12 +69,12 @@ type Owed struct {
 	last         Mark
 }
 
-// NewOwed returns a full bucket whose tokens take so many nanoseconds each.
+// NewOwed returns a full bucket whose tokens take token nanoseconds each.
 func NewOwed(token, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos }, token: token, burst: token * burst}
 }
 
-// NewOwedBatches returns a full bucket that gets some tokens at once at every multiple of an interval.
+// NewOwedBatches returns a full bucket that gets refill tokens at once at every multiple of an interval.
 func NewOwedBatches(refill uint64, interval time.Duration, burst uint64) *Owed {
 	return &Owed{ticks: func(nanos int64) int64 { return nanos / int64(interval) * int64(refill) }, token: 1, burst: burst}
 }
@@ -112,12 +113,12 @@ func (o *Owed) Remaining(nanos int64) uint64 {
 	return (o.burst - min(owed, o.burst)) / o.token
 }
 
-// Mark returns when the bucket is full, and its changes until then.
+// Mark returns when the bucket is full after the last take, and the number of changes by then.
 func (o *Owed) Mark() Mark { return o.last }
 
-// GiveBack gives back what is owed because of the take. If nothing came behind it the take has taken so much less. If
-// others took since, it is what the bucket would have owed before the take had nobody else taken. If others gave back
-// since, it is the cost of the take less what has passed since.
+// GiveBack gives back what is owed because of the take. If nothing was taken since, the take becomes smaller. If others
+// took since, it gives back at most what the bucket would owe now if only this take and those before it had been made.
+// If others gave back since, it gives back at most the cost of the take less the time since.
 func (o *Owed) GiveBack(nanos int64, of Mark, n uint64) {
 	now, owed := o.owed(nanos)
 	back := min(owed, n*o.token)

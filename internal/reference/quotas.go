@@ -2,9 +2,9 @@ package reference
 
 import "math/big"
 
-// A Debt is one key's record in a table whose limits come with the calls: the time at which its bucket is full, and
-// what a token cost when it was last charged. A token of a quota costs time, and a quota with room for so many tokens
-// admits what then owes no more of them. Times are rational nanoseconds, in steps of a tick.
+// A Debt is one key's record in a table whose limits come with the calls. It has the time at which its bucket is full,
+// and the price of a token when it was last charged. A token of a quota costs time. A quota with a limit admits a take
+// after which the record owes at most the limit. Times are rational nanoseconds, in steps of a tick.
 type Debt struct{ full, token, tick *big.Rat }
 
 // NewDebt returns the record of a key that owes nothing.
@@ -19,14 +19,14 @@ func (d *Debt) Owed(nanos int64) *big.Rat {
 	return owed
 }
 
-// owedAt returns the time that the tokens which are owed take to come back at another price, rounded up.
+// owedAt returns how long the owed tokens take to come back at another price, rounded up.
 func (d *Debt) owedAt(nanos int64, token *big.Rat) *big.Rat {
 	ticks := new(big.Rat).Quo(d.Owed(nanos), d.tick)
 	ticks.Mul(ticks, new(big.Rat).Quo(token, d.token))
 	return ticks.Mul(d.tick, new(big.Rat).SetInt(quotientUp(ticks.Num(), ticks.Denom())))
 }
 
-// Take takes n tokens, each of which takes a time to come back, if no more than limit of them are then taken.
+// Take takes n tokens with a price, if at most limit of them are then taken.
 func (d *Debt) Take(nanos int64, token *big.Rat, n, limit uint64) bool {
 	owed := d.owedAt(nanos, token)
 	owed.Add(owed, times(token, n))
@@ -53,8 +53,8 @@ func (d *Debt) Remaining(nanos int64, token *big.Rat, limit uint64) uint64 {
 	return new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
 }
 
-// RetryAfter returns the nanoseconds until n tokens can be taken, n being no more than limit: what is owed comes back
-// at its own price.
+// RetryAfter returns the nanoseconds until n tokens can be taken. n is at most limit. The debt comes back at its own
+// price.
 func (d *Debt) RetryAfter(nanos int64, _ *big.Rat, n, limit uint64) int64 {
 	wait := d.Owed(nanos)
 	if wait.Sub(wait, times(d.token, limit-n)).Sign() <= 0 {
@@ -63,7 +63,7 @@ func (d *Debt) RetryAfter(nanos int64, _ *big.Rat, n, limit uint64) int64 {
 	return quotientUp(wait.Num(), wait.Denom()).Int64()
 }
 
-// Reset makes it owe nothing.
+// Reset removes the debt.
 func (d *Debt) Reset() { d.full = new(big.Rat) }
 
 func times(token *big.Rat, n uint64) *big.Rat {

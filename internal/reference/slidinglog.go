@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A SlidingLog is one key's list of what was taken and when. An entry of the instant t is
-// in the last window until t + length, when it has left.
+// A SlidingLog is one key's list of takes and their times. An entry of the instant t is in the last window until t +
+// length.
 type SlidingLog struct {
 	limit   uint64
 	length  int64
@@ -44,8 +44,7 @@ func (l *SlidingLog) Count(nanos int64) uint64 {
 	return sum
 }
 
-// Take takes n tokens if the last window has room for them. A late one is entered as if it
-// had come with the newest.
+// Take takes n tokens if the last window has room for them. A late take gets the time of the newest entry.
 func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 	if n > l.Remaining(nanos) {
 		return false
@@ -60,7 +59,7 @@ func (l *SlidingLog) Take(nanos int64, n uint64) bool {
 // Remaining returns the tokens that the last window has room for.
 func (l *SlidingLog) Remaining(nanos int64) uint64 { return l.limit - min(l.Count(nanos), l.limit) }
 
-// RetryAfter returns how long it is until so many entries have left that n tokens fit in.
+// RetryAfter returns how long it takes until enough entries have left for n tokens.
 func (l *SlidingLog) RetryAfter(nanos int64, n uint64) int64 {
 	if n > l.limit {
 		return math.MaxInt64
@@ -84,8 +83,7 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund forgets the n oldest tokens of the window that ends with the refund, if there are any, and with them all that
-// have left.
+// Refund removes the n oldest tokens of the window that ends with the refund, and all that have left it.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	inside := l.inside(nanos)
 	if len(inside) == 0 || n == 0 {
@@ -106,8 +104,7 @@ func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 // Idle reports whether everything has left.
 func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 
-// Change returns the list under another limit, and for a window that is not longer: what was
-// taken stays what it is.
+// Change returns the same list under another limit, and for a window that is not longer.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit, int64(length), l.entries, l.newest}
 }

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A SlidingWindow is one key's sliding window counter: what was taken in the present
-// window of the clock, and in the one before, which counts for the share of it that the
-// last window covers.
+// A SlidingWindow is one key's sliding window counter: the tokens taken in the clock's current window, and in the
+// previous one. The previous one counts for the share of it that the last window covers.
 type SlidingWindow struct {
 	limit             uint64
 	length            int64
@@ -21,8 +20,8 @@ func NewSlidingWindow(limit uint64, length time.Duration) *SlidingWindow {
 	return &SlidingWindow{limit: limit, length: int64(length)}
 }
 
-// at returns the window in which an instant is, and its counts. An instant before the
-// window that was counted last is taken for its beginning.
+// at returns the window of an instant, and its counts. An instant before the window that was counted last counts as
+// that window's beginning.
 func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	now := *w
 	now.index = max(nanos/w.length, w.index)
@@ -36,7 +35,7 @@ func (w *SlidingWindow) at(nanos int64) SlidingWindow {
 	return now
 }
 
-// Estimate returns how many tokens were taken in the last window, by the counters.
+// Estimate returns how many tokens were taken in the last window, as the counters estimate it.
 func (w *SlidingWindow) Estimate(nanos int64) uint64 {
 	now := w.at(nanos)
 	inside := now.inside(nanos)
@@ -52,14 +51,13 @@ func (w *SlidingWindow) estimateUp(nanos int64) uint64 {
 	return quotientUp(now.inside(nanos), big.NewInt(w.length)).Uint64() + now.current
 }
 
-// inside returns the tokens of the previous window, each counted for as many nanoseconds as the last window covers of
-// it.
+// inside returns the tokens of the previous window, multiplied by how many nanoseconds of it the last window covers.
 func (w *SlidingWindow) inside(nanos int64) *big.Int {
 	left := big.NewInt((w.index+1)*w.length - max(nanos, w.index*w.length))
 	return left.Mul(left, integer(w.previous))
 }
 
-// Counts returns what was taken in the window of the clock before an instant's, and in its own.
+// Counts returns the tokens taken in the clock's previous window and in the current one.
 func (w *SlidingWindow) Counts(nanos int64) (previous, current uint64) {
 	now := w.at(nanos)
 	return now.previous, now.current
@@ -80,8 +78,8 @@ func (w *SlidingWindow) Remaining(nanos int64) uint64 {
 	return w.limit - min(w.Estimate(nanos), w.limit)
 }
 
-// RetryAfter searches for the first instant that admits n tokens. The estimate does not
-// grow by waiting, and when two windows are over nothing is left of it.
+// RetryAfter searches for the first instant that admits n tokens. The estimate never grows with time, and it is zero
+// after two windows.
 func (w *SlidingWindow) RetryAfter(nanos int64, n uint64) int64 {
 	if n > w.limit {
 		return math.MaxInt64
@@ -97,8 +95,7 @@ func (w *SlidingWindow) RetryAfter(nanos int64, n uint64) int64 {
 	return yes - nanos
 }
 
-// ResetAfter returns how long it is until the window of the clock is over, if the counters
-// count anything.
+// ResetAfter returns how long it takes until the clock's window is over, if the counters are not zero.
 func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
 	now := w.at(nanos)
 	if w.Estimate(nanos) == 0 {
@@ -107,7 +104,7 @@ func (w *SlidingWindow) ResetAfter(nanos int64) int64 {
 	return (now.index+1)*w.length - nanos
 }
 
-// Refund gives n tokens back, to the present window first.
+// Refund gives n tokens back, first to the current window.
 func (w *SlidingWindow) Refund(nanos int64, n uint64) {
 	now := w.at(nanos)
 	if now.previous == 0 && now.current == 0 {
@@ -125,8 +122,8 @@ func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
 // Idle reports whether the estimate is 0.
 func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
-// Change returns the counters under other numbers: both counts stay if the window stays as long as it is; else the
-// estimate, rounded up, is what was taken in the present window. An idle key has taken nothing.
+// Change returns the counters under other numbers. Both counts stay if the window has the same length. Otherwise the
+// estimate, rounded up, is the count of the current window. An idle key has taken nothing.
 func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration) *SlidingWindow {
 	to := w.at(nanos)
 	if to.length != int64(length) || w.Estimate(nanos) == 0 { // an idle key has taken nothing

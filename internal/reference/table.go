@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A Table is a limiter as one would write it on paper: a map with an exact bucket for
-// every key that was ever taken from. It never forgets one by itself, and has room
-// for all.
+// A Table is a limiter in its simplest form: a map with an exact bucket for every key that was ever taken from. It
+// never forgets a key by itself, and has room for all.
 type Table[K comparable] struct {
 	full    *TokenBucket
 	buckets map[K]*TokenBucket
@@ -26,12 +25,11 @@ func (t *Table[K]) bucket(key K) *TokenBucket {
 	return t.full
 }
 
-// Tokens returns what is in the key's bucket at an instant. The instant may be before
-// that of the last take: then it is what there is at the last take less what comes back
-// between the two, perhaps below zero. So a late call has no advantage by it.
+// Tokens returns the tokens in the key's bucket at an instant. For an instant before the last take, it is the number at
+// the last take less what comes back between the two, which may be below zero. So a late call has no advantage.
 func (t *Table[K]) Tokens(key K, nanos int64) *big.Rat { return t.bucket(key).Tokens(nanos) }
 
-// Debt returns what the key's bucket lacks to be full at an instant.
+// Debt returns what the key's bucket lacks until it is full at an instant.
 func (t *Table[K]) Debt(key K, nanos int64) *big.Rat {
 	b := t.bucket(key)
 	return new(big.Rat).Sub(b.burst, b.Tokens(nanos))
@@ -53,8 +51,8 @@ func (t *Table[K]) Forget(key K) { delete(t.buckets, key) }
 // Known reports whether anything was taken from the key since it was last forgotten.
 func (t *Table[K]) Known(key K) bool { return t.buckets[key] != nil }
 
-// FullAt returns the instant from which on the key's bucket is full, which is at or
-// before the timeline's beginning for a key that is not known.
+// FullAt returns the instant from which the key's bucket is full. For an unknown key that is at or before the origin of
+// time.
 func (t *Table[K]) FullAt(key K) *big.Rat {
 	b := t.bucket(key)
 	lack := new(big.Rat).Sub(b.burst, b.tokens)

@@ -1,6 +1,5 @@
-// Package reference holds the algorithms as one would write them on paper: exact,
-// slow, obvious. They use rational numbers and wall-to-wall arithmetic, share no code
-// with the engine, and are what the engine is compared with.
+// Package reference has the algorithms in their simplest form: exact, slow and obviously correct. They use rational
+// numbers, share no code with the engine, and are what the engine is compared with.
 package reference
 
 import (
@@ -18,8 +17,8 @@ type TokenBucket struct {
 	last    int64
 }
 
-// NewTokenBucket returns a full bucket that gets tokens every period and holds
-// burst. tokens is taken as the decimal number that it prints as.
+// NewTokenBucket returns a full bucket that gets tokens every period and holds burst. tokens stands for the decimal
+// number as which it prints.
 func NewTokenBucket(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 	rate, ok := new(big.Rat).SetString(strconv.FormatFloat(tokens, 'e', -1, 64))
 	if !ok {

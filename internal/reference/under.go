@@ -1,13 +1,13 @@
 package reference
 
-// Under holds the calls that follow against another limit. What was taken stays what it is.
+// Under sets the limit for later calls. The tokens taken still count.
 func (w *FixedWindow) Under(limit uint64) { w.limit = limit }
 
-// Under holds the calls that follow against another limit. What was taken stays what it is.
+// Under sets the limit for later calls. The tokens taken still count.
 func (w *SlidingWindow) Under(limit uint64) { w.limit = limit }
 
-// Under holds the calls that follow against another limit. What was taken stays what it is.
+// Under sets the limit for later calls. The tokens taken still count.
 func (l *SlidingLog) Under(limit uint64) { l.limit = limit }
 
-// Under holds the calls that follow against another limit. What is in flight stays so.
+// Under sets the limit for later calls. The tokens in flight stay.
 func (c *Concurrency) Under(limit uint64) { c.limit = limit }

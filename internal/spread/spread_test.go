@@ -348,7 +348,7 @@ func TestTermsOutOfRange(t *testing.T) {
 	slow, err := atomicbucket.NewTokenBucket(1, time.Minute, 1000)
 	require.NoError(t, err)
 	_, err = NewTerms(&slow, 2, 0, nil)
-	assert.EqualError(t, err, "a burst of 1000 tokens, and a debt of 1 times as many, take longer to come back than a word can tell")
+	assert.EqualError(t, err, "a burst of 1000 tokens, and a debt of 1 times as many, take longer to come back than a word has room for")
 	fast, err := atomicbucket.NewTokenBucket(1e9, time.Second, 1<<32)
 	require.NoError(t, err)
 	made, err := NewTerms(&fast, 1, 0, nil)

@@ -32,9 +32,9 @@ type Terms struct {
 // usualDebt is the default for how many limits a bucket may owe because of charges, if the word has room for that.
 const usualDebt = 10
 
-// NewTerms returns the terms of a token bucket for a number of cells. Charges may make it owe maxDebt limits; 0 means
-// the default. Source returns source. If the word has no room for the debt, NewTerms returns an error that names the
-// numbers. How much fits depends on the rate.
+// NewTerms returns the terms of a token bucket for a number of cells, a power of two up to [MaxCells]. Charges may make
+// the bucket owe maxDebt limits; 0 means the default. Source returns source. If the word has no room for the debt,
+// NewTerms returns an error that names the numbers. How much fits depends on the rate.
 func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, source any) (*Terms, error) {
 	q := bucket.Quota()
 	limit := q.Tokens * q.Token
@@ -42,7 +42,7 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 		maxDebt = max(min(usualDebt, maxTicks/limit), 1)
 	}
 	if limit > maxTicks/maxDebt {
-		return nil, fmt.Errorf("a burst of %d tokens, and a debt of %d times as many, take longer to come back than a word can tell",
+		return nil, fmt.Errorf("a burst of %d tokens, and a debt of %d times as many, take longer to come back than a word has room for",
 			q.Tokens, maxDebt)
 	}
 	share := bucket.Ticks(int64(Ahead)) / q.Token / uint64(cells)

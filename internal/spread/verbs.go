@@ -85,7 +85,7 @@ func (b *Bucket) Reset() {
 // more than they allow. Only one call of Replace may run at a time.
 func (b *Bucket) Replace(t *Terms) {
 	plan := state(b.shared.Load()).plan() + 1
-	t.begin.Store(b.clock()) // before a call can read them: S7
+	t.begin.Store(b.clock()) // before they can be met: S7
 	b.terms[plan&planMask].Store(t)
 	for {
 		v := b.look()
