@@ -193,7 +193,7 @@ func TestSharedTableOfAnyContent(t *testing.T) {
 	}
 	require.NoError(t, f.Truncate(4096))
 	_, err = table.read()
-	assert.ErrorContains(t, err, "the file was made shorter while it was read")
+	assert.ErrorContains(t, err, "the file was truncated while it was read")
 }
 
 // TestSharedTablesThatAreRefused: each error names the file and says what is wrong with it.

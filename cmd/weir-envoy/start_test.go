@@ -30,7 +30,7 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--max-keys=-1"), "MaxKeys(-1)")
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--log-level=loud"), "LOG_LEVEL=loud: want")
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-tls"), "no such file or directory")
-	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is no socket")
+	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
 }
 
 // TestTwoListenersOfOneAddress: the second is told, and neither is left out.

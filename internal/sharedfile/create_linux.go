@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A draft is a file that is being made. It has no name yet, so nothing is left of it when its maker is killed; or
-// another name beside its own, on a file system that has no files without one.
+// A draft is a file that is being made. It has no name yet, so nothing is left if its maker is killed. On a file system
+// without nameless files it has a temporary name.
 type draft struct {
 	fd   int
-	name string // or none
+	name string // "" if the draft has no name
 }
 
-// Create makes the file at path, and does not attach to it. It is an error if there is one.
+// Create makes the file at path without attaching to it. If there is a file, it returns an error.
 func Create(path string, s Spec) error {
 	if err := Protected(filepath.Dir(path)); err != nil {
 		return err
@@ -27,8 +27,9 @@ func Create(path string, s Spec) error {
 	return create(path, s)
 }
 
-// createOnce is create while no other process makes the file: each would allocate all of it. If another one has made it
-// meanwhile, nothing is done. A maker that is stopped is waited for no longer than making a file takes on a slow disk.
+// createOnce is create under a lock, because each concurrent maker would allocate the whole file. If another process
+// has made the file in the meantime, it does nothing. It waits for a maker that has stopped no longer than making a
+// file takes on a slow disk.
 func createOnce(path string, s Spec) error {
 	unlock, err := lockMaking(path, makeTime(headerBytes+s.Bytes))
 	if err != nil {
@@ -36,19 +37,20 @@ func createOnce(path string, s Spec) error {
 	}
 	defer unlock()
 	if err := unix.Lstat(path, new(unix.Stat_t)); !errors.Is(err, unix.ENOENT) {
-		return nil // it is there: Open attaches, or says what is wrong
+		return nil // the file exists: Open attaches, or reports what is wrong
 	}
 	return create(path, s)
 }
 
-// makeTime is how long a file of so many bytes may take to be made: on a slow disk that is busy.
+// makeTime returns how long making a file of a number of bytes may take, on a slow disk that is busy.
 func makeTime(bytes uint64) time.Duration {
 	const bytesPerSecond = 50 << 20
 	return attachTime + time.Duration(bytes/bytesPerSecond)*time.Second
 }
 
-// lockMaking makes this process the only one that makes the file at path, until unlock is called: by the lock of a file
-// beside it, which is removed then. A maker that was killed leaves that file, and the next one takes it over.
+// lockMaking makes this process the only one that makes the file at path, until unlock is called. It locks another file
+// in the same folder, which is removed afterwards. If a maker is killed, that file stays, and the next maker takes it
+// over.
 func lockMaking(path string, patience time.Duration) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	for began := time.Now(); ; {
@@ -57,7 +59,7 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 			err = foreign
 		}
 		if err != nil {
-			_ = unix.Close(fd) // if it is open
+			_ = unix.Close(fd) // the descriptor may be open
 			return nil, explainFolder(path, err)
 		}
 		err = waitForLock(fd, attachingAt, began, patience)
@@ -67,17 +69,17 @@ func lockMaking(path string, patience time.Duration) (unlock func(), err error) 
 		}
 		switch {
 		case errors.Is(err, errWaited):
-			return func() { _ = unix.Close(fd) }, nil // the file that is made first gets the name
+			return func() { _ = unix.Close(fd) }, nil // if two are made nevertheless, the first gets the name
 		case err != nil:
 			return nil, errors.Join(err, unix.Close(fd))
 		case info.Nlink > 0:
 			return func() { _ = errors.Join(unix.Unlink(name), unix.Close(fd)) }, nil
 		}
-		_ = unix.Close(fd) // the maker that had it is done, and has removed it
+		_ = unix.Close(fd) // the previous maker has finished and removed it
 	}
 }
 
-// create makes a file, unless there is one meanwhile (EEXIST).
+// create makes a file. If there is one by now, it returns EEXIST.
 func create(path string, s Spec) error {
 	d, err := newDraft(path)
 	if err != nil {
@@ -86,7 +88,7 @@ func create(path string, s Spec) error {
 	return d.become(path, s)
 }
 
-// explainFolder says why no file can be made in the folder of a path.
+// explainFolder returns an error that says why no file can be made in the folder of a path.
 func explainFolder(path string, err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("there is no folder %s", filepath.Dir(path))
@@ -94,7 +96,7 @@ func explainFolder(path string, err error) error {
 	return fmt.Errorf("make a file in %s: %w", filepath.Dir(path), err)
 }
 
-// newDraft begins the file that is to be at path.
+// newDraft starts a file for path.
 func newDraft(path string) (draft, error) {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -110,12 +112,13 @@ func newNamedDraft(path string) (draft, error) {
 	return draft{fd: fd, name: name}, err
 }
 
-// become makes the draft the file at path, unless there is one (EEXIST). The draft is gone afterwards.
+// become fills the draft and gives it the name path. If there is such a file, it returns EEXIST. The draft is gone
+// afterwards.
 func (d draft) become(path string, s Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, unix.Close(d.fd))
 		if err != nil && d.name != "" {
-			_ = unix.Unlink(d.name) // the file may be at path already
+			_ = unix.Unlink(d.name) // the file may already have the name path
 		}
 	}()
 	if err := unix.Fchmod(d.fd, 0o600); err != nil {
@@ -131,13 +134,13 @@ func (d draft) become(path string, s Spec) (err error) {
 	if err := d.fill(size, s); err != nil {
 		return err
 	}
-	if err := unix.Fsync(d.fd); err != nil { // no file gets its name before its header is on the disk
+	if err := unix.Fsync(d.fd); err != nil { // the header must be on the disk before the file gets its name
 		return err
 	}
 	return d.publish(path)
 }
 
-// fill writes a table at which nobody has taken a seat, and begins its time.
+// fill writes a table without attachments, and starts its time.
 func (d draft) fill(size uint64, s Spec) error {
 	mapped, err := unix.Mmap(d.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -163,7 +166,7 @@ func (d draft) fill(size uint64, s Spec) error {
 	return errors.Join(err, unix.Munmap(mapped))
 }
 
-// publish gives the draft its name, unless that is taken (EEXIST).
+// publish gives the draft its name. If the name is taken, it returns EEXIST.
 func (d draft) publish(path string) error {
 	if d.name == "" {
 		if err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(d.fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
@@ -172,7 +175,7 @@ func (d draft) publish(path string) error {
 		return nil
 	}
 	err := unix.Renameat2(unix.AT_FDCWD, d.name, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not supported by the file system
 		if err = unix.Link(d.name, path); err == nil {
 			err = unix.Unlink(d.name)
 		}

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is attached and mapped until it is collected, if it is not closed: nothing else tells that no goroutine is
-// within the table.
+// A File is attached and mapped until it is closed, or collected by the garbage collector. If it is not closed, only
+// the collector knows when no goroutine uses the table.
 type File struct {
 	fd       int
 	path     string
 	mapped   []byte
 	secret   Secret
 	claimant uint64
-	ahead    int64 // of the timeline, of this process's monotonic clock
+	ahead    int64 // of the timeline, relative to this process's monotonic clock
 	boot     [2]uint64
 	cleanup  runtime.Cleanup
 }
@@ -29,10 +29,10 @@ const (
 	maxTaken    = 1<<(54-seatBits) - 1
 	attachingAt = 1 << 50 // the byte that is locked while a process begins a timeline; seats are behind it
 	attachTime  = 5 * time.Second
-	collectTime = 500 * time.Millisecond // for seats of files that are not used any more
+	collectTime = 500 * time.Millisecond // for seats of files that are no longer used
 )
 
-// A seat is the words of one in the file.
+// A seat has the words of a seat in the file.
 type seat struct {
 	taken atomic.Uint64 // how often
 	pid   atomic.Uint64 // of the process that took it last
@@ -52,30 +52,30 @@ func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, 
 	if err := s.Settle(f.Memory(), f.alone); err != nil {
 		return nil, err
 	}
-	// Nobody is there to be told of an error.
+	// There is no caller to which an error could be returned.
 	f.cleanup = runtime.AddCleanup(f, func(mapped []byte) { _ = release(fd, mapped) }, mapped)
 	return f, nil
 }
 
-// alone reports whether nobody else has a seat.
+// alone reports whether no other process has a seat.
 func (f *File) alone() bool {
 	others, err := held(f.fd, seatAt(0), seats)
 	return err == nil && !others
 }
 
-// Close gives the file up at once. No goroutine may use its memory any more.
+// Close unmaps and detaches the file at once. No goroutine may use its memory afterwards.
 func (f *File) Close() error {
 	f.cleanup.Stop()
 	return release(f.fd, f.mapped)
 }
 
-// release unmaps the file and gives the seat back.
+// release unmaps the file and releases the seat.
 func release(fd int, mapped []byte) error { return errors.Join(unix.Munmap(mapped), unix.Close(fd)) }
 
 // seats returns the seats of the file.
 func (f *File) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&f.mapped[seatsAt])) }
 
-// sit takes a seat that nobody has.
+// sit takes a free seat.
 func (f *File) sit() error {
 	for i := range f.seats() {
 		switch err := lock(f.fd, unix.F_OFD_SETLK, unix.F_WRLCK, seatAt(uint64(i)), 1); {
@@ -88,19 +88,19 @@ func (f *File) sit() error {
 		taken := seat.taken.Load()%maxTaken + 1
 		seat.pid.Store(uint64(os.Getpid()))
 		seat.since.Store(f.Now())
-		seat.taken.Store(taken) // from here on the one before is dead
+		seat.taken.Store(taken) // from here on the seat's previous attachment is dead
 		f.claimant = taken<<seatBits | uint64(i)
 		return nil
 	}
 	return errFull
 }
 
-// errFull is the error of a file of which every seat is taken.
+// errFull is the error for a file whose seats are all taken.
 var errFull = fmt.Errorf("%d limiters have the file, and no more can", seats)
 
 func seatAt(i uint64) int64 { return attachingAt + 1 + int64(i) }
 
-// lock does something with the lock of some bytes, by the open file description.
+// lock makes a call for the lock of some bytes, by the open file description.
 func lock(fd, command int, kind int16, at, length int64) error {
 	return unix.FcntlFlock(uintptr(fd), command, &unix.Flock_t{Type: kind, Start: at, Len: length})
 }
@@ -112,8 +112,7 @@ func held(fd int, at, length int64) (bool, error) {
 	return l.Type != unix.F_UNLCK, err
 }
 
-// lockAttaching makes this process the only one that begins a timeline. One that is stopped meanwhile is waited for,
-// but not for ever.
+// lockAttaching makes this process the only one that starts a timeline. It waits for another one, but not forever.
 func lockAttaching(fd int) error {
 	err := waitForLock(fd, attachingAt, time.Now(), attachTime)
 	if errors.Is(err, errWaited) {
@@ -122,10 +121,10 @@ func lockAttaching(fd int) error {
 	return err
 }
 
-// errWaited says that another process has had a lock for too long.
+// errWaited is the error when another process has had a lock for too long.
 var errWaited = errors.New("another process has the lock")
 
-// waitForLock locks a byte. It waits until so long after a time for whoever has it.
+// waitForLock locks a byte. It waits for another process that has the lock until patience after began.
 func waitForLock(fd int, at int64, began time.Time, patience time.Duration) error {
 	for ; ; time.Sleep(time.Millisecond) {
 		err := lock(fd, unix.F_OFD_SETLK, unix.F_WRLCK, at, 1)
@@ -145,23 +144,23 @@ func unlockAttaching(fd int) error { return lock(fd, unix.F_OFD_SETLK, unix.F_UN
 // Memory returns the memory of the table.
 func (f *File) Memory() []byte { return f.mapped[headerBytes:] }
 
-// Secret returns what the keys of the table are hashed with.
+// Secret returns the secret for the hashes of the table's keys.
 func (f *File) Secret() Secret { return f.secret }
 
-// Claimant returns the number of this attachment: no other one of the file ever has it.
+// Claimant returns the number of this attachment. No other attachment of the file ever has the same number.
 func (f *File) Claimant() uint64 { return f.claimant }
 
-// Dead reports whether an attachment has ended. If the system cannot tell, it is alive.
+// Dead reports whether an attachment has ended. If the system does not report that, it counts as alive.
 func (f *File) Dead(claimant uint64) bool {
 	if claimant == f.claimant {
 		return false
 	}
 	i := claimant % seats
 	if f.seats()[i].taken.Load() != claimant>>seatBits {
-		return true // the seat was given back, and taken by another
+		return true // the seat was released, and taken by another attachment
 	}
 	if i == f.claimant%seats {
-		return true // and that is this one: no lock would be in its own way
+		return true // this attachment itself: its own lock does not block it
 	}
 	held, err := held(f.fd, seatAt(i), 1)
 	return err == nil && !held

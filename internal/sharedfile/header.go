@@ -27,7 +27,7 @@ const (
 	MaxBytes = 1 << 46
 )
 
-// Where the words of page 0 are.
+// The offsets of the words in page 0.
 const (
 	orderAt    = 8
 	versionAt  = 16
@@ -37,7 +37,7 @@ const (
 	checksumAt = 72
 )
 
-// A Secret is what the keys of a table are hashed with.
+// A Secret is the secret for the hashes of a table's keys.
 type Secret [4]uint64
 
 // writeHeader fills page 0.
@@ -60,7 +60,7 @@ func writeHeader(page []byte, s Spec, secret Secret) error {
 	return nil
 }
 
-// checksum returns that of page 0 with a text of so many bytes.
+// checksum returns the checksum of page 0 with a text of a number of bytes.
 func checksum(page []byte, text int) uint64 {
 	sum := xxhash.New()
 	_, _ = sum.Write(page[:checksumAt]) // an error is impossible
@@ -68,10 +68,10 @@ func checksum(page []byte, text int) uint64 {
 	return sum.Sum64()
 }
 
-// errForeign is the error of a file that is no table, or none of this program's.
+// errForeign is the error for a file that is not a table of this program.
 var errForeign = errors.New("this is not the file of a shared table")
 
-// readHeader checks page 0 of a file of so many bytes by itself.
+// readHeader checks page 0 of a file with size bytes, and returns its content.
 func readHeader(page []byte, size uint64) (fields []Field, secret Secret, err error) {
 	native := binary.NativeEndian
 	if string(page[:len(magic)]) != magic {
@@ -80,7 +80,7 @@ func readHeader(page []byte, size uint64) (fields []Field, secret Secret, err er
 	switch order := native.Uint64(page[orderAt:]); order {
 	case orderMark:
 	case bits.ReverseBytes64(orderMark):
-		return nil, Secret{}, errors.New("byte order: the file was made on a machine whose words have the other one")
+		return nil, Secret{}, errors.New("byte order: the file was made on a machine with the opposite byte order")
 	default:
 		return nil, Secret{}, fmt.Errorf("byte order: the file says %#x: %w", order, errForeign)
 	}
@@ -118,7 +118,7 @@ func parse(text string) (fields []Field) {
 	return fields
 }
 
-// differ returns an error that names the first field by which a file and a process do not agree.
+// differ returns an error that names the first field in which a file and a process differ.
 func differ(file, process []Field) error {
 	value := func(fields []Field, name string) string {
 		for _, f := range fields {

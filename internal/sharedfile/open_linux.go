@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open attaches to the file at path, which it makes if there is none. The error says what is wrong with the file, or
-// by which field it differs, and what to do. It does not name the path.
+// Open attaches to the file at path, and makes it if there is none. The error says what is wrong with the file, or in
+// which field it differs, and what to do. It does not contain the path.
 func Open(path string, s Spec) (*File, error) {
 	if s.Bytes > MaxBytes-headerBytes {
 		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
 	}
-	for range 8 { // others may make the file and remove it meanwhile
+	for range 8 { // other processes may make and remove the file meanwhile
 		f, err := attach(path, s)
 		if errors.Is(err, errFull) {
 			f, err = attachAfterCollection(path, s)
@@ -29,13 +29,13 @@ func Open(path string, s Spec) (*File, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("the file is removed again and again while this process attaches to it")
+	return nil, errors.New("the file was removed repeatedly while this process attached to it: stop what removes it")
 }
 
-// attachAfterCollection is attach to a file of which every seat is taken. Files of this process that nobody uses any
-// more have theirs until they are collected, which may be minutes from now. What uses a file may have to be collected
-// before it, and cleanups run in goroutines of their own, so one collection is not always enough. It takes about half
-// a second at most.
+// attachAfterCollection is attach for a file whose seats are all taken. Files of this process that are no longer used
+// keep their seats until they are collected, which may take minutes. What uses a file may have to be collected first,
+// and cleanups run in their own goroutines, so one collection is not always enough. attachAfterCollection takes at most
+// about half a second.
 func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
 		runtime.GC()
@@ -47,10 +47,10 @@ func attachAfterCollection(path string, s Spec) (f *File, err error) {
 	return f, err
 }
 
-// errNone says that there is no file, or that it was removed meanwhile.
+// errNone is the error if there is no file, or if it was just removed.
 var errNone = fmt.Errorf("open: %w", unix.ENOENT)
 
-// attach is Open of a file that is there, else errNone.
+// attach is Open for an existing file. If there is none, it returns errNone.
 func attach(path string, s Spec) (f *File, err error) {
 	fd, err := openFile(path, unix.O_RDWR, false)
 	if err != nil {
@@ -58,7 +58,7 @@ func attach(path string, s Spec) (f *File, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = unix.Close(fd) // what it is closed for is reported
+			_ = unix.Close(fd) // the error that led here is reported
 		}
 	}()
 	page, size, err := readPage(fd, false)
@@ -88,9 +88,9 @@ func attach(path string, s Spec) (f *File, err error) {
 	return f, nil
 }
 
-// allocate makes the system provide all of a file that may have holes, such as a sparse copy. Else a process ends when
-// it writes to one and the disk is full. In memory (tmpfs) it is known how much there is, and looking at it is
-// cheaper.
+// allocate makes the system provide every page of a file, which may have holes if it is a sparse copy. Otherwise a
+// process would be killed when it writes to a hole while the disk is full. For a file in memory (tmpfs), the free space
+// is known, and checking it is cheaper.
 func allocate(fd int, size uint64, folder string) error {
 	const tmpfs, blockBytes = 0x01021994, 512
 	var system unix.Statfs_t
@@ -107,7 +107,8 @@ func allocate(fd int, size uint64, folder string) error {
 	return nil
 }
 
-// openFile opens a file that is there, else errNone. If it may be anybody's, so may the folder.
+// openFile opens an existing file. If there is none, it returns errNone. If anybodys is set, file and folder may belong
+// to any user.
 func openFile(path string, access int, anybodys bool) (fd int, err error) {
 	if !anybodys {
 		if err := Protected(filepath.Dir(path)); err != nil {
@@ -133,11 +134,11 @@ func readPage(fd int, anybodys bool) (page []byte, size uint64, err error) {
 	return page, size, nil
 }
 
-// explain says what an error of opening a file means.
+// explain returns an error that says what an error of opening a file means.
 func explain(path string, err error) error {
 	info, statErr := os.Lstat(path)
 	switch {
-	case errors.Is(err, unix.ENOENT): // though another process may have made it since
+	case errors.Is(err, unix.ENOENT): // another process may make it now
 		return errNone
 	case statErr == nil && info.Mode()&os.ModeSymlink != 0:
 		return errors.New("this is a symbolic link: want the file's own path")
@@ -170,20 +171,21 @@ func examine(fd int, anybodys bool) (size uint64, err error) {
 		return 0, err
 	}
 	if mode := info.Mode & 0o777; mode&0o077 != 0 {
-		return 0, fmt.Errorf("mode: the file has %04o: want 0600, because who can read it can choose keys that meet, "+
+		return 0, fmt.Errorf("mode: the file has %04o: want 0600, because a program that can read it can choose keys with equal hashes, "+
 			"and who can write it decides", mode)
 	}
 	return uint64(info.Size), local(fd)
 }
 
-// remote are the file systems whose files other machines may have mapped, so that two words of one are not one word.
+// remote are the file systems whose files other machines may have mapped. There, one word of a file is not one word of
+// memory.
 var remote = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB", 0x01021997: "9P", 0x00c36400: "Ceph",
 	0x5346414f: "AFS", 0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",
 	0x0bd00bd0: "Lustre", 0x65735546: "FUSE", 0x47504653: "GPFS", 0x786f4256: "a folder of VirtualBox",
 }
 
-// local checks that an open file lies on this machine, as far as it can be told.
+// local checks that an open file is on this machine, as far as that is known.
 func local(fd int) error {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(fd, &system); err != nil {

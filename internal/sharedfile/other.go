@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A File is none on this system.
+// A File does not exist on this system.
 type File struct{}
 
-var errSystem = errors.New("a table of several processes is for Linux only, and this is " + runtime.GOOS)
+var errSystem = errors.New("a table of several processes needs Linux, and this is " + runtime.GOOS)
 
 // Open returns an error.
 func Open(string, Spec) (*File, error) { return nil, errSystem }
@@ -28,7 +28,7 @@ func (*File) Claimant() uint64 { return 0 }
 func (*File) Dead(uint64) bool { return false }
 func (*File) Check() error     { return errSystem }
 
-// A View is none on this system.
+// A View does not exist on this system.
 type View struct{}
 
 // Look returns an error.

@@ -14,18 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clock is the words of page 1: how far the timeline is ahead of the monotonic clock of a boot.
+// A clock has the words of page 1: how far the timeline is ahead of the monotonic clock of a boot.
 type clock struct {
 	boot  [2]atomic.Uint64
 	ahead atomic.Int64
 	check atomic.Uint64
 }
 
-// latestMark is the latest time that a table is believed to have reached: in the year 2116. It leaves time to count.
+// latestMark is the latest watermark that a table may have: in the year 2116. Later ones leave no time to count.
 const latestMark = math.MaxInt64 / 2
 
-// findTime finds out how far the timeline is ahead of the monotonic clock, and begins it if it is the first to attach
-// since the machine was booted. While others are attached their timeline goes on: no other one is begun beside it.
+// findTime determines how far the timeline is ahead of the monotonic clock. It starts the timeline if this process is
+// the first to attach since the machine was booted. While other processes are attached, their timeline continues, and
+// no other one is started.
 func (f *File) findTime(s Spec) error {
 	boot, err := bootID()
 	if err != nil {
@@ -40,7 +41,7 @@ func (f *File) findTime(s Spec) error {
 		if err := lockAttaching(f.fd); err != nil {
 			return err
 		}
-		if !c.isOf(boot) { // else another one has begun it meanwhile
+		if !c.isOf(boot) { // otherwise another process has started it meanwhile
 			if err := f.beginTime(s); err != nil {
 				return err
 			}
@@ -53,10 +54,10 @@ func (f *File) findTime(s Spec) error {
 	return nil
 }
 
-// beginTime begins a timeline at the table's mark, or later.
+// beginTime starts a timeline at the table's watermark, or later.
 func (f *File) beginTime(s Spec) error {
 	if !f.alone() {
-		return errors.New("time: the page of the clock is damaged or of another boot, and other processes count by what it " +
+		return errors.New("time: the page of the clock is damaged or of another boot, and other processes use what it " +
 			"said: they write it again with their next sweep, so try again in some seconds; or stop all of them, and the next one " +
 			"finds the time by the table")
 	}
@@ -76,8 +77,8 @@ func (f *File) beginTime(s Spec) error {
 	return err
 }
 
-// beginTime makes a time the present one on the timeline of a file, and returns how far that is ahead of this process's
-// monotonic clock.
+// beginTime sets the current time on the timeline of a file, and returns how far the timeline is ahead of this
+// process's monotonic clock.
 func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 	boot, err := bootID()
 	if err != nil {
@@ -97,12 +98,12 @@ func beginTime(mapped []byte, at int64) (ahead int64, err error) {
 
 func clockOf(mapped []byte) *clock { return (*clock)(unsafe.Pointer(&mapped[clockAt])) }
 
-// isOf reports whether the clock says how far the timeline is ahead, and of which boot.
+// isOf reports whether the clock is valid for a boot.
 func (c *clock) isOf(boot [2]uint64) bool {
 	return c.boot[0].Load() == boot[0] && c.boot[1].Load() == boot[1] && c.check.Load() == c.sum()
 }
 
-// write makes the clock say how far the timeline is ahead of the machine's clock, of a boot.
+// write sets how far the timeline is ahead of the machine's clock in a boot.
 func (c *clock) write(boot [2]uint64, ahead int64) {
 	c.check.Store(0)
 	c.boot[0].Store(boot[0])
@@ -111,8 +112,8 @@ func (c *clock) write(boot [2]uint64, ahead int64) {
 	c.check.Store(c.sum())
 }
 
-// mend writes the page of the clock again, if it is damaged, as this process has found it. All that are attached write
-// the same.
+// mend rewrites the page of the clock with the values of this process, if the page is damaged. All attached processes
+// have the same values.
 func (f *File) mend() {
 	offset, err := namespaceOffset()
 	if c := clockOf(f.mapped); err == nil && !c.isOf(f.boot) {
@@ -120,7 +121,7 @@ func (f *File) mend() {
 	}
 }
 
-// sum returns the checksum of what the clock says.
+// sum returns the checksum of the clock's values.
 func (c *clock) sum() uint64 {
 	var text [24]byte
 	binary.NativeEndian.PutUint64(text[:], c.boot[0].Load())
@@ -129,14 +130,15 @@ func (c *clock) sum() uint64 {
 	return xxhash.Sum64(text[:]) | 1
 }
 
-// Now returns the time on the timeline. It costs a system call: a process finds out once how far its own clock is from
-// it.
+// Now returns the time on the timeline. It costs a system call, so a process calls it once to find the offset of its
+// own clock.
 func (f *File) Now() int64 {
 	now, _ := monotonic() // findTime has seen that it works
 	return f.ahead + now
 }
 
-// monotonic returns the process's monotonic clock, in nanoseconds. It is the machine's, but in a time namespace.
+// monotonic returns the process's monotonic clock, in nanoseconds. Outside of time namespaces it is the machine's
+// clock.
 func monotonic() (int64, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -146,8 +148,8 @@ func monotonic() (int64, error) {
 }
 
 // namespaceOffset returns how far the monotonic clock of this process's time namespace is ahead of the machine's. The
-// kernel tells the offset of the namespace that children will have: of a process that has made one without being in
-// it, the offset is unknown.
+// kernel reports the offset of the namespace that child processes will have. If the process has made a namespace
+// without being in it, its own offset is unknown, which is an error.
 func namespaceOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {
@@ -168,11 +170,11 @@ func namespaceOffset() (int64, error) {
 	return 0, nil
 }
 
-// bootID returns the kernel's name of the present boot.
+// bootID returns the kernel's id of the current boot.
 func bootID() (id [2]uint64, err error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return id, fmt.Errorf("time: which boot of the machine this is cannot be told: %w", err)
+		return id, fmt.Errorf("time: the id of this boot cannot be read: %w", err)
 	}
 	if len(text) == 0 {
 		return id, errors.New("time: the kernel's boot_id is empty")

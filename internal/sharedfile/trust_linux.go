@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Protected checks that nobody else can remove what a folder has, or the folder itself, or lead to another one: who
-// comes later would begin with full buckets. So all folders on the way to it, as the path is written, and all links
-// belong to the user of this process, or to root, and not everybody can write to the folders, unless they are sticky.
+// Protected checks that no other user can remove a folder or a file in it, or redirect the path to another folder.
+// Otherwise a later process would start with full buckets. So all folders and links on the path, as it is written, must
+// belong to the user of this process or to root. Folders that everyone can write to must be sticky.
 func Protected(folder string) error {
 	whole, err := filepath.Abs(folder)
 	if err != nil {
-		return nil // making the file says what is wrong
+		return nil // making the file reports what is wrong
 	}
 	at, rest, links := "/", append([]string{"."}, strings.Split(whole, "/")...), 0
 	for ; len(rest) > 0; rest = rest[1:] {
@@ -32,7 +32,7 @@ func Protected(folder string) error {
 			continue
 		}
 		if user := os.Geteuid(); info.Uid != 0 && int(info.Uid) != user {
-			return fmt.Errorf("owner: the link %s belongs to user %d, who can have it lead to another folder, and so make every "+
+			return fmt.Errorf("owner: the link %s belongs to user %d, who can redirect it to another folder, and so make every "+
 				"bucket full: want a link of user %d or of root", next, info.Uid, user)
 		}
 		target, err := os.Readlink(next)
@@ -60,12 +60,12 @@ func trusted(folder string, info *unix.Stat_t) error {
 	return nil
 }
 
-// ownerOf checks that a file, if there is one, belongs to the user of this process. In a folder for everybody, such as
-// /dev/shm, others can take a name first.
+// ownerOf checks that a file, if there is one, belongs to the user of this process. In a folder for everyone, such as
+// /dev/shm, other users can take a name first.
 func ownerOf(path, what string) error {
 	var info unix.Stat_t
 	if unix.Lstat(path, &info) != nil {
-		return nil // opening it says what is wrong
+		return nil // opening it reports what is wrong
 	}
 	return ownedBy(info.Uid, what)
 }

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A View is a file as it is seen from outside: mapped to be read only, and without a seat. Nothing is written, and
-// nobody waits for it.
+// A View is a read-only view of a file, without a seat. It writes nothing, and no process waits for it.
 type View struct {
 	fd     int
 	mapped []byte
@@ -21,8 +20,8 @@ type View struct {
 	secret Secret
 }
 
-// Look opens the file at path as it is seen from outside. bytes returns how long the table is of which the header has
-// these fields. Root may look at anybody's file. The error says what is wrong with the file. It does not name the path.
+// Look opens a view of the file at path. bytes returns the length of the table whose header has these fields. Root may
+// look at any user's file. The error says what is wrong with the file. It does not contain the path.
 func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err error) {
 	root := os.Geteuid() == 0
 	fd, err := openFile(path, unix.O_RDONLY, root)
@@ -56,22 +55,22 @@ func Look(path string, bytes func(fields []Field) (uint64, error)) (v *View, err
 	return &View{fd, mapped, fields, secret}, nil
 }
 
-// Close gives the file up. Nobody may use its memory any more.
+// Close unmaps the file. Its memory must not be used afterwards.
 func (v *View) Close() error { return release(v.fd, v.mapped) }
 
-// Fields returns what the processes of the file agree on.
+// Fields returns the settings that all processes of the file share.
 func (v *View) Fields() []Field { return v.fields }
 
-// Secret returns what the keys of the table are hashed with.
+// Secret returns the secret for the hashes of the table's keys.
 func (v *View) Secret() Secret { return v.secret }
 
 // Bytes returns the length of the file.
 func (v *View) Bytes() uint64 { return uint64(len(v.mapped)) }
 
-// Memory returns the memory of the table. It can be read only, and by [View.Read].
+// Memory returns the memory of the table. It is read-only, and must be read within [View.Read].
 func (v *View) Memory() []byte { return v.mapped[headerBytes:] }
 
-// Made returns when the file was made, or the zero time if the file system does not tell.
+// Made returns when the file was made, or the zero time if the file system does not record that.
 func (v *View) Made() time.Time {
 	var info unix.Statx_t
 	err := unix.Statx(v.fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &info)
@@ -81,8 +80,8 @@ func (v *View) Made() time.Time {
 	return time.Unix(info.Btime.Sec, int64(info.Btime.Nsec))
 }
 
-// Read calls a function that may read the memory. If the file was made shorter, so that the memory is not there any
-// more, that is an error.
+// Read calls a function that may read the memory. If the file was truncated, so that the memory no longer exists, Read
+// returns an error.
 func (v *View) Read(read func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -92,7 +91,7 @@ func (v *View) Read(read func()) (err error) {
 			if first := uintptr(unsafe.Pointer(&v.mapped[0])); fault.Addr()-first >= uintptr(len(v.mapped)) {
 				panic(fault)
 			}
-			err = errors.New("the file was made shorter while it was read")
+			err = errors.New("the file was truncated while it was read")
 		default:
 			panic(fault)
 		}
@@ -101,8 +100,7 @@ func (v *View) Read(read func()) (err error) {
 	return nil
 }
 
-// Now returns the time on the timeline, and whether it is known: it is not when no process has attached since the
-// machine was booted.
+// Now returns the time on the timeline. known is false if no process has attached since the machine was booted.
 func (v *View) Now() (now int64, known bool) {
 	boot, err := bootID()
 	c := clockOf(v.mapped)
@@ -116,8 +114,8 @@ func (v *View) Now() (now int64, known bool) {
 	return c.ahead.Load() - offset + now, err == nil
 }
 
-// Attached returns the attachments that have not ended. A process that has its seat for this moment may be told by the
-// number of the one before it.
+// Attached returns the attachments that have not ended. A process that is attaching at this moment may have the process
+// number of its seat's previous attachment.
 func (v *View) Attached() (all []Attachment, err error) {
 	for i := range v.seats() {
 		held, err := held(v.fd, seatAt(uint64(i)), 1)
@@ -133,14 +131,14 @@ func (v *View) Attached() (all []Attachment, err error) {
 
 func (v *View) seats() *[seats]seat { return (*[seats]seat)(unsafe.Pointer(&v.mapped[seatsAt])) }
 
-// Claimant returns a number that no attachment has: seats are counted from 1 on.
+// Claimant returns a number that no attachment has, because seats are counted from 1 on.
 func (v *View) Claimant() uint64 { return 1 }
 
-// Dead reports whether an attachment has ended. If the system cannot tell, it is alive.
+// Dead reports whether an attachment has ended. If the system does not report that, it counts as alive.
 func (v *View) Dead(claimant uint64) bool {
 	i := claimant % seats
 	if v.seats()[i].taken.Load() != claimant>>seatBits {
-		return true // the seat was given back, and taken by another
+		return true // the seat was released, and taken by another attachment
 	}
 	held, err := held(v.fd, seatAt(i), 1)
 	return err == nil && !held

@@ -1,8 +1,9 @@
 package spelling
 
-// TrimBlanks takes off both ends of a text what Python's strip or JavaScript's trim takes off, in a header that a
-// server reads as UTF-8 or as Latin-1: white space of Unicode, the byte-order mark, and the single bytes 85 and A0. A
-// character that ends in such a byte loses it: two texts may become one, but no text becomes two. It does not allocate.
+// TrimBlanks removes from both ends of a text what Python's strip or JavaScript's trim removes, if a server reads the
+// header as UTF-8 or as Latin-1. That is white space of Unicode, the byte-order mark, and the single bytes 85 and A0.
+// It also removes such a byte if it is the last of a character. So two texts may become one, but one text never becomes
+// two. TrimBlanks does not allocate.
 func TrimBlanks(s string) string {
 	begin := 0
 	for begin < len(s) && !isVisible(s[begin]) {
@@ -26,7 +27,7 @@ func TrimBlanks(s string) string {
 
 func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
 
-// blankAt returns how many bytes the blank has with which a text begins; 0 if it begins with none. It compares bytes,
+// blankAt returns the length in bytes of the blank at the start of a text, 0 if there is none. It compares bytes,
 // because that takes a third of the time of decoding characters.
 func blankAt(s string) int {
 	switch c := s[0]; {
@@ -40,7 +41,7 @@ func blankAt(s string) int {
 	return 0
 }
 
-// blankBefore returns how many bytes the blank has with which a text ends; 0 if it ends with none.
+// blankBefore returns the length in bytes of the blank at the end of a text, 0 if there is none.
 func blankBefore(s string) int {
 	n := len(s)
 	switch c := s[n-1]; {

@@ -2,17 +2,18 @@ package spelling
 
 import "strings"
 
-// CookieValue returns the one text of all the ways to write a value of a cookie that some common server reads alike:
+// CookieValue returns a canonical text for the value of a cookie. It is the same for all spellings that some common
+// server reads alike:
 //
-//   - V, and what else is one [Value]
-//   - "V" in quotes, and "Vx, of which Node's cookie package takes the first and the last character off
+//   - V, and all other spellings of the same [Value]
+//   - "V" in quotes, and "Vx, from which Node's cookie package removes the first and the last character
 //   - "\126", in quotes with the octal escapes of Python
 //   - %56 with the escapes that PHP, Node and ASP.NET undo
 //   - j:"V", the JSON of Express's cookie-parser
 //
-// It is not ok if there is a comma or a blank in the value outside of quotes, unless it is such JSON: ASP.NET Core,
-// Perl or Python's http.cookies end it there, and most others do not. Nor is it for a zero byte. It does not allocate
-// for a value of letters, digits and the like.
+// ok is false if the value has a comma or a blank outside of quotes and is not such JSON: ASP.NET Core, Perl and
+// Python's http.cookies end the value there, and most others do not. It is also false for a zero byte. CookieValue does
+// not allocate for a value of letters, digits and similar characters.
 func CookieValue(raw string) (value string, ok bool) {
 	raw = TrimBlanks(raw)
 	quoted := strings.HasPrefix(raw, `"`) && len(raw) > 1
@@ -29,8 +30,8 @@ func CookieValue(raw string) (value string, ok bool) {
 	return Value(value)
 }
 
-// unquote returns what is between quotes, without the escapes of a backslash. Without a second quote the last character
-// is taken for it.
+// unquote returns the text between quotes, without backslash escapes. If the second quote is missing, the last
+// character counts as it.
 func unquote(raw string) string {
 	end := 1
 	for end < len(raw) && raw[end] != '"' {

@@ -2,9 +2,9 @@ package spelling
 
 import "strings"
 
-// Credentials returns the one text of all the ways to write the value of an Authorization header that differ in the
-// case of the scheme and in the blanks behind it (RFC 9110, section 11.4) and behind V ([TrimBlanks]): "Bearer V". It
-// does not allocate for a value that is written so.
+// Credentials returns a canonical text for the value of an Authorization header: "Bearer V". It is the same for all
+// spellings that differ in the case of the scheme, in the blanks after it (RFC 9110, section 11.4), or in the blanks
+// after V ([TrimBlanks]). It does not allocate for a value that is already written in this way.
 func Credentials(value string) string {
 	value = TrimBlanks(value)
 	end := strings.IndexAny(value, " \t")

@@ -1,3 +1,3 @@
-// Package spelling brings what servers take for one name or one value to one text: a client that writes its cookie in
-// another way must not have another bucket.
+// Package spelling maps all spellings that servers read as one name or value to one text. A client must not get another
+// bucket because it spells its cookie differently.
 package spelling

@@ -4,7 +4,7 @@ import "strings"
 
 // Host returns the name in a Host header: in lower case, without the port and a last dot.
 func Host(host string) string {
-	// Not net.SplitHostPort, whose error for a host without a port is made anew each time.
+	// net.SplitHostPort would allocate an error for each host without a port.
 	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') &&
 		(host[0] == '[' || strings.Count(host, ":") == 1) {
 		host = host[:colon]

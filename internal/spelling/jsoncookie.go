@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// maxJSON is the longest JSON that is read in a cookie, in bytes. No browser keeps a longer cookie.
+// maxJSON is the longest JSON that is read in a cookie, in bytes. No browser stores a longer cookie.
 const maxJSON = 4096
 
-// jsonCookie returns the text of a cookie that Express's cookie-parser takes for JSON: "j:" and a value. Of a string it
-// is the string, and of anything else what JavaScript makes of it as a string, but for objects: of those it is the JSON
-// with sorted names. It is no JSON if JavaScript counts the value as false, of which cookie-parser keeps the text.
+// jsonCookie returns the text of a cookie that Express's cookie-parser reads as JSON: "j:" and a value. For a string,
+// it is the string. For an object, it is the JSON with sorted names. For other values, it is the string that JavaScript
+// converts them to. is is false if JavaScript counts the value as false, because cookie-parser then keeps the text.
 func jsonCookie(s string) (text string, is bool) {
 	source, is := strings.CutPrefix(s, "j:")
 	if !is || len(source) > maxJSON {
@@ -43,8 +43,8 @@ func jsonCookie(s string) (text string, is bool) {
 	return text, true
 }
 
-// utf8Of writes the bytes of Latin-1 that Node reads as characters in UTF-8, which is what a decoder of JSON takes.
-// [Value] writes them as bytes again.
+// utf8Of encodes in UTF-8 the bytes that Node reads as characters of Latin-1, because a JSON decoder needs UTF-8.
+// [Value] turns them into bytes again.
 func utf8Of(s string) string {
 	runes := make([]rune, len(s))
 	for i := range len(s) {
@@ -53,7 +53,7 @@ func utf8Of(s string) string {
 	return string(runes)
 }
 
-// scriptText returns a value of JSON as JavaScript makes a string of it.
+// scriptText returns the string to which JavaScript converts a JSON value.
 func scriptText(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -73,11 +73,11 @@ func scriptText(value any) string {
 		}
 		return strings.Join(parts, ",")
 	}
-	text, _ := json.Marshal(plainNumbers(value)) // of what was decoded it does not fail
+	text, _ := json.Marshal(plainNumbers(value)) // a decoded value can be encoded
 	return string(text)
 }
 
-// plainNumbers writes the numbers in an object in the one way of JavaScript.
+// plainNumbers rewrites the numbers in an object as JavaScript writes them.
 func plainNumbers(value any) any {
 	switch value := value.(type) {
 	case json.Number:

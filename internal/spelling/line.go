@@ -2,10 +2,10 @@ package spelling
 
 import "strings"
 
-// OneLine returns the value of a header or of metadata that has these lines, "" for none. It is not ok if they differ:
-// servers read the first, the last, or all of them, so no line says who the client is. Blanks around a line
-// ([TrimBlanks]) are no part of it, unless the name ends in -bin, as that of decoded metadata does. The value of
-// Authorization is that of [Credentials]. It does not allocate, beyond what that does.
+// OneLine returns the value of a header, or of metadata, with these lines, and "" for none. ok is false if the lines
+// differ: servers read the first, the last, or all of them, so the header does not identify the client. Blanks around a
+// line ([TrimBlanks]) are removed, unless the name ends in -bin, as the name of decoded metadata does. For
+// Authorization, the value is that of [Credentials]. OneLine allocates only where Credentials does.
 func OneLine(name string, lines []string) (value string, ok bool) {
 	if len(lines) == 0 {
 		return "", true
@@ -20,9 +20,10 @@ func OneLine(name string, lines []string) (value string, ok bool) {
 	return value, true
 }
 
-// Line returns the value of one line of a header or of metadata, as [OneLine] has it. HTTP/1 takes blanks of ASCII off
-// before anybody sees them (RFC 9110, section 5.5), and HTTP/2 does not: what a rule sees with a blank, a server behind
-// that is asked over HTTP/1 gets without. Those of Unicode and of Latin-1 are taken off by programs that trim a value.
+// Line returns the value of one line of a header or of metadata, as [OneLine] does. HTTP/1 removes ASCII blanks before
+// any program sees them (RFC 9110, section 5.5), and HTTP/2 does not. So a rule may see a blank that a server behind
+// weir, which gets the request by HTTP/1, does not see. Blanks of Unicode and of Latin-1 are removed by programs that
+// trim a value.
 func Line(name, line string) string {
 	switch {
 	case isCredentials(name):

@@ -2,11 +2,11 @@ package spelling
 
 import "net/http"
 
-// MethodFields are the fields that frameworks take for the method of a request: those of Rails, Laravel, Symfony,
+// MethodFields are the header fields that frameworks use as the method of a request: those of Rails, Laravel, Symfony,
 // ASP.NET, and of method-override for Express.
 var MethodFields = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// MethodOverrides returns what a request has in [MethodFields]. It does not allocate where there is none.
+// MethodOverrides returns the values of a request's [MethodFields]. It does not allocate if there are none.
 func MethodOverrides(h http.Header) (methods []string) {
 	for _, name := range MethodFields {
 		for _, value := range h[name] {

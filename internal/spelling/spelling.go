@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// SameName reports whether a server takes a, as it was sent, for the cookie or parameter b: ASP.NET does not go by the
-// case of letters; PHP takes a dot, a blank and an open bracket for an underscore, and passes over blanks before a name
-// and what follows a zero byte; and some undo escapes in names.
+// SameName reports whether some server reads the name a, as it was sent, as the cookie or parameter b. ASP.NET ignores
+// the case of letters. PHP reads a dot, a blank and an open bracket as an underscore, and ignores blanks before a name
+// and what follows a zero byte. Some servers undo escapes in names.
 func SameName(a, b string) bool {
 	if a == b {
 		return true
@@ -27,8 +27,8 @@ func SameName(a, b string) bool {
 	return true
 }
 
-// AppendName appends a form of a name that is the same for all that [SameName] takes for one, unless one of them is
-// the same only as it was sent. Of a long name it is the beginning.
+// AppendName appends a canonical form of a name. It is the same for all names that [SameName] treats as equal, except
+// for names that are equal only as they were sent. For a long name it is the first part.
 func AppendName(to []byte, name string) []byte {
 	const longest = 256
 	begin := len(to)
@@ -61,7 +61,7 @@ func foldName(c byte) byte {
 	return c
 }
 
-// Unescape undoes escapes: %41 is A. What is none stays as it is. It does not allocate where there is none.
+// Unescape undoes escapes: %41 becomes A. Other text is unchanged. It does not allocate if there is no escape.
 func Unescape(s string) string {
 	i := strings.IndexByte(s, '%')
 	if i < 0 {
@@ -79,7 +79,7 @@ func Unescape(s string) string {
 	return string(append(plain, s...))
 }
 
-// nextPercent is strings.IndexByte, quicker where there are many.
+// nextPercent is strings.IndexByte, but faster if percent signs are frequent.
 func nextPercent(s string) int {
 	const near = 8
 	for i := range min(near, len(s)) {
@@ -93,8 +93,8 @@ func nextPercent(s string) int {
 	return -1
 }
 
-// UnescapeUnits undoes escapes of the form %u0041, which ASP and the server side of ASP.NET Framework undo in a query,
-// and no standard has. What is none stays as it is. It does not allocate where there is none.
+// UnescapeUnits undoes escapes of the form %u0041, which no standard has. ASP and the server side of ASP.NET Framework
+// undo them in a query. Other text is unchanged. It does not allocate if there is no such escape.
 func UnescapeUnits(s string) string {
 	first := 0
 	for !isUnit(s[first:]) {
@@ -112,7 +112,7 @@ func UnescapeUnits(s string) string {
 			continue
 		}
 		high, low := hexValue(s[2])<<4|hexValue(s[3]), hexValue(s[4])<<4|hexValue(s[5])
-		plain = utf8.AppendRune(plain, rune(high)<<8|rune(low)) // half a pair is no character
+		plain = utf8.AppendRune(plain, rune(high)<<8|rune(low)) // one half of a pair is not a character
 		s = s[6:]
 	}
 	return string(append(plain, s...))
@@ -126,7 +126,7 @@ func isUnit(s string) bool {
 // UnescapeQuery is Unescape for a query, in which a plus sign is a blank.
 func UnescapeQuery(s string) string { return Unescape(blanksForPlus(s)) }
 
-// blanksForPlus is strings.ReplaceAll, which takes long for a text of many plus signs.
+// blanksForPlus is strings.ReplaceAll, which is slow for a text with many plus signs.
 func blanksForPlus(s string) string {
 	if strings.IndexByte(s, '+') < 0 {
 		return s
@@ -140,7 +140,7 @@ func blanksForPlus(s string) string {
 	return string(text)
 }
 
-// UntilZero returns what is before the first zero byte, at which programs in C end a text.
+// UntilZero returns the text before the first zero byte, at which C programs end a text.
 func UntilZero(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

@@ -2,17 +2,17 @@ package spelling
 
 import "strings"
 
-// Value returns the one text of all values of a cookie or parameter, without escapes, that some common server reads
-// alike. It is a function of what each server reads, so a client has one bucket however it spells a value:
+// Value returns a canonical text for a value of a cookie or parameter without escapes. It is the same for all values
+// that some common server reads alike, so a client has one bucket however it spells a value:
 //
-//   - V, and V with blanks or control characters around it ([TrimBlanks]), which Tornado takes off
-//   - a plus sign, and a blank, which many servers read for it
-//   - a control character, and a blank, which Tornado reads for it
-//   - é in UTF-8, and é as the byte E9 of Latin-1, which is what Node reads of a byte without an escape
+//   - V, and V with blanks or control characters around it ([TrimBlanks]), which Tornado removes
+//   - a plus sign, and a blank, as which many servers read it
+//   - a control character, and a blank, as which Tornado reads it
+//   - é in UTF-8, and é as the byte E9 of Latin-1, as which Node reads that byte without an escape
 //
-// Two values that no server takes for one may have one text, too: "a+b" and "a b". It is not ok if there is a zero
-// byte, at which programs in C end a text and others do not. It does not allocate for a value of letters, digits and
-// the like.
+// Two values that every server distinguishes may have one text, too: "a+b" and "a b". ok is false if there is a zero
+// byte, at which C programs end a text and others do not. Value does not allocate for a value of letters, digits and
+// similar characters.
 func Value(s string) (text string, ok bool) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", false
@@ -25,9 +25,9 @@ func Value(s string) (text string, ok bool) {
 	return s, true
 }
 
-// fold writes what is a blank to some as a blank, and the characters up to U+00FF, which take two bytes in UTF-8, as
-// the one byte that they are in Latin-1. It goes on until there is none, so that what was decoded and encoded again
-// comes to the same bytes.
+// fold replaces what some servers read as a blank by a blank, and the characters up to U+00FF, which take two bytes in
+// UTF-8, by their one byte in Latin-1. It repeats this until nothing changes, so that text that was encoded several
+// times gives the same bytes.
 func fold(s string) string {
 	kept, n := make([]byte, len(s)), 0
 	for i := range len(s) {

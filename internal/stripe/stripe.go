@@ -13,15 +13,15 @@ const Kinds = 8
 // Counters count events of several kinds. Make them with [New]. All methods may be called concurrently.
 type Counters struct{ stripes []stripe }
 
-// A stripe is a part of the counters. It fills two cache lines, because processors fetch lines in pairs: no two stripes
-// are on the same line.
+// A stripe is a part of the counters. It fills two cache lines, because processors fetch lines in pairs, so no two
+// stripes share a pair.
 type stripe struct {
 	counts [Kinds]atomic.Uint64
 	_      [128 - Kinds*8]byte
 }
 
-// New returns counters of nothing. They take 128 bytes for each processor that Go uses, 64 at most, rounded up to a
-// power of two.
+// New returns counters at 0. They take 128 bytes for each processor that Go uses, for at most 64 processors, rounded up
+// to a power of two.
 func New() *Counters {
 	n := 1
 	for n < runtime.GOMAXPROCS(0) && n < 64 {
@@ -40,8 +40,8 @@ func (c *Counters) Add(kind int) {
 	c.stripes[i].counts[kind].Add(1)
 }
 
-// Totals returns how many events of each kind were counted. Each number is exact and never falls, but they are not all
-// taken at one instant.
+// Totals returns how many events of each kind were counted. Each number is exact and never falls, but they are not of
+// one instant.
 func (c *Counters) Totals() (t [Kinds]uint64) {
 	for i := range c.stripes {
 		for kind := range t {

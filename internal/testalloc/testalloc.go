@@ -1,4 +1,4 @@
-// Package testalloc counts what calls allocate, for tests of calls that shall not.
+// Package testalloc counts allocations of calls, for tests of calls that must not allocate.
 package testalloc
 
 import (
@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	rounds = 200 // which are short, so that others allocate in few of them
-	calls  = 10  // of a round
+	rounds = 200 // short rounds, so that other goroutines allocate in few of them
+	calls  = 10  // calls in a round
 )
 
 // PerCall returns how many objects a call of f allocates, on average, after a first call that is not counted. The
-// runtime counts what all goroutines allocate, and others may be at it: a connection that ends, limiters of earlier
-// tests that the collector has found. So it is the least of many short rounds: a call that allocates does in each of
-// them.
+// runtime counts the allocations of all goroutines, and others may be running: a connection that ends, or limiters of
+// earlier tests that the collector has found. So the result is the minimum over many short rounds: a call that
+// allocates does so in each of them.
 //
-// It is used in the place of testing.AllocsPerRun, which counts the others too, and takes half an allocation for none.
+// It replaces testing.AllocsPerRun, which also counts other goroutines, and reports half an allocation per call as
+// none.
 func PerCall(f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()

@@ -1,4 +1,4 @@
-// Package testclock is a clock that tests move, for the tests of the packages that put limits in front of servers and
+// Package testclock is a clock that tests move, for the tests of packages that put limits in front of servers and
 // clients.
 package testclock
 
@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Clock stands still until the test moves it. It may be used from any goroutine.
+// A Clock stands still until the test moves it. It is safe for concurrent use.
 type Clock struct{ nanos, hurry atomic.Int64 }
 
 // New returns a clock that reads noon of a day.
@@ -27,16 +27,16 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Add(c.hurry.Load()
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// Hurry makes the clock move by itself from now on, by so much whenever it is read. 0 ends that.
+// Hurry makes the clock advance by step whenever it is read. 0 ends that.
 func (c *Clock) Hurry(step time.Duration) { c.hurry.Store(int64(step)) }
 
-// Pause waits by the clock: it moves it.
+// Pause is a wait by the clock: it moves the clock by d.
 func (c *Clock) Pause(ctx context.Context, d time.Duration) error {
 	c.Advance(d)
 	return ctx.Err()
 }
 
-// Limiter returns a small limiter by the clock, which is closed with the test.
+// Limiter returns a small limiter with the clock. It is closed when the test ends.
 func (c *Clock) Limiter(t testing.TB, policy engine.Policy, options ...engine.Option) *engine.Limiter {
 	t.Helper()
 	l, err := engine.New(policy, append([]engine.Option{engine.MaxKeys(1000), engine.ClockFunc(c.Now)}, options...)...)
@@ -47,7 +47,8 @@ func (c *Clock) Limiter(t testing.TB, policy engine.Policy, options ...engine.Op
 	return l
 }
 
-// Spread returns a limiter of one bucket on all processors by the clock, which is closed with the test.
+// Spread returns a limiter with the clock whose one bucket is spread over all processors. It is closed when the test
+// ends.
 func (c *Clock) Spread(t testing.TB, policy engine.Policy) *engine.Spread {
 	t.Helper()
 	s, err := engine.NewSpread(policy, engine.ClockFunc(c.Now))
@@ -58,7 +59,7 @@ func (c *Clock) Spread(t testing.TB, policy engine.Policy) *engine.Spread {
 	return s
 }
 
-// Burst returns a limiter that grants so many tokens, one of which comes back each second.
+// Burst returns a limiter with a burst of n tokens, one of which comes back each second.
 func (c *Clock) Burst(t testing.TB, n uint64) *engine.Limiter {
 	t.Helper()
 	return c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), n))

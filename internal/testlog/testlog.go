@@ -1,4 +1,4 @@
-// Package testlog keeps what a logger or a program writes, for tests that read it meanwhile.
+// Package testlog collects what a logger or a program writes, for tests that read it at the same time.
 package testlog
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Log is what has been written to it so far. It is safe for concurrent use.
+// A Log collects what is written to it. It is safe for concurrent use.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -1,5 +1,5 @@
-// Package tsc reads the processor's time stamp counter: a register that counts
-// at a constant rate, read in a few nanoseconds without asking the kernel.
+// Package tsc reads the processor's time stamp counter: a register that counts at a constant rate, and is read in a few
+// nanoseconds without a system call.
 package tsc
 
 import (
@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Trusted reports whether the kernel itself keeps time by this counter. A kernel
-// does so only after it has checked that the counter is constant, does not
-// stop, and agrees between processors.
+// Trusted reports whether the kernel itself uses this counter as its clock. A kernel does so only after it has checked
+// that the counter is constant, does not stop, and agrees between processors.
 func Trusted() bool {
 	const source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 	name, err := os.ReadFile(source)

@@ -3,7 +3,6 @@ package tsc
 // clocksource is Linux's name for this counter.
 const clocksource = "arch_sys_counter"
 
-// Read returns the counter. It is not a fence: it may be read a little before
-// loads that precede it in the program. A taker wants exactly that, the clock read
-// while its cache line is on the way.
+// Read returns the counter. It is not a fence: the processor may read the counter before loads that precede it in the
+// program. Callers want that: the clock is read while a cache line is loaded.
 func Read() uint64

@@ -1,4 +1,4 @@
-// Package unixsocket listens on Unix sockets, whose files it replaces and removes without harm to another program.
+// Package unixsocket listens on Unix sockets. It replaces and removes their files without harm to other programs.
 package unixsocket
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// A Listener is a bound Unix socket. Its file goes when it is closed, unless [Listener.SetUnlinkOnClose] says not.
+// A Listener is a bound Unix socket. Close removes its file, unless [Listener.SetUnlinkOnClose] says otherwise.
 type Listener struct {
 	*net.UnixListener
 	path   string
@@ -19,14 +19,15 @@ type Listener struct {
 	unlink bool
 }
 
-// Path returns the path of an address such as unix:/run/weir.sock; false for any other address.
+// Path returns the path of an address such as unix:/run/weir.sock. ok is false for any other address.
 func Path(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
 
-// ErrInUse is the error of Listen where a program listens already.
+// ErrInUse is the error of Listen if another program already listens there.
 var ErrInUse = errors.New("another program listens there; stop it, or choose another path")
 
-// Listen binds a Unix socket whose file has the mode. The file that a program has left behind, which nobody listens
-// on, is replaced. The file appears with its mode: between a bind and a chmod any user could connect.
+// Listen binds a Unix socket whose file has the mode. It replaces a file that an earlier program has left behind, on
+// which no program listens. The file has its mode from the start: between a bind and a later chmod any user could
+// connect.
 func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if err := isFree(path); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	l.SetUnlinkOnClose(false)
 	defer func() {
 		if err != nil {
-			_ = l.Close() // the error before it is the one to tell
+			_ = l.Close() // the earlier error is returned
 			_ = os.Remove(beside)
 		}
 	}()
@@ -59,25 +60,25 @@ func Listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	return &Listener{UnixListener: l, path: path, file: file, unlink: true}, nil
 }
 
-// Adopt returns the Listener of a socket that another process has bound, and whose file is at path. The file stays
-// when the Listener is closed, until [Listener.SetUnlinkOnClose] says otherwise. It returns an error if there is no
-// socket at path: nobody could connect.
+// Adopt returns a Listener for a socket that another process has bound, and whose file is at path. Close does not
+// remove the file, unless [Listener.SetUnlinkOnClose] says otherwise. If there is no socket at path, no client could
+// connect, and Adopt returns an error.
 func Adopt(l *net.UnixListener, path string) (*Listener, error) {
 	file, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("its file is gone, so nobody can connect: start what has bound it again (of systemd: the socket "+
+		return nil, fmt.Errorf("its file is gone, so nobody can connect: restart the program that has bound it (with systemd: the socket "+
 			"unit): %w", err)
 	case err != nil:
 		return nil, err
 	case file.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("%s is no socket any more, so nobody can connect: remove it", path)
+		return nil, fmt.Errorf("%s is no longer a socket, so no client can connect: remove it", path)
 	}
 	l.SetUnlinkOnClose(false)
 	return &Listener{UnixListener: l, path: path, file: file}, nil
 }
 
-// isFree returns an error unless there is no file or a socket that nobody listens on.
+// isFree returns an error, unless there is no file, or a socket on which no program listens.
 func isFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -86,17 +87,17 @@ func isFree(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return errors.New("there is a file that is no socket: remove it, or choose another path")
+		return errors.New("there is a file that is not a socket: remove it, or choose another path")
 	}
 	conn, err := net.Dial("unix", path)
 	switch {
 	case err == nil:
-		_ = conn.Close() // it was only to see
+		_ = conn.Close() // only the attempt matters
 		return ErrInUse
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	return fmt.Errorf("there is a socket, of which it is not known whether a program listens on it: %w", err)
+	return fmt.Errorf("there is a socket, and it cannot be checked whether a program listens on it: %w", err)
 }
 
 // Addr implements [net.Listener].
@@ -105,22 +106,22 @@ func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 // SetUnlinkOnClose says whether Close removes the file. It must not be called at the same time as Close.
 func (l *Listener) SetUnlinkOnClose(unlink bool) { l.unlink = unlink }
 
-// UnlinkOnClose reports whether Close removes the file: not if it is another program's by now.
+// UnlinkOnClose reports whether Close removes the file. It does not if the file belongs to another program by now.
 func (l *Listener) UnlinkOnClose() bool {
 	now, err := os.Lstat(l.path)
 	return l.unlink && err == nil && os.SameFile(now, l.file)
 }
 
-// FileIsGone reports whether there is nothing at the path of the socket, so that nobody can connect any more.
+// FileIsGone reports whether there is no file at the path of the socket, so that no client can connect.
 func (l *Listener) FileIsGone() bool {
 	_, err := os.Lstat(l.path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Close closes the socket and removes its file, unless that is to stay or is another program's by now.
+// Close closes the socket and removes its file, unless the file must stay or belongs to another program by now.
 func (l *Listener) Close() error {
 	if l.UnlinkOnClose() {
-		_ = os.Remove(l.path) // what stays is replaced by the next program
+		_ = os.Remove(l.path) // if this fails, the next program replaces the file
 	}
 	return l.UnixListener.Close()
 }

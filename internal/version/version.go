@@ -1,4 +1,4 @@
-// Package version tells what a program was built from.
+// Package version reports what a program was built from.
 package version
 
 import (
@@ -8,11 +8,11 @@ import (
 	"runtime/debug"
 )
 
-// Info is what was built in.
+// Info returns the build information of the program.
 func Info() *debug.BuildInfo {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		info = &debug.BuildInfo{} // stripped of it: the Go version is still known
+		info = &debug.BuildInfo{} // the information was stripped: only the Go version is known
 	}
 	return info
 }
@@ -20,8 +20,8 @@ func Info() *debug.BuildInfo {
 // Of returns the version of the program.
 func Of(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(unknown)") }
 
-// Text returns what a bug report needs: the version, the commit if the program was built in
-// a checkout or the sum of its module if it was installed as one, and the platform.
+// Text returns what a bug report needs: the version, the platform, and the commit if the program was built in a
+// checkout, or the sum of its module if it was installed as one.
 func Text(program string, info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {

@@ -4,5 +4,5 @@ package word
 
 import "sync/atomic"
 
-// A Pointer is a pointer that is only ever touched by atomic operations.
+// A Pointer is a pointer that is accessed only by atomic operations.
 type Pointer[T any] = atomic.Pointer[T]

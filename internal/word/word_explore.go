@@ -24,12 +24,12 @@ type Access struct {
 	Old, New uint64
 }
 
-// Before is called before every operation of every word, unless it is nil. A
-// scheduler puts itself here and returns when it is this operation's turn.
+// Before is called before every operation on every word, unless it is nil. A scheduler sets it, and returns when it is
+// this operation's turn.
 var Before func(Access)
 
-// A Word stands in for sync/atomic.Uint64. It is not atomic: the scheduler lets one
-// operation happen at a time, and thereby decides the order.
+// A Word replaces sync/atomic.Uint64. It is not atomic: the scheduler lets one operation happen at a time, and so
+// decides the order.
 type Word struct{ value uint64 }
 
 // Load returns the value.
@@ -69,10 +69,10 @@ func (w *Word) Add(delta uint64) uint64 {
 	return w.value
 }
 
-// Peek returns the value to the scheduler, which is no operation.
+// Peek returns the value to the scheduler. It does not count as an operation.
 func (w *Word) Peek() uint64 { return w.value }
 
-// Poke sets the value for the scheduler, which is no operation.
+// Poke sets the value for the scheduler. It does not count as an operation.
 func (w *Word) Poke(value uint64) { w.value = value }
 
 func before(a Access) {
@@ -81,7 +81,7 @@ func before(a Access) {
 	}
 }
 
-// An Int64 stands in for sync/atomic.Int64: a word that holds a number with a sign.
+// An Int64 replaces sync/atomic.Int64: a word that holds a signed number.
 type Int64 struct{ Word }
 
 // Load returns the value.
@@ -90,8 +90,7 @@ func (i *Int64) Load() int64 { return int64(i.Word.Load()) }
 // Store writes the value.
 func (i *Int64) Store(value int64) { i.Word.Store(uint64(value)) }
 
-// A Pointer stands in for sync/atomic.Pointer: a word that holds the number of the value
-// pointed at, and 0 for nil.
+// A Pointer replaces sync/atomic.Pointer: a word that holds the number of the value to which it points, and 0 for nil.
 type Pointer[T any] struct {
 	Word
 	values []*T
@@ -105,7 +104,7 @@ func (p *Pointer[T]) Load() *T {
 	return nil
 }
 
-// At returns the value that has a number, which is no operation.
+// At returns the value with a number. It does not count as an operation.
 func (p *Pointer[T]) At(number uint64) *T { return p.values[number-1] }
 
 // CompareAndSwap writes to if the pointer is from, and reports whether it was.

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A Word is a 64-bit word that is only ever touched by atomic operations, like
-// sync/atomic.Uint64, and as large. Before an operation it now and then lets other
-// goroutines run, so that goroutines are suspended between two operations all the
+// A Word is a 64-bit word that is accessed only by atomic operations, like sync/atomic.Uint64, and of the same size.
+// Before some operations it lets other goroutines run, so that goroutines are suspended between two operations all the
 // time, and not once in ten milliseconds.
 type Word struct{ value atomic.Uint64 }
 
@@ -45,7 +44,7 @@ func (w *Word) Add(delta uint64) uint64 {
 	return w.value.Add(delta)
 }
 
-// An Int64 is a word that holds a number with a sign, like sync/atomic.Int64, and as large.
+// An Int64 is a word that holds a signed number, like sync/atomic.Int64, and of the same size.
 type Int64 struct{ value atomic.Int64 }
 
 // Load returns the value.
@@ -60,10 +59,9 @@ func (i *Int64) Store(value int64) {
 	i.value.Store(value)
 }
 
-// pause suspends the goroutine before one operation in 32: mostly for a turn of the
-// others, rarely for up to 64 of them, for what goes wrong only when a slot changes
-// hands several times meanwhile. The random numbers are each thread's own, so nothing is shared
-// that would order the goroutines.
+// pause suspends the goroutine before one operation in 32. Usually it lets each other goroutine run once. Rarely it
+// does so up to 64 times, to find faults that need a slot to change hands several times in between. Each thread has its
+// own random numbers, so that no shared word orders the goroutines.
 func pause() {
 	const oneIn, longest = 32, 64
 	n := rand.Uint32()

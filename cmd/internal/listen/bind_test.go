@@ -48,7 +48,7 @@ func TestAUnixSocketThatIsThere(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
 	_, err := new(Sockets).bind(Endpoint{Address: "unix:" + path, Mode: 0o600})
 	require.EqualError(t, err,
-		"cannot listen on unix:"+path+": there is a file that is no socket: remove it, or choose another path")
+		"cannot listen on unix:"+path+": there is a file that is not a socket: remove it, or choose another path")
 	assert.FileExists(t, path)
 }
 
