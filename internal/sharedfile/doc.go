@@ -47,7 +47,7 @@ type Spec struct {
 	Start int64
 	Begin func(memory []byte) error          // makes a table in zeroed memory
 	Mark  func(memory []byte) (int64, error) // its watermark
-	Boot  func(memory []byte) error          // forgets what does not survive a boot, while no process has the file; nil: nothing
+	Boot  func(memory []byte) error          // forgets what a boot ends, while no process has the file; may be nil
 	// Settle removes what dead processes have left. A process calls it when it attaches. alone reports whether no other
 	// process is attached.
 	Settle func(memory []byte, alone func() bool) error

@@ -73,8 +73,8 @@
 //	take    Otherwise look at the shared word. If the bucket has n, take them there, or draw more than n into the cell
 //	        and spend n of them.
 //	gather  If the bucket has fewer, look at all cells. If one has n, spend them there. If all cells and the bucket
-//	        together have n, return what one cell holds, and start over. If they have fewer, and the shared word has not
-//	        changed, refuse.
+//	        together have n, return what one cell holds, and start over. If they have fewer, and the shared word is
+//	        unchanged, refuse.
 //
 // # The rules, each with what breaks without it
 //
