@@ -1,2 +1,2 @@
-// Package contrib is empty: its test holds the middlewares for Gin, Echo and Fiber against the same table.
+// Package contrib has only a test, which checks the middlewares for Gin, Echo and Fiber with one table of cases.
 package contrib

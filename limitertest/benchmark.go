@@ -18,17 +18,17 @@ type row struct {
 	admits  bool // all requests, or none
 	keys    func(keys []string, random *rand.Rand, i int) string
 	drained bool // every key asked once before
-	workers int  // that ask at the same time
+	workers int  // goroutines that ask at the same time
 }
 
 const day = 24 * time.Hour
 
-// plenty admits all that a benchmark can ask for.
+// plenty admits every request that a benchmark can make.
 var plenty = Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
 
 func anyOf(keys []string, random *rand.Rand, _ int) string { return keys[random.IntN(len(keys))] }
 
-// rows are those of weir's own benchmark that any limiter can have.
+// rows returns the rows of weir's own benchmark that apply to every limiter.
 func rows() []row {
 	return []row{
 		{name: "admit", limit: plenty, admits: true, keys: anyOf, drained: true, workers: 1},
@@ -60,7 +60,7 @@ func Benchmark(b *testing.B, c Config) {
 	}
 }
 
-// perTurn is how many requests are asked in a row before the other one's turn.
+// perTurn is how many requests the limiter or the floor gets before the other one's turn.
 const perTurn = 500
 
 func (r row) measure(b *testing.B, c Config) {
@@ -105,7 +105,7 @@ func (r row) measure(b *testing.B, c Config) {
 	b.ReportMetric(testing.AllocsPerRun(100, func() { limiter.Take(keys[0], 1) }), "allocs/op")
 }
 
-// turn asks for all keys in each worker, and returns how long that took and how many were admitted.
+// turn lets each worker ask for all keys. It returns how long that took, and how many requests were admitted.
 func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, admitted int64) {
 	work := func() (n int64) {
 		for _, key := range keys {
@@ -129,7 +129,7 @@ func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, adm
 	return time.Since(begin), sum.Load()
 }
 
-// A floor is the least that a limiter must do.
+// A floor does the least that a limiter must do.
 type floor struct {
 	seed   maphash.Seed
 	table  []atomic.Uint64

@@ -9,13 +9,13 @@ import (
 // random returns a source that is the same in every run.
 func (s *suite) random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6c696d6974)) }
 
-// pauses are a little longer than common times to live of idle keys.
+// pauses are slightly longer than the usual times after which limiters drop idle keys.
 var pauses = []time.Duration{
 	time.Second + 1, 10*time.Second + 1, time.Minute + 1, 3*time.Minute + 1, 5*time.Minute + 1, 10*time.Minute + 1,
 	30*time.Minute + 1, time.Hour + 1, 12*time.Hour + 1, 24*time.Hour + 1,
 }
 
-// bound: random requests never get more than the limit allows over any interval.
+// bound checks that random requests never get more than the limit allows over any interval.
 func (s *suite) bound(t *testing.T) {
 	for _, l := range s.limits {
 		for seed := range s.seeds(l) {
@@ -44,7 +44,7 @@ func (s *suite) bound(t *testing.T) {
 	}
 }
 
-// gap returns how long a client is silent.
+// gap returns how long a client waits before its next request.
 func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	token := max(int64(l.Per)/int64(min(l.Tokens, uint64(l.Per))), 1)
 	full := int64(l.Per)
@@ -70,7 +70,8 @@ func (s *suite) gap(random *rand.Rand, l Limit) time.Duration {
 	return pauses[random.IntN(len(pauses))]
 }
 
-// conforming: what the limit allows is admitted at the first nanosecond, however often was asked before.
+// conforming checks that a request is admitted at the first nanosecond at which the limit allows it, however many
+// requests came before.
 func (s *suite) conforming(t *testing.T) {
 	for _, l := range s.limits {
 		for seed := range s.seeds(l) {
@@ -97,7 +98,7 @@ func (s *suite) conforming(t *testing.T) {
 	}
 }
 
-// conform waits until the limit allows a request, asks sometimes meanwhile, and asks then.
+// conform waits until the limit allows a request, and then makes it. It sometimes makes requests before that.
 func (p *program) conform(random *rand.Rand, n int64) (on bool) {
 	for range random.IntN(4) {
 		wait := p.model.Until("k", p.now(), uint64(n))

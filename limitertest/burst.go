@@ -11,7 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// burst: at a frozen clock, goroutines that ask for the same keys at the same time get the burst of each, exactly.
+// burst checks that goroutines which ask for the same keys at a frozen clock together get exactly the burst of each
+// key.
 func (s *suite) burst(t *testing.T) {
 	const goroutines, keys = 8, 16
 	for _, l := range s.limits {
@@ -44,7 +45,7 @@ func (s *suite) burst(t *testing.T) {
 	}
 }
 
-// together runs f in goroutines that begin at the same time, as far as that can be had, and waits for them.
+// together runs f in goroutines that start at the same time, as far as possible, and waits for them.
 func together(goroutines int, f func(i int)) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
@@ -58,7 +59,7 @@ func together(goroutines int, f func(i int)) {
 	all.Wait()
 }
 
-// nearEdge reports whether outside of a bubble an aligned window may end within a minute.
+// nearEdge reports whether, outside of a bubble, an aligned window may end within a minute.
 func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
 }
@@ -66,7 +67,8 @@ func (s *suite) nearEdge(l Limit) bool {
 // A request is what a goroutine of linear asks.
 type request struct{ n uint64 }
 
-// linear: what goroutines are told at a frozen clock could have been told to one after the other.
+// linear checks that the answers to concurrent goroutines at a frozen clock are possible for some sequential order of
+// their requests.
 func (s *suite) linear(t *testing.T) {
 	const goroutines, calls, histories = 4, 5, 60
 	l := s.slow()
@@ -123,7 +125,7 @@ func (s *suite) linear(t *testing.T) {
 	})
 }
 
-// describe returns the calls of a history, a line for each goroutine, with the instants between which each was made.
+// describe returns the calls of a history, with a line for each goroutine, and the start and end of each call.
 func describe(model porcupine.Model, history [][]porcupine.Operation) (text string) {
 	for i, of := range history {
 		text += fmt.Sprintf("\tgoroutine %d:", i)

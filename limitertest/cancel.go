@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// cancel: what is given back or given up is there again, once.
+// cancel checks that tokens which are given back, or whose reservation is canceled, are available again exactly once.
 func (s *suite) cancel(t *testing.T) {
 	tried := false
 	s.canceling(t, "Refund", &tried, func(t *testing.T, limiter Limiter, l Limit) bool {
@@ -45,7 +45,7 @@ func (s *suite) cancel(t *testing.T) {
 	}
 }
 
-// canceling runs a subtest of Cancel for each limit, if the limiter has what it asks for.
+// canceling runs a subtest of Cancel for each limit, if the limiter has the method that f needs.
 func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testing.T, Limiter, Limit) bool) {
 	t.Run(name, func(t *testing.T) {
 		if reason, ok := s.Skip["Cancel/"+name]; ok {
@@ -64,7 +64,7 @@ func (s *suite) canceling(t *testing.T, name string, tried *bool, f func(*testin
 	})
 }
 
-// refund gives back what was taken, and what was not.
+// refund gives back tokens that were taken, and tokens that were not.
 func (s *suite) refund(t *testing.T, limiter Refunder, l Limit) {
 	capacity := l.Capacity(s.Promise)
 	half := int64(capacity+1) / 2
@@ -105,7 +105,7 @@ const (
 	eachTwice  = "the last first, each twice"
 )
 
-// reserve has eight reservations canceled, in some orders, and asks when the next caller's turn is.
+// reserve cancels eight reservations in several orders, and checks when the next caller's turn is.
 func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string) {
 	for i, order := range orders {
 		key, model := fmt.Sprintf("reserve-%d", i), s.checker(l)
@@ -138,7 +138,7 @@ func (s *suite) reserve(t *testing.T, limiter Reserver, l Limit, orders []string
 	}
 }
 
-// reserveAtRandom holds those reservations that are not canceled, each at its instant, against the limit.
+// reserveAtRandom compares the reservations that are not canceled, each at the time of its turn, with the limit.
 func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	random := s.random(4)
 	for round := range 10 {
@@ -172,7 +172,7 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	}
 }
 
-// wait has eight waiters give up, and asks when the next one's turn is.
+// wait cancels eight waiters, and checks when the next one's turn is.
 func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	key, model := "wait", s.checker(l)
 	model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})

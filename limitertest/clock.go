@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock: the smallest and the largest steps of time, and callers whose time goes back.
+// clock checks the smallest and the largest steps of time, and callers whose time goes back.
 func (s *suite) clock(t *testing.T) {
 	for _, l := range s.limits {
 		s.crawl(t, l)
@@ -21,7 +21,7 @@ func (s *suite) clock(t *testing.T) {
 	}
 }
 
-// crawl asks a drained key in steps that are much shorter than a token, and whose sum is some tokens.
+// crawl asks a drained key in time steps that are much shorter than a token, and that add up to several tokens.
 func (s *suite) crawl(t *testing.T, l Limit) {
 	token := max(l.Per/time.Duration(min(l.Tokens, uint64(l.Per))), 1)
 	for _, step := range []time.Duration{1, token/300 + 1, token/7 + 1, token/2 + 1} {
@@ -39,7 +39,7 @@ func (s *suite) crawl(t *testing.T, l Limit) {
 	}
 }
 
-// leap drains a key after pauses at which counts of time overflow: there is a full key each time, and no more.
+// leap drains a key after pauses at which counters of time overflow. Each time the key must be full, and no more.
 func (s *suite) leap(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.program(t, l, early|late, func(p *program) {
@@ -53,7 +53,7 @@ func (s *suite) leap(t *testing.T, l Limit) {
 	})
 }
 
-// goBack asks at times that go back and leap: never is there more than at the latest of them.
+// goBack asks at times that go back and leap. It must never get more tokens than at the latest of those times.
 func (s *suite) goBack(t *testing.T, l Limit) {
 	const year = 365 * 24 * time.Hour
 	s.bubble(t, func(t *testing.T) {

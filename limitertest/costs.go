@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// costing: a request that cannot be is refused and takes nothing, one that is too much for what is left takes nothing,
-// and one for nothing or less brings nothing.
+// costing checks unusual costs. A request that can never be admitted is refused and takes nothing. A request for more
+// than is left takes nothing. A request for 0 or fewer tokens adds nothing.
 func (s *suite) costing(t *testing.T) {
 	for _, l := range s.limits {
 		if s.nearEdge(l) {
@@ -47,7 +47,7 @@ func (s *suite) costing(t *testing.T) {
 	}
 }
 
-// oddCosts returns costs that are tried, with those whose product with the time of a token overflows.
+// oddCosts returns costs to try, including those whose product with the time of a token overflows.
 func oddCosts(l Limit, capacity uint64) (costs []int64) {
 	costs = []int64{0, -1, -5, -int64(capacity), math.MinInt32, math.MinInt64, math.MinInt64 + 1}
 	for _, n := range []uint64{2, 3, capacity - 1, capacity, capacity + 1, 2 * capacity, 1<<31 - 1, 1 << 31, 1 << 32, 1<<32 + 1,
@@ -64,7 +64,7 @@ func oddCosts(l Limit, capacity uint64) (costs []int64) {
 	return costs
 }
 
-// retry: after RetryAfter the request passes, and not a unit sooner.
+// retry checks that a request is admitted after RetryAfter, and not a unit sooner.
 func (s *suite) retry(t *testing.T) {
 	said := false
 	for _, l := range s.limits {
@@ -80,7 +80,7 @@ func (s *suite) retry(t *testing.T) {
 	}
 }
 
-// retryOf drains keys at an instant and asks them again: it reports whether RetryAfter said anything.
+// retryOf drains keys at an instant and asks them again. It reports whether RetryAfter had a value.
 func (s *suite) retryOf(t *testing.T, l Limit, seed uint64) (said bool) {
 	limiter, random, model := s.open(t, l), s.random(seed), s.checker(l)
 	s.pass(time.Duration(random.Int64N(int64(max(min(l.Per, s.span(l)/16), 1)))))

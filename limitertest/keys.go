@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keys: different keys share nothing, at a frozen clock.
+// keys checks that different keys share nothing, at a frozen clock.
 func (s *suite) keys(t *testing.T) {
 	l := s.slow()
 	if s.nearEdge(l) {
@@ -17,7 +17,7 @@ func (s *suite) keys(t *testing.T) {
 	s.program(t, l, early|late, func(p *program) {
 		for round := range l.Capacity(s.Promise) + 1 {
 			for i, name := range names {
-				if round > 1 && i > 200 { // most keys only begin
+				if round > 1 && i > 200 { // most keys are asked for once only
 					break
 				}
 				if _, on := p.take(name, 1); !on {
@@ -28,7 +28,7 @@ func (s *suite) keys(t *testing.T) {
 	})
 }
 
-// names returns the keys: numbers in a row, random bytes, long ones that differ in one byte, and odd ones.
+// names returns the keys: consecutive numbers, random bytes, long ones that differ in one byte, and unusual ones.
 func (s *suite) names() (names []string) {
 	random := s.random(2)
 	names = append(names, "", " ", "a", "A", "a ", " a", "a\x00", "a\x00b", "\x00", "0", "00", "é", "e\u0301", "\xff", "\xfe",
@@ -52,8 +52,8 @@ func (s *suite) names() (names []string) {
 	return names[:s.Keys]
 }
 
-// forget: a key that was drained has nothing more than what came back since, however long it was silent, and whoever
-// else asked meanwhile.
+// forget checks that a drained key has only the tokens that came back since, however long it was silent, and however
+// many other keys asked in the meantime.
 func (s *suite) forget(t *testing.T) {
 	l := s.slow()
 	for _, pause := range pauses {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A step of a program is a request at an instant after the beginning.
+// A step of a program is a request at a time after the program's start.
 type step struct {
 	at  time.Duration
 	key string
@@ -25,7 +25,7 @@ const (
 	late                    // refused although there was room
 )
 
-// A program is a limiter in a bubble that is asked step by step, beside the model of what it promises.
+// A program is a limiter in a bubble that is asked step by step, and a model of its promise that follows it.
 type program struct {
 	*suite
 	t     *testing.T
@@ -41,7 +41,8 @@ type program struct {
 	verdict check.Verdict
 }
 
-// program runs f with a program in a bubble, and fails with a shortest program if a verdict that is looked for is seen.
+// program runs f with a program in a bubble. If there is a verdict of a fault in looks, it fails and prints a shortest
+// program.
 func (s *suite) program(t *testing.T, l Limit, looks fault, f func(*program)) {
 	t.Helper()
 	p := &program{suite: s, limit: l, looks: looks}
@@ -58,7 +59,7 @@ func (p *program) start(t *testing.T) {
 	p.t, p.limiter, p.model, p.begin = t, p.open(t, p.limit), p.checker(p.limit), p.now()
 }
 
-// take asks, and reports whether the program goes on: nothing wrong was seen so far.
+// take asks the limiter. on reports whether the program should continue, because no fault was found.
 func (p *program) take(key string, n int64) (admitted, on bool) {
 	p.t.Helper()
 	if p.fault != 0 {
@@ -79,7 +80,7 @@ func (p *program) take(key string, n int64) (admitted, on bool) {
 	return d.Allowed, p.fault == 0
 }
 
-// drain takes one by one until the key refuses, and reports whether the program goes on.
+// drain takes single tokens until the key refuses. on reports whether the program should continue.
 func (p *program) drain(key string) (on bool) {
 	p.t.Helper()
 	n := p.most(p.limit)
@@ -99,7 +100,7 @@ func (p *program) drain(key string) (on bool) {
 // left returns how much fake time the program may still take.
 func (p *program) left() time.Duration { return max(p.span(p.limit)-(p.now()-p.begin), 0) }
 
-// sleep lets fake time pass, as far as there may be so much, and reports whether there may.
+// sleep lets fake time pass, as far as the bubble may take it. It reports whether all of it passed.
 func (p *program) sleep(d time.Duration) bool {
 	if d < 0 || d > p.left() {
 		return false
@@ -108,7 +109,7 @@ func (p *program) sleep(d time.Duration) bool {
 	return true
 }
 
-// again runs a program with these steps, and reports whether it shows the same fault at its end.
+// again runs a program with these steps, and returns it. It shows the same fault at its end if fault is set.
 func (p *program) again(t *testing.T, steps []step) *program {
 	q := &program{suite: p.suite, limit: p.limit, looks: p.fault}
 	p.bubble(t, func(t *testing.T) {
@@ -123,7 +124,7 @@ func (p *program) again(t *testing.T, steps []step) *program {
 	return q
 }
 
-// shortest returns the text of a failure: a shortest program that fails, if it fails again.
+// shortest returns the text of a failure. It has a shortest program that fails, if the program fails again.
 func (s *suite) shortest(t *testing.T, p *program) string {
 	t.Helper()
 	tries, begin := 0, time.Now()
@@ -150,7 +151,7 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 	return shown.text()
 }
 
-// text returns the program as Go, with what was answered, and what is wrong. Of a long one it returns the end.
+// text returns the program as Go code, with the answers and what is wrong. For a long program it returns the end.
 func (p *program) text() string {
 	var text strings.Builder
 	what := fmt.Sprintf("%d tokens too many, %v too early", p.verdict.Excess, p.verdict.Early)
@@ -196,7 +197,7 @@ func (p *program) text() string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// quote returns a key as it is shown: a long one by its ends.
+// quote returns a key for display; for a long key, only its ends.
 func quote(key string) string {
 	if len(key) <= 60 {
 		return fmt.Sprintf("%q", key)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// real: in real time, outside of any bubble, many goroutines get no more than the limit allows in the time that was
-// measured around all of it.
+// real checks, in real time and outside of any bubble, that many goroutines get at most what the limit allows in the
+// measured time of the whole test.
 func (s *suite) real(t *testing.T) {
 	const goroutines, rounds, length = 16, 3, 100 * time.Millisecond
 	limits := []Limit{{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1000, Per: time.Second, Burst: 50}}
@@ -61,7 +61,7 @@ func (s *suite) real(t *testing.T) {
 	}
 }
 
-// mostIn returns the most that a key may get in so much time, wherever it begins.
+// mostIn returns the most tokens that a key may get in an interval of a length, wherever the interval starts.
 func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
 	tokens, per := new(big.Int).SetUint64(l.Tokens), big.NewInt(int64(l.Per))
 	if s.EarlyBy != nil {
@@ -80,7 +80,7 @@ func (s *suite) mostIn(l Limit, d time.Duration) *big.Int {
 	return windows.Mul(windows, tokens)
 }
 
-// leak: nothing stays of a limiter that was closed, and no memory of keys that are idle.
+// leak checks that a closed limiter leaves no goroutines, and that the memory of idle keys is released.
 func (s *suite) leak(t *testing.T) {
 	l := s.quick()
 	if !s.bubble(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func (s *suite) leak(t *testing.T) {
 	}
 }
 
-// quick returns the limit whose keys are full again soonest, of those below a thousand a second.
+// quick returns the limit whose keys are full again soonest, among those below a thousand a second.
 func (s *suite) quick() Limit {
 	best, soonest := s.limits[0], time.Duration(math.MaxInt64)
 	for _, l := range s.limits {
@@ -135,7 +135,7 @@ func (s *suite) quick() Limit {
 	return best
 }
 
-// resident returns the memory of the process, in bytes: what is resident where the system says so, else the heap.
+// resident returns the memory of the process, in bytes: the resident memory if the system reports it, else the heap.
 func resident() int64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A suite is a limiter under test, and what was found out about it first.
+// A suite is a limiter under test, and what was found out about it at the start.
 type suite struct {
 	Config
-	limits []Limit        // those that New has a limiter for
+	limits []Limit        // the limits for which New returns a limiter
 	costs  bool           // requests of more than one token are asked for
 	timed  bool           // time can pass: in a bubble, or by the limiter's own clock
 	own    ClockedLimiter // the limiter that was opened last, if it has a clock
@@ -24,16 +24,16 @@ type suite struct {
 	spans map[Limit]time.Duration
 }
 
-// Most that a bubble's clock, which begins in 2000, is moved. A count of nanoseconds since 1970 ends in 2262.
+// longest is how far a bubble's clock, which starts in 2000, is moved. A count of nanoseconds since 1970 ends in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
-// alive keeps all limiters: see the pitfall of finalizers.
+// alive keeps all limiters reachable: see the pitfall about finalizers.
 var alive struct {
 	sync.Mutex
 	limiters []Limiter
 }
 
-// newSuite finds out which limits there are, whether the limiter's time is the bubble's, and what fake time costs.
+// newSuite finds out which limits the limiter supports, whether it uses the bubble's time, and what fake time costs.
 func newSuite(t *testing.T, c Config) *suite {
 	t.Helper()
 	s := &suite{Config: c, timed: !c.Outside, spans: map[Limit]time.Duration{}}
@@ -77,7 +77,7 @@ func newSuite(t *testing.T, c Config) *suite {
 	return s
 }
 
-// isClocked reports whether the first limiter that there is has a clock.
+// isClocked reports whether the first supported limiter has a clock.
 func (s *suite) isClocked(t *testing.T, all []Limit) bool {
 	return slices.ContainsFunc(all, func(l Limit) bool {
 		_, has := s.open(t, l).(ClockedLimiter)
@@ -99,7 +99,7 @@ func (s *suite) open(tb testing.TB, l Limit) Limiter {
 	return limiter
 }
 
-// bubble runs f in a bubble, or outside of one if the limiter is. It reports whether all goroutines ended.
+// bubble runs f in a bubble, or outside of one if the Config says so. It reports whether all goroutines ended.
 func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	t.Helper()
 	if s.Outside {
@@ -121,8 +121,8 @@ func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 	return true
 }
 
-// measure says how much fake time a bubble may take if that is to be about a fifth of a second, as far as it can be
-// told on a machine that does other things, too.
+// measure sets how much fake time a bubble may take, so that it costs about a fifth of a second, as far as this can be
+// measured on a busy machine.
 func (s *suite) measure(t *testing.T, l Limit) {
 	takes := func(fake time.Duration) time.Duration {
 		begin := time.Now()
@@ -138,9 +138,10 @@ func (s *suite) measure(t *testing.T, l Limit) {
 		for try := 0; try < 3 && cost > 5*time.Millisecond && cost < 100*time.Millisecond; try++ {
 			cost = min(cost, takes(fake)-alone)
 		}
-		if cost > 5*time.Millisecond { // there are timers
+		if cost > 5*time.Millisecond { // the limiter has timers
 			s.spans[l] = time.Duration(min(float64(fake)/float64(cost)*float64(time.Second/5), float64(longest)))
-			// A busy machine may make it look worse than it is. A full key is waited for if that takes seconds.
+			// On a busy machine the cost may look higher than it is. If a key takes only seconds to be full, the bubble
+			// may wait for that.
 			if need := refill(l, s.Promise); need < longest/4 && need/25 < s.spans[l] {
 				s.spans[l] = max(s.spans[l], 4*need)
 			}
@@ -161,7 +162,7 @@ func (s *suite) seeds(l Limit) uint64 {
 // span returns how much fake time a bubble may take.
 func (s *suite) span(l Limit) time.Duration { return s.spans[l] }
 
-// ownClock fails if the limiter's time is not the bubble's, or never brings anything back.
+// ownClock fails the test if the limiter does not use the bubble's time, or if tokens never come back.
 func (s *suite) ownClock(t *testing.T) {
 	t.Helper()
 	possible := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool { return refill(l, s.Promise) > s.span(l)/2 })
@@ -188,7 +189,7 @@ func (s *suite) ownClock(t *testing.T) {
 	})
 }
 
-// take asks, and makes a panic a failure.
+// take asks the limiter, and turns a panic into a failure.
 func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) {
 	t.Helper()
 	defer func() {
@@ -200,7 +201,7 @@ func (s *suite) take(t *testing.T, l Limiter, key string, n int64) (d Decision) 
 	return l.Take(key, n)
 }
 
-// drain takes what there is, and returns how much that was, up to a little more than a full key has.
+// drain takes all tokens that a key has, up to slightly more than a full key has, and returns their number.
 func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uint64) {
 	t.Helper()
 	most := limit.Capacity(s.Promise) + 2
@@ -212,7 +213,7 @@ func (s *suite) drain(t *testing.T, l Limiter, limit Limit, key string) (sum uin
 	return sum
 }
 
-// most is the most that one request may ask for and get.
+// most returns the highest cost that a request can be admitted with.
 func (s *suite) most(l Limit) int64 {
 	if !s.costs {
 		return 1
@@ -230,7 +231,7 @@ func refill(l Limit, p Promise) time.Duration {
 	return c.Until("", 0, l.Capacity(p))
 }
 
-// checker returns a model of the limit, with what the Config allows.
+// checker returns a model of the limit, with the tolerances of the Config.
 func (s *suite) checker(l Limit) *check.Checker {
 	c, err := check.New(l, s.Promise)
 	if err != nil {
@@ -245,7 +246,7 @@ func (s *suite) checker(l Limit) *check.Checker {
 	return c
 }
 
-// slow returns the limit that gives back least within a subtest at a small capacity.
+// slow returns the limit that gives back the fewest tokens during a subtest, among those with a small capacity.
 func (s *suite) slow() Limit {
 	small := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool {
 		return l.Capacity(s.Promise) < 2 || l.Capacity(s.Promise) > 100
@@ -256,7 +257,7 @@ func (s *suite) slow() Limit {
 	return slices.MaxFunc(small, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 }
 
-// now returns the time as events have it.
+// now returns the time in the form that events use.
 func (s *suite) now() time.Duration {
 	if s.own != nil {
 		return time.Duration(s.own.Now().UnixNano())
@@ -264,7 +265,7 @@ func (s *suite) now() time.Duration {
 	return time.Duration(time.Now().UnixNano())
 }
 
-// pass lets time pass: that of the bubble, or that of the limiter's clock.
+// pass lets time pass in the bubble, or on the limiter's own clock.
 func (s *suite) pass(d time.Duration) {
 	if s.own != nil {
 		s.own.Advance(max(d, 0))

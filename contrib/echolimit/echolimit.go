@@ -1,4 +1,4 @@
-// Package echolimit limits requests of Echo by the limits of httplimit.
+// Package echolimit applies the limits of httplimit to requests of Echo.
 //
 //	limits, err := httplimit.New([]httplimit.Limit{{Name: "default", Limiter: limiter, Key: ip.Key}})
 //	...
@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Middleware returns a middleware of limits of any kind, also of those with a Refund, which gets the status of the
-// answer, and of requests in flight, which end when the handler returns. A refused request does not reach it. The
-// middleware is safe for concurrent use, and costs what the limits cost.
+// Middleware returns a middleware for limits of any kind. This includes limits with a Refund, which get the status of
+// the answer, and limits of requests in flight, whose requests end when the handler returns. A refused request does not
+// reach the handler. The middleware is safe for concurrent use, and costs no more than the limits.
 //
-// echo.WrapMiddleware(limits.Handler) must not be used for limits with a Refund: Echo writes the answer to an error
-// after its middlewares. They see no 401, and every failed login would be given back.
+// Do not use echo.WrapMiddleware(limits.Handler) for limits with a Refund. Echo writes the answer to an error after its
+// middlewares have returned. So they do not see a 401, and the limit would give back every failed login.
 func Middleware(limits *httplimit.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
@@ -25,7 +25,7 @@ func Middleware(limits *httplimit.Middleware) echo.MiddlewareFunc {
 				res.Refuse(c.Response(), c.Request())
 				return nil
 			}
-			defer res.Release() // where a handler panics
+			defer res.Release() // if a handler panics
 			res.WriteHeaders(c.Response().Header())
 			err := next(c)
 			_, status := echo.ResolveResponseStatus(c.Response(), err)

@@ -1,10 +1,11 @@
-// Package fiberlimit limits requests of Fiber by the limits of httplimit.
+// Package fiberlimit applies the limits of httplimit to requests of Fiber.
 //
 //	limits, err := httplimit.New([]httplimit.Limit{{Name: "default", Limiter: limiter, Key: ip.Key}})
 //	...
 //	app.Use(fiberlimit.Handler(limits))
 //
-// The key should be that of an [httplimit.ClientIP]: Fiber's own IP reads what it is told to from everybody.
+// The key should be that of an [httplimit.ClientIP]. Fiber's own IP trusts the header that it is configured to read,
+// from every client.
 package fiberlimit
 
 import (
@@ -18,12 +19,12 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Handler returns a middleware of limits of any kind, also of those with a Refund, which gets the status of the answer,
-// and of requests in flight, which end when the handlers return. A refused request reaches no handler behind it. It is
-// safe for concurrent use.
+// Handler returns a middleware for limits of any kind. This includes limits with a Refund, which get the status of the
+// answer, and limits of requests in flight, whose requests end when the handlers return. A refused request does not
+// reach the handlers behind it. The middleware is safe for concurrent use.
 //
-// Its cost is that of the limits, and of an [http.Request] that is made of Fiber's for their functions: some
-// microseconds, and allocations. The examples show how to decide by package engine without it.
+// It costs what the limits cost, and an [http.Request], which it makes from Fiber's request for the functions of the
+// limits: some microseconds, and allocations. The examples show how to decide with package engine without that.
 func Handler(limits *httplimit.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		r, err := request(c.RequestCtx())
@@ -38,7 +39,7 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 			set(c, refusal.header)
 			return c.Status(refusal.status).Send(refusal.body.Bytes())
 		}
-		defer res.Release() // where a handler panics
+		defer res.Release() // if a handler panics
 		headers := http.Header{}
 		res.WriteHeaders(headers)
 		set(c, headers)
@@ -55,8 +56,9 @@ func Handler(limits *httplimit.Middleware) fiber.Handler {
 	}
 }
 
-// request returns what the limits read of a request: all but the body. Each line of a field is kept, unlike by
-// fasthttpadaptor, which keeps the last one: a program that reads the first would see another key than the limits.
+// request returns the request as the limits read it: everything except the body. It keeps each line of a header field.
+// fasthttpadaptor keeps only the last one, so a program that reads the first line would see another key than the
+// limits.
 func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	to, err := url.ParseRequestURI(target)
@@ -75,7 +77,7 @@ func request(ctx *fasthttp.RequestCtx) (*http.Request, error) {
 	return r, nil
 }
 
-// An answer is what httplimit writes instead of Fiber.
+// An answer is the answer that httplimit writes instead of Fiber.
 type answer struct {
 	header http.Header
 	status int

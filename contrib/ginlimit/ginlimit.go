@@ -1,10 +1,11 @@
-// Package ginlimit limits requests of Gin by the limits of httplimit.
+// Package ginlimit applies the limits of httplimit to requests of Gin.
 //
 //	limits, err := httplimit.New([]httplimit.Limit{{Name: "default", Limiter: limiter, Key: ip.Key}})
 //	...
 //	router.Use(ginlimit.Handler(limits))
 //
-// The key should be that of an [httplimit.ClientIP]: Gin's own ClientIP believes every proxy, unless told otherwise.
+// The key should be that of an [httplimit.ClientIP]. Gin's own ClientIP trusts every proxy, unless configured
+// otherwise.
 package ginlimit
 
 import (
@@ -13,9 +14,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// Handler returns a middleware of limits of any kind, also of those with a Refund, which gets the status that the
-// handlers set, and of requests in flight, which end when the handlers return. A refused request reaches no handler
-// behind it. It is safe for concurrent use, and costs what the limits cost.
+// Handler returns a middleware for limits of any kind. This includes limits with a Refund, which get the status that
+// the handlers set, and limits of requests in flight, whose requests end when the handlers return. A refused request
+// does not reach the handlers behind it. The middleware is safe for concurrent use, and costs no more than the limits.
 func Handler(limits *httplimit.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		res := limits.Decide(c.Request)
@@ -24,7 +25,7 @@ func Handler(limits *httplimit.Middleware) gin.HandlerFunc {
 			c.Abort()
 			return
 		}
-		defer res.Release() // where a handler panics
+		defer res.Release() // if a handler panics
 		res.WriteHeaders(c.Writer.Header())
 		c.Next()
 		res.Finish(c.Request, c.Writer.Status())

@@ -1,5 +1,5 @@
-// A server with a chi router. Each client address has ten requests a minute and five at once; who writes needs an API
-// key, and has two writes a minute by it, wherever they come from. README.md says how to try it.
+// A server with a chi router. Each client address has ten requests a minute, and five at once. Writes need an API key,
+// and each key allows two writes a minute from any address. README.md says how to try it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// users are those who may write, by their API keys.
+// users are the users that may write, by their API keys.
 var users = map[string]string{"secret-a": "anna", "secret-b": "bert"}
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	reading := must(httplimit.New([]httplimit.Limit{byClient}))
 	writing := must(httplimit.New([]httplimit.Limit{byClient, byUser})) // all or nothing
 
-	router := chi.NewRouter() // without chi's RealIP in front of the limits, which believes everybody
+	router := chi.NewRouter() // without chi's RealIP in front of the limits, which trusts every client
 	router.With(reading.Handler).Get("/notes", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "a note") })
 	router.With(writing.Handler, authenticate).Post("/notes", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
@@ -50,14 +50,14 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// userKey is a key function: one bucket for each user, wherever they are. A made-up API key has no bucket, so that a
-// client cannot have a new one for every request: it has the limit of its address alone, and no write passes.
+// userKey is a key function: one bucket for each user, at any address. An unknown API key has no bucket, so a client
+// cannot get a new bucket with each request. Then only the limit of its address applies, and no write is admitted.
 func userKey(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	user, known := users[r.Header.Get("X-API-Key")]
 	return h.Key(user), known
 }
 
-// authenticate refuses what no user has sent.
+// authenticate refuses requests without a known API key.
 func authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, known := users[r.Header.Get("X-API-Key")]; !known {

@@ -1,5 +1,5 @@
-// A Connect handler, which answers clients of Connect, gRPC and gRPC-Web. Each client has ten tokens a minute and five
-// at once; a call takes one for each hundred bytes of its message that are begun. README.md says how to try it.
+// A Connect handler, which answers clients of Connect, gRPC and gRPC-Web. Each client has ten tokens a minute, and five
+// at once. A call takes one token for each hundred bytes of its message, rounded up. README.md says how to try it.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// procedure is in the place of one of yours, with the messages that come with Protocol Buffers.
+// procedure stands for one of your procedures. It uses messages that come with Protocol Buffers.
 const procedure = "/example.v1.Text/Upper"
 
 func upper(_ context.Context, r *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
@@ -55,8 +55,8 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// byLength says what a call costs. A message of more than five hundred bytes costs more than a client can have at once,
-// and is always refused.
+// byLength returns the cost of a call. A message of more than five hundred bytes costs more than a client can have at
+// once, so it is always refused.
 func byLength(c rpclimit.Call) uint64 {
 	message, _ := c.Message.(proto.Message) // a nil message has no bytes
 	return 1 + uint64(proto.Size(message))/100

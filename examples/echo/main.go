@@ -1,4 +1,4 @@
-// A server with Echo, which limits failed logins: three a minute for each client. A good one counts nothing.
+// A server with Echo, which limits failed logins to three a minute for each client. A successful login does not count.
 // README.md says how to try it.
 package main
 

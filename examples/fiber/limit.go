@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A limit is one of those that a route has. key returns the key that a request is charged to; false means that the
-// limit does not apply to it.
+// A limit is one limit of a route. key returns the key to which a request is charged, and false if the limit does not
+// apply.
 type limit struct {
 	name    string
 	limiter *engine.Limiter
@@ -39,9 +39,9 @@ func limited(limits ...limit) fiber.Handler {
 		answers := make([]engine.Answer, len(requests))
 		allowed, err := engine.TakeAll(requests, answers)
 		if err != nil {
-			return err // a limit is there twice: a mistake of the program
+			return err // the program has listed a limit twice
 		}
-		shown := 0 // of an admitted request the limit with the least left, else the one with the longest wait
+		shown := 0 // the limit to show: the one with the least left, or after a refusal the one with the longest wait
 		for i, a := range answers {
 			d, tightest := a.Decision, answers[shown].Decision
 			if allowed && d.Remaining < tightest.Remaining || !allowed && d.RetryAfter > tightest.RetryAfter {
@@ -64,7 +64,7 @@ func limited(limits ...limit) fiber.Handler {
 	}
 }
 
-// seconds rounds up, so that who waits so long is not early.
+// seconds rounds up, so that a client that waits that long is not early.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // clientKey returns the key function of the client's address, cut to its prefix, IPv6 to /64.
@@ -75,11 +75,11 @@ func clientKey(ip *httplimit.ClientIP) func(*engine.Limiter, *fasthttp.RequestCt
 }
 
 // clientAddr returns the address of the client, by the rules of httplimit. AddrOf is the part of them that needs no
-// http.Request: Fiber's own c.IP() reads what it is told to from everybody, or the first address of a list, which the
-// client has written.
+// http.Request. Fiber's own c.IP() reads the header that it is configured to read from every client, or the first
+// address of a list, which the client has written.
 //
-// All lines of the header are read: a proxy may add one below that of the client. The strings are the buffers of the
-// request, which fasthttp uses again for the next one. They are read here only, and the address is a value.
+// All lines of the header are read, because a proxy may add a line below that of the client. The strings are buffers of
+// the request, which fasthttp reuses for the next one. They are only read here, and the address is a value.
 func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr // the zero Addr of a Unix socket, for which ctx.RemoteIP() says 0.0.0.0
 	if tcp, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
@@ -95,8 +95,8 @@ func clientAddr(ip *httplimit.ClientIP, ctx *fasthttp.RequestCtx) netip.Addr {
 	})
 }
 
-// userKey is the key function of the user that an API key belongs to. A made-up one has no bucket: otherwise a client
-// could have a new one for every request.
+// userKey is the key function for the user of an API key. An unknown key has no bucket; otherwise a client could get a
+// new one with each request.
 func userKey(l *engine.Limiter, ctx *fasthttp.RequestCtx) (engine.Key, bool) {
 	user, known := users[string(ctx.Request.Header.Peek("X-API-Key"))]
 	return l.Key(user), known

@@ -1,5 +1,5 @@
-// A server with Fiber. Each client has ten requests a minute and five at once, all together a thousand a second; a user
-// has two writes a minute. README.md says how to try it. limit.go is the middleware.
+// A server with Fiber. Each client has ten requests a minute, and five at once. All clients together have a thousand a
+// second, and a user has two writes a minute. README.md says how to try it. limit.go is the middleware.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// users are those who may write, by their API keys.
+// users are the users that may write, by their API keys.
 var users = map[string]string{"secret-a": "anna", "secret-b": "bert"}
 
 func main() {

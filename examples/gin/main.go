@@ -1,4 +1,4 @@
-// A server with a Gin engine. Each client has ten tokens a minute and five at once; a search takes three of them, any
+// A server with a Gin engine. Each client has ten tokens a minute, and five at once. A search takes three of them, any
 // other request one. README.md says how to try it.
 package main
 
@@ -26,7 +26,7 @@ func main() {
 	if *trust != "" {
 		proxies = append(proxies, httplimit.TrustProxies(strings.Split(*trust, ",")...))
 	}
-	ip := must(httplimit.NewClientIP(proxies...)) // Gin's ClientIP believes every proxy, unless told otherwise
+	ip := must(httplimit.NewClientIP(proxies...)) // Gin's ClientIP trusts every proxy, unless configured otherwise
 	tokens := must(engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 5)))
 
 	// costs is a Gin middleware for the routes that take n tokens. All of them share the limiter.

@@ -1,5 +1,5 @@
-// A gRPC server. Each client has ten tokens a minute and five at once; the method List takes three of them, any other
-// one. README.md says how to try it.
+// A gRPC server. Each client has ten tokens a minute, and five at once. The method List takes three of them, any other
+// method one. README.md says how to try it.
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-// call makes calls and says what came of each.
+// call makes calls and prints the result of each.
 func call(address string, calls int) {
 	conn := must(grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials())))
 	defer conn.Close()

@@ -1,6 +1,6 @@
-// llm is a server that speaks the APIs of language models and has none: OpenAI's, Anthropic's, Gemini's and Ollama's,
-// streams included. It answers so many words as the request allows, and says what that has cost. The name of the model
-// chooses how:
+// llm is a server that implements the APIs of language models without a model: OpenAI's, Anthropic's, Gemini's and
+// Ollama's, including streams. It answers as many words as the request allows, and reports their cost. The name of the
+// model selects the behavior:
 //
 //	tiny    as a model would
 //	slow    a word each 200 ms
@@ -8,7 +8,7 @@
 //	abort   breaks off in the middle
 //	error   answers 500
 //
-// Any other model is not there.
+// Other models do not exist.
 package main
 
 import (
@@ -54,7 +54,7 @@ type answer struct {
 	http.ResponseWriter
 	model  string
 	stream bool
-	asked  bool // for the usage of a stream
+	asked  bool // the request asks for the usage of a stream
 	input  int  // tokens of the prompt
 	words  int  // of the answer, a token each
 }
@@ -136,7 +136,7 @@ func (a *answer) text() string {
 	return b.String()
 }
 
-// events begins a stream, and returns what sends a part of it.
+// events starts a stream, and returns a function that sends a part of it.
 func (a *answer) events(mediaType string) func(format string, args ...any) {
 	a.Header().Set("Content-Type", mediaType)
 	return func(format string, args ...any) {
@@ -151,7 +151,7 @@ func (a *answer) events(mediaType string) func(format string, args ...any) {
 	}
 }
 
-// usage returns the numbers under their names, and nil from a model that does not say.
+// usage returns the numbers under their names, or nil if the model reports no usage.
 func (a *answer) usage(input, output, total string) object {
 	if a.model == "silent" {
 		return nil

@@ -1,5 +1,5 @@
-// A client of `weir serve` by the commands of Redis, here with go-redis. A program in Go on one machine need not: it
-// calls the engine. docs/redis-door.md describes the commands, README.md says how to try it.
+// A client of `weir serve` that uses the commands of Redis, here with go-redis. (A Go program on the same machine can
+// use the engine instead.) docs/redis-door.md describes the commands, and README.md says how to try it.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// throttle takes one token from a key that has ten a minute and five at once. It returns how long to wait for another.
+// throttle takes one token from a key that has ten a minute, and five at once. It returns how long to wait for another.
 func throttle(ctx context.Context, client *redis.Client, key string) (allowed bool, wait time.Duration, err error) {
 	const beyondTheFirst, count, period = 4, 10, 60 // the burst of five is one, and four more
 	answer, err := client.Do(ctx, "CL.THROTTLE", key, beyondTheFirst, count, period).Int64Slice()

@@ -1,24 +1,24 @@
-// Package explore tries every interleaving of a few calls on a small table: the real
-// code of shard and atomicbucket, not a model of it.
+// Package explore tries every interleaving of a few calls on a small table: the real code of shard and atomicbucket,
+// not a model of it.
 //
-// How that is done is said in package internal/interleave: the calls are coroutines that stop before each
-// operation on a word, and a search says which of them does its next. Here is what is particular to the table.
+// Package internal/interleave has the search: the calls are coroutines that stop before each operation on a word, and
+// the search decides which of them makes its next operation. This package has what is particular to the table.
 //
 //	scenario.go      what is explored: a table, calls made before, and threads of calls
 //	scenarios.go     the list of them
-//	thread.go        what is known of a thread and its present call
+//	thread.go        what is known about a thread and its current call
 //	world.go         the table, the threads, and one step of one of them
 //	mortal.go        threads that are processes of a shared table, of which one may die
-//	shadow.go        what every key owes, had its record never been forgotten
-//	shadowbucket.go  what a bucket is charged
-//	shadowlog.go     what a log has, and what is in flight
+//	shadow.go        what every key would owe if its record had never been forgotten
+//	shadowbucket.go  charges to a bucket
+//	shadowlog.go     the content of a log, and tokens in flight
 //	invariants.go    what is checked after every step and at the end
 //	explorer.go      the search
 //
-// What is shown is shown for these bounds, and for sequentially consistent atomics:
-// compilers and processors are believed to keep their word.
+// The results hold for these bounds, and for sequentially consistent atomics: it is assumed that compilers and
+// processors provide those.
 //
-// The package is built with the tag only:
+// The package is built only with the tag:
 //
 //	go test -tags explore -v ./fuzz/explore                  the quick scenarios
 //	go test -tags explore -v ./fuzz/explore -large   all of them (make explore)

@@ -59,7 +59,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if o.plan != nil && o.state.IsLive() && o.state.Tag() != o.plan.Live() {
 		return fmt.Errorf("R9: %v returned a record that follows another plan", c)
 	}
-	// A refund that found no record says so: its key owed nothing.
+	// A refund that found no record reports a full bucket: its key owed nothing.
 	if c.verb == peek || c.verb == refund && o.verdict != shard.Admitted {
 		seen := sight{o.at, w.shadow.tokens(o.plan, w.shadow.debt(o.plan, o.state, o.at))}
 		if w.shadow.limited > 0 {
@@ -124,7 +124,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 	if th.charged > 0 {
 		return fmt.Errorf("I4: %v was refused and wrote a bucket", c)
 	}
-	// A call that loses the race for a key's record may have claimed a slot by then.
+	// A call that loses the race to insert a key's record may already have claimed a slot.
 	if th.wrote && !th.disturbed {
 		return fmt.Errorf("I4: %v was refused and wrote a slot, though it was alone", c)
 	}
@@ -193,9 +193,8 @@ func (w *world) CheckEnd() error {
 	return w.checkExact()
 }
 
-// checkExact checks, where clocks stand still and nothing is forgotten, that every key
-// was admitted exactly what it asked for, or its burst: what was admitted is what it owes
-// (checkSlots), so that is what is compared.
+// checkExact checks scenarios in which clocks stand still and nothing is forgotten: every key was admitted exactly what
+// it asked for, or its burst. What was admitted equals what the key owes (checkSlots), so the debts are compared.
 func (w *world) checkExact() error {
 	asked, refused := make([]uint64, len(w.shadow.keys)), w.shadow.noRoom
 	for i, key := range w.origin.keys {

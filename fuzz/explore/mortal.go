@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// In a mortal scenario every thread is a process of its own that has mapped the table. The first one dies: at every
-// step it may be that it never runs again, which the others can know. When all have finished, another process attaches
-// and sweeps, and nothing may be left of what the dead one was at (R17, R18, R22).
+// In a mortal scenario every thread is a separate process that has mapped the table. The first one may die at every
+// step: it never runs again, and the others can detect that. When all others have finished, another process attaches
+// and sweeps. Then nothing may be left of what the dead process was doing (R17, R18, R22).
 
 // observerOf is the number of the process that makes the calls before the threads, and sweeps at the end.
 const observerOf = 63
 
-// A process is a thread, as an owner of claims.
+// A process is a thread in its role as an owner of claims.
 type process struct {
 	w      *world
 	thread int
@@ -29,8 +29,8 @@ type process struct {
 
 func (p process) Claimant() uint64 { return uint64(p.thread) + 1 }
 
-// Dead tells of the death of another thread, which the one that asks knows from then on. Number 0 is of whoever fixed
-// the probe bounds, and lives.
+// Dead reports whether another thread is dead. The asking thread knows that from then on. Number 0 belongs to the code
+// that fixed the probe bounds, and is never dead.
 func (p process) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(p.w.threads) && p.w.threads[i].dead
@@ -41,7 +41,7 @@ func (p process) Dead(claimant uint64) bool {
 	return dead
 }
 
-// share makes the table of the world, and those of its threads, of memory that they have in common.
+// share makes the table of the world, and those of its threads, in memory that they share.
 func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	bytes, err := cfg.SharedBytes()
 	if err != nil {
@@ -64,8 +64,8 @@ func (w *world) share(cfg shard.Config) (*shard.Table, error) {
 	return shard.Map(cfg, shard.Shared{Memory: memory, Owner: process{w, observerOf - 1}, Build: w.build, Clock: w.machine()})
 }
 
-// machine returns the clock of the machine, which reads the latest time of any call, if the clock of one is ahead of
-// it. Else it returns nil.
+// machine returns the machine's clock, if the clock of some call is ahead of it, or nil. The machine's clock reads the
+// latest time of any call.
 func (w *world) machine() (clock func() int64) {
 	latest := int64(0)
 	for _, program := range append(w.scenario.threads, w.scenario.before) {
@@ -79,7 +79,7 @@ func (w *world) machine() (clock func() int64) {
 	return clock
 }
 
-// checkTime checks that the watermark has not passed the machine's clock, but by the nanosecond of a change of the
+// checkTime checks that the watermark is not ahead of the machine's clock, except by the nanosecond of a change of the
 // plan.
 func (w *world) checkTime() error {
 	if clock := w.machine(); clock != nil && w.table.Watermark() > clock()+1 {
@@ -88,7 +88,7 @@ func (w *world) checkTime() error {
 	return nil
 }
 
-// build makes a process's own plan: its number is which of the scenario's it is.
+// build makes a process's own plan. The plan's number selects one of the scenario's plans.
 func (w *world) build(numbers []uint64) (*shard.Plan, error) {
 	if len(numbers) != 1 || numbers[0] >= uint64(len(w.plans)) {
 		return nil, fmt.Errorf("no plan of the scenario: %v", numbers)
@@ -100,7 +100,7 @@ func (w *world) build(numbers []uint64) (*shard.Plan, error) {
 	return plan, err
 }
 
-// forgetPlans makes the processes know the first plan, as if they had just attached.
+// forgetPlans resets the processes to the first plan, as if they had just attached.
 func (w *world) forgetPlans() {
 	for _, t := range append(w.tables, w.table) {
 		if t.IsShared() {
@@ -110,7 +110,7 @@ func (w *world) forgetPlans() {
 	w.table.Plan() // who checks the others has the plan that there is at the beginning
 }
 
-// knows enters in a history which plan the process of a thread knows.
+// knows adds to a history which plan the process of a thread knows.
 func (w *world) knows(th *thread, history uint64) uint64 {
 	if w.scenario.mortal && w.planned {
 		history = interleave.Mix(history, w.tableOf(th.name).Following())
@@ -118,7 +118,7 @@ func (w *world) knows(th *thread, history uint64) uint64 {
 	return history
 }
 
-// replaced enters that a thread changed one of the words by which the plan is replaced (R22).
+// replaced records that a thread changed one of the words by which the plan is replaced (R22).
 func (w *world) replaced(th *thread, a *word.Word) {
 	if !w.scenario.mortal {
 		return
@@ -129,7 +129,8 @@ func (w *world) replaced(th *thread, a *word.Word) {
 		s.announced[n] = 1 + w.table.NumberOf(n)
 		s.until, s.mark = s.charged, w.table.Watermark()
 	case a == w.planWords[0]:
-		// The time of the call, which if it has a clock has read it since the plan was announced; in one step of R7.
+		// This is the time of the call. If the call has a clock, it has read it since the plan was announced. The move
+		// is one step of R7.
 		s.since = th.now()
 		if th.call().clock {
 			s.since = max(s.since, s.until)
@@ -146,15 +147,15 @@ func (th *thread) enters(w *world, a word.Access) {
 	}
 }
 
-// completes forgets what a thread knows that replaces the plan and is about to look how far the replacement under way
-// is: it carries nothing over from what it looked at before, but the plan that its process knows.
+// completes forgets what a thread knows when it replaces the plan and is about to check how far the replacement under
+// way is. The thread carries nothing over from its previous check, except the plan that its process knows.
 func (w *world) completes(th *thread) {
 	if th.replaces > 0 && th.Pending.Word == w.planWords[1] && th.Pending.Op == word.Load {
 		th.History = w.knows(th, interleave.Mix(interleave.Mix(th.before, uint64(th.replaces)), uint64(th.clock)))
 	}
 }
 
-// hash stands for what the replacements of the plan left in the shadow.
+// hash returns a hash of what the replacements of the plan left in the shadow.
 func (c *changes) hash() uint64 {
 	h := interleave.Mix(interleave.Mix(1<<56, uint64(c.charged)), uint64(c.until))
 	h = interleave.Mix(interleave.Mix(h, uint64(c.mark)), uint64(c.since))
@@ -164,7 +165,7 @@ func (c *changes) hash() uint64 {
 	return h
 }
 
-// checkPlans checks that what each process takes for plan n is what was announced as such.
+// checkPlans checks that each process has for plan n the numbers that were announced as plan n.
 func (w *world) checkPlans() error {
 	for i, t := range w.tables {
 		plan, n := t.Known(), t.Following()
@@ -197,8 +198,8 @@ func (w *world) die(th *thread) {
 	}
 }
 
-// checkDead checks, when all others have finished, that a process which attaches then finds nothing of the dead one's
-// after a sweep.
+// checkDead checks, after all others have finished, that a process which then attaches and sweeps finds nothing left of
+// the dead one.
 func (w *world) checkDead() error {
 	if !w.threads[0].dead {
 		return nil
@@ -230,7 +231,7 @@ func (w *world) checkDead() error {
 	return w.checkProbeBounds()
 }
 
-// values returns what the words hold.
+// values returns the values of the words.
 func (w *world) values() (values []uint64) {
 	for _, word := range w.words {
 		values = append(values, word.Peek())
@@ -238,7 +239,8 @@ func (w *world) values() (values []uint64) {
 	return values
 }
 
-// checkReplace checks that a process which attaches can replace the plan, and leaves everything as it is.
+// checkReplace checks that a process which attaches can replace the plan, and that this leaves everything else
+// unchanged.
 func (w *world) checkReplace() error {
 	values := w.values()
 	defer func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// newWorld returns the world of a scenario, its calls of before made.
+// newWorld returns the world of a scenario, after the scenario's earlier calls were made.
 func newWorld(s scenario, still bool) (*world, error) {
 	w := &world{scenario: s}
 	if err := w.makePlans(); err != nil {
@@ -40,7 +40,7 @@ func newWorld(s scenario, still bool) (*world, error) {
 	return w, nil
 }
 
-// makePlans makes the plans of the scenario, and tells the shadow by what they count.
+// makePlans makes the plans of the scenario, and gives their units to the shadow.
 func (w *world) makePlans() error {
 	s := w.scenario
 	for i, burst := range []uint64{cmpOr(s.burst, 1), cmpOr(s.plans[0], 1), cmpOr(s.plans[1], 1)} {
@@ -110,7 +110,7 @@ func (w *world) makeTable() error {
 	return nil
 }
 
-// intercept makes the accesses of the table steps, but for those of words that no thread of the scenario changes.
+// intercept makes each access of the table a step, except for words that no thread of the scenario changes.
 func (w *world) intercept() {
 	s, table := w.scenario, w.table
 	interleave.Intercept(func(a word.Access) bool {

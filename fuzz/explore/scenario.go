@@ -9,32 +9,31 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A scenario is what the explorer explores: a table, the calls that are made on it one
-// by one before, and the threads whose calls are then interleaved in every way.
+// A scenario is what the explorer explores: a table, calls that are made on it one by one at first, and threads whose
+// calls are then interleaved in every way.
 //
-// Unless the rate says otherwise a token is a nanosecond is a tick, so that a clock
-// can be read in tokens.
+// Unless rate is set, a token is a nanosecond and a tick, so clocks can be read in tokens.
 type scenario struct {
 	name        string
 	rate        float64   // tokens a second; 0 means 1e9
 	burst       uint64    // 0 means 1
 	plans       [2]uint64 // the bursts of the second and third plan, if there are any
-	fine        uint64    // ticks in a nanosecond of these, if their skews are to be so much smaller
+	fine        uint64    // ticks per nanosecond of those plans, to make their skews that much smaller
 	log         uint64    // the limit of a sliding log with a window of logWindow; 0 means another algorithm
 	fixed       uint64    // the limit of a fixed window; its calls must be at one time
-	counter     uint64    // the limit of a sliding window counter; likewise
+	counter     uint64    // the limit of a sliding window counter; its calls must be at one time
 	inFlight    uint64    // the limit in flight, with periods of logWindow; plans are limits. A thread enters once
 	probeWindow int       // slots in the window
 	slots       uint64    // slots in the table; 0 means one window
-	probeBound  bool      // homes have probe bounds that change; else each is the whole window
-	pages       bool      // pages are marked as they are used; else all are
+	probeBound  bool      // probe bounds change; otherwise each is the whole window
+	pages       bool      // pages are marked as they are used; otherwise all are marked
 	overflow    shard.Overflow
 	refusals    shard.RefusalCharge // what a refusal costs
 	before      []call
 	threads     [][]call
 	mortal      bool // threads are processes of a shared table, and the first may die at any step
-	large       bool // explored with -large only
-	endless     bool // not explored whole, which takes hours: a place for mutants to be found in
+	large       bool // explored only with -large
+	endless     bool // not explored completely, since that takes hours; only mutants are searched in it
 }
 
 // logWindow is how long a request stays in a log, in nanoseconds, which are ticks.
@@ -67,24 +66,24 @@ type call struct {
 	key   uint64
 	late  int64
 	n     uint64
-	least uint64 // that an upTo must get
-	limit uint64 // of a take under a quota of its own, in tokens; 0: under that of the plan
+	least uint64 // the least that an upTo must get
+	limit uint64 // the quota of a take, in tokens; 0: that of the plan
 	other bool   // the quota was made for another table
 	lead  int64  // how far the time of a take is ahead of its clock
 	fast  int64  // how far its clock is ahead of the machine's, which reads start+late
-	clock bool   // of a cancel, or a change of the plan: it reads a clock meanwhile, see thread.read
-	asks  bool   // a take asks when it may come again
+	clock bool   // a cancel or a change of the plan reads a clock during the call: see thread.read
+	asks  bool   // a take also asks when to try again
 }
 
-// givesBack reports whether the call is a refund, of one take or of none in particular.
+// givesBack reports whether the call is a refund, with or without a receipt.
 func (c call) givesBack() bool { return c.verb == refund || c.verb == cancel }
 
 func (c call) now() int64 { return start + c.late }
 
-// reads returns what the clock of the call reads.
+// reads returns the time of the call's clock.
 func (c call) reads() int64 { return c.now() + c.fast }
 
-// time returns what the call is decided at, unless the watermark is later.
+// time returns the time at which the call is decided, unless the watermark is later.
 func (c call) time() int64 { return c.now() + c.lead }
 
 func (c call) String() string {
@@ -132,25 +131,25 @@ func (c call) String() string {
 	return fmt.Sprintf("sweep at %d", c.late)
 }
 
-// at returns the call made by a clock that reads late nanoseconds after the start.
+// at returns the call with a clock that reads late nanoseconds after the start.
 func (c call) at(late int64) call { c.late = late; return c }
 
-// leads returns the call at a time so far ahead of its clock.
+// leads returns the call at a time that is lead ahead of its clock.
 func (c call) leads(lead int64) call { c.lead = lead; return c }
 
-// by returns the call by a clock that is so far ahead of the machine's.
+// by returns the call with a clock that is fast nanoseconds ahead of the machine's.
 func (c call) by(fast int64) call { c.fast = fast; return c }
 
-// byClock returns the call with the clock that it reads, in the place of a time.
+// byClock returns the call with a clock that it reads instead of a given time.
 func (c call) byClock() call { c.clock = true; return c }
 
-// told returns the call with the question when it may come again.
+// told returns the call, which also asks when to try again.
 func (c call) told() call { c.asks = true; return c }
 
-// under returns the call under a limit of so many tokens.
+// under returns the call under a quota of limit tokens.
 func (c call) under(limit uint64) call { c.limit = limit; return c }
 
-// underOther returns the call under such a limit of another table.
+// underOther returns the call under a quota of another table.
 func (c call) underOther(limit uint64) call { c.limit, c.other = limit, true; return c }
 
 // quota returns the quota of the call.
@@ -184,26 +183,26 @@ func resets(key uint64) call   { return call{verb: reset, key: key} }
 func sweeps() call             { return call{verb: sweep} }
 func sweepsEpoch() call        { return call{verb: sweepEpoch} }
 
-// sweepsPart gives up after the first page.
+// sweepsPart is a sweep that stops after the first page.
 func sweepsPart() call { return call{verb: sweepPart} }
 
 func refunds(key, n uint64) call {
 	return call{verb: refund, key: key, n: n}
 }
 
-// adopts changes to another of the scenario's plans, whose burst is another.
+// adopts changes to another of the scenario's plans, which has a different burst.
 func adopts(plan uint64) call { return call{verb: adopt, n: plan} }
 
-// reserves takes ahead, and is ready to wait for patience.
+// reserves takes in advance, and can wait for patience.
 func reserves(key, n uint64) call { return call{verb: reserve, key: key, n: n} }
 
 // cancels gives back what the thread's latest take or reservation took of the key.
 func cancels(key, n uint64) call { return call{verb: cancel, key: key, n: n} }
 
-// charges takes whatever is there.
+// charges takes tokens even if they are not there.
 func charges(key, n uint64) call { return call{verb: charge, key: key, n: n} }
 
-// takesUpTo takes what is there, from least to most.
+// takesUpTo takes what is there, between least and most.
 func takesUpTo(key, least, most uint64) call {
 	return call{verb: upTo, key: key, least: least, n: most}
 }
@@ -220,18 +219,18 @@ type outcome struct {
 	state   atomicbucket.State
 	at      int64
 	plan    *shard.Plan
-	used    uint64 // of the limit, as a peek has seen it; or what a charge or an upTo took
+	used    uint64 // how much of the limit is used, as a peek saw it; or how much a charge or an upTo took
 	ends    shard.Ends
-	ended   uint32 // tenures that the call was about to end itself
-	atOnce  bool   // the call was told that it may come again at once
+	ended   uint32 // tenures that the call itself began to end by force
+	atOnce  bool   // the answer was to try again at once
 }
 
 func outcomeOf(o shard.Outcome, used uint64) outcome {
 	return outcome{verdict: o.Verdict, state: o.State, at: o.At, plan: o.Plan, used: used, ended: o.Ended()}
 }
 
-// perform makes the call. What it takes is entered in the receipt, which a cancel gives back. What reads a clock calls
-// read.
+// perform makes the call. It enters what the call takes in the receipt, which a cancel gives back. A call that reads a
+// clock calls read.
 func (c call) perform(t *shard.Table, plans [3]*shard.Plan, receipt *shard.Receipt, read func() int64) (o outcome) {
 	p := t.Find(c.key)
 	switch c.verb {

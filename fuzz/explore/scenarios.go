@@ -4,8 +4,8 @@ package explore
 
 import "github.com/weir-go/weir/shard"
 
-// key1 and key2 are the keys that are fought for, others only fill slots. other0 is a
-// fingerprint that looks like the key word of a slot that was never used.
+// key1 and key2 are the keys for which threads compete. The others only fill slots. other0 is a fingerprint that looks
+// like the key word of a slot that was never used.
 const (
 	other0 = iota
 	key1
@@ -32,15 +32,15 @@ var (
 	one  = takes(key1, 1)
 	both = takes(key1, 2)
 
-	// Others that have records before the threads begin; at 10 these are idle.
+	// Other keys that have records before the threads start. At 10 these are idle.
 	idle3, idle4 = takes(other3, 1), takes(other4, 1)
 	past         = int64(10)
 )
 
-// nearSlots is how many slots an insert compares.
+// nearSlots is in how many slots an insert looks for the best one.
 const nearSlots = 8
 
-// indebted makes records of so many other keys, which owe something at past.
+// indebted makes records of n other keys, which owe something at past.
 func indebted(n int) (calls []call) {
 	for i := range n {
 		calls = append(calls, takes(uint64(10+i), 4).at(past-1))
@@ -144,7 +144,7 @@ var scenarios = []scenario{
 	{name: "log: take and give back beside a refusal", log: 3, probeWindow: 1, before: []call{one, one.at(300)}, threads: [][]call{{one.at(600), cancels(key1, 1).at(600)}, {both.at(1100).told()}}},
 	{name: "log: take and give back beside a peek", log: 3, probeWindow: 1, before: []call{one}, threads: [][]call{{both.at(600), cancels(key1, 2).at(600)}, {peeks(key1).at(600)}}},
 
-	// Receipts of records that were forgotten by force, and refunds beside requests ahead of their clock (R15).
+	// Receipts of records that were evicted or reset, and refunds concurrent with requests ahead of their clock (R15).
 	{name: "receipt: a reset", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), both}}},
 	{name: "receipt: a reset, then another takes", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1)}, {both}}},
 	{name: "receipt: two resets", probeWindow: 1, burst: 2, threads: [][]call{{one, cancels(key1, 1)}, {resets(key1), one}, {resets(key1)}}},
@@ -185,7 +185,7 @@ var scenarios = []scenario{
 	{name: "fixed: takers of two limits", fixed: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both, one.under(2))},
 	{name: "log: takers of two limits", log: 3, probeWindow: 1, before: []call{one}, threads: together(one.under(2), both)},
 
-	// Charges: what has happened, up to twice the limit.
+	// Charges: costs that have already occurred, up to twice the limit.
 	{name: "charge: beside two takers", probeWindow: 1, burst: 3, before: []call{one}, threads: together(one, both, charges(key1, 4))},
 	{name: "charge: two of more than there is", probeWindow: 1, burst: 2, before: []call{one}, threads: together(charges(key1, 2), charges(key1, 3), one)},
 	{name: "charge: two, two slots", probeWindow: 2, burst: 2, threads: together(charges(key1, 5), one)},
@@ -208,7 +208,7 @@ var scenarios = []scenario{
 	{name: "log: charges beside a taker", log: 3, probeWindow: 1, before: []call{one}, threads: together(charges(key1, 1), charges(key1, 5), one)},
 	{name: "log: a charge beside a taker left behind by a ring", log: 2, probeWindow: 1, before: []call{one}, threads: [][]call{{charges(key1, 1).at(100)}, {one.at(500), one.at(1000), one.at(1500), one.at(1600)}}},
 
-	// What there is, from a least to a most.
+	// Takes of what is there, between a least and a most.
 	{name: "up to: two takers of the rest", probeWindow: 1, burst: 4, before: []call{one}, threads: together(takesUpTo(key1, 2, 9), takesUpTo(key1, 2, 2), one)},
 	{name: "up to: a key without a record", probeWindow: 2, burst: 3, threads: together(takesUpTo(key1, 2, 2), takesUpTo(key1, 1, 9))},
 	{name: "up to: one slot", probeWindow: 1, burst: 2, threads: together(takesUpTo(key1, 1, 5), takesUpTo(key1, 2, 2), one)},
@@ -238,7 +238,7 @@ var scenarios = []scenario{
 	{name: "log: the rest, two takers", refusals: shard.TheRest, log: 3, probeWindow: 1, before: []call{one}, threads: together(both, both)},
 	{name: "fixed: the rest, two takers", refusals: shard.TheRest, fixed: 3, probeWindow: 1, before: []call{one}, threads: together(both, both, one)},
 
-	// A change of plan. The burst becomes another, and the rate; what is owed is as many tokens.
+	// Changes of the plan: another burst, and another rate. The key owes the same number of tokens.
 	{name: "the limit grows beside two takers", probeWindow: 1, burst: 2, plans: [2]uint64{4}, before: []call{one}, threads: together(one, both, adopts(1))},
 	{name: "the limit shrinks beside two takers", probeWindow: 1, burst: 4, plans: [2]uint64{2}, before: []call{both}, threads: together(one, one, adopts(1))},
 	{name: "the limit grows beside two inserts", probeWindow: 1, burst: 1, plans: [2]uint64{2}, threads: together(one, one, adopts(1)), large: true},
@@ -299,7 +299,7 @@ var scenarios = []scenario{
 	{name: "counter: a key comes back", counter: 2, probeWindow: 1, before: []call{one, resets(key1)}, threads: [][]call{{one}, {takes(key2, 2), resets(key2), one}}},
 	{name: "counter: refund beside two takers", counter: 3, probeWindow: 1, before: []call{both}, threads: together(one, both, refunds(key1, 1))},
 
-	// What is in flight. A period begins with the start, the next one at 1000.
+	// Limits in flight. A period starts at the start, the next one at 1000.
 	{name: "in flight: two enter, limit 1, two slots", inFlight: 1, probeWindow: 2, threads: together(one, one)},
 	{name: "in flight: three takers of a record", inFlight: 3, probeWindow: 2, before: []call{one}, threads: together(one, both, peeks(key1))},
 	{name: "in flight: two enter and leave, limit 1", inFlight: 1, probeWindow: 1, threads: [][]call{{one, cancels(key1, 1)}, {one, cancels(key1, 1)}, {one}}},
@@ -347,9 +347,9 @@ var scenarios = []scenario{
 	{name: "time leaps while an insert is under way", rate: 4e8, probeWindow: 1, overflow: shard.Refuse, threads: together(takes(key2, 1), one.at(1<<51))},
 	{name: "time leaps twice while a sweep is under way", rate: 4e8, probeWindow: 1, threads: [][]call{{sweeps()}, {sweeps().at(1 << 50), one.at(1 << 51), one.at(1 << 51)}}},
 
-	// Plans whose skews differ. A circle of the second plan is 2^50 ns, a skew of the first. A sweep that makes
-	// the leap in steps, each of them a sweep of its own, has too many states beside a replacement, so a peek makes it
-	// in one of them, which visits nothing afterwards.
+	// Plans whose skews differ. A circle of the second plan is 2^50 ns, a skew of the first. A sweep that makes the
+	// leap in steps has too many states concurrent with a replacement, because each step is a sweep of its own. So in
+	// one scenario a peek makes the leap and visits nothing afterwards.
 	{name: "skews: a smaller one beside a peek that leaps", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{peeks(key1).at(1 << 50)}, {adopts(1), one}}, large: true},
 	{name: "skews: a smaller one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), one}}, endless: true},
 	{name: "skews: a larger one beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{adopts(1), both}, threads: [][]call{{adopts(0)}, {sweeps().at(1 << 50)}}, endless: true},
@@ -357,7 +357,7 @@ var scenarios = []scenario{
 	{name: "skews: to and fro beside a leap", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, before: []call{one}, threads: [][]call{{sweeps().at(1 << 50)}, {adopts(1), adopts(0)}}, endless: true},
 	{name: "ticks: finer ones beside another key", fine: 16, probeWindow: 1, burst: 2, plans: [2]uint64{2}, overflow: shard.Refuse, before: []call{idle3}, threads: together(one, adopts(1))},
 
-	// Reaches. A sweep before the threads lowers them, so that slots are free and beyond the reach.
+	// Probe bounds. A sweep before the threads lowers them, so that slots are free and beyond the bounds.
 	{name: "probe bound: one taker", probeBound: true, probeWindow: 3, before: []call{idle3}, threads: together(one)},
 	{name: "probe bound: two takers, two slots", probeBound: true, probeWindow: 2, threads: together(one, one)},
 	{name: "probe bound: two takers, freed slots", probeBound: true, probeWindow: 2, before: []call{idle3, idle4, resets(other3), resets(other4), sweeps()}, threads: together(one, one)},
@@ -413,7 +413,7 @@ var scenarios = []scenario{
 	{name: "mortal: a claim whose clock is ahead", mortal: true, probeWindow: 1, burst: 4, overflow: shard.Refuse, before: []call{takes(other3, 4)}, threads: [][]call{{one.by(past)}, {takes(other3, 1)}}},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
-	// Pages that are not marked at first. Of the two pages of the first table the second is not.
+	// Pages that are not marked at first. The first table has two pages, of which the second is not marked.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
 	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
 	{name: "pages: a take after a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: [][]call{{one, one.at(1 << 53)}}},

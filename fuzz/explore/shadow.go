@@ -9,43 +9,42 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A shadow is the sequential model: for every key the tick at which its bucket is
-// full, as if its record were never forgotten. Every change of a slot is entered here
-// as it happens. A record must always say what the shadow says; in this one sentence
-// are that a key is charged what was admitted, once (I2), that it never gets more than
-// its burst and what time brings (I1), and that forgetting an idle key is
-// unobservable (I7).
+// A shadow is the sequential model. It holds for every key the tick at which its bucket is full, as if its record were
+// never forgotten. Every change of a slot is entered here as it happens. A record must always agree with the shadow.
+// This implies that a key is charged what was admitted, once (I2), that it never gets more than its burst and what
+// comes back with time (I1), and that it cannot be observed that an idle key was forgotten (I7).
 type shadow struct {
-	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks: it counts in these
+	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks, in which the shadow counts
 	table     *shard.Table
 	plans     [3]*shard.Plan
-	round     uint64 // an idle bucket is charged from so many ticks on
+	round     uint64 // an idle bucket is charged from this many ticks later on
 	overflow  shard.Overflow
 	refusals  shard.RefusalCharge
 	limited   uint64  // the limit of a sliding log; 0 for token buckets
-	inFlight  bool    // it is one of what is in flight
-	keys      []owner // that occur
+	inFlight  bool    // the algorithm is a limit in flight
+	keys      []owner // the keys of the scenario
 	counts
 	changes
 }
 
-// An owner is a key that occurs.
+// An owner is a key of the scenario.
 type owner struct {
 	key    uint64
-	full   uint64 // the tick at which its bucket is full; 0: it always was
-	burst  uint64 // in ticks, by the plan that its record follows; 0: it has none
+	full   uint64 // the tick at which its bucket is full; 0: it was always full
+	burst  uint64 // in ticks, by the plan that its record follows; 0: it has no record
 	plan   *shard.Plan
-	label  uint64  // the key word by the call that was charged last
-	asked  uint64  // and by one that has written it, but was not charged yet
-	asker  *thread // which that is, and in which of its calls
+	label  uint64  // the key word of the call that was charged last
+	asked  uint64  // the key word of a call that has written it, but was not charged yet
+	asker  *thread // the thread of that call
 	asking int
-	times  []uint64 // of a log: the tick of every token; of what is in flight, with which thread entered
+	times  []uint64 // in a log, the tick of every token; in flight, also the thread that took it
 
-	tenure uint64  // how many records it had that were forgotten by force, or whose plan was changed
-	grants []grant // what was taken from its bucket, in scenarios in which something is given back by a receipt
+	tenure uint64  // how many of its records were evicted, reset or converted
+	grants []grant // takes from its bucket, in scenarios with refunds by receipts
 }
 
-// end makes what the key's record was charged with nobody's: it is forgotten, or so many tokens of another rate.
+// end forgets to which calls the record's charges belong, because the record was forgotten or converted to another
+// rate.
 func (o *owner) end() {
 	o.tenure++
 	for i := range o.grants {
@@ -53,26 +52,26 @@ func (o *owner) end() {
 	}
 }
 
-// A grant is that a request of a cost may go at a tick: that of its take, or when its reservation's time comes. One
-// that was given back costs nothing. full is the tick at which the bucket was full after it.
+// A grant is a cost that was granted for a tick: that of the take, or that at which the reservation is due. After a
+// refund the cost is 0. full is the tick at which the bucket was full after the take.
 type grant struct{ at, cost, full uint64 }
 
-// counts are what the table's own statistics must say.
+// counts are the expected values of the table's own statistics.
 type counts struct{ evictions, forgiven, noRoom, unrecorded, forgotten uint64 }
 
-// changes are what replacements of a shared table's plan must keep to.
+// changes hold what replacements of a shared table's plan must observe.
 type changes struct {
 	charged   int64            // the latest time of a call that was charged
-	announced [maxPlans]uint64 // for which of the scenario's plans the number of each stands, and one more
-	until     int64            // charged, when the latest was announced
-	mark      int64            // and the watermark
-	since     int64            // when the present one became so: no record is converted as of an earlier time
+	announced [maxPlans]uint64 // for each plan number, the index of the scenario's plan that it stands for, plus one
+	until     int64            // the value of charged when the latest plan was announced
+	mark      int64            // the watermark at that time
+	since     int64            // when the current plan became current: no record is converted at an earlier time
 }
 
-// maxPlans is how many plans a table may have, one after the other, and one more.
+// maxPlans is one more than how many successive plans a table may have.
 const maxPlans = 8
 
-// owner returns what is known of a key, of which a key word may be given.
+// owner returns what is known about a key, which may be given as a key word.
 func (s *shadow) owner(key uint64) *owner {
 	key &^= shard.TierMask
 	for i := range s.keys {
@@ -84,7 +83,7 @@ func (s *shadow) owner(key uint64) *owner {
 	return &s.keys[len(s.keys)-1]
 }
 
-// follows returns the plan that a live record follows: the present plan or the one before.
+// follows returns the plan that a live record follows: the current or the previous one.
 func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
 	plan := s.table.Plan()
 	before := s.before(plan)
@@ -100,7 +99,7 @@ func (s *shadow) follows(record atomicbucket.State) *shard.Plan {
 	return plan
 }
 
-// before returns the plan before one, if there was one.
+// before returns the plan before the given one, or nil.
 func (s *shadow) before(plan *shard.Plan) *shard.Plan {
 	for _, before := range s.plans {
 		if before.Algorithm() == plan.From() {
@@ -110,7 +109,7 @@ func (s *shadow) before(plan *shard.Plan) *shard.Plan {
 	return nil
 }
 
-// planOf returns the plan that the record of a key follows; without one, the present plan.
+// planOf returns the plan that the record of a key follows, or the current plan if there is no record.
 func (s *shadow) planOf(key uint64) *shard.Plan {
 	if plan := s.owner(key).plan; plan != nil {
 		return plan
@@ -118,7 +117,7 @@ func (s *shadow) planOf(key uint64) *shard.Plan {
 	return s.table.Plan()
 }
 
-// scale returns how many of the shadow's ticks are one of a plan's.
+// scale returns how many of the shadow's ticks make one tick of a plan.
 func (s *shadow) scale(plan *shard.Plan) uint64 {
 	if bucket, ok := plan.Bucket(); ok && bucket.Exact() {
 		return s.algorithm.Ticks(1) / bucket.Ticks(1)
@@ -126,7 +125,7 @@ func (s *shadow) scale(plan *shard.Plan) uint64 {
 	return 1
 }
 
-// cost returns the cost of so many tokens by a plan.
+// cost returns the cost of n tokens under a plan.
 func (s *shadow) cost(plan *shard.Plan, n uint64) uint64 {
 	if bucket, ok := plan.Bucket(); ok {
 		return bucket.Cost(n) * s.scale(plan)
@@ -134,7 +133,7 @@ func (s *shadow) cost(plan *shard.Plan, n uint64) uint64 {
 	return s.algorithm.Cost(n)
 }
 
-// price is the cost of so many tokens of a call on its key.
+// price returns the cost of n tokens in a call.
 func (s *shadow) price(c call, n uint64) uint64 {
 	if c.limit > 0 { // a quota in ticks of the first plan
 		return s.algorithm.Cost(n)
@@ -142,7 +141,7 @@ func (s *shadow) price(c call, n uint64) uint64 {
 	return s.cost(s.planOf(c.key), n)
 }
 
-// label returns what the key word of a record says after the call was charged to it.
+// label returns the key word of a record after the call was charged to it.
 func (c call) label() uint64 {
 	if c.limit > 0 {
 		return c.key | shard.TierMask
@@ -171,8 +170,7 @@ func (s *shadow) payload(plan *shard.Plan, full uint64) uint64 {
 	return payload(full / s.scale(plan))
 }
 
-// limit returns the most that a key may owe, in ticks. Without a record it may have any
-// plan.
+// limit returns the most that a key may owe, in ticks. Without a record, it may have any plan.
 func (s *shadow) limit(key uint64) uint64 {
 	if burst := s.owner(key).burst; burst > 0 {
 		return burst
@@ -180,8 +178,8 @@ func (s *shadow) limit(key uint64) uint64 {
 	return s.cost(s.table.Plan(), 1<<10)
 }
 
-// limitOr returns the limit of a call, or that of the plan if it has none of its own. A quota of another table grants
-// nothing.
+// limitOr returns the quota of a call, or the given limit of the plan if the call has no quota. A quota of another
+// table grants nothing.
 func (c call) limitOr(plan uint64) uint64 {
 	switch {
 	case c.other:
@@ -225,8 +223,8 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
-// pays reports whether a write of a call charges what fits instead of what it asked for: if it is a charge, or was
-// refused where that costs something.
+// pays reports whether a write of a call charges what fits instead of what the call asked for. That is so for a charge,
+// and for a refused call if refusals are charged.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo
@@ -237,7 +235,7 @@ func (s *shadow) pays(c call, tick uint64) bool {
 	return s.owes(c.key, tick)+s.price(c, c.n) > c.ticksOr(s.algorithm, s.limit(c.key))
 }
 
-// short reports whether a key has less at a tick than a call must get.
+// short reports whether a key has fewer tokens at a tick than a call must get.
 func (s *shadow) short(c call, tick uint64) bool {
 	return s.fits(call{verb: upTo, key: c.key, n: c.least, limit: c.limit}, tick) < c.least
 }
@@ -248,13 +246,13 @@ func (s *shadow) tick(th *thread) uint64 {
 	return s.algorithm.Ticks(max(th.now()+th.call().lead, th.watermark))
 }
 
-// follow enters which plan the record of a key follows.
+// follow records which plan the record of a key follows.
 func (s *shadow) follow(key *owner, record atomicbucket.State) {
 	key.plan = s.follows(record)
 	key.burst = s.cost(key.plan, key.plan.Quota(0).Tokens)
 }
 
-// forget enters that a call took the record of a key away.
+// forget records that a call removed the record of a key.
 func (s *shadow) forget(th *thread, label uint64, to atomicbucket.State) error {
 	c := th.call()
 	key := s.owner(label)

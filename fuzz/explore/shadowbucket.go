@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// charge enters that a call wrote a bucket.
+// charge records that a call wrote a bucket.
 func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) error {
 	if s.limited > 0 {
 		if from.IsLive() && from.Tag() != to.Tag() {
@@ -73,9 +73,9 @@ func (s *shadow) charge(th *thread, label uint64, from, to atomicbucket.State) e
 	return nil
 }
 
-// undo enters that a call gave back what its thread took: the bucket owes less by at most the cost, and no two of those
-// that keep what they took may go sooner than the limit lets them. A bucket that was as the take left it is as if the
-// take had cost so much less.
+// undo records that a call gave back what its thread took. The debt may fall by at most the cost. The remaining takes
+// and reservations must be due no sooner than the limit allows. If the bucket was as the take left it, the result must
+// be as if the take had cost less.
 func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State) error {
 	c, g := th.call(), &key.grants[th.grant-1]
 	if th.charged++; th.charged > 1 {
@@ -100,7 +100,7 @@ func (s *shadow) undo(th *thread, key *owner, tick uint64, to atomicbucket.State
 	return nil
 }
 
-// checkGrants checks what was granted and kept against the limit.
+// checkGrants compares the grants that were not given back with the limit.
 func (s *shadow) checkGrants() error {
 	for _, key := range s.keys {
 		for _, first := range key.grants {
@@ -121,11 +121,11 @@ func (s *shadow) checkGrants() error {
 	return nil
 }
 
-// room is what a record can owe, in ticks. A conversion forgives what is above.
+// room is the largest debt of a record, in ticks. A conversion forgives debt above it.
 const room = 1 << 51
 
-// convert enters that a call made a record follow another plan: it owes as many tokens as before, also under a quota
-// with numbers (R24). A token costs the same there.
+// convert records that a call converted a record to another plan. It owes the same number of tokens, also under a quota
+// with its own numbers (R24), for which a token costs the same.
 func (s *shadow) convert(th *thread, key *owner, to atomicbucket.State) error {
 	watermark := s.algorithm.Ticks(max(th.watermark, s.since))
 	before := s.cost(s.planOf(key.key), 1)

@@ -19,7 +19,7 @@ func (s *shadow) used(key *owner, tick uint64) (used uint64) {
 	return used
 }
 
-// told returns what a look tells of that: no more than the limit.
+// told returns how many of those a peek reports: at most the limit.
 func (s *shadow) told(key *owner, tick uint64) uint64 {
 	used := s.used(key, tick)
 	if s.inFlight {
@@ -36,10 +36,10 @@ func (s *shadow) leaves(at uint64) uint64 {
 	return at + logWindow
 }
 
-// entrants is the base in which the time of an entry has the number of its thread.
+// entrants is the base in which the lowest digit of an entry's time is the number of its thread.
 const entrants = 16
 
-// least returns the lowest limit of the present plan and the one before: a call may be decided by either.
+// least returns the lower limit of the current and the previous plan, since a call may be decided by either.
 func (s *shadow) least() uint64 {
 	if !s.inFlight {
 		return s.limited
@@ -57,7 +57,7 @@ func (s *shadow) most(record atomicbucket.State) uint64 {
 	return s.follows(record).Quota(0).Tokens
 }
 
-// enter enters that a call wrote a log.
+// enter records that a call wrote a log.
 func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	c, tick, key := th.call(), s.tick(th), s.owner(label)
 	if c.verb != take && c.verb != charge && c.verb != upTo && !c.givesBack() || label != c.key {
@@ -102,14 +102,14 @@ func (s *shadow) enter(th *thread, label uint64, to atomicbucket.State) error {
 	return nil
 }
 
-// drop forgets what is past at a tick.
+// drop removes what is past at a tick.
 func (s *shadow) drop(key *owner, tick uint64) {
 	before := len(key.times)
 	key.times = slices.DeleteFunc(key.times, func(at uint64) bool { return s.leaves(at) <= tick })
 	s.forgotten += uint64(before - len(key.times))
 }
 
-// leave enters that a call took what it had entered out of what is in flight, or if it does not say what, the oldest.
+// leave records that a call removed its own tokens from what is in flight, or without a receipt the oldest tokens.
 func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	for range c.n {
@@ -126,8 +126,8 @@ func (s *shadow) leave(th *thread, key *owner, tick uint64) error {
 	return nil
 }
 
-// giveBack enters that a call gave back what was taken: a window's newest tokens, or those of a log that its thread
-// took, or the oldest in it. With these a log forgets all that have left by then.
+// giveBack records that a call gave back tokens: a window's newest tokens, or those of a log that its thread took, or
+// the oldest in the log. A log then also forgets all tokens that have left by then.
 func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 	c := th.call()
 	if s.inFlight {
@@ -140,7 +140,7 @@ func (s *shadow) giveBack(th *thread, key *owner, tick uint64) error {
 		key.times = key.times[:len(key.times)-int(min(s.used(key, tick), c.n))]
 		return nil
 	}
-	// A late refund sees the tokens that are in the ring still: of others a later take has the places.
+	// A late refund sees only the tokens that are still in the ring: later takes have overwritten the others.
 	key.times = slices.Delete(key.times, 0, max(len(key.times)-int(s.limited), 0))
 	used := s.used(key, tick)
 	key.times = slices.Delete(key.times, 0, len(key.times)-int(used))

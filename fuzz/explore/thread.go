@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A thread makes its calls one after the other. Its history is what its calls returned and what the
-// operations of the present call have read.
+// A thread makes its calls one after the other. Its history is what its calls returned and what the operations of the
+// current call have read.
 type thread struct {
 	*interleave.Thread
 	name    int
@@ -19,25 +19,25 @@ type thread struct {
 	returned *outcome // what the last step made a call return, or nil
 	before   uint64   // history when the present call began
 
-	// About the present call:
-	clock     int64   // what it has read of the clock last
-	replaces  int     // how far it is in replacing the plan: see world.completes
-	floor     int64   // the watermark when it began
-	watermark int64   // the watermark that it has read last
-	grant     int     // which of the key's grants its latest take is, from 1 on
-	tenure    uint64  // of its key, in which that was
-	entered   uint64  // the tick at which a log has it
-	charged   int     // buckets that it wrote
-	amount    uint64  // tokens that it was charged, if it asked for no admission
+	// The fields below describe the current call:
+	clock     int64   // the latest time that it has read from the clock
+	replaces  int     // its progress in replacing the plan: see world.completes
+	floor     int64   // the watermark when the call began
+	watermark int64   // the latest watermark that it has read
+	grant     int     // number of its latest take among the key's grants, from 1 on
+	tenure    uint64  // tenure of its key in which that take was
+	entered   uint64  // the tick of its entry in a log
+	charged   int     // number of buckets that it wrote
+	amount    uint64  // tokens that it was charged, if it is a charge
 	wrote     bool    // it changed a slot
 	disturbed bool    // another thread changed a word
-	refusable bool    // there was a moment at which its bucket had less than the cost
-	sights    []sight // what there was to see of its key, at any moment
-	taken     uint64  // slots of its probe window that had an owner at some moment
+	refusable bool    // at some moment its bucket had less than the cost
+	sights    []sight // what it could have seen of its key
+	taken     uint64  // slots of its probe window that were owned at some moment
 }
 
-// A sight is what a call could have seen: that its key owed so many tokens at a time, which
-// is that of its clock, or the watermark if that was later.
+// A sight is what a call could have seen: the debt of its key at a time, which is that of its clock, or the watermark
+// if that is later.
 type sight struct {
 	at   int64
 	owed uint64
@@ -58,7 +58,8 @@ func (w *world) newThread(name int, program []call) *thread {
 	return th
 }
 
-// read returns what the clock reads for a thread's call: its time, or the latest time at which any call has begun.
+// read returns the time that a thread's call reads from the clock: its own time, or the latest time at which any call
+// has begun.
 func (w *world) read(th *thread) int64 {
 	if c := th.call(); !c.clock {
 		return c.reads()
@@ -90,7 +91,7 @@ func (th *thread) rewind() {
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// begin forgets what was about the call that returned.
+// begin resets the fields of the call that returned.
 func (th *thread) begin(watermark int64) {
 	*th = thread{
 		Thread: th.Thread, name: th.name, program: th.program,
@@ -100,8 +101,8 @@ func (th *thread) begin(watermark int64) {
 	th.History = th.before
 }
 
-// hash stands for the thread's part of the state. Threads of one program are
-// interchangeable, so its name is not in it.
+// hash returns a hash of the thread's part of the state. Threads with one program are interchangeable, so the thread's
+// name is not in it.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made)|interleave.Bit(th.dead)<<32, th.History)
 	for _, c := range th.program[th.made:] {
@@ -111,7 +112,7 @@ func (th *thread) hash() uint64 {
 		return h
 	}
 	h = interleave.Mix(h, uint64(th.floor))
-	sights := uint64(0) // in whatever order
+	sights := uint64(0) // in any order
 	for _, s := range th.sights {
 		sights += interleave.Mix(interleave.Mix(1, uint64(s.at)), s.owed)
 	}

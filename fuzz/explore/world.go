@@ -17,36 +17,36 @@ import (
 type world struct {
 	scenario    scenario
 	table       *shard.Table
-	tables      []*shard.Table // as the threads of a mortal scenario have it
+	tables      []*shard.Table // the tables of the threads in a mortal scenario
 	plans       [3]*shard.Plan
 	words       []*word.Word // as shard.Table.Words has them
 	slots       int
-	probeBounds []*word.Word // those of them that say how far searches go
-	pages       []*word.Word // those that say where records may be
+	probeBounds []*word.Word // those with probe bounds
+	pages       []*word.Word // those with marks of pages
 	planWords   []*word.Word // those by which the plan of a shared table is replaced
-	refunds     []*word.Word // those that only refunds act upon: the last ones
+	refunds     []*word.Word // those that only refunds use: the last ones
 	threads     []*thread
-	planted     bool  // the calls before the threads are made
-	still       bool  // no thread writes the watermark or swept, so reading them is no step
+	planted     bool  // the earlier calls have been made
+	still       bool  // no thread writes the watermark or swept, so reading them is not a step
 	planned     bool  // a thread changes the plan
-	cancels     bool  // some thread gives back what it took
-	refunded    bool  // some thread gives something back, so that the words for refunds matter
-	forced      bool  // some record may be forgotten by force
-	skew        int64 // the smallest of the plans
+	cancels     bool  // some thread gives back its own take
+	refunded    bool  // some thread gives tokens back, so the words for refunds matter
+	forced      bool  // some record may be evicted or reset
+	skew        int64 // the smallest skew of the plans
 	shadow      shadow
 	trace       func(line string) // told about every step, if not nil
 
-	origin struct { // where every execution begins
+	origin struct { // the state in which every execution starts
 		words   []uint64
 		keys    []owner
 		counts  counts
 		changes changes
 	}
-	retries uint64      // that the table has counted
+	retries uint64      // that the table has counted so far
 	stats   shard.Stats // when this execution began
 }
 
-// keep makes the present state the one where executions begin.
+// keep makes the current state the one in which executions start.
 func (w *world) keep() {
 	w.origin.words = w.origin.words[:0]
 	for _, word := range w.words {
@@ -60,10 +60,10 @@ func (w *world) keep() {
 	w.origin.counts, w.origin.changes = w.shadow.counts, w.shadow.changes
 }
 
-// Trace has every step told from now on.
+// Trace makes the world describe every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// Unfinished returns the threads that have a next step, a bit each.
+// Unfinished returns the threads that have a next step, as a bit set.
 func (w *world) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
 		threads |= (1 - interleave.Bit(th.finished() || th.dead)) << i
@@ -71,12 +71,12 @@ func (w *world) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns 1: the table asks nothing that is not in it. But a thread that is mortal may die instead.
+// Ways returns 1, because a step of the table can go in one way only. A mortal thread may also die instead.
 func (w *world) Ways(thread int) int {
 	return 1 + int(interleave.Bit(w.scenario.mortal && thread == 0 && w.planted))
 }
 
-// Restart begins an execution: every thread stands before its first operation.
+// Restart starts an execution: every thread is before its first operation.
 func (w *world) Restart() {
 	for _, th := range w.threads {
 		th.rewind()
@@ -109,24 +109,24 @@ func (w *world) isTime(a *word.Word) bool {
 	return a == w.words[2*w.slots] || a == w.words[2*w.slots+1]
 }
 
-// isPlan reports whether a word says which is the present plan, or how far the watermark may move by it.
+// isPlan reports whether a word names the current plan, or limits how far the watermark may move under it.
 func (w *world) isPlan(a *word.Word) bool {
 	return a == w.words[2*w.slots+2] || a == w.words[2*w.slots+3]
 }
 
-// isProbeBound reports whether a word says how far searches go.
+// isProbeBound reports whether a word has probe bounds.
 func (w *world) isProbeBound(a *word.Word) bool { return slices.Contains(w.probeBounds, a) }
 
-// hints returns where the words begin that are no one's record: those of a shared table's plans, of probe bounds, of
-// pages and for refunds.
+// hints returns the index of the first word that belongs to no record: those of a shared table's plans, of probe
+// bounds, of pages and for refunds.
 func (w *world) hints() int {
 	return len(w.words) - len(w.planWords) - len(w.probeBounds) - len(w.pages) - len(w.refunds)
 }
 
-// errNotStill means that the world was not still after all.
+// errNotStill is the error if a thread wrote the watermark in a world that was assumed to be still.
 var errNotStill = errors.New("the watermark was written")
 
-// Step lets a thread do its next operation, and checks everything.
+// Step lets a thread make its next operation, and checks everything.
 func (w *world) Step(thread, way int) error {
 	th := w.threads[thread]
 	if way > 0 {
@@ -171,7 +171,7 @@ func (w *world) Step(thread, way int) error {
 	return nil
 }
 
-// account writes down what an operation did.
+// account records what an operation did.
 func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error {
 	if w.still && from != to && w.isTime(a.Word) {
 		return errNotStill
@@ -189,11 +189,10 @@ func (w *world) account(th *thread, a word.Access, i int, from, to uint64) error
 	return w.changed(th, i, atomicbucket.State(from), atomicbucket.State(to))
 }
 
-// beginAgain forgets what the thread knows when its call searches from the start
-// again, which the table counts, because it carries nothing over: an insert first reads
-// the watermark, and a reset or a refund the first state. (So does a hit, which is not meant: it
-// carries over what the watermark was.) Without this no two rounds would be the same state, and a
-// circle would look like a spiral.
+// beginAgain forgets what the thread knows when its call restarts its search, which the table counts. The call carries
+// nothing over: an insert first reads the watermark, and a reset or a refund the first state. (A hit does carry over
+// the watermark that it read, so it is excluded.) Without this, no two rounds would be the same state, and an endless
+// loop would not be recognized.
 func (w *world) beginAgain(th *thread) {
 	retries := w.table.Stats().Retries
 	if retries != w.retries && (w.isTime(th.Pending.Word) ||
@@ -205,8 +204,7 @@ func (w *world) beginAgain(th *thread) {
 	w.completes(th)
 }
 
-// changed enters a change of word i in the shadow, checks the invariants, and tells
-// every call.
+// changed records a change of word i in the shadow, checks the invariants, and informs every call.
 func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err error) {
 	isHint := i >= w.hints()
 	th.wrote = th.wrote || i < 2*w.slots || i >= 2*w.slots+5 && !isHint
@@ -238,13 +236,13 @@ func (w *world) changed(th *thread, i int, from, to atomicbucket.State) (err err
 	return err
 }
 
-// watchesRoom reports whether it is noted which slots are free: where a table that refuses has one probe window.
-// Another says that it has no room as soon as what it would evict is being claimed.
+// watchesRoom reports whether free slots are recorded. They are for a table that refuses new keys and has one probe
+// window. Other tables report that they have no room as soon as the record that they would evict is being claimed.
 func (w *world) watchesRoom() bool {
 	return w.scenario.overflow == shard.Refuse && w.scenario.slots == 0
 }
 
-// observe notes what the thread's call could have seen at this moment.
+// observe records what the thread's call could have seen at this moment.
 func (w *world) observe(th *thread) {
 	if w.watchesRoom() {
 		for i := range w.scenario.probeWindow {
@@ -288,10 +286,10 @@ func (w *world) observe(th *thread) {
 	}
 }
 
-// Hash stands for the state of the world.
+// Hash returns a hash of the state of the world.
 func (w *world) Hash() (h uint64) {
 	words := w.words
-	if !w.refunded { // nobody reads the others
+	if !w.refunded { // no thread reads the others
 		words = words[:len(words)-len(w.refunds)]
 	}
 	for i, word := range words {
@@ -321,7 +319,7 @@ func (w *world) Hash() (h uint64) {
 	return h
 }
 
-// describe is a line of a schedule.
+// describe returns a line of a schedule.
 func (w *world) describe(th *thread, a word.Access, i int, from, to uint64) string {
 	name := fmt.Sprintf("state[%d]", i/2)
 	show := func(v uint64) string { return atomicbucket.State(v).String() }

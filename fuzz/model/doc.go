@@ -1,57 +1,51 @@
-// Package model is the protocol of package shard once more, as a model for the
-// checker Spin (table.pml): for bounds that trying the real code cannot reach
-// (fuzz/explore), and for readers.
+// Package model has the protocol of package shard as a model for the checker Spin (table.pml). It is for larger bounds
+// than the exploration of the real code (fuzz/explore) can reach, and for readers.
 //
 // # What is modelled
 //
-// One window of slots, each a key and a state of tag, version and payload. Takers
-// make the steps of Table.Take: hit, insert, publish, settle, and the overflow
-// policies evict and refuse. Resetters make those of Table.Reset, sweepers those of
-// Table.Sweep, and the watermark is raised by takers and sweepers (R7). In a shared table
-// each of these is a process of its own. One taker may be killed before any of its steps; some time
-// later the kernel gives back the lock of its seat, and another process may attach to that seat: R17. A step is one
-// atomic load, store or compare-and-swap. The bucket is that of an exact rule of one
-// token a tick. Within the bounds of a configuration the model chooses in every way
-// what the window holds at first, who takes how much of which key, what each clock
-// reads, and whose step is next. Every search goes through the whole window: the reaches of R11
-// are left to fuzz/explore.
+// The model has one window of slots. Each slot has a key and a state of tag, version and payload. Takers make the steps
+// of Table.Take: hit, insert, publish, settle, and the overflow policies evict and refuse. Resetters make those of
+// Table.Reset, and sweepers those of Table.Sweep. Takers and sweepers raise the watermark (R7). In a shared table each
+// of these is a separate process. One taker may be killed before any of its steps. Some time later the kernel releases
+// the lock of its seat, and another process may attach to that seat: R17. A step is one atomic load, store or
+// compare-and-swap. The bucket follows an exact rule of one token per tick. Within the bounds of a configuration, the
+// model tries every initial content of the window, every choice of who takes how much of which key, every reading of
+// the clocks, and every order of steps. Every search visits the whole window: the probe bounds of R11 are left to
+// fuzz/explore.
 //
 // After every write the model asserts
 //
-//	I1  the bucket as it would be had nothing been forgotten has what is admitted; and
+//	I1  the bucket, as it would be if nothing had been forgotten, has what is admitted; and
 //	    what a key was admitted is at most the burst and what time brought
 //	I2  a take is charged to the slot of its own key, every record says what its key
 //	    was admitted, a debt has a record, and a refusal is one by the key's own
 //	    bucket at the moment of R2
 //	I3  no key has two LIVE records
 //	I5  no more slots are in CLAIM or TENT than calls are under way or have stopped: none
-//	    at the end, and one if a taker has stopped for ever. A killed one holds none when a
-//	    sweep has ended that began after its lock was given back
-//	I7  what is forgotten as idle is idle, and only eviction and reset forget another
+//	    at the end, and one if a taker has stopped forever. A killed one has none when a
+//	    sweep has ended that began after its lock was released
+//	I7  what is forgotten as idle is idle; only evictions and resets forget others
 //
-// I5 has a second part: with any number of processes stopped anywhere, the others
-// finish. Configurations marked "progress" show it. The takes are few and versions may
-// not wrap within the bounds, so it is enough that the state space has no cycle at
-// all, under no assumption of fairness. Spin is asked for non-progress cycles in a
-// model where nothing is labelled as progress.
+// I5 has a second part: if any number of processes stop anywhere, the others finish. Configurations marked "progress"
+// check it. There are few takes, and versions may not wrap within the bounds. So it is enough that the state space has
+// no cycle at all, without any assumption of fairness. Spin is asked for non-progress cycles in a model in which
+// nothing is labelled as progress.
 //
 // # Mutants
 //
-// Every rule can be broken by a macro, and the checker must then find fault, and with
-// the invariant that the table of the test names. A model that finds nothing wrong
-// with a broken protocol would show nothing.
+// A macro can break each rule. The checker must then find an error, with the invariant that the test's table names. A
+// model that finds no error in a broken protocol would show nothing.
 //
 // # What is left out
 //
-//   - Time on a circle: payloads and times are plain small numbers, nothing leaps, so
-//     neither the skew nor the time of the last sweep is modelled. A version that would
-//     wrap is an error of the configuration.
+//   - Time on a circle: payloads and times are plain small numbers, and nothing leaps, so neither the skew nor the time
+//     of the last sweep is modelled. If a version would wrap, the configuration is wrong.
 //   - Windows that overlap in part. Every key has the same window.
 //   - Ticks that are rounded (a round of 1), the policy that admits without a
 //     record, Peek, and the counters. An eviction is seen by the model itself.
-//   - Memory weaker than sequentially consistent; Go's atomics are not.
-//   - That package shard is what the model says. Only reading both shows that; the steps
-//     have the order and the names of the code.
+//   - Memory models weaker than sequential consistency, which Go's atomics have.
+//   - That package shard matches the model. Only reading both shows that; the steps have the order and the names of the
+//     code.
 //
 // # By hand
 //
@@ -60,8 +54,7 @@
 //	go test -tags explore -v ./fuzz/model                 the quick configurations and the mutants
 //	go test -tags explore -v -timeout 0 ./fuzz/model -large
 //
-// One configuration, in a directory of its own, with any of the macros at the top of
-// table.pml:
+// To check one configuration, in a separate directory, with any of the macros at the top of table.pml:
 //
 //	spin -a -DTAKERS=3 -DSLOTS=2 table.pml
 //	gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c    # assertions

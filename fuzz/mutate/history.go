@@ -11,38 +11,38 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// A result is what noticed a change: a suite and a test of it; or unbuilt; or survives, and the last suite that was
-// asked.
+// A result is the suite and the test that noticed a change. For a change that did not build, or that survived, suite is
+// one of the constants below, and for a survivor test is the last suite that was tried.
 type result struct{ suite, test string }
 
-// What stands in the place of a suite.
+// Values of a result's suite that are not suites.
 const (
 	unbuilt  = "does not build"
 	survives = "survives"
 )
 
-// asked returns how many suites did not notice a change that survives.
+// asked returns how many suites have not noticed a change that survives.
 func (r result) asked() int {
 	return 1 + slices.IndexFunc(suites, func(s suite) bool { return r.suite == survives && s.name == r.test })
 }
 
-// A history is a file of results: a line for each change that was tried, of the function that it is in, the key of the
-// change, the suite and the test, with tabs between them. A change is another, with another key, when its function is
-// changed: then its result counts no more. Of two lines of a key the later one counts. Results are added at the end as
-// they come, so that a run which is stopped can go on, and sorted when the run ends.
+// A history is a file of results. It has a line for each change that was tried: its function, the key of the change,
+// the suite and the test, separated by tabs. If the function changes, the change has another key, and the old result no
+// longer counts. If a key has two lines, the later one counts. Results are appended as they come, so that a stopped run
+// can continue, and the file is sorted when the run ends.
 type history struct {
 	name  string
 	file  *os.File
 	known map[string]entry // by the keys of changes
 }
 
-// An entry is what a history says of a change.
+// An entry is the content of a history for one change.
 type entry struct {
 	site string
 	result
 }
 
-// openHistory returns the history of a name. Without a name it is empty and stays so.
+// openHistory reads the history in a file. If name is empty, the history is empty and is not stored.
 func openHistory(name string) (*history, error) {
 	h := &history{name: name, known: map[string]entry{}}
 	if name == "" {
@@ -91,7 +91,7 @@ func (e entry) line(key string) string {
 	return strings.Join([]string{e.site, key, e.suite, e.test}, "\t") + "\n"
 }
 
-// close sorts the file, and leaves out what is none of the changes any more.
+// close sorts the file, and removes entries of changes that no longer exist.
 func (h *history) close(all []mutation) error {
 	if h.name == "" {
 		return nil
@@ -118,7 +118,8 @@ func (h *history) close(all []mutation) error {
 	})
 }
 
-// catches returns how many changes of each function each test has noticed, also of functions that are others by now.
+// catches returns how many changes of each function each test has noticed, including functions whose text has changed
+// since.
 func (h *history) catches() map[string]map[string]int {
 	counts := map[string]map[string]int{}
 	for e := range maps.Values(h.known) {

@@ -14,7 +14,7 @@ var openText string
 //go:embed noticed.txt
 var noticedText string
 
-// noticed are the keys of changes of package engine that a test has noticed once.
+// noticed has the keys of changes of package engine that a test has noticed before.
 var noticed = keys(noticedText)
 
 // keys reads a list of functions and keys.
@@ -28,13 +28,13 @@ func keys(text string) map[string]bool {
 	return found
 }
 
-// What is known of changes that survive, by their names.
+// What is known about changes that survive, by their names.
 var (
 	equivalent = reasons(equivalentText)
 	open       = reasons(openText)
 )
 
-// reasons reads a list: a reason, of one line or more, and below it the indented names of changes.
+// reasons reads a list of reasons. A reason has one line or more, and is followed by the indented names of changes.
 func reasons(text string) map[string]string {
 	found, reason, named := map[string]string{}, "", true
 	for line := range strings.Lines(text) {

@@ -1,36 +1,37 @@
-// Mutate changes the code of packages atomicbucket, shard and engine in every small way that it knows, one at a time,
-// and reports which of the changes no test notices.
+// Mutate changes the code of packages atomicbucket, shard and engine in every small way that it knows, one change at a
+// time. It reports which of the changes no test notices.
 //
-//	go run ./mutate                      those that the history does not have as noticed (make mutate)
-//	go run ./mutate -fresh               all of them
-//	go run ./mutate -only insert.go      those whose name contains a text, such as that of a file
-//	go run ./mutate -sample 10           ten of them, chosen by the day, whatever the history has (make test)
-//	go run ./mutate -score               none: what the history has
-//	go run ./mutate -list                what they are
+//	go run ./mutate                      tries those that the history does not have as noticed (make mutate)
+//	go run ./mutate -fresh               tries all of them
+//	go run ./mutate -only insert.go      tries those whose name contains a text, such as the name of a file
+//	go run ./mutate -sample 10           tries ten that depend on the day, regardless of the history (make test)
+//	go run ./mutate -score               tries none, and prints the score of the history
+//	go run ./mutate -list                lists the changes
 //
-// Where the mutants of fuzz/explore each break a rule on purpose, these are places: every atomic operation, every
-// condition, every constant, every variable. Each is tried against the tests, those first that promise most for the
-// time that they take, until one fails. Changes that do not compile are skipped. A change that the list equivalent.txt
-// explains is not tried. Those of the list open.txt are known to survive, and nobody has explained them yet: they are
-// not tried and count as not noticed. The score is how many were noticed of all that are not explained. The exit status
-// is 1 if another one was not.
+// The mutants of fuzz/explore each break a rule on purpose. These changes are made at every place instead: every atomic
+// operation, condition, constant and variable. Each is tried against the tests until one fails, first those that are
+// quick and have noticed similar changes. Changes that do not compile are skipped. A change that equivalent.txt
+// explains is not tried. The changes in open.txt are known to survive and are not explained yet: they are not tried,
+// and count as not noticed. The score is the share of the changes that are not explained which were noticed. The exit
+// status is 1 if another change survived.
 //
-// Kinds of changes that were never tried whole are new, and so are changes of engine that noticed.txt has not: see
-// isNew. A sample has a part of each, prints those that survive, and fails only if one of the others does.
+// Changes of a kind that was never tried completely count as new, and so do changes of engine that are not in
+// noticed.txt: see isNew. A sample contains new and other changes. It prints all that survive, and fails only if one of
+// the others does.
 //
-// The history is a file outside the repository, bin/mutants.txt. What a run finds is added to it as it comes, so a run
-// may be stopped, and the next one goes on. An entry counts as long as the text of its function stays the same, but for
-// comments. Changes of tests, of other functions and of constants do not void it: for them there are the samples, and
-// -fresh. What survived is tried again, after all others. A sample neither reads nor writes it.
+// The history is a file outside the repository, bin/mutants.txt. Results are appended to it as they come, so a run may
+// be stopped, and the next one continues. An entry is valid as long as the text of its function, without comments,
+// stays the same. Changes of tests, of other functions and of constants do not invalidate it: the samples and -fresh
+// cover those. Survivors are tried again, after all others. A sample neither reads nor writes the history.
 //
-//	mutations.go   which changes there are
-//	order.go       those of the order in which shared words are read and written
-//	typed.go       those for which types have to be known
-//	schema.go      one build of all of them
-//	run.go         one of them against the tests
-//	lists.go       what is known of those that survive
+//	mutations.go   the kinds of changes
+//	order.go       changes of the order in which shared words are read and written
+//	typed.go       changes that need the types of expressions
+//	schema.go      one build of all changes
+//	run.go         runs the tests with one change
+//	lists.go       what is known about survivors
 //	history.go     the results of earlier runs
-//	score.go       how many were noticed
+//	score.go       counts what was noticed
 package main
 
 import (
@@ -46,10 +47,10 @@ import (
 	"time"
 )
 
-// packages are what is changed.
+// packages are the packages that are changed.
 var packages = []string{"atomicbucket", "shard", "engine"}
 
-// options are those of the command line.
+// options are the flags of the command line.
 type options struct {
 	root, only, names             string
 	history                       string
@@ -133,7 +134,7 @@ func (o options) run() (status int, err error) {
 	return min(len(s.survivors), 1), h.close(unlisted)
 }
 
-// run builds the changes and tries those that are chosen; of a sample, as many as it has.
+// run builds the changes and tries the chosen ones. For a sample, it tries as many as the sample has.
 func (s *score) run(o options, all []file, chosen []mutation) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -149,7 +150,7 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 		chosen = slices.DeleteFunc(chosen, r.unbuilt)
 		chosen = parts(chosen, o.sample)
 	}
-	// A change that has survived the fast suites in a run which was stopped goes on with the slow ones.
+	// A change that survived the fast suites in a run that was stopped continues with the slow ones.
 	fast, rest := fast(), []mutation{}
 	if !o.fresh && o.sample == 0 {
 		isFast := func(m mutation) bool { n := s.before[m.key].asked(); return n < fast || n == len(suites) }
@@ -168,10 +169,10 @@ func (s *score) run(o options, all []file, chosen []mutation) error {
 	return err
 }
 
-// spare is how many times as many changes a sample is chosen from as it tries, since some do not compile.
+// A sample is chosen from spare times as many changes as it tries, since some do not compile.
 const spare = 4
 
-// only leaves in the files no changes but those that are chosen, so that they are built sooner.
+// only removes from the files all changes that are not chosen, so that the build is faster.
 func only(all []file, chosen []mutation) []file {
 	wanted := map[string]bool{}
 	for _, m := range chosen {
@@ -186,8 +187,8 @@ func only(all []file, chosen []mutation) []file {
 	return all
 }
 
-// parts returns a sample: half of it changes of package engine that were noticed before, a quarter others that are not
-// new, and the rest new ones.
+// parts returns a sample. Half of it are changes of package engine that were noticed before, a quarter are other
+// changes that are not new, and the rest are new.
 func parts(chosen []mutation, n int) []mutation {
 	of := func(n int, is func(m mutation) bool) []mutation {
 		found := slices.DeleteFunc(slices.Clone(chosen), func(m mutation) bool { return !is(m) })
@@ -199,10 +200,11 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// fewChanges are tried against all tests, rather than to learn which tests reach them.
+// fewChanges is up to how many changes are each tried against all tests. For so few it takes longer to learn which tests
+// reach which functions.
 const fewChanges = 100
 
-// choose returns the changes that the options ask for, in an order that the seed decides.
+// choose returns the changes that the options select, in an order that depends on the seed.
 func (o options) choose(all []mutation) ([]mutation, error) {
 	wanted := map[string]bool{}
 	if o.names != "" {

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// A mutation is a small change of a file: the text from one offset to another becomes another.
+// A mutation is a small change of a file: the text between two offsets is replaced.
 type mutation struct {
-	file     string // below the root
+	file     string // relative to the root
 	function string // with the type of its receiver; "const" of a declaration of constants
 	what     string
 	from, to int
@@ -27,7 +27,7 @@ type mutation struct {
 	key      string // of the text of the function without and with the change: see keyOf
 }
 
-// name tells the change apart from all others, also when lines are added before it.
+// name identifies the change, even if lines are added before it.
 func (m mutation) name() string {
 	change := ""
 	if m.shown != "" {
@@ -40,14 +40,14 @@ func (m mutation) name() string {
 	return name
 }
 
-// isConstant reports whether it is one of a declaration of constants.
+// isConstant reports whether the change is in a declaration of constants.
 func (m mutation) isConstant() bool { return m.function == "const" }
 
-// isOfEngine reports whether it is one of package engine, which was never tried whole.
+// isOfEngine reports whether the change is in package engine, whose changes were never tried completely.
 func (m mutation) isOfEngine() bool { return strings.HasPrefix(m.file, "engine/") }
 
-// isNew reports whether it is of a kind that was never tried whole, or one of package engine that was not noticed yet:
-// then it may survive, and nobody has looked at it.
+// isNew reports whether the change is of a kind that was never tried completely, or in package engine and not noticed
+// yet. Then it may survive without being looked at before.
 func (m mutation) isNew() bool {
 	if m.isOfEngine() {
 		return !noticed[m.key]
@@ -63,11 +63,11 @@ func (m mutation) isNew() bool {
 	})
 }
 
-// site returns the function that it is in.
+// site returns the function that contains the change.
 func (m mutation) site() string { return m.file + " " + m.function }
 
-// keyOf returns the key of a change of a function, or of a declaration: another one if its text is another, but for
-// comments and white space.
+// keyOf returns the key of a change in a function or declaration. It differs if the text of the function differs,
+// except for comments and white space.
 func (m mutation) keyOf(source string, of ast.Decl, f *file) string {
 	begin, end := f.offset(of.Pos()), f.offset(of.End())
 	whole := source[begin:m.from] + m.text + source[m.to:end]
@@ -303,8 +303,8 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes a condition hold always, and never. Each of the two is harder to notice than the negation, which
-// differs from the code wherever the one or the other does.
+// condition makes a condition always true, and always false. Each is harder to notice than the negation, which differs
+// from the code whenever one of the two does.
 func (f *finder) condition(c ast.Expr) {
 	text := f.file.textOf(c) // which stays, because variables must be used
 	f.replace("always", c, "(("+text+") || true)")
@@ -313,21 +313,20 @@ func (f *finder) condition(c ast.Expr) {
 	f.shown("false")
 }
 
-// without leaves one of two operands out, but for its variables, which must be used.
+// without removes one of two operands, but keeps its variables, which must be used.
 func (f *finder) without(n, operand, other ast.Expr) {
 	f.replace("drop an operand", n, "(("+f.file.textOf(operand)+") || false && ("+f.file.textOf(other)+"))")
 	f.shown(f.file.textOf(operand))
 }
 
-// shown tells the last change by another text.
+// shown sets the text that describes the last change.
 func (f *finder) shown(text string) { f.found[len(f.found)-1].shown = oneLine(text) }
 
 // transitions are the methods of atomicbucket.Word that are a compare-and-swap. For each of them the changed packages
-// have one that is a store, and one that does nothing and says that it did: see stored.
+// have a variant that is a store, and one that does nothing and reports success: see stored.
 var transitions = []string{"Claim", "Commit", "Abort", "Move", "Convert", "Free"}
 
-// call weakens a compare-and-swap, and a transition, to a store, or leaves it out; and of the least or the greatest of
-// two it takes the one or the other.
+// call weakens a compare-and-swap or a transition to a store, or removes it. It replaces min and max by either operand.
 func (f *finder) call(c *ast.CallExpr) {
 	if name, ok := c.Fun.(*ast.Ident); ok && (name.Name == "min" || name.Name == "max") {
 		for _, arg := range c.Args {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// statements drops each that is not needed to build, exchanges two that touch words which goroutines
-// share, and reads such words earlier.
+// statements removes each statement that the build does not need, exchanges adjacent statements that access shared
+// words, and moves reads of such words earlier.
 func (f *finder) statements(list []ast.Stmt) {
 	for i, s := range list {
 		switch s := s.(type) {
@@ -70,7 +70,7 @@ func callsOf(n ast.Node, names []string) (calls []*ast.CallExpr) {
 	return calls
 }
 
-// earlier reads a word that a statement reads first thing before the statements before it.
+// earlier moves the first read of a shared word in a statement before the statements before it.
 func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	var head ast.Node
 	switch s := s.(type) {
@@ -104,7 +104,7 @@ func (f *finder) earlier(before []ast.Stmt, s ast.Stmt) {
 	}
 }
 
-// later reads what a statement has read into variables once more where they are used.
+// later repeats a read where its variables are used.
 func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	define, ok := s.(*ast.AssignStmt)
 	if !ok || define.Tok != token.DEFINE || len(define.Lhs) != len(define.Rhs) {
@@ -117,7 +117,7 @@ func (f *finder) later(s ast.Stmt, after []ast.Stmt) {
 	}
 }
 
-// readAgain reads a variable once more where statements use it.
+// readAgain repeats the read of a variable where statements use it.
 func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	for _, next := range after {
 		ast.Inspect(next, func(n ast.Node) bool {
@@ -132,7 +132,7 @@ func (f *finder) readAgain(name, read string, after []ast.Stmt) {
 	}
 }
 
-// tooLate makes a flag that a call sets, if it is not set, be set when what follows is done.
+// tooLate moves the setting of a flag, which a call sets if it is not set, to after the statements that follow.
 func (f *finder) tooLate(s *ast.IfStmt) {
 	f.endsTooLate(s)
 	c, ok := s.Cond.(*ast.CallExpr)
@@ -155,7 +155,7 @@ func (f *finder) tooLate(s *ast.IfStmt) {
 	}
 }
 
-// endsTooLate does that to a flag which a method sets that does nothing else: "if !r.end() { return }".
+// endsTooLate does the same for a flag that a method sets which does nothing else: "if !r.end() { return }".
 func (f *finder) endsTooLate(s *ast.IfStmt) {
 	not, ok := s.Cond.(*ast.UnaryExpr)
 	if !ok || not.Op != token.NOT {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A suite is a package whose tests a change is tried against.
+// A suite is a package with tests against which changes are tried.
 type suite struct {
 	name   string
 	folder string // below the root
@@ -28,7 +28,7 @@ type suite struct {
 	slow   bool   // asked when all changes have been tried against the others
 }
 
-// suites are from the fastest to the slowest.
+// suites are ordered from the fastest to the slowest.
 var suites = []suite{
 	{"atomicbucket", "atomicbucket", "", ".", false, "atomicbucket", false},
 	{"shard", "shard", "", ".", false, "atomicbucket shard", false},
@@ -58,7 +58,7 @@ type binary struct {
 	tests []test // from the fastest to the slowest
 }
 
-// A test is one of a binary, with the seconds that it takes of the unchanged code.
+// A test is a test of a binary, with the seconds that it takes for the unchanged code.
 type test struct {
 	name    string
 	seconds float64
@@ -75,8 +75,8 @@ func (s suite) compile(root, overlay, path string) error {
 	return nil
 }
 
-// reference builds a suite, runs it once on the unchanged code, and learns how long its tests take. One that fails says
-// so, and is left out.
+// reference builds a suite, runs it once with the unchanged code, and measures its tests. It reports and leaves out
+// tests that fail.
 func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	b := &binary{suite: s, root: root, path: filepath.Join(dir, strings.ReplaceAll(s.name, " ", "-")+".test"), flags: []string{"-test.short"}}
 	if err := s.compile(root, overlay, b.path); err != nil {
@@ -89,7 +89,7 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	c.Dir = filepath.Join(root, s.folder)
 	begin := time.Now()
 	out, err := c.CombinedOutput()
-	// The tests tell how long they took by the clock. What counts is the processor's time, of which others have a part.
+	// The tests report wall-clock time. What counts is processor time, of which other processes have a part.
 	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)
@@ -138,7 +138,7 @@ type runner struct {
 	catches map[string]map[string]int // how many changes of a function each test has noticed
 }
 
-// prepare builds the changed packages. catches is how many changes of a function each test has noticed before.
+// prepare builds the changed packages. catches has how many changes of a function each test has noticed before.
 func prepare(root, dir string, all []file, watch bool, catches map[string]map[string]int) (*runner, error) {
 	s, err := newSchema(root, dir, all)
 	if err != nil {
@@ -171,7 +171,7 @@ func (b *binary) reach(dir string) {
 		text, _ := os.ReadFile(list)
 		os.Remove(list)
 		if err != nil {
-			continue // it notices that it is watched: one that counts allocations
+			continue // the test fails when it is watched, for example because it counts allocations
 		}
 		t.reaches = map[string]bool{}
 		for line := range strings.Lines(string(text)) {
@@ -180,11 +180,11 @@ func (b *binary) reach(dir string) {
 	}
 }
 
-// unbuilt reports whether a change does not build. Of a constant that is not known before it is tried.
+// unbuilt reports whether a change does not build. For a constant that is not known before it is tried.
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
-// noticed returns what notices the change, of the suites from one to before another. The fast suites are asked
-// together, the others one after the other.
+// noticed returns what notices the change, among the suites with numbers from from to before to. The fast suites are
+// tried together, the others one after the other.
 func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
@@ -220,8 +220,8 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 	return result{survives, suites[to-1].name}, nil
 }
 
-// builder returns what returns the path of a binary with the change, and what removes what that has made. It is the
-// binary of all changes, but for one of a constant, with which each is built when it is needed for the first time.
+// builder returns two functions: one that returns the path of a binary with the change, and one that removes what the
+// first has made. The binary is that of all changes. For a constant, each binary is built when it is first needed.
 func (r *runner) builder(m mutation) (build func(b *binary) (path string, err error), remove func(), err error) {
 	if !m.isConstant() {
 		return func(b *binary) (string, error) { return b.path, nil }, func() {}, nil
@@ -267,15 +267,16 @@ func (r *runner) caught(m mutation, test string) {
 	r.catches[at][test]++
 }
 
-// A task is tests of a binary that run together.
+// A task is a group of tests of a binary that run together.
 type task struct {
 	*binary
 	tests []test
 }
 
-// tasks returns the tests of the suites from one to before another in the order in which they are tried: those first
-// that promise most for the time that they take. What promises is to have noticed changes of the same function, and
-// less so of the same file. They run in rounds, each some times longer than the one before.
+// tasks returns the tests of the suites with numbers from from to before to, in the order in which they are tried:
+// first those that are likely to notice the change for the time that they take. A test is likely to notice it if it has
+// noticed other changes of the same function, and less likely if they were only in the same file. The tests run in
+// rounds, each several times longer than the one before.
 func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 	type candidate struct {
 		test
@@ -337,11 +338,11 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 	return maps.Clone(r.catches[m.site()]), inFile
 }
 
-// hung is what is said where tests that have no end were stopped.
+// hung stands for tests that did not end and were stopped.
 const hung = "(no end)"
 
-// try runs tests with a change and returns the one that fails, or "". It gives them many times the processor time that
-// they took of the unchanged code, and memory that would be enough for all. A change that makes them need more is
+// try runs tests with a change. It returns the test that fails, or "". It gives them many times the processor time that
+// they took for the unchanged code, and memory that would be enough for all. A change that makes them need more is
 // noticed.
 func (b *binary) try(path string, number int, tests []test) (string, error) {
 	seconds := 0.0

@@ -16,18 +16,19 @@ import (
 	"strings"
 )
 
-// All changes of functions are built at once. Beside each function stand copies of it, each with one of its changes. It
-// begins with a look at a number that the program reads from its environment, and if that is the number of one of the
-// copies the call is one of the copy. So every change is tried by the same binaries. A change of a constant is built
-// for itself.
+// All changes of functions are built at once. Each function gets copies, each with one of its changes. The function
+// starts with a check of a number from the environment. If that is the number of one of its copies, it calls the copy
+// instead. So all changes are tried with the same binaries. A change of a constant is built separately.
 
-// variable is where a binary reads which change it is to make: its number in the list, from 1.
+// variable names the environment variable with the number of the change that a binary makes: its position in the list,
+// from 1.
 const variable = "WEIR_MUTANT"
 
-// reached is where a binary writes which functions it has reached, if the number is -1.
+// reached names the environment variable with the file to which a binary writes the functions that it has reached, if
+// the number is -1.
 const reached = "WEIR_MUTANT_REACHED"
 
-// chosen is what stands in each of the packages.
+// chosen is the code that is added to each package.
 const chosen = `
 
 import (
@@ -59,7 +60,7 @@ func mutantReached(function string) {
 // A schema is the packages with all changes of functions.
 type schema struct {
 	dir     string
-	overlay string          // the list of files that the build takes for others
+	overlay string          // the list of files that the build replaces
 	unbuilt map[int]bool    // numbers of changes that do not build
 	numbers map[string]int  // of changes, by their names
 	lines   map[string][]at // where changes are in the copies
@@ -67,7 +68,7 @@ type schema struct {
 	files   []file
 }
 
-// at says that the lines of a file up to one are of a change, or of none if it is 0.
+// at says to which change the lines of a file up to upTo belong; 0 for none.
 type at struct{ upTo, number int }
 
 // newSchema writes the packages with all changes into a directory. The changes are those of the files, in their order.
@@ -186,7 +187,8 @@ func (s *schema) withAll(f *file) (string, error) {
 	return text.String() + copies.String(), nil
 }
 
-// signature returns the head of a function whose every parameter has a name, and what calls its copy with a suffix.
+// signature returns the head of a function, in which every parameter has a name, and a function that returns a call of
+// its copy with a suffix.
 func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
 	type edit struct {
 		from, to int
@@ -252,7 +254,7 @@ func stored(f *file) (text string) {
 	return text
 }
 
-// place finds the file and the line that the compiler complains of.
+// place matches the file and the line of a compiler error.
 var place = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: (.*)$`)
 
 // build builds the packages and remembers which changes do not build.

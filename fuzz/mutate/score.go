@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A score is what was noticed of the changes that are tried now.
+// A score counts which of the changes that are tried now were noticed.
 type score struct {
 	verbose     bool
 	begin, last time.Time
@@ -24,8 +24,8 @@ type score struct {
 	weaker    []string // those of them that the history had as noticed
 }
 
-// retries is how often all suites are asked again about a change that the history has as noticed: some tests draw
-// other numbers each time.
+// retries is how often all suites are run again for a change that the history has as noticed, because some tests use
+// other random numbers each time.
 const retries = 2
 
 // wasNoticed reports whether the history had a change as noticed.
@@ -34,7 +34,8 @@ func (s *score) wasNoticed(m mutation) bool {
 	return was != "" && was != survives && was != unbuilt
 }
 
-// try tries changes against the suites from one to before another, some at a time, and returns those that survive.
+// try tries changes against the suites with numbers from from to before to, several at a time, and returns those that
+// survive.
 func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest []mutation, err error) {
 	queue := make(chan mutation, len(chosen))
 	for _, m := range chosen {
@@ -66,8 +67,8 @@ func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest [
 	return slices.DeleteFunc(chosen, func(m mutation) bool { return s.history.known[m.key].suite != survives }), err
 }
 
-// note counts a change that has been tried, unless the slow suites are still to be asked, and tells from time to time
-// how far things are.
+// note counts a change that has been tried, unless the slow suites must still run. From time to time it prints the
+// progress.
 func (s *score) note(m mutation, r result, left int) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -117,7 +118,7 @@ func (s *score) print() {
 	}
 }
 
-// A tally is what a history has of changes that no list has.
+// A tally counts the entries of a history for changes that are in no list.
 type tally struct {
 	noticed, unbuilt   int
 	survivors, untried []mutation

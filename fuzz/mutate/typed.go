@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// A parsed package is its trees, and its types where they are known.
+// A parsed package has its syntax trees, and its types where they are known.
 type parsed struct {
 	positions *token.FileSet
 	sources   map[string]string
@@ -87,10 +87,10 @@ func sourcesOf(root, folder string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// What is typed is changed where the types are known.
+// typed has what the changes need that depend on types.
 type typed struct {
 	*parsed
-	members  map[*ast.Ident]bool // no variables: what stands behind a point, or before a colon
+	members  map[*ast.Ident]bool // identifiers that are not variables: after a dot, or before a colon
 	assigned []ast.Expr
 }
 
@@ -123,10 +123,10 @@ func (p *parsed) flagOf(method string) (flag, kind, set, was string) {
 
 var flagSet = regexp.MustCompile(`^\{\s*return atomic\.Swap(\w+)\(&\w+\.(\w+), (\w+)\) == (\w+)\s*\}$`)
 
-// most is how many others stand in the place of a variable or a field.
+// most is how many others replace a variable or a field.
 const most = 2
 
-// otherVariable puts another variable of the same type in the place of one: those that are declared nearest before it.
+// otherVariable replaces a variable by another of the same type: the nearest ones that are declared before it.
 func (f *finder) otherVariable(id *ast.Ident) {
 	if f.typed.scope == nil || f.typed.members[id] || slices.ContainsFunc(f.typed.assigned, func(e ast.Expr) bool { return e == id }) {
 		return
@@ -152,7 +152,7 @@ func (f *finder) otherVariable(id *ast.Ident) {
 	}
 }
 
-// otherField puts another field of the same type in the place of one.
+// otherField replaces a field by another of the same type.
 func (f *finder) otherField(s *ast.SelectorExpr) {
 	if f.typed.scope == nil {
 		return
@@ -189,13 +189,13 @@ func (f *finder) swapped(c *ast.CallExpr) {
 	}
 }
 
-// isTest reports whether it is a call whose arguments may be swapped.
+// isTest reports whether the order of the arguments of a call does not matter, as for min and max.
 func isTest(c *ast.CallExpr) bool {
 	name, ok := c.Fun.(*ast.Ident)
 	return ok && (name.Name == "min" || name.Name == "max")
 }
 
-// zeros puts the zero value in the place of a structure, such as the quota of tier 0 in the place of another.
+// zeros replaces a struct by its zero value, such as a quota by that of tier 0.
 func (f *finder) zeros(list []ast.Expr) {
 	for _, e := range list {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {
@@ -214,7 +214,7 @@ func (f *finder) zeros(list []ast.Expr) {
 	}
 }
 
-// first takes the first of a list in the place of another.
+// first replaces an element of a list by the first one.
 func (f *finder) first(n *ast.IndexExpr) {
 	if t := f.typed.known(n.X); t != nil && !f.typed.info.Types[n.Index].IsType() {
 		switch t.Underlying().(type) {
@@ -226,7 +226,7 @@ func (f *finder) first(n *ast.IndexExpr) {
 	}
 }
 
-// assignment changes an operator that assigns, and what a variable begins as.
+// assignment changes an assignment operator, and the initial value of a variable.
 func (f *finder) assignment(s *ast.AssignStmt) {
 	f.typed.assigned = append(f.typed.assigned, s.Lhs...)
 	if other, ok := operators[s.Tok]; ok {

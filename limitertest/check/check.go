@@ -15,7 +15,7 @@ type Event struct {
 	// instant is 1970, UTC.
 	At      time.Duration
 	Key     string
-	N       int64 // the tokens it asked for; one that asked for none, or for less, is neither charged nor judged
+	N       int64 // the tokens that it asked for; a request for 0 or fewer is neither charged nor judged
 	Allowed bool
 	// Wait is how long the request was held after it was admitted, for a LeakyQueue.
 	Wait time.Duration
@@ -105,10 +105,10 @@ type Checker struct {
 	}
 }
 
-// A key is what a Checker knows of one key.
+// A key is what a Checker knows about one key.
 type key struct {
 	model
-	gone *bucket // what has left a LeakyQueue
+	gone *bucket // requests that have left a LeakyQueue
 	at   time.Duration
 }
 
@@ -120,7 +120,7 @@ func New(l Limit, p Promise) (*Checker, error) {
 	return &Checker{limit: l, promise: p, keys: map[string]*key{}}, nil
 }
 
-// key returns what is known of a key, at an instant or at the latest so far of it.
+// key returns what is known about a key. The time is the given one, or the latest one of the key if that is later.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
 	k, ok := c.keys[name]
 	if !ok {
@@ -164,7 +164,7 @@ func (c *Checker) Add(e Event) (v Verdict) {
 	v.Excess, in = k.charge(at, n)
 	if k.gone != nil {
 		leaves := max(later(at, max(e.Wait, 0)), k.gone.at)
-		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // a request is one step of the queue for each token
+		v.Early = max(v.Early, k.gone.wait(leaves, 1, false)) // a request takes one step of the queue for each token
 		if excess, window := k.gone.charge(leaves, n); excess > v.Excess+n-1 {
 			v.Excess, in = excess-(n-1), window
 		}
@@ -224,8 +224,9 @@ func (c *Checker) Log(log []Event) Report {
 	return r
 }
 
-// excess returns admitted requests that are too many, and without any one of them, but the first of a FixedWindow, are
-// not. If there are more than a thousand of them they are all from one of them on to another.
+// excess returns admitted requests that are too many together. Without any one of them they would not be too many,
+// except for the first request of a FixedWindow. If there are more than a thousand, it returns a contiguous part of the
+// log instead.
 func (c *Checker) excess(log []Event) []Event {
 	part := []Event{}
 	for _, e := range log[:c.worst.at+1] {
@@ -245,7 +246,7 @@ func (c *Checker) excess(log []Event) []Event {
 		}
 		return again.report.Excess > 0
 	}
-	// More requests are never less too many, so both ends are found by halving.
+	// If some requests are too many, more requests are also too many. So both ends can be found by a binary search.
 	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
 	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
 	if len(part) <= 1000 {
@@ -254,7 +255,7 @@ func (c *Checker) excess(log []Event) []Event {
 	return append(first, part...)
 }
 
-// refusedEarly returns all that could still count when a request was refused, and the refusal.
+// refusedEarly returns all admitted requests that could still count when a request was refused, and the refusal.
 func (c *Checker) refusedEarly(log []Event) (part []Event) {
 	last := log[c.refusal.at]
 	for _, e := range log[:c.refusal.at] {

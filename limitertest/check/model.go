@@ -2,19 +2,19 @@ package check
 
 import "time"
 
-// A model is one key under a promise. Instants do not go back. Neither cost is 0.
+// A model is one key under a promise. Instants never go back. Costs are above 0.
 type model interface {
-	// wait returns how long it is until n tokens may be taken, if nothing else is. Where a promise allows two
-	// roundings, strict is the one that waits longer.
+	// wait returns how long it takes until n tokens may be taken, if no others are taken. If a promise allows two
+	// roundings, strict selects the one with the longer wait.
 	wait(at time.Duration, n uint64, strict bool) time.Duration
-	// charge takes n tokens, and returns how many are now too many, and in which window.
+	// charge takes n tokens. It returns how many tokens are now too many, and in which window.
 	charge(at time.Duration, n uint64) (excess uint64, in Window)
-	// since returns the instant before which nothing counts any more. If there is room for n tokens it also returns
-	// since when there has been room for these and for all that was charged meanwhile.
+	// since returns two instants. Requests before the first one no longer count. If there is room for n tokens, the
+	// second one is the instant since when there has been room, for these and for all tokens charged since.
 	since(at time.Duration, n uint64) (counts, room time.Duration)
 }
 
-// A Window is a time in which tokens were admitted, both instants included. Instants are those of the events.
+// A Window is an interval in which tokens were admitted. It includes both of its ends, which are times of events.
 type Window struct {
 	From, To time.Duration
 	Tokens   uint64 // admitted in it
@@ -39,31 +39,33 @@ func newModel(l Limit, p Promise) model {
 // never is an instant before all others.
 const never = -Never - 1
 
-// A bucket has a level in units of token x period: a token is per of them, and tokens of them leave in a nanosecond. A
+// A bucket has a level in units of token x period. A token is per units, and tokens units leave in each nanosecond. A
 // bucket of batches has a level in tokens, and a batch leaves at each multiple of the period.
 type bucket struct {
 	tokens, per uint64
 	burst       wide
-	batch       Limit // of a bucket of batches
+	batch       Limit // the limit of a bucket of batches
 
 	level    wide
 	at       time.Duration
-	began    time.Duration // when the bucket was full last, and then charged
-	admitted uint64        // since then
-	charged  bool          // ever
+	began    time.Duration // when the bucket was last charged while it was full
+	admitted uint64        // tokens admitted since began
+	charged  bool          // whether the bucket was ever charged
 
-	past     []busy        // before began, the oldest first: so many that a full bucket has left in them
-	pastLeft wide          // what has left in these
-	known    time.Duration // since when what has left is known, if that is not from the beginning
+	past     []busy        // busy times before began, oldest first, long enough that a full bucket has left in them
+	pastLeft wide          // units that have left in past
+	known    time.Duration // the instant since which the units that left are known
 }
 
-// A busy time begins when a full bucket is charged, and ends when it is full again. All of left has left in it.
+// A busy time starts when a full bucket is charged, and ends when the bucket is full again. left is what has left in
+// that time.
 type busy struct {
 	from time.Duration
 	left wide
 }
 
-// mostPast is how many busy times are kept. Where more would count, a refusal may have been wrong for longer than said.
+// mostPast is how many busy times are kept. If more would count, a refusal may have been wrong for longer than
+// reported.
 const mostPast = 4096
 
 // left returns the level at an instant.
@@ -82,7 +84,7 @@ func (b *bucket) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return b.leaves(at, b.left(at).plus(need).minus(b.burst))
 }
 
-// leaves returns how long it takes until so much has left.
+// leaves returns how long it takes until a number of units have left.
 func (b *bucket) leaves(at time.Duration, units wide) time.Duration {
 	if b.batch.Tokens == 0 || units.zero() {
 		return span(units.upBy(b.tokens))
@@ -124,7 +126,7 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	if counts = b.began; level.zero() {
 		counts = at
 	}
-	// What has left beyond what n tokens need was there before.
+	// If more has left than n tokens need, the rest was available before.
 	spare := b.burst.minus(level).minus(product(n, b.per))
 	now := busy{b.began, product(b.admitted, b.per).minus(level)}
 	for i := len(b.past); ; i-- {
@@ -138,7 +140,7 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// begins returns the instant at which a period of an index begins, or the first or last instant.
+// begins returns the instant at which the period with an index begins, limited to the first and the last instant.
 func begins(index int64, per time.Duration) time.Duration {
 	if index >= 0 {
 		return span(product(uint64(index), uint64(per)).by(1))
@@ -149,7 +151,7 @@ func begins(index int64, per time.Duration) time.Duration {
 	return never
 }
 
-// index returns how many periods are over at an instant, rounded down.
+// index returns how many periods have ended at an instant, rounded down.
 func index(at, per time.Duration) int64 {
 	i := int64(at / per)
 	if at%per < 0 {

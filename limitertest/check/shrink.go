@@ -2,8 +2,9 @@ package check
 
 import "slices"
 
-// Shrink returns a part of items for which fails is true, and false for that part without any one of its items. It must
-// be true for all of items. It takes a few more than n log n calls in common cases, and n squared at most.
+// Shrink returns a part of items for which fails returns true, such that fails returns false if any one item is
+// removed. fails must return true for all items. Shrink usually calls it a little more than n log n times, and at most
+// n squared times.
 func Shrink[T any](items []T, fails func([]T) bool) []T {
 	items = slices.Clone(items)
 	for chunk := max(len(items)/2, 1); ; chunk = max(chunk/2, 1) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A wide is an unsigned integer of 128 bits. Sums stop at the largest one, differences at zero.
+// A wide is an unsigned integer of 128 bits. Sums are limited to the largest one, and differences to zero.
 type wide struct{ high, low uint64 }
 
 func product(a, b uint64) (w wide) {
@@ -48,7 +48,7 @@ func (w wide) by(d uint64) uint64 {
 // upBy returns w / d, rounded up, and the largest uint64 if that is larger.
 func (w wide) upBy(d uint64) uint64 { return w.plus(wide{low: d - 1}).by(d) }
 
-// span returns so many nanoseconds, or Never.
+// span returns a number of nanoseconds as a Duration, or Never if they do not fit.
 func span(nanos uint64) time.Duration {
 	if nanos > math.MaxInt64 {
 		return Never
@@ -56,7 +56,7 @@ func span(nanos uint64) time.Duration {
 	return time.Duration(nanos)
 }
 
-// later returns at + d, or Never. d is not negative.
+// later returns at + d, or Never if that does not fit. d is not negative.
 func later(at, d time.Duration) time.Duration {
 	if at > 0 && d > Never-at {
 		return Never
@@ -64,5 +64,5 @@ func later(at, d time.Duration) time.Duration {
 	return at + d
 }
 
-// apart returns how long it is from one instant to a later one, in nanoseconds.
+// apart returns the nanoseconds from one instant to a later one.
 func apart(from, to time.Duration) uint64 { return uint64(to) - uint64(from) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A window counts until it ends. It begins with a request, or at a multiple of its length if it is aligned.
+// A window counts tokens until it ends. It begins with a request, or at a multiple of its length if it is aligned.
 type window struct {
 	limit   uint64
 	per     time.Duration
@@ -13,7 +13,7 @@ type window struct {
 
 	start, end time.Duration // end is never before the first charge
 	count      uint64
-	past       []charged // windows before this one, by their ends: so many that they have the limit
+	past       []charged // earlier windows, ordered by their ends, enough that together they have the limit
 	pastSum    wide
 }
 
@@ -50,7 +50,7 @@ func (w *window) over() {
 	}
 }
 
-// enough reports whether a sum without its oldest part is the limit.
+// enough reports whether a sum without its oldest part is at least the limit.
 func enough(sum wide, oldest, limit uint64) bool {
 	return !wide{low: limit}.above(sum.minus(wide{low: oldest}))
 }
@@ -79,16 +79,16 @@ func (w *window) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	}
 }
 
-// An estimate counts in aligned windows. The window before the present one counts for the share of it that the last
-// window covers.
+// An estimate counts tokens in aligned windows. The previous window counts for the share of it that the last window
+// covers.
 type estimate struct {
 	limit uint64
 	per   time.Duration
 
 	index             int64
 	previous, current uint64
-	start             time.Duration // of the present window
-	past              []counted     // windows with something, the latest last: so many that they have the limit
+	start             time.Duration // start of the current window
+	past              []counted     // windows with tokens, latest last, enough that together they have the limit
 	pastSum           wide
 }
 
@@ -97,7 +97,7 @@ type counted struct {
 	n     uint64
 }
 
-// in returns the counts at an instant, and how much of the window before counts.
+// in returns the counts at an instant, and the share of the previous window that counts.
 func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	is = *e
 	is.index, is.start = index(at, e.per), floor(at, e.per)
@@ -111,7 +111,7 @@ func (e *estimate) in(at time.Duration) (is estimate, share uint64) {
 	return is, uint64(e.per) - apart(is.start, at)
 }
 
-// taken returns what is taken at an instant, with the share rounded up if strict.
+// taken returns the tokens taken at an instant. If strict is set, the share is rounded up.
 func (e *estimate) taken(at time.Duration, strict bool) uint64 {
 	is, share := e.in(at)
 	before := product(is.previous, share)
@@ -126,7 +126,7 @@ func (e *estimate) room(at time.Duration, n uint64, strict bool) bool {
 	return taken <= e.limit && n <= e.limit-taken
 }
 
-// wait searches: what is taken does not grow by waiting, and when two windows are over nothing is left of it.
+// wait uses a search: the tokens taken never grow with time, and they are zero after two windows.
 func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	if n > e.limit {
 		return Never
@@ -157,7 +157,7 @@ func (e *estimate) charge(at time.Duration, n uint64) (uint64, Window) {
 	return taken - min(taken, e.limit), Window{from, at, saturated(e.previous, e.current)}
 }
 
-// remember adds n tokens to the present window of past.
+// remember adds n tokens to the current window of past.
 func (e *estimate) remember(n uint64) {
 	if last := len(e.past) - 1; last < 0 || e.past[last].index != e.index {
 		e.past = append(e.past, counted{e.index, 0})
@@ -172,7 +172,7 @@ func (e *estimate) remember(n uint64) {
 
 func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration) {
 	counts, room = before(floor(at, e.per), e.per), at
-	later, spare := uint64(0), e.limit-n // what was charged in later windows, and how much there may be
+	later, spare := uint64(0), e.limit-n // tokens charged in later windows, and how many there may be
 	present, past := index(at, e.per), e.past
 	for {
 		if last := len(past) - 1; last >= 0 && past[last].index == present {
@@ -192,7 +192,7 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 		}
 		if taken(start) > spare {
 			no, yes := start, room
-			for apart(no, yes) > 1 { // there is more and more room in a window
+			for apart(no, yes) > 1 { // within a window the room only grows
 				if middle := no + time.Duration(apart(no, yes)/2); taken(middle) <= spare {
 					yes = middle
 				} else {
@@ -205,15 +205,15 @@ func (e *estimate) since(at time.Duration, n uint64) (counts, room time.Duration
 	}
 }
 
-// An exact keeps what was charged in the last window, and before it so much that it has the limit.
+// An exact keeps the charges of the last window, and enough earlier ones that together they have the limit.
 type exact struct {
 	limit uint64
 	per   time.Duration
 
 	log   []charged // the oldest first
-	first int       // of log in the window of the latest charge
-	count uint64    // from there on
-	sum   wide      // of all
+	first int       // index in log of the first charge in the window of the latest charge
+	count uint64    // tokens from first on
+	sum   wide      // tokens of all charges in log
 }
 
 type charged struct {
@@ -221,8 +221,8 @@ type charged struct {
 	n  uint64
 }
 
-// leaves returns the instant at which enough has left for n tokens, counted from the latest charge, and the first
-// instant if there was room then.
+// leaves returns the instant at which enough tokens have left for n more. It counts from the latest charge, and returns
+// the first instant if there was room then.
 func (x *exact) leaves(n uint64) time.Duration {
 	if x.count <= x.limit-n {
 		return never
@@ -246,7 +246,7 @@ func (x *exact) wait(at time.Duration, n uint64, _ bool) time.Duration {
 	return 0
 }
 
-// charge takes no more than the largest count holds: what is beyond is an excess in any case.
+// charge limits the count to the largest one. Beyond that, everything is an excess.
 func (x *exact) charge(at time.Duration, n uint64) (uint64, Window) {
 	for ; x.first < len(x.log) && apart(x.log[x.first].at, at) >= uint64(x.per); x.first++ {
 		x.count -= x.log[x.first].n

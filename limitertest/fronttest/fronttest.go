@@ -9,30 +9,30 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// A Front has a limit for each key.
+// A Front is a limiter behind a protocol, with a limit for each key.
 type Front interface {
-	// Ask sends a request. For a refusal without a time to come back, retryAfter is negative.
+	// Ask sends a request. retryAfter is negative if a refusal does not say when to try again.
 	Ask(key string, cost uint64) (admitted bool, retryAfter time.Duration)
-	// Now and Advance belong to the clock of a front that has a clock of its own.
+	// Now and Advance are for a front with its own clock.
 	Now() time.Time
 	Advance(d time.Duration)
 }
 
 // Fronts describes the fronts to test.
 type Fronts struct {
-	Open     func(tb testing.TB, l limitertest.Limit) Front // starts one, which tb ends
-	InBubble bool                                           // their time is that of the bubble that they start in
-	OwnClock bool                                           // their time is that of their clock
-	Unit     time.Duration                                  // that of their waits
+	Open     func(tb testing.TB, l limitertest.Limit) Front // starts a front, which stops when tb ends
+	InBubble bool                                           // the fronts use the time of the bubble in which they start
+	OwnClock bool                                           // the fronts have their own clock
+	Unit     time.Duration                                  // the unit of their waits
 	Skip     map[string]string                              // what they do not promise, with the reason
 }
 
 // A Limiter asks a front.
 type Limiter struct{ Front }
 
-// Take asks for n tokens. A cost below 0 is refused without asking.
+// Take asks for n tokens. It refuses a cost below 0 without asking.
 func (l Limiter) Take(key string, n int64) limitertest.Decision {
-	if n < 0 { // a cost has no sign
+	if n < 0 { // costs in the protocol have no sign
 		return limitertest.Decision{RetryAfter: -1}
 	}
 	admitted, retry := l.Ask(key, uint64(n))

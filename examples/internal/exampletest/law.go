@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Law is a limit that requests are held against: so many at once, and one more each time.
+// A Law is a limit that the requests to an example must keep: a burst, and one more request after each interval.
 type Law struct {
 	Burst int
 	Every time.Duration
 }
 
-// Holds makes twice as many requests as pass at once and some more, one after the other, and if none of them is refused
-// more of them, up to a thousand. As many as pass at once are admitted, and not more than come back meanwhile, however
-// long the test takes.
+// Holds makes requests one after the other: twice the burst and some more, and up to a thousand if none is refused. It
+// checks that the burst is admitted, and beyond that at most what comes back in the meantime, however long the test
+// takes.
 func (l Law) Holds(t *testing.T, admitted func(i int) bool) {
 	t.Helper()
 	start, passed, n := time.Now(), 0, 0
@@ -40,18 +40,18 @@ func (l Law) check(t *testing.T, passed int, took time.Duration) {
 	assert.LessOrEqual(t, passed, l.Burst+int(took/l.Every), "in %v", took)
 }
 
-// A Request is one that an example limits by client.
+// A Request is a request that an example limits by client.
 type Request struct {
 	Law
 	Method, Path, Body string
 	Header             []string
 	Limit              string // its name
-	Status             int    // of what is admitted
+	Status             int    // of an admitted request
 	Bare               []int  // the statuses of answers that have no RateLimit fields
 }
 
-// Clients starts the example twice, without and with a trusted proxy, and checks that a client has one bucket, whatever
-// it writes into X-Forwarded-For.
+// Clients starts the example twice, without and with a trusted proxy. It checks that a client has one bucket, whatever
+// it writes to X-Forwarded-For.
 func (r Request) Clients(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { r.Forged(t, Start(t)) })
 	t.Run("behind a proxy", func(t *testing.T) {
@@ -79,7 +79,8 @@ func (r Request) Clients(t *testing.T) {
 	})
 }
 
-// Forged checks that a client that writes another X-Forwarded-For each time has one bucket, where the example listens.
+// Forged checks that a client which sends a different X-Forwarded-For each time has one bucket. url is where the
+// example listens.
 func (r Request) Forged(t *testing.T, url string) {
 	t.Helper()
 	r.Holds(t, func(i int) bool {
@@ -88,7 +89,7 @@ func (r Request) Forged(t *testing.T, url string) {
 	})
 }
 
-// passes makes the request and reports whether it is admitted. It checks what the answer says of the limit.
+// passes makes the request and reports whether it is admitted. It checks the RateLimit fields of the answer.
 func (r Request) passes(t *testing.T, url string, header ...string) bool {
 	t.Helper()
 	answer := Do(t, r.Method, url+r.Path, r.Body, append(r.Header, header...)...)

@@ -17,9 +17,9 @@ import (
 // seconds are the parts of an answer that the time between two requests changes.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-// README makes the requests of a document by curl, where it shows what they print: they print that. start starts the
-// example, which the document calls at an address. Where a machine is so slow that a token comes back meanwhile, in the
-// law's time, the example is started once more.
+// README makes the curl requests of a document for which the document shows the output, and compares the output. start
+// starts the example, which the document calls at address. If the machine is so slow that a token comes back during the
+// test, by the law's interval, the example is started again.
 func README(t *testing.T, name, address string, law Law, start func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ports are those that the configurations of the examples name: where clients come, weir, its administrators, weir for
-// other proxies, the server behind, and weir for clients of Redis.
+// ports are the ports in the configurations of the examples: for clients, weir, its administrators, weir for other
+// proxies, the server behind weir, and weir for clients of Redis.
 var ports = []string{":8000", ":8080", ":8081", ":8090", ":3000", ":6380"}
 
-// Weir returns the program of the repository, as the script with-weir in the folder of the examples builds it.
+// Weir returns the path of weir, which the script with-weir in the folder of the examples builds.
 func Weir(t *testing.T, examples string) string {
 	t.Helper()
 	program, rules := filepath.Join(t.TempDir(), "weir"), filepath.Join(t.TempDir(), "weir.yaml")
@@ -31,8 +31,8 @@ func Weir(t *testing.T, examples string) string {
 	return program
 }
 
-// Script starts the run.sh of an example, with a weir, until the test ends, and returns where clients come to. The
-// working directory is that of all examples. A copy of the example runs, with free ports in the place of its own.
+// Script starts the run.sh of an example with a weir program until the test ends, and returns the URL for clients. The
+// working directory is that of all examples. It runs a copy of the example with free ports.
 func Script(t *testing.T, example, weir string) (url string) {
 	t.Helper()
 	free := freePorts(t)
@@ -66,7 +66,7 @@ func Script(t *testing.T, example, weir string) (url string) {
 	return "http://127.0.0.1" + free[":8000"]
 }
 
-// listened returns the ports to wait for: where clients come, and the server behind, if the example has one.
+// listened returns the ports to wait for: that for clients, and that of the server behind weir, if the example has one.
 func listened(t *testing.T, example string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(example, "*"))
@@ -95,9 +95,9 @@ func Output(t *testing.T, example, weir string) string {
 	return string(out)
 }
 
-// Need skips the test if there is no such program. One that the repository builds goes before what is installed: the
-// test puts its folder into PATH. What is installed may be another version: the arguments, if there are any, are those
-// with which it has to end without an error.
+// Need skips the test if a program is missing. A program that the repository builds comes before an installed one,
+// because the test puts its folder first into PATH. An installed program may be another version: if there are
+// arguments, the program must exit with status 0 when it is called with them.
 func Need(t *testing.T, program string, works ...string) {
 	t.Helper()
 	folder, err := filepath.Abs("../bin/" + program)
@@ -124,7 +124,7 @@ func freePorts(t *testing.T) map[string]string {
 	for _, port := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		defer l.Close() // all of them at the end, so that no two are the same
+		defer l.Close() // at the end, so that no two ports are the same
 		_, number, err := net.SplitHostPort(l.Addr().String())
 		require.NoError(t, err)
 		free[port] = ":" + number

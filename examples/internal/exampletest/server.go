@@ -1,5 +1,5 @@
-// Package exampletest starts the programs of the examples, each in a process of its own and on a free port, and holds
-// what they answer against their limits.
+// Package exampletest starts the programs of the examples, each in its own process and on a free port, and compares
+// their answers with their limits.
 package exampletest
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variable tells a test's program that it is to be the example.
+// variable tells the test's program to run as the example.
 const variable = "WEIR_EXAMPLE"
 
-// Main is the TestMain of an example: main where [Start] has started the program of the test, and the tests otherwise.
+// Main is the TestMain of an example. It runs main if [Start] has started the test's program, and the tests otherwise.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -34,7 +34,7 @@ func Start(t *testing.T, args ...string) string {
 	return Says(t, `listening on (\S+)`, args...)
 }
 
-// Says starts the example likewise, and returns what the first group of a pattern finds in a line of its log.
+// Says starts the example in the same way, and returns what the first group of a pattern matches in a line of its log.
 func Says(t *testing.T, pattern string, args ...string) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -44,7 +44,7 @@ func Says(t *testing.T, pattern string, args ...string) string {
 	return Run(t, cmd, pattern)
 }
 
-// Run starts a program until the test ends, and returns what the first group of a pattern finds in a line of its
+// Run starts a program until the test ends, and returns what the first group of a pattern matches in a line of its
 // standard error.
 func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	t.Helper()
@@ -67,14 +67,14 @@ func Run(t *testing.T, cmd *exec.Cmd, pattern string) (found string) {
 	return ""
 }
 
-// An Answer is that to a request.
+// An Answer is the answer to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Do sends a request. header has names and values by turns; a name may be there twice.
+// Do sends a request. header has alternating names and values. A name may occur twice.
 func Do(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
