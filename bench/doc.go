@@ -1,5 +1,5 @@
-// Package bench measures weir beside a floor, the least that an exact limiter must do for the same
-// keys, and beside the limiters of other projects.
+// Package bench compares weir with a floor, which is the minimum that an exact limiter must do for the same keys, and
+// with the limiters of other projects.
 //
 // The program is cmd/weir-bench. The benchmarks of this package measure the same rows and
 // floors one by one, in benchstat's form:

@@ -25,20 +25,20 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 // module sets the zones of this handler apart from those of package compat.
 const module = "weir"
 
-// A Handler holds requests against limits.
+// A Handler checks requests against limits.
 type Handler struct {
-	// Limits are the limits. A request is held against those that match it, all or nothing.
+	// Limits are the limits. A request is checked against all that match it, all or nothing.
 	Limits []Limit `json:"limits,omitempty"`
-	// Headers are the styles of the fields that answers carry: ietf, legacy, draft-06, several of them, or none.
-	// Without any it is ietf.
+	// Headers are the styles of the header fields in answers: ietf, legacy, draft-06, several of them, or none. The
+	// default is ietf.
 	Headers []string `json:"headers,omitempty"`
-	// Jitter is up to how much is added to Retry-After, in whole seconds up to an hour. 0 is none.
+	// Jitter is the most that is added to Retry-After, in whole seconds up to an hour. 0 adds nothing.
 	Jitter caddy.Duration `json:"retry_jitter,omitempty"`
-	// LogKey has the key of a refused request logged. It may be a secret.
+	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
-	// State is a folder of this machine, as a full path. The limits that are not in a store have files there, in which
-	// all processes count together, and which outlive the process. It must belong to the user of Caddy, or to root. A
-	// sliding-log cannot be kept there.
+	// State is a folder of this machine, as a full path. Limits that are not in a store have files there. All processes
+	// of the machine count together in these files, and the files outlive the processes. The folder must belong to the
+	// user of Caddy, or to root. A sliding-log cannot be kept there.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing
@@ -48,7 +48,7 @@ type Handler struct {
 	by     map[string]*limit // by the names that the middleware knows
 }
 
-// CaddyModule returns what Caddy knows of the module.
+// CaddyModule returns the module's ID and constructor.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.weir", New: func() caddy.Module { return new(Handler) }}
 }
@@ -139,8 +139,8 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 	return styles, nil
 }
 
-// ServeHTTP passes an admitted request on, and returns an error for any other. The error of a gRPC call, which would
-// not be understood, is answered in its protocol.
+// ServeHTTP passes an admitted request on, and returns an error for any other. A refused gRPC call would not understand
+// an HTTP error, so it is answered in its own protocol.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	res := h.limits.Decide(r)
 	zone.Count(&res, h.useOf)

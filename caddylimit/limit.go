@@ -24,69 +24,70 @@ import (
 
 // A Limit is one of the limits of a [Handler]. It needs a name, and a rate or a concurrency.
 type Limit struct {
-	// Name is what headers, metrics and later configurations know the limit by: 1 to 128 printable ASCII characters.
+	// Name identifies the limit in headers, metrics and later configurations: 1 to 128 printable ASCII characters.
 	Name string `json:"name,omitempty"`
-	// Match says which requests the limit is for; without it, all.
+	// Match selects the requests that the limit applies to. The default is all.
 	Match caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is what has a bucket of its own: texts with placeholders, which are one key together. Without it, it is the
-	// address of the client, {http.vars.client_ip}.
+	// Key is a list of texts with placeholders. Together they are the key that has a bucket of its own. The default is
+	// the address of the client, {http.vars.client_ip}.
 	Key []string `json:"key,omitempty"`
 	// Algorithm is token-bucket, by default, fixed-window, sliding-window, sliding-log or batch-refill.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Rate is how many tokens there are in a period, as 10/s, 100/m or 5/10s, or 1000/day, /week or /month of the
-	// calendar, of a fixed window; 0 refuses all, and unlimited admits all.
+	// Rate is the number of tokens in a period, such as 10/s, 100/m or 5/10s. A fixed window may have a period of the
+	// calendar: 1000/day, /week or /month. 0 refuses all, and unlimited admits all.
 	Rate string `json:"rate,omitempty"`
-	// Burst is how many tokens a full bucket has; 0 is as many as the rate has in its period.
+	// Burst is the number of tokens in a full bucket. 0 stands for the tokens of the rate in its period.
 	Burst uint64 `json:"burst,omitempty"`
-	// Aligned has fixed windows begin at the multiples of their length since 1970.
+	// Aligned makes fixed windows start at multiples of their length since 1970.
 	Aligned bool `json:"aligned,omitempty"`
-	// Zone is the time zone of a rate in a day, week or month of the calendar, as Europe/Berlin; UTC without it.
+	// Zone is the time zone of a rate with a period of the calendar, such as Europe/Berlin. The default is UTC.
 	Zone string `json:"zone,omitempty"`
 	// Concurrency is how many requests of a key may be in flight, 1 to 65,535, instead of a rate.
 	Concurrency uint64 `json:"concurrency,omitempty"`
-	// Cost is how many tokens a request takes: a number, or a placeholder whose value is one. A value that is none
-	// refuses the request, and an empty one is 1.
+	// Cost is the number of tokens that a request takes: a number, or a placeholder whose value is a number. Any other
+	// value refuses the request, and an empty value is 1.
 	Cost string `json:"cost,omitempty"`
-	// Settle is a placeholder that says what a request has cost, when it is over: {http.response.header.X-Tokens}, or
-	// one that a handler sets. Cost is then an estimate, of which the limit at most is held. A request with an empty
-	// value, or one that is no whole number, costs the estimate.
+	// Settle is a placeholder whose value is the cost of a request when the request is over:
+	// {http.response.header.X-Tokens}, or one that a handler sets. Cost is then an estimate; at most the limit is held.
+	// If the value is empty or not a whole number, the request costs the estimate.
 	Settle string `json:"settle,omitempty"`
-	// Quota is a placeholder whose value is the limit of the request: a rate, and a burst behind a blank if it has one;
-	// "unlimited", or 0 to refuse it. With an empty value the limit's own numbers count; any other is answered 503.
+	// Quota is a placeholder whose value is the limit of the request: a rate, optionally followed by a blank and a
+	// burst; "unlimited"; or 0 to refuse it. An empty value stands for the limit's own numbers. Any other value is
+	// answered 503.
 	Quota string `json:"quota,omitempty"`
-	// Tiers are other numbers for some requests.
+	// Tiers has other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
-	// MaxWait is how long a request that would be refused waits for its tokens, 1 ms to 1 minute, in the order of
-	// arrival; 0 is not at all. Of token buckets in this process.
+	// MaxWait is how long a request that would be refused may wait for its tokens, in the order of arrival: 1 ms to 1
+	// minute; 0 does not wait. Only for token buckets in this process.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
-	// RefundStatus are the statuses of answers whose requests count for nothing, as 404, 5xx or 400-499.
+	// RefundStatus has the statuses of answers whose requests get their tokens back, such as 404, 5xx or 400-499.
 	RefundStatus []string `json:"refund_status,omitempty"`
 	// Local keeps the limit in this process although the handler has a store.
 	Local bool `json:"local,omitempty"`
-	// IPv4Prefix and IPv6Prefix are how many bits of an address are the key: 32 and 64 without them.
+	// IPv4Prefix and IPv6Prefix are how many bits of an address are the key. The defaults are 32 and 64.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
-	// Shadow has the limit count and report, and refuse nothing.
+	// Shadow makes the limit count and report without refusing anything.
 	Shadow bool `json:"shadow,omitempty"`
-	// MaxKeys is for how many keys there is room: a million without it, of a sliding log 100,000, or as many as go into
-	// 256 MiB.
+	// MaxKeys is the number of keys for which there is room. The default is a million. For a sliding log it is 100,000,
+	// or fewer if 256 MiB does not hold that many.
 	MaxKeys int `json:"max_keys,omitempty"`
-	// Overflow is what happens to a new key without room: evict, by default, the one that has used least; refuse; or
-	// admit.
+	// Overflow decides about a new key when there is no room: evict (the default) drops the key that has used least;
+	// refuse; or admit.
 	Overflow string `json:"overflow,omitempty"`
 }
 
-// Tiers are the numbers for some requests of a limit, by the value of a placeholder. A key keeps what it has used when
-// it changes its tier.
+// Tiers has other numbers for some requests of a limit, selected by the value of a placeholder. What a key has used
+// still counts when it changes its tier.
 type Tiers struct {
-	// By is the placeholder. A request with another value than those of Values has the limit's own numbers.
+	// By is the placeholder. A request whose value is not in Values has the limit's own numbers.
 	By string `json:"by,omitempty"`
-	// Values are the numbers by the value: up to 14.
+	// Values has the numbers for each value, up to 14.
 	Values map[string]Numbers `json:"values,omitempty"`
 }
 
-// Numbers are those of a tier: a rate as that of a limit, and a burst. The algorithm and the period of windows are
-// those of the limit.
+// Numbers are the numbers of a tier: a rate in the same notation as that of a limit, and a burst. The algorithm and the
+// period of windows are those of the limit.
 type Numbers struct {
 	Rate  string `json:"rate,omitempty"`
 	Burst uint64 `json:"burst,omitempty"`
@@ -106,8 +107,8 @@ type limit struct {
 
 const (
 	defaultKey = "{http.vars.client_ip}"
-	// longestQuota is the longest that the bucket of a quota takes to fill, so that limits of a month fit. Its clock
-	// goes in steps of 2 ns ([engine.TokenBuckets]).
+	// longestQuota is the longest time that the bucket of a quota may take to fill. A monthly limit fits. The clock of
+	// such a limiter ticks every 2 ns ([engine.TokenBuckets]).
 	longestQuota = 52 * 24 * time.Hour
 )
 

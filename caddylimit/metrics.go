@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A collector tells what the limits of a configuration have counted. There are as many labels as limits, however many
+// A collector reports what the limits of a configuration have counted. It has one series for each limit, however many
 // keys there are.
 type collector struct{ app *zone.App }
 

@@ -41,8 +41,8 @@ func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warni
 	}, warnings, nil
 }
 
-// parseSettle returns the placeholder of a cost that is known when the request is over. One of what the client has sent
-// is an error: a client would name its own price.
+// parseSettle returns the placeholder of a cost that is known when the request is over. It returns an error for a
+// placeholder that the client sets, because a client could then choose its own price.
 func parseSettle(text string) (*key.Template, []string, error) {
 	template, warnings, err := key.Parse(text)
 	switch {
@@ -69,8 +69,8 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engin
 	return func(r *http.Request) engine.Policy { return quotaOf(template.Of(r), own) }, warnings, nil
 }
 
-// quotaOf reads a quota: a rate, and a burst behind a blank. It is the zero Policy for any other text, which no limiter
-// takes: such a request is answered 503.
+// quotaOf reads a quota: a rate, optionally followed by a blank and a burst. For any other text it returns the zero
+// Policy, which no limiter accepts, so the request is answered 503.
 func quotaOf(text string, own engine.Policy) engine.Policy {
 	if text = strings.TrimSpace(text); text == "" {
 		return own

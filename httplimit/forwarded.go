@@ -3,7 +3,7 @@ package httplimit
 import "strings"
 
 // lastComma returns the index of the last comma in the value of a Forwarded header (RFC 7239) that is not in a quoted
-// string; -1 if there is none. The last element begins behind it.
+// string; -1 if there is none. The last element begins after it.
 //
 // It reads from the right, so that an open quote that a client wrote further left cannot swallow what a proxy appended.
 func lastComma(list string) int {

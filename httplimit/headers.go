@@ -22,12 +22,12 @@ const (
 	//	RateLimit-Policy: "default";q=100;w=60
 	//	RateLimit: "default";r=50;t=30
 	//
-	// RateLimit-Policy lists every limit that applies and is not in shadow mode. q is the most that a key can have at
-	// once, and w is the number of seconds in which that comes back. RateLimit shows the tightest limit: r is what is
-	// left, and t is the number of seconds over which a client may spread it. For a bucket, t is the time in which r
-	// tokens come back, or the time until the bucket is full. For a window, t is the time until the whole limit is
-	// back. For a refusal, t is the time until the request can pass. A limit of requests in flight only appears in
-	// RateLimit-Policy, as
+	// RateLimit-Policy lists every limit that applies and is not in shadow mode. q is the most tokens that a key can
+	// have at once, and w is the number of seconds in which q tokens come back. RateLimit shows the tightest limit: r
+	// is the number of tokens left, and t is the number of seconds over which a client may spread them. For a bucket, t
+	// is the time in which r tokens come back, or the time until the bucket is full. For a window, t is the time until
+	// the whole limit is back. For a refusal, t is the time until the request can pass. A limit of requests in flight
+	// only appears in RateLimit-Policy, as
 	//
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	//

@@ -17,10 +17,10 @@ import (
 // of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See
 // [RefundStatus].
 //
-// [Middleware.Handler] does not call Refund, and gives nothing back, if the client had gone when the answer began, if
-// the handler panicked after it wrote a status, and for a gRPC call whose status is not OK. The status may come from a
-// proxy itself instead of from its server: a proxy that answers 502 when its client has gone must distinguish the two
-// cases by the request's context.
+// [Middleware.Handler] does not call Refund, and gives nothing back, in three cases: the client had gone when the
+// answer began, the handler panicked after it wrote a status, or a gRPC call has a status other than OK. A proxy may
+// answer 502 because its server failed, or because its client has gone. It must distinguish the two by the request's
+// context.
 type Limit = limits.Limit[*http.Request]
 
 // A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].

@@ -27,8 +27,8 @@ func HeaderValue(r *http.Request, name string) (value string, ok bool) {
 //
 // All spellings that common servers treat as the same value give the same text: with quotes, with octal escapes in
 // quotes, with percent escapes, and with Unicode blanks around the value. The same holds for the spellings of the name:
-// SID is sid, and a.b is a_b. A pair behind a comma or a blank counts as a pair of its own. CookieValue does not
-// allocate if nothing is escaped.
+// SID is sid, and a.b is a_b. A pair after a comma or a blank counts as a separate pair. CookieValue does not allocate
+// if nothing is escaped.
 func CookieValue(r *http.Request, name string) (value string, ok bool) {
 	return reading.CookieKey(r, name)
 }

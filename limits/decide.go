@@ -172,8 +172,8 @@ func (c *Check[R]) refuseQuota() {
 }
 
 // attempt takes from all limits that are not in shadow mode, those in memory first, and reports whether all admit the
-// request. If one does not, everything goes back. The verdict is still Admitted then if the request may wait for those
-// that refuse, and w.on is that with the longest wait.
+// request. If one refuses, everything is given back. If the request may then wait for the limits that refuse, the
+// verdict stays Admitted, and w.on is the limit with the longest wait.
 func (res *Result[R]) attempt(ctx context.Context, w *waiting) bool {
 	for i := range res.n {
 		c := res.at(i)
@@ -314,8 +314,8 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	res.refund(ctx, asks)
 }
 
-// abandon gives up a decision that a panic has ended: what was taken in memory goes back, what is held in a store, and
-// the place in the line. Stores keep the rest of what they have.
+// abandon cleans up a decision that ended in a panic: it gives back what was taken in memory, what is held in a store,
+// and the place in the line. Other tokens that a store has taken stay taken.
 func (res *Result[R]) abandon() {
 	for i := range res.n {
 		if c := res.at(i); c.taken == memory || c.hold != nil {
@@ -326,8 +326,9 @@ func (res *Result[R]) abandon() {
 	res.leave()
 }
 
-// giveBack gives back what the check has taken from a limiter, and reports whether it did: not a second time, nor what
-// was settled. lost is that of [Hold.Release]. What a store has to get back is only noted: see refund.
+// giveBack gives back what the check has taken from a limiter, and reports whether it did. It gives back only once, and
+// nothing that was settled. lost is that of [Hold.Release]. Tokens of a store are only marked here; refund gives them
+// back.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere
 	switch {
@@ -373,8 +374,8 @@ func (res *Result[R]) sum() {
 	}
 }
 
-// tighter reports whether the check is shown rather than another: of refusals the longer RetryAfter, otherwise the
-// smaller Remaining.
+// tighter reports whether this check is shown instead of other: for refusals, the one with the longer RetryAfter;
+// otherwise, the one with the smaller Remaining.
 func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
 	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
 		return other.InFlight()

@@ -56,8 +56,8 @@ func (h Hasher) KeyUint64(n uint64) engine.Key {
 	return h.limiter.KeyUint64(n)
 }
 
-// A record keeps what a Hasher without a limiter was asked to hash last, and of which kind
-// that was: the kinds are hashed apart, so their texts differ too.
+// A record keeps the last value that a Hasher without a limiter was asked to hash, and its kind. Kinds are hashed
+// differently, so their texts differ too.
 type record struct {
 	text []byte
 }
@@ -88,8 +88,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxScratch is the size of what is kept for the next request. Headers may be a
-// megabyte long, and few are.
+// maxScratch is the largest buffer that is kept for the next request. Few headers are longer, but some are a megabyte.
 const maxScratch = 4 << 10
 
 func (s *scratch) release() {

@@ -37,8 +37,8 @@ type Hold struct {
 	settled atomic.Uint64  // twice one more than the cost, and settling; 0: it is not known
 }
 
-// settling in Hold.settled says that the first cost is being settled. Larger ones that come meanwhile are charged by
-// the call that does it: before the hold is given back there may be no room for them.
+// settling in Hold.settled says that a call is settling the first cost. That call also charges larger costs that arrive
+// meanwhile, because there may be no room for them before the hold is given back.
 const settling = 1
 
 // mostCost is the largest cost that a Hold tells from smaller ones.

@@ -29,9 +29,9 @@ type Limit[R any] struct {
 	// it took. For the same reason Refund and Hold cannot be used with it; neither can Quota and MaxWait. It only has
 	// tier 0.
 	Spread *engine.Spread
-	// Formers are the previous limiters of the limit. When a request of a key comes, what the key still owes them is
-	// charged to Limiter or Spread. Package live keeps them when a configuration changes. Key is also called for each
-	// of them. They cannot be used for a limit of requests in flight.
+	// Formers are the previous limiters of the limit. When a key has a request, what it still owes them is charged to
+	// Limiter or Spread. Package live keeps them when a configuration changes. Key is also called for each of them.
+	// They cannot be used for a limit of requests in flight.
 	Formers *live.Formers
 	// Source decides instead of Limiter, for several processes together, in a store. Limiter is then only the fallback
 	// of [Local]. Under [engine.Concurrency] the Source must be a [Holder].
@@ -51,9 +51,9 @@ type Limit[R any] struct {
 	// language model, bytes of an answer. A hold that is not settled costs the estimate. Hold takes some allocations. A
 	// Source must be a [Holder]. Hold cannot be used for requests in flight, or with MaxWait.
 	Hold bool
-	// Least makes a limit with Hold take as many tokens as there are, at most Cost. It is for a request that can make
-	// do with less, such as an answer that can be shortened. The request passes if the key has as many tokens as Least
-	// returns ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got.
+	// Least makes a limit with Hold take the available tokens, at most Cost. It is for a request that can use fewer,
+	// such as an answer that can be shortened. The request passes if the key has as many tokens as Least returns
+	// ([engine.Limiter.HoldUpTo]), and [Hold.Taken] says how many it got.
 	Least func(R) uint64
 	// Tier returns the limiter's tier for a request ([engine.Tiers]); nil means tier 0. A request of a tier that the
 	// limiter does not have is always refused. A Source must be [Tiered], and must accept the quota [engine.Blocked].
@@ -61,7 +61,7 @@ type Limit[R any] struct {
 	// Quota returns the limit for a request, if the limit comes with the request: the limiter's policy with other
 	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
 	// [engine.MaxQuota]. If the limiter or source does not accept the policy, the error goes to [Options].OnError, and
-	// QuotaElse counts, or without one the request is refused as unavailable. Quota cannot be used with Tier.
+	// QuotaElse applies. Without a QuotaElse the request is refused as unavailable. Quota cannot be used with Tier.
 	Quota func(R) engine.Policy
 	// QuotaElse is the policy of a request whose Quota is not accepted. It is for quotas that others write. If
 	// QuotaElse is not accepted either, the request is refused as unavailable.

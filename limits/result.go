@@ -121,10 +121,10 @@ func (res *Result[R]) Verdict() Verdict { return res.verdict }
 // Err returns the error of the context for [Ended], and nil otherwise.
 func (res *Result[R]) Err() error { return res.err }
 
-// Tightest returns the check that tells a client most. For an allowed request it is the check with the least Remaining,
-// and for a refused request the one with the longest RetryAfter. A check of requests in flight is returned only if
-// there is no other, or if it can never admit the request. Limits in shadow mode, and limits that have not decided, are
-// left out. ok is false if no check is left.
+// Tightest returns the check that is most useful to a client. For an allowed request it is the check with the least
+// Remaining, and for a refused request the one with the longest RetryAfter. A check of requests in flight is returned
+// only if there is no other, or if it can never admit the request. Limits in shadow mode, and limits that have not
+// decided, are left out. ok is false if no check is left.
 func (res *Result[R]) Tightest() (c *Check[R], ok bool) {
 	if res.shown < 0 {
 		return nil, false

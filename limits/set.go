@@ -27,7 +27,7 @@ type Options[R any] struct {
 	// Skip exempts the requests for which it returns true from all limits.
 	Skip func(R) bool
 	// Modes returns how each limit is applied to a request, by its place in the order of [New]; nil means as it is
-	// written. It is called once for a request, and what it returns once for each limit.
+	// written. It is called once for a request, and the function that it returns once for each limit.
 	Modes func(R) func(limit int) Mode
 	// OnLimited is called for every limit that refuses a request, or would refuse it if the limit were not in shadow
 	// mode. It is called in the goroutine of the request.

@@ -39,8 +39,9 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 	return engine.Policy{}
 }
 
-// askSpreads asks the limits with a Spread, and reports whether all admit the request. If one does not, everything goes
-// back. They take last. Before a store is asked they only look, so that a store is not asked for what they refuse.
+// askSpreads asks the limits with a Spread, and reports whether all admit the request. If one refuses, everything is
+// given back. Spreads take last. Before a store is asked they only look, so that a store is not asked for requests that
+// they refuse.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {
 		c := res.at(i)

@@ -25,8 +25,8 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		}
 		err := st.TakeAll(ctx, asks)
 		if err != nil && ctx.Err() != nil && refusals(asks, err) == nil {
-			// The store was not asked to the end because the client has gone. It has not failed, and nobody may pass
-			// without being counted by going away.
+			// The store call ended because the client has gone; the store has not failed. The request ends here,
+			// because a client must not avoid being counted by going away.
 			res.verdict, res.err = Ended, ctx.Err()
 			res.undo(ctx, -1)
 			return false
@@ -82,8 +82,8 @@ func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	}
 }
 
-// refusals returns what tells the decisions of sources that refuse from those of the others; nil if none refuses. A
-// zero Decision is that of a source which the store did not come to, unless nothing else has refused.
+// refusals returns a function that reports whether a decision is a refusal by a source; nil if no source refuses. A
+// zero Decision means that the store did not reach the source, unless nothing else has refused.
 func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	refuses := func(d engine.Decision) bool { return !d.Allowed && d != (engine.Decision{}) }
 	zero := false
@@ -99,8 +99,8 @@ func refusals(asks []Ask, err error) func(engine.Decision) bool {
 	return nil
 }
 
-// refund gives tokens back to stores, all of one store in one call. A store that fails keeps them, and if it panics the
-// others get theirs.
+// refund gives tokens back to stores, with one call for each store. If a store fails, its tokens stay taken. If one
+// panics, the others still get theirs.
 func (res *Result[R]) refund(ctx context.Context, asks []Ask) {
 	if len(asks) == 0 {
 		return

@@ -24,8 +24,8 @@ const none number = 0
 // the request.
 //
 // A request waits for one limit at a time, and has no tokens of the others meanwhile. When its turn has come, it asks
-// the others again. What a request takes when it arrives and uses when it goes on would let more pass at that time than
-// the limit admits.
+// the others again. If it took tokens on arrival and used them after the wait, more requests could pass at that time
+// than a limit admits.
 func (res *Result[R]) enforce(ctx context.Context) bool {
 	var w waiting
 	for !res.attempt(ctx, &w) {
@@ -74,8 +74,8 @@ func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	}
 }
 
-// mayWait reports whether the request may wait for the check's key: it has a place among those that do, or takes one,
-// and the key has not its share of them already.
+// mayWait reports whether the request may wait for the check's key. Either it has a place among the waiting requests
+// already, or it takes one; it is refused if the key has its share of the places.
 func (res *Result[R]) mayWait(c *Check[R]) bool {
 	if !res.queued {
 		if res.queued = res.set.waiting.Add(1) <= int64(res.set.options.MaxWaiting); !res.queued {
@@ -106,7 +106,7 @@ func (res *Result[R]) leave() {
 	}
 }
 
-// wait waits for the limit that w is on, in its line, or where tokens cannot be taken ahead until they should be there.
+// wait waits for the limit w.on: in its line, or, if tokens cannot be taken in advance, until they should be available.
 // It reports whether the request may ask again. If not, it is refused.
 func (res *Result[R]) wait(ctx context.Context, w *waiting) bool {
 	i := int(w.on) - 1

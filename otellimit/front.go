@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// A Front counts what the limits of a middleware do, and has it reported. Make one with [RegisterHTTP] or
+// A Front counts the outcomes of a middleware's limits, and reports them. Make one with [RegisterHTTP] or
 // [RegisterRPC], and give it to [httplimit.ObserveWith] or [rpclimit.ObserveWith]. All its methods may be called
 // concurrently.
 type Front struct {
@@ -38,18 +38,18 @@ type limit struct {
 	limiter *engine.Limiter // nil if only a backend decides
 }
 
-// RegisterHTTP has the decisions of limits reported, and the tables of their limiters as [Register] does:
+// RegisterHTTP reports the decisions of limits, and the tables of their limiters as [Register] does:
 //
 //	front, err := otellimit.RegisterHTTP(provider, limits)
 //	...
 //	middleware, err := httplimit.New(limits, httplimit.ObserveWith(front))
 //
-// Each limit is reported under its own name, and a limiter that several of them share under that of the first. Two
-// fronts of a program whose limits have the same names need different [Attributes]. What a limit in shadow mode would
-// have refused is counted apart. Of a limit that a [limits.Backend] decides the outcomes are reported; the backend
-// itself may be registered beside it (package otelredis).
+// Each limit is reported under its own name. A limiter that several limits share is reported under the name of the
+// first. Two fronts of a program whose limits have the same names need different [Attributes]. What a limit in shadow
+// mode would have refused is counted separately. For a limit that a [limits.Backend] decides, only the outcomes are
+// reported; the backend itself may be registered with package otelredis.
 //
-// Its errors are those of Register, no limits at all, and two limits with one name.
+// It returns the errors of Register, and an error for no limits and for two limits with the same name.
 func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {
@@ -58,8 +58,8 @@ func RegisterHTTP(p metric.MeterProvider, limits []httplimit.Limit, options ...O
 	return newFront("otellimit.RegisterHTTP", p, all, options)
 }
 
-// RegisterRPC is [RegisterHTTP] for the limits of a gRPC or Connect server or client. Calls count, and messages of
-// streams in a limit of those.
+// RegisterRPC is [RegisterHTTP] for the limits of a gRPC or Connect server or client. It counts calls, and for limits
+// on messages, the messages of streams.
 func RegisterRPC(p metric.MeterProvider, limits []rpclimit.Limit, options ...Option) (*Front, error) {
 	all := make([]limit, len(limits))
 	for i, l := range limits {
@@ -113,8 +113,8 @@ func (f *Front) count(caller string, p metric.MeterProvider, name string, option
 	return instrument.Register(p, s, outcomes, c.Totals)
 }
 
-// Observe counts an outcome. It implements [limits.Metrics], takes some nanoseconds, takes no lock and does not
-// allocate. Of a limit that the front was not made of nothing is counted, and otel.Handle gets an error, once.
+// Observe counts an outcome. It implements [limits.Metrics]. It takes a few nanoseconds, takes no lock and does not
+// allocate. For a limit that the front was not made for, it counts nothing, and otel.Handle gets an error, once.
 func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	if outcome > limits.Refunded {
 		return // none that a limit has
@@ -129,5 +129,5 @@ func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	c.Add(int(outcome))
 }
 
-// Unregister ends the reports. It implements [metric.Registration]. The middleware may go on using the front.
+// Unregister stops reporting. It implements [metric.Registration]. The middleware may continue to use the front.
 func (f *Front) Unregister() error { return f.unregister() }

@@ -26,8 +26,9 @@ func decided(o limits.Outcome) instrument.Reading[counts] {
 	}
 }
 
-// outcomes are the metrics of one limit of a front. A request is one of weir.limit.requests at most. What is refunded
-// or fell back to a local limiter is counted there, too, so these two have metrics of their own.
+// outcomes are the metrics of one limit of a front. weir.limit.requests counts a request at most once. A request that
+// was refunded, or that a local limiter decided instead of the store, is also counted there, so these two have metrics
+// of their own.
 var outcomes = []instrument.Reading[counts]{
 	decided(limits.Allowed), decided(limits.Refused), decided(limits.ShadowRefused),
 	{

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Refusals counts what one limiter refuses, for programs that ask the engine themselves. The zero Refusals has counted
-// none. It must not be copied once it is in use, and counts for one limiter.
+// Refusals counts what one limiter refuses, for programs that call the engine directly. The zero Refusals has counted
+// none. It must not be copied once it is in use, and is for one limiter only.
 //
 //	var refusals otellimit.Refusals
 //	limiter, err := engine.New(policy, refusals.Count())
@@ -19,8 +19,8 @@ import (
 //	registration, err := otellimit.RegisterRefusals(provider, "logins", &refusals)
 type Refusals struct{ count atomic.Uint64 }
 
-// Count returns the option by which a limiter counts its refusals, all of them. A request that is refused costs one
-// atomic addition more, and one that is admitted the same as before.
+// Count returns the option that makes a limiter count all its refusals. A refusal costs one more atomic addition. An
+// admitted request costs the same as before.
 func (r *Refusals) Count() engine.Option {
 	return engine.Observe(func(engine.Key, uint64) { r.count.Add(1) }, 1)
 }
@@ -28,8 +28,8 @@ func (r *Refusals) Count() engine.Option {
 // Total returns how many refusals there were.
 func (r *Refusals) Total() uint64 { return r.count.Load() }
 
-// RegisterRefusals has refusals reported under the name of a limit, until Unregister is called. Its errors are those of
-// [Register]; the two may have the same name, since they report different numbers.
+// RegisterRefusals reports refusals under the name of a limit until Unregister is called. It returns the errors of
+// [Register]. Both may use the same name, because they report different numbers.
 func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterRefusals", Kind: "limiter's refusals", Key: LimitName, Name: name}
 	if err := s.Apply(options); err != nil {

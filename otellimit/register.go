@@ -11,30 +11,30 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// LimitName is the key of the attribute that says of which limit a number is.
+// LimitName is the key of the attribute that names the limit of a number.
 const LimitName = attribute.Key("weir.limit.name")
 
 // An Option changes one thing about what is registered.
 type Option = instrument.Option
 
-// Attributes adds attributes to all series of a registration, such as one that tells two servers of a program apart. Up
-// to 16, whose keys are none of weir.*, otel.* and error.type. Their values are fixed here, so they add no series.
+// Attributes adds up to 16 attributes to all series of a registration, such as one that distinguishes two servers of a
+// program. Their keys must not begin with weir. or otel., or be error.type. Their values are fixed here, so they add no
+// series.
 func Attributes(attributes ...attribute.KeyValue) Option {
 	return func(s *instrument.Scope) error { return s.Add(attributes) }
 }
 
-// Register has the table of a limiter reported under a name, by one callback, until Unregister is called: the
-// weir.table metrics of docs/opentelemetry.md. Decisions are not among them, because the engine does not count what it
-// admits: see [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
+// Register reports the table of a limiter under a name, by one callback, until Unregister is called: the weir.table
+// metrics of docs/opentelemetry.md. It does not report decisions, because the engine does not count what it admits: see
+// [RegisterHTTP], [RegisterRPC] and [RegisterRefusals].
 //
 // p is the MeterProvider of the program, such as otel.GetMeterProvider(). The name is 1 to 1,024 printable ASCII
-// characters. A name that is registered already with the provider and the same [Attributes] is an error, until that is
-// unregistered.
+// characters. Register returns an error while the name is registered already with the same provider and the same
+// [Attributes].
 //
-// It adds 11 series. A collection reads [engine.Limiter.Stats], which does not wait for any request; requests do not
-// notice it at all. The registration holds the provider and the limiter until Unregister, and goes on to report a
-// limiter that is closed. A zero [engine.Limiter] panics here as in all its methods. Register may be called
-// concurrently.
+// It adds 11 series. A collection reads [engine.Limiter.Stats], which waits for no request and delays none. The
+// registration keeps the provider and the limiter until Unregister, and continues to report a closed limiter. A zero
+// [engine.Limiter] panics here as in all its methods. Register may be called concurrently.
 func Register(p metric.MeterProvider, name string, limiter *engine.Limiter, options ...Option) (metric.Registration, error) {
 	return register("otellimit.Register", p, name, limiter, options)
 }
@@ -51,8 +51,8 @@ func register(caller string, p metric.MeterProvider, name string, limiter *engin
 	return instrument.Register(p, s, table, limiter.Stats)
 }
 
-// overflowPolicy is the key of what happened to a key that found no room. The values are those of
-// [engine.OverflowPolicy].
+// overflowPolicy is the key of the attribute that says what happened to a key that found no room. Its values are those
+// of [engine.OverflowPolicy].
 const overflowPolicy = attribute.Key("weir.table.overflow.policy")
 
 func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) instrument.Reading[engine.Stats] {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// FrontName is the key of the attribute that says of which front a number is, where its limits share it.
+// FrontName is the key of the attribute that names the front of a number that its limits share.
 const FrontName = attribute.Key("weir.front.name")
 
 // A Waiter is a *[httplimit.Middleware] or a *[rpclimit.Limits].
@@ -19,8 +19,8 @@ type Waiter interface {
 	Waiting() int64
 }
 
-// RegisterWaiting has it reported how many requests wait for tokens (httplimit.Limit.MaxWait, rpclimit.Limit.MaxWait),
-// under a name that the program gives the front, until Unregister is called. Its errors are those of [Register].
+// RegisterWaiting reports how many requests wait for tokens (httplimit.Limit.MaxWait, rpclimit.Limit.MaxWait) until
+// Unregister is called, under a name that the program gives the front. It returns the errors of [Register].
 func RegisterWaiting(p metric.MeterProvider, name string, w Waiter, options ...Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otellimit.RegisterWaiting", Kind: "front", Key: FrontName, Name: name}
 	if err := s.Apply(options); err != nil {

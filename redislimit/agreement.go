@@ -53,8 +53,9 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 	return text
 }
 
-// An agreement finds out whether other nodes have other settings than this one: each node leaves its own in the store,
-// for a minute, under a name that depends on the limit's name alone, and reads those that were there.
+// An agreement finds out whether other nodes have settings that differ from this node's. Each node writes its settings
+// to the store, for a minute, under a name that depends on the limit's name alone. It then reads the settings that were
+// there.
 type agreement struct {
 	key, own string
 	same     string // what own begins with, and that of every node that holds the same limit

@@ -9,16 +9,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Charge takes n tokens from the key whether they are there or not: for what has happened already, such as the bytes of
-// an answer. The key then owes more than its limit, and passes again when enough of that is back. What a key owes is
-// bounded ([MaxDebt]); what does not fit is not charged.
+// Charge takes n tokens from the key whether they are available or not. It is for what has happened already, such as
+// the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough has come
+// back by time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
 //
-// The decision is about a request for one token, after the charge. Charge asks the store whatever the mode, and waits
-// as [Limiter.Take] of a strict limiter does. Tokens that nodes have in hand are not taken from them.
+// The decision is that of a request for one token after the charge. Charge asks the store in both modes, and waits as
+// [Limiter.Take] of a strict limiter does. It does not take tokens that nodes have in hand.
 //
-// While the store is lost the node's share is charged, and the store when it is back, if the policy is [FailShare]; if
-// single answers are lost, it may be charged twice. With another policy the error is [ErrStore] with its cause: n may
-// then be charged or not. The same holds for an error of the context.
+// While the store is lost, the policy [FailShare] charges the node's share now and the store when it is back. If a
+// single answer of the store is lost, the tokens may be charged twice. With another policy, Charge returns [ErrStore]
+// with its cause, and n may be charged or not. The same holds for an error of the context.
 func (l *Limiter) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	return l.own.Charge(ctx, key, n)
 }
@@ -36,11 +36,11 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 	return d, nil
 }
 
-// MaxDebt bounds what a key may owe, as so many times its limit: by [Limiter.Charge], by refusals that cost something
-// ([ChargeRefusals]), and by what shares admitted while the store was lost. It is 3 without this option, or 2 for a
-// sliding log, and not less: what shares admit needs that. A window or a log forgets what is owed beyond its limit as
-// docs/distributed.md says. More than comes back in 30 years, or than the numbers of the scripts hold, is an error of
-// [New] that names the most. All nodes must have the same.
+// MaxDebt bounds what a key may owe, in multiples of its limit. Three things add to what a key owes: [Limiter.Charge],
+// refusals that cost something ([ChargeRefusals]), and what shares admitted while the store was lost. The default is 3,
+// or 2 for a sliding log. It is also the minimum, because shares need it. docs/distributed.md says when a window or a
+// log forgets what is owed beyond its limit. [New] refuses a debt that takes more than 30 years to come back, or that
+// exceeds the numbers of the scripts; the error names the maximum. All nodes must use the same value.
 func MaxDebt(limits uint64) Option {
 	return func(c *config) error {
 		if limits < 1 {
@@ -51,10 +51,10 @@ func MaxDebt(limits uint64) Option {
 	}
 }
 
-// ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: what there is, or what they
-// asked for, up to [MaxDebt]. A refusal and its charge are one step of the store, and requests for more than the limit
-// pay, too. The store is then asked about every request, whatever [BelieveRefusals] says, and the limiter is strict.
-// What a node's share refuses while the store is lost is charged to the share alone.
+// ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: the available tokens, or all
+// that they asked for, up to [MaxDebt]. A refusal and its charge are one step of the store. Requests for more than the
+// limit are charged too. The limiter is strict and asks the store about every request, whatever [BelieveRefusals] is
+// set to. While the store is lost, refusals by the node's share are charged to the share alone.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {
 		if charge > engine.ChargePenalty {
@@ -65,15 +65,16 @@ func ChargeRefusals(charge engine.RefusalCharge) Option {
 	}
 }
 
-// owing names what the store has to be charged with of a key, under a quota: what the share of the node admitted, and
-// what requests cost beyond their holds.
+// owing is what the store must be charged with for a key under a quota: what the node's share admitted, and what
+// requests cost beyond their holds.
 type owing struct {
 	key     string
 	numbers script.Quota
 }
 
-// settle has the store charged with what is owed of the key under a quota, if it is anything. It is called when the
-// store has answered. If the answer to this is lost it is charged again: maybe twice, never not at all.
+// settle charges the store with what is owed for the key under a quota, if anything. It is called when the store has
+// answered. If the answer to this charge is lost, it is sent again, so a debt may be charged twice but is never
+// dropped.
 func (l *Limiter) settle(of owing) {
 	owed := l.owed.Begin(of)
 	if owed == 0 {

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// A Client is the connection to one Redis or Valkey deployment in which limits are kept, called the store here: one
-// server, Sentinel, or Cluster. Make one with [Open] or [NewClient] and share it between limiters. All its methods
-// may be called from any goroutine.
+// A Client is the connection to one Redis or Valkey deployment that keeps limits: one server, Sentinel, or Cluster. The
+// deployment is called the store here. Make a client with [Open] or [NewClient] and share it between limiters. All
+// methods may be called from any goroutine.
 type Client struct {
 	link  atomic.Pointer[link]
 	owned bool // Open made the connection, so Close closes it
@@ -53,8 +53,8 @@ type clientConfig struct {
 // A ClientOption changes one thing about a client at [Open] or [NewClient].
 type ClientOption func(*clientConfig) error
 
-// Prefix sets what the names of all keys in the store begin with; "weir" without it. It is 1 to 64 characters
-// and has no braces, because they would choose the slot in a cluster, and no control characters.
+// Prefix sets the prefix of all key names in the store. The default is "weir". It has 1 to 64 characters, without
+// control characters, and without braces, because braces would choose the slot in a cluster.
 func Prefix(prefix string) ClientOption {
 	return func(c *clientConfig) error {
 		bad := strings.ContainsAny(prefix, "{}") || strings.ContainsFunc(prefix, unicode.IsControl)
@@ -66,10 +66,10 @@ func Prefix(prefix string) ClientOption {
 	}
 }
 
-// Timeout sets how long the answer of a store is waited for; 50ms without it, 1ms to 10s. It is time in which the
-// process runs. No [Limiter.Take] waits longer for a store that answers nothing. In a burst of questions, while the
-// store answers, one waits for its turn as well: two seconds at most, or the timeout if that is longer, or until its
-// context is done.
+// Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
+// process runs counts. No [Limiter.Take] waits longer for a store that does not answer at all. In a burst, while the
+// store answers, a question also waits for its turn: at most two seconds, or the timeout if that is longer, or until
+// its context is done.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -80,8 +80,9 @@ func Timeout(d time.Duration) ClientOption {
 	}
 }
 
-// Partitions sets into how many hash tags keys are spread, so that one call to a cluster may carry several keys of
-// one tag; 64 without it, 1 to 4,096. It is part of the keys' names: every node must have the same.
+// Partitions sets the number of hash tags among which keys are distributed, so that one call to a cluster may carry
+// several keys of one tag. It is 1 to 4,096, 64 by default. It is part of the key names, so every node must use the
+// same value.
 func Partitions(n int) ClientOption {
 	return func(c *clientConfig) error {
 		if n < 1 || n > 4096 {
@@ -92,8 +93,8 @@ func Partitions(n int) ClientOption {
 	}
 }
 
-// BreakAfter sets for how long all calls to a part of the store must have failed for it to count as lost; 200ms
-// without it, 1ms to 1 minute. It counts from when the first of them was sent.
+// BreakAfter sets how long all calls to a part of the store must have failed before that part counts as lost: 1ms to 1
+// minute, 200ms by default. The time starts when the first of these calls was sent.
 func BreakAfter(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > time.Minute {
@@ -104,8 +105,9 @@ func BreakAfter(d time.Duration) ClientOption {
 	}
 }
 
-// TLS sets how [Open] connects to an address that begins with rediss://, such as with another authority than those of
-// the machine, or with a certificate of the client. If config has no ServerName, the host of the address is used.
+// TLS sets the configuration with which [Open] connects to an address that begins with rediss://. Use it for another
+// authority than those of the machine, or for a client certificate. If config has no ServerName, the host of the
+// address is used.
 func TLS(config *tls.Config) ClientOption {
 	return func(c *clientConfig) error {
 		if config == nil {
@@ -116,8 +118,8 @@ func TLS(config *tls.Config) ClientOption {
 	}
 }
 
-// SentinelUser sets the user and the password of the sentinels, which are not those of the store. Without it, [Open]
-// sends them none. An empty user is the default user.
+// SentinelUser sets the user name and the password for the sentinels. They are separate from those of the store, and
+// without this option [Open] sends the sentinels none. An empty user is the default user.
 func SentinelUser(user, password string) ClientOption {
 	return func(c *clientConfig) error {
 		if password == "" {
@@ -151,8 +153,9 @@ func newClientConfig(options []ClientOption) (clientConfig, error) {
 //	redis://a:6379?addr=b:6379&addr=c:6379          a cluster: some of its nodes
 //	redis://a:26379?addr=b:26379&master_set=name    Sentinel
 //
-// It fails with [ErrStore] if the store does not answer within five seconds, or within the context, and fails or does
-// not let the user run the scripts: see [Rights]. With [JoinLater] a store that does not answer is no error.
+// It returns [ErrStore] if the store does not answer within five seconds or before the context is done. It also returns
+// an error if the user may not run the scripts: see [Rights]. With [JoinLater], a store that does not answer is not an
+// error.
 func Open(ctx context.Context, address string, options ...ClientOption) (*Client, error) {
 	config, err := newClientConfig(options)
 	if err != nil {
@@ -201,8 +204,8 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	return c, nil
 }
 
-// badAddress is the error of an address that is none. What is wrong with one that may have a password in it is not
-// repeated: the password may be what is wrong with it.
+// badAddress returns the error for an invalid address. If the address may have a password in it, the error does not
+// repeat the invalid part, because that part may be the password.
 func badAddress(address string, cause error) error {
 	const want = "redislimit: the store's address is no redis://[[user]:password@]host:port[/database]"
 	if strings.Contains(address, "@") {
@@ -221,8 +224,8 @@ type noAnswer struct{ error }
 func (noAnswer) Is(target error) bool { return target == ErrStore }
 func (e noAnswer) Unwrap() error      { return e.error }
 
-// NewClient makes a client of a connection that there is already. It should give dead connections up within a
-// second or so (ConnWriteTimeout); its own retries do not matter. [Client.Close] leaves it open.
+// NewClient makes a client of an existing connection. That connection should drop a dead peer within about a second
+// (ConnWriteTimeout). Its own retries do not matter. [Client.Close] leaves it open.
 func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 	if redis == nil {
 		return nil, errors.New("redislimit: NewClient(nil): want a client of package rueidis")
@@ -240,12 +243,13 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 	return c
 }
 
-// Close closes the connections, if [Open] made them. Close the client's limiters before. It waits for calls that the
-// server has yet to answer, for at most two seconds.
+// Close closes the connections, if [Open] made them. Close the client's limiters first. It waits at most two seconds
+// for calls that the server has yet to answer.
 //
-// The wait has an end because rueidis' own may have none. In v1.0.79 a call that counts itself as waiting before
-// pipe.Close reads that count, and that reads the state of the connection after pipe.Close has changed it, leaves
-// nobody to answer the PING that pipe.Close waits for. The connection is closed by then: one goroutine stays.
+// The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
+// answer. A concurrent call may count itself as waiting before pipe.Close reads that count, and read the connection's
+// state after pipe.Close has changed it. Then no goroutine reads the answer. The connection is closed by that time, and
+// one goroutine leaks.
 func (c *Client) Close() error {
 	if !c.owned {
 		return nil
@@ -284,16 +288,16 @@ type Health struct {
 	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
 	Timeouts int64 // calls out of time
 
-	// Connections that a client of Open has opened so far, to sentinels, too, and closed of these. Both are 0 of a
-	// client of NewClient.
+	// Opened and Closed count the connections that a client of Open has opened, including those to sentinels, and how
+	// many of them are closed. Both are 0 for a client of NewClient.
 	Opened, Closed int64
 
-	// LostTime is for how long any part has been lost so far, all outages together, that which lasts included.
+	// LostTime is the total time for which any part has been lost, including a current outage.
 	LostTime time.Duration
 
-	// Evicts is the policy by which the store drops keys when its memory is full, and with them what they owe: such as
-	// allkeys-lru. It is "" if it drops none, or does not say. When keys are found dropped, which is looked for once a
-	// second, the store is lost for 20 seconds after the last one.
+	// Evicts is the policy by which the store drops keys, and what they owe, when its memory is full: such as
+	// allkeys-lru. It is "" if the store drops none or does not report its policy. The client looks once a second for
+	// dropped keys. If it finds any, the store counts as lost until 20 seconds after the last one.
 	Evicts string
 
 	LastError string // of a call; "" if none has failed

@@ -15,23 +15,24 @@ import (
 // takeOverEvery is how often a limiter looks for files of processes that have ended.
 const takeOverEvery = 5 * time.Second
 
-// DebtFiles has the limiter keep in a file what it owes the store: what the node's share has admitted, what requests
-// cost beyond holds, and the overdraft of leases while the store is lost. So it outlives the process, however that
-// ends: the next limiter charges the store with it, or another one on this machine within five seconds.
+// DebtFiles makes the limiter keep in a file what it owes the store: what the node's share has admitted, what requests
+// cost beyond holds, and the overdraft of leases while the store is lost. The debt then outlives the process, however
+// the process ends. The next limiter charges it to the store, or another limiter on this machine does so within five
+// seconds.
 //
-// stem is what the paths of the files begin with, a full path whose folder is there, and belongs to this user or root.
-// Each limiter has a file of its own, whose name ends with .debts, and which has the keys as they are, for its user
-// alone (0600). It is removed by [Limiter.Close] if nothing is owed. All limiters of the machine with the same stem
-// must be of the same name and store. Linux only; elsewhere it is an error of [New].
+// stem is what the paths of the files begin with. It is a full path whose folder exists and belongs to this user or
+// root. Each limiter has a file of its own, whose name ends with .debts. The file contains the keys in clear text, and
+// only its user may read it (0600). [Limiter.Close] removes it if nothing is owed. All limiters of the machine with the
+// same stem must have the same name and store. It needs Linux; elsewhere [New] returns an error.
 //
-// What a share admits is in the file before the answer. So a process that is killed loses nothing of it. Of a lease's
-// overdraft it loses what was made since the store was lost and up to 100 ms, at most the [Overdraft] of each key, and
-// of the first requests of a key that it had not asked about a quarter of that. The system writes the file to the disk
-// in its own time, so a loss of power may take more. What would have come back since the file was written to last, by
-// the machine's clock, is forgotten. A write that fails is logged, and tried again every 100 ms.
+// What a share admits is in the file before the answer, so a killed process loses none of it. The overdraft of a lease
+// that was made since the store was lost is written every 100 ms, so a killed process may lose the last 100 ms of it:
+// at most the [Overdraft] of each key. For the first requests of a key that it had not asked the store about, it may
+// lose a quarter of that. The system writes the file to the disk in its own time, so a loss of power may lose more.
+// What would have come back since the last write to the file, by the machine's clock, is forgotten. A failed write is
+// logged and tried again every 100 ms.
 //
-// A limiter that finds at its start that a key owed something begins with the node's share of that key spent by as
-// much.
+// If a limiter finds at its start that a key owed something, it takes as much from the node's share of that key.
 func DebtFiles(stem string) Option {
 	return func(c *config) error {
 		if !filepath.IsAbs(stem) {
@@ -105,7 +106,7 @@ func (f *debtFile) noteLease(key string, debt uint64) {
 	f.Note(journal.Entry{Tier: f.tier, IsLease: true, Key: key}, debt)
 }
 
-// keepDebts has the file say what leases owe while the store is lost, and takes over files of processes that have
+// keepDebts writes to the file what leases owe while the store is lost, and takes over files of processes that have
 // ended.
 func (l *Limiter) keepDebts() {
 	f := l.debts
@@ -123,8 +124,8 @@ func (l *Limiter) keepDebts() {
 	}
 }
 
-// noteLeases has the file say what leases owe: all of them, or those whose part of the store is lost, and those of
-// which it says something. Without a loss most leases owe something for the time of a call, again and again.
+// noteLeases writes to the file what leases owe: all leases, or only those whose part of the store is lost and those
+// that have an entry in the file. Without a loss, most leases owe something for the time of a call, again and again.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -202,8 +203,8 @@ func (l *Limiter) room() int {
 	return room
 }
 
-// tierOf returns the limiter of a tier, or of the limit itself if there is no such tier any more: a key is the same
-// there.
+// tierOf returns the limiter of a tier. If the tier no longer exists, it returns the limiter of the limit itself, where
+// a key is the same.
 func (l *Limiter) tierOf(tier uint8) *Limiter {
 	for _, t := range l.tiers {
 		if t.debts.tier == tier {
@@ -213,8 +214,8 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 	return l
 }
 
-// takeOverEntry makes an entry a debt of this limiter, and reports whether there was room. At a start the node's share
-// has spent it.
+// takeOverEntry makes an entry a debt of this limiter, and reports whether there was room. At a start it also takes the
+// debt from the node's share.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
 	if !l.limit.Holds(of.numbers) {

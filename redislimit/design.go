@@ -21,9 +21,9 @@ type design struct {
 	ofShare engine.Policy // the node's; the zero Policy without FailShare
 }
 
-// Check returns the error that [New] would return for the name, the policy and the options, or nil. It needs no
-// client and makes nothing: it is for a program that reads limits from a file and has to say what is wrong in it.
-// Whether the machine has the memory for [MaxKeys] keys is found out by New alone.
+// Check returns the error that [New] would return for the name, the policy and the options, or nil. It needs no client
+// and makes nothing. A program uses it to check limits that it reads from a file. Only New finds out whether the
+// machine has enough memory for [MaxKeys] keys.
 func Check(name string, policy engine.Policy, options ...Option) error {
 	_, err := newDesigns(name, policy, options)
 	return err

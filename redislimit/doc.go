@@ -12,7 +12,7 @@
 //
 // # Words
 //
-// Those of package shard mean the same here. Beside them:
+// The words of package shard mean the same here. The others are:
 //
 //	store       the Redis or Valkey deployment that keeps the state
 //	node        a process that shares limits with others through a store
@@ -21,7 +21,7 @@
 //	call        one script call, which carries up to 64 questions
 //	group       the questions of one request about several limits, which are answered all or nothing
 //	queue       the questions of a limiter that wait for a call
-//	lease       tokens that a node has in hand of a key: the store has charged them already
+//	lease       tokens of a key that a node has in hand: the store has charged them already
 //	renewal     a question by which a lease asks for more tokens; it may carry a request
 //	settlement  a question by which a lease gives tokens back and has its debt charged, before it is forgotten
 //	hold        an estimate that was taken, and is settled when the cost is known ([Limiter.Hold])
@@ -37,47 +37,48 @@
 //
 // # Two modes
 //
-// Strict asks the store for every request, except of a key that it refused lately ([BelieveRefusals]): one script call
-// decides for up to 64 keys, those that were asked for while the calls before were under way. It is for every
-// algorithm but batch refill. While the store answers nothing is over-admitted; a refused request takes nothing; the
-// clock is the server's.
+// Strict mode asks the store about every request, except for a key that the store refused a moment ago
+// ([BelieveRefusals]). One script call decides for up to 64 keys: those that were asked about while the previous calls
+// were in progress. Every algorithm except batch refill has this mode. While the store answers, the limit is exact. A
+// refused request takes nothing. The clock is the server's.
 //
-// Leased is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has
-// charged already, and asks for more before they run out: a decision is some tens of nanoseconds, and each node asks
-// the store some 250 times a second for a saturated key (docs/distributed.md). [Auto] chooses, and [Limiter.Mode]
-// says what it chose. Strict and leased nodes of one limit share its state.
+// Leased mode is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has charged
+// already, and asks for more before they run out. A decision takes tens of nanoseconds, and each node asks the store
+// about 250 times a second for a saturated key (docs/distributed.md). [Auto] chooses, and [Limiter.Mode] says what it
+// chose. Strict and leased nodes of one limit share its state.
 //
 // # Quotas and charges
 //
-// [Limiter.Quota] makes a limit that comes with a request a value, and [Limiter.Charge] takes what has
-// been spent already, whether it is there or not. What a key owes is the key's, whatever quota it is held against. Both
-// are decided by the store: a limiter with quotas is strict. The words are those of package engine.
+// [Limiter.Quota] makes a [Quota] of a limit that comes with a request. [Limiter.Charge] takes tokens that have been
+// spent already, whether they are available or not. A key has one debt, whichever quotas its requests come with. The
+// store decides both: a limiter with quotas is strict. The words are those of package engine.
 //
 // # Holds and requests in flight
 //
-// [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. [Limiter.HoldUpTo] takes what
-// there is, for a request that can do with less. Both modes have holds.
+// [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. [Limiter.HoldUpTo] takes the
+// available tokens, for a request that can do with less. Both modes have holds.
 //
 // A limiter of [engine.Concurrency] counts what is in flight. [Limiter.Enter] takes places, and [Entry.Release] gives
-// them back. The places of a node that dies are free after [PlaceLife]. (In package engine both are a Receipt.)
+// them back. The places of a node that dies are free after [PlaceLife]. In package engine, holds and entries are one
+// type, Receipt.
 //
 // docs/distributed.md states what both add to the bound.
 //
 // # The bound
 //
-// Over any time T all nodes together admit of one key at most
+// Over any time T, all nodes together admit at most this many tokens of one key:
 //
 //	burst + rate*T + O + N*D
 //
-// N being the number of nodes, D the largest [Overdraft], and O the tokens that nodes had in hand at its beginning, at
-// most half the burst each. No term grows with the load, and none but rate*T with time. In strict mode the last two
-// are 0. The limit of a fixed window takes the place of burst + rate*T. See internal/lease for why.
+// N is the number of nodes, D the largest [Overdraft], and O the tokens that nodes had in hand when T began, at most
+// half the burst each. No term grows with the load, and only rate*T grows with time. In strict mode the last two terms
+// are 0. For a fixed window, the limit replaces burst + rate*T. See internal/lease for why.
 //
 // # When the store fails
 //
-// Nothing waits longer than [Timeout] for it. If all calls have failed for [BreakAfter], it is lost. Then tokens in
-// hand are spent. After that the [FailurePolicy] decides without asking the store, which is tried four times a second.
-// What shares admitted is charged when the store is back.
+// No call waits longer than [Timeout] for the store. If all calls have failed for [BreakAfter], the store counts as
+// lost. The node then spends the tokens that it has in hand. After that, the [FailurePolicy] decides, and a probe tries
+// the store four times a second. What shares admitted is charged when the store is back.
 //
 // # Stability
 //

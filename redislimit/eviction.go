@@ -21,8 +21,9 @@ const (
 // errEvicts is an ErrStore of a store that answers and drops keys.
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
-// An eviction is what a client knows of how its store drops keys when its memory is full. A key that is dropped owes
-// nothing any more, so a store that drops keys holds no limit: it counts as lost, except for limiters with [FailOpen].
+// An eviction is what a client knows about how its store drops keys when its memory is full. A dropped key no longer
+// owes anything, so a store that drops keys cannot keep a limit. It counts as lost, except for limiters with
+// [FailOpen].
 type eviction struct {
 	next   atomic.Int64 // when to look again
 	isBusy atomic.Bool  // a goroutine looks: what follows is written by it alone
@@ -137,8 +138,8 @@ type evicting struct {
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }
 
-// evictionOf asks a server how it evicts. Where INFO is not allowed CONFIG may be, which has no counter. The error is
-// that of a server that does not answer.
+// evictionOf asks a server how it evicts. If INFO is not allowed, it tries CONFIG, which has no counter of evictions.
+// It returns an error if the server does not answer.
 func evictionOf(ctx context.Context, server rueidis.Client) (evicting, error) {
 	text, err := server.Do(ctx, server.B().Arbitrary("INFO").Args("memory", "stats").Build()).ToString()
 	if err == nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Files are the names of files that [Open] reads for each connection, so that a changed file counts from the next
-// connection on. "" is for none.
+// Files has the names of files that [Open] reads for each connection, so that a changed file takes effect at the next
+// connection. "" stands for no file.
 type Files struct {
 	CA                          string // certificates in PEM of the authorities of the store, instead of the machine's
 	Certificate, CertificateKey string // in PEM, by which the store knows the client
 	Password                    string // of the store's user, without the newline at its end
 
-	// AnyName accepts a certificate of the store for any name.
+	// AnyName accepts a certificate of the store that is made out to any name.
 	AnyName bool
 }
 
-// FromFiles sets files that a client reads. Those that cannot be read are an error of [Open]; later the client goes on
-// with what it read last, and logs the error. CA and Certificate are for an address that begins with rediss://.
-// Password is the store's and not that of sentinels ([SentinelUser]), and the address has no other one.
+// FromFiles sets the files that a client reads. [Open] returns an error if one cannot be read. Later, the client keeps
+// what it read last and logs the error. CA and Certificate need an address that begins with rediss://. Password is the
+// password of the store, not of sentinels ([SentinelUser]), and the address must not have another.
 func FromFiles(f Files) ClientOption {
 	return func(c *clientConfig) error {
 		if (f.Certificate == "") != (f.CertificateKey == "") {
@@ -191,8 +191,8 @@ type sentinelAddr struct{ net.Addr }
 
 func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
 
-// A secured is a connection over TLS. What a server thinks of the certificate of the client it says after the handshake
-// (TLS 1.3), in place of its first answer, and closes the connection.
+// A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate says so after the
+// handshake, instead of its first answer, and closes the connection.
 type secured struct {
 	net.Conn
 	dialer  *dialer
@@ -200,7 +200,7 @@ type secured struct {
 	answers atomic.Bool
 }
 
-// Read notes the first answer, or the alert in its place.
+// Read notes the first answer, or the alert instead of it.
 func (c *secured) Read(b []byte) (n int, err error) {
 	n, err = c.Conn.Read(b)
 	switch {
@@ -214,8 +214,8 @@ func (c *secured) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write reads the alert of a server that has closed the connection. Otherwise nobody might: the client library closes
-// the connection when it cannot write.
+// Write reads the alert of a server that has closed the connection. The client library would not read it, because it
+// closes the connection when it cannot write.
 func (c *secured) Write(b []byte) (n int, err error) {
 	n, err = c.Conn.Write(b)
 	if err != nil && !c.answers.Load() {
@@ -249,8 +249,8 @@ func (d *dialer) secure(config *tls.Config) *tls.Config {
 	return config
 }
 
-// present returns the certificate that a server is shown: the first one that it accepts. An expired one is an error:
-// the server would close the connection, without a word that arrives.
+// present returns the certificate that the server is shown: the first one that the server accepts. It returns an error
+// for an expired certificate, because the server would close the connection without an alert that arrives.
 func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	for i := range all {
 		one := &all[i]

@@ -18,10 +18,10 @@ import (
 // renewals is how often a place is renewed in its life: two may be lost before it is free.
 const renewals = 3
 
-// PlaceLife sets how long the store keeps a place of a request in flight that its node does not renew: 10 seconds
-// without it, 1 second to 1 hour. A node renews the places that it has three times as often. So a node that dies frees
-// its places after that time at most, and one that is stopped for two thirds of it, and then goes on, may lose them
-// while its requests are still in flight. All nodes should have the same. Only for [engine.Concurrency].
+// PlaceLife sets how long the store keeps the place of a request in flight that its node does not renew: 1 second to 1
+// hour, 10 seconds by default. A node renews its places three times in that time. A node that dies frees its places
+// after that time at most. A node that stops for two thirds of that time, and then continues, may lose places of
+// requests that are still in flight. All nodes should use the same value. Only for [engine.Concurrency].
 func PlaceLife(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Second || d > time.Hour {
@@ -63,8 +63,8 @@ func (f *flight) remove(key string, n uint64) {
 	})
 }
 
-// An Entry is the places that one request has in flight, until Release: see [Limiter.Enter]. Its methods may be called
-// from any goroutine, do not wait, and do nothing but the first time. The zero Entry is of nothing.
+// An Entry has the places that one request has in flight, until Release: see [Limiter.Enter]. Its methods may be called
+// from any goroutine and do not wait. Only the first call has an effect. The zero Entry has no places.
 type Entry struct {
 	claim   lease.Claim
 	limiter *Limiter // nil for an entry of nothing
@@ -77,14 +77,14 @@ type Entry struct {
 
 var _ limits.Held = (*Entry)(nil)
 
-// Enter takes n places of the key until the entry is released, all or none. The limiter is of an
-// [engine.Concurrency]: of any other it is an error. The decision and the error are those of [Limiter.Take]. The entry
-// is never nil, and of nothing if the decision is not Allowed.
+// Enter takes n places of the key, all or none, until the entry is released. It returns an error if the limiter's
+// policy is not an [engine.Concurrency]. The decision and the error are those of [Limiter.Take]. The entry is never
+// nil. Its Release does nothing if the decision is not Allowed.
 //
-// The node renews its places ([PlaceLife]) for as long as it lives, for the policy's lifetime at most, and until
-// [Limiter.Close]. While the store is lost and the policy is [FailShare], a node has limit/[Nodes] of a key in flight,
-// rounded down, with those that it had before; the store is told of them when it is back. With [FailOpen] they are not
-// counted.
+// The node renews its places ([PlaceLife]) while it lives, for the policy's lifetime at most, and until
+// [Limiter.Close]. While the store is lost, [FailShare] lets a node have limit/[Nodes] of a key in flight, rounded
+// down, including the places that it had before. The store learns of these places when it is back. With [FailOpen],
+// places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter is not of requests in flight: want one of engine.Concurrency")
@@ -127,13 +127,13 @@ func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engin
 	return engine.Decision{Allowed: true, Remaining: most - min(count, most), ResetAfter: l.limit.Life()}
 }
 
-// Settle is Release: what a request costs is no matter of places.
+// Settle is Release: the cost of a request does not change its places.
 func (e *Entry) Settle(uint64) (lost uint64) {
 	e.Release()
 	return 0
 }
 
-// Charge does nothing, since the places are all that a request has in flight: none of n is charged.
+// Charge does nothing and returns n, because only places count for this limit.
 func (e *Entry) Charge(n uint64) (lost uint64) { return n }
 
 // Taken returns how many places the request has, or had.

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Hold is what was taken of a key for a request whose cost is known only when it is over: see [Limiter.Hold]. Its
-// methods may be called from any goroutine, do not wait, and do nothing but the first time. The zero Hold is of
-// nothing, as is that of a refused request.
+// A Hold has the tokens that were taken from a key for a request whose cost is known only at its end: see
+// [Limiter.Hold]. Its methods may be called from any goroutine and do not wait. Only the first call has an effect. The
+// zero Hold, and the hold of a refused request, have no tokens.
 type Hold struct {
 	claim  lease.Claim
 	quota  Quota
@@ -50,11 +50,11 @@ func (r *receipt) are(from origin) {
 }
 
 // Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: see
-// [engine.Limiter.Hold]. An estimate above the limit is taken as the limit. The decision and the error are those of
+// [engine.Limiter.Hold]. An estimate above the limit takes the limit. The decision and the error are those of
 // [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference.
 //
-// A hold that is never settled costs its estimate: nothing remembers it but the hold itself, so a node that dies has
-// paid. It is never nil, and of a refused request it is of nothing. Of a limiter of requests in flight there are no
+// A hold that is never settled costs its estimate. Only the hold itself remembers its tokens, so a node that dies has
+// paid them. The hold is never nil; that of a refused request has no tokens. A limiter of requests in flight has no
 // holds: see [Limiter.Enter].
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
 	return l.own.Hold(ctx, key, estimate)
@@ -107,14 +107,15 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	return h
 }
 
-// Settle says what the request has cost. If that is less than was taken the difference is given back: never more than
-// is owed because of this hold by the store's clock, so a window that is over gets nothing, and a bucket what has not
-// come back by itself. If it is more the difference is charged, whether it is there or not, up to [MaxDebt].
+// Settle reports what the request has cost. If that is less than was taken, Settle gives back the difference. By the
+// store's clock, this is never more than what is still owed because of this hold: a window that has ended gets nothing,
+// and a bucket only gets what has not come back by time. If the cost is more than was taken, Settle charges the
+// difference, whether it is available or not, up to [MaxDebt].
 //
-// Settle does not wait for the store. What is given back is sent once: if that fails, or the store is lost, it stays
-// taken until it comes back by itself. What is charged is sent until the store has answered, so it is charged once at
-// least, and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node remembers the
-// debts of [MaxKeys] keys already.
+// Settle does not wait for the store. A give-back is sent once. If that fails, or the store is lost, the tokens stay
+// taken until they come back by time. A charge is sent until the store has answered, so it is charged at least once,
+// and [Limiter.Settle] waits for it. lost is how many tokens are not charged because the node remembers the debts of
+// [MaxKeys] keys already.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	if first, _ := h.claim.Settle(); !first || h.quota.limiter == nil {
 		return 0
@@ -128,8 +129,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// Charge takes n tokens more from the key, whether they are there or not, as Settle does what exceeds the hold. lost is
-// that of Settle. A hold of nothing charges nothing.
+// Charge takes n more tokens from the key, whether they are available or not, as Settle does with a cost above the
+// hold. lost is as for Settle. A hold without tokens charges nothing.
 func (h *Hold) Charge(n uint64) (lost uint64) {
 	if n == 0 || h.quota.limiter == nil {
 		return 0
@@ -137,7 +138,7 @@ func (h *Hold) Charge(n uint64) (lost uint64) {
 	return h.quota.limiter.owe(&h.quota, h.key, n)
 }
 
-// Release gives back all that was taken, as Settle(0) does, and reports whether it was this call that settled the hold.
+// Release gives back all that was taken, as Settle(0) does. It reports whether this call settled the hold.
 func (h *Hold) Release() bool {
 	first, _ := h.claim.Settle()
 	if first && h.quota.limiter != nil {
@@ -184,8 +185,8 @@ func (q *Quota) putBack(key string, n uint64) {
 	}
 }
 
-// stillOwed returns how many of n tokens of a lease are still owed. Those of a window are until it ends. When that is,
-// the node knows but for the time that an answer takes.
+// stillOwed returns how many of n tokens of a lease are still owed. Tokens of a window are owed until the window ends.
+// The node knows that moment to within the time of one answer.
 func (h *Hold) stillOwed(n uint64) uint64 {
 	l := h.quota.limiter
 	left := h.end - l.now()

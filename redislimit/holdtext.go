@@ -13,12 +13,11 @@ const holdBytes = 41
 // process tells the holds of this process from those of others.
 var process = rand.Uint64()
 
-// Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes a hold again, in any process that has the
-// store: for a request whose end another node reports, so that nobody keeps the hold meanwhile. It does not settle the
-// hold.
+// Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes the hold again, in any process that has the
+// store. It is for a request whose end another node reports. It does not settle the hold.
 //
-// Whoever can write the bytes can give tokens back, and each hold made of them gives back the same tokens again. So
-// seal them, and settle only one of them.
+// Whoever can write the bytes can give tokens back, and each hold made from them gives back the same tokens again. So
+// seal them, and settle only one of the holds.
 func (h *Hold) Append(to []byte) []byte {
 	to = append(to, byte(h.from))
 	to = binary.LittleEndian.AppendUint64(to, process)
@@ -28,11 +27,12 @@ func (h *Hold) Append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(h.end))
 }
 
-// ParseHold returns the hold of which text is what [Hold.Append] appended. key is that of the hold. It is an error if
-// the text is of another length.
+// ParseHold makes a hold from text, which [Hold.Append] appended. key is the key of that hold. It returns an error if
+// text has another length.
 //
-// A hold of another key or limit, and one of tokens that another process had in hand by its lease or admitted by its
-// share, gives nothing back. [Hold.Taken] is what was taken, and what the request costs beyond that is charged to key.
+// A hold of another key or limit gives nothing back. Neither does a hold of tokens that another process had in hand by
+// its lease, or admitted by its share. In these cases [Hold.Taken] still returns what was taken, and what the request
+// costs beyond that is charged to key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }

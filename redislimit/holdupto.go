@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// HoldUpTo takes as many tokens as there are, at most most, for a request that can do with less: see
-// [engine.Limiter.HoldUpTo]. It passes if there are least tokens, or the limit where that is less, and otherwise takes
-// nothing. [Hold.Taken] says how many it took. The look and the take are one step of the store, so requests of other
-// nodes cannot make it take less than least. A least of 0 counts as 1. With a most of 0 nothing is taken, and what the
-// request costs is charged when the hold is settled.
+// HoldUpTo takes the available tokens, at most most, for a request that can do with less: see
+// [engine.Limiter.HoldUpTo]. It passes if at least least tokens are available, or the limit where that is less.
+// Otherwise it takes nothing. [Hold.Taken] returns how many it took. The store checks and takes in one step, so
+// requests of other nodes cannot make it take less than least. A least of 0 counts as 1. A most of 0 takes nothing, and
+// the cost of the request is charged when the hold is settled.
 //
-// A leased limiter takes what this node has in hand, and the rest from the store. What other nodes have in hand, and
-// what is on its way to this one, is not there for it. While the store is lost it takes from the node's share, which
-// passes it only if the share is least at least. A refusal costs nothing, whatever [ChargeRefusals] says. All else is
-// as of [Limiter.Hold].
+// A leased limiter takes what this node has in hand, and the rest from the store. Tokens that other nodes have in hand,
+// or that are on their way to this node, are not available to it. While the store is lost, it takes from the node's
+// share, and passes only if the share has at least least tokens. A refusal costs nothing, whatever [ChargeRefusals] is
+// set to. Otherwise it works as [Limiter.Hold].
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }
@@ -135,8 +135,8 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 	return n, d, nil
 }
 
-// takeUpTo takes as many tokens of the share as there are, and returns how many that are. A share of less than a token
-// has one at most.
+// takeUpTo takes the available tokens of the share, and returns how many it took. A share of less than one token has
+// one at most.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

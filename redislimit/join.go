@@ -14,11 +14,11 @@ import (
 // openTime is how long the store has to answer when it is connected to.
 const openTime = 5 * time.Second
 
-// JoinLater has [Open] succeed while the store does not answer. The client then starts with a store that is lost, as
-// [Health] and the log say: limiters decide as [OnLoss] says. It tries to connect four times a second, and joins the
-// store when it answers. A certificate, a password or rights that are not accepted stay an error of Open; later they
-// keep the store lost and are its last error. A node that restarts during a loss has a whole share again, unless its
-// limiters have [DebtFiles].
+// JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost from the start, in
+// [Health] and in the log, and limiters decide as [OnLoss] says. The client tries to connect four times a second. Open
+// still returns an error for a certificate, a password or rights that the store does not accept. Later, they keep the
+// store lost and are its last error. A node that restarts during a loss has a full share again, unless its limiters
+// have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true
@@ -27,7 +27,7 @@ func JoinLater() ClientOption {
 }
 
 // A link is the connection of a client to its store. It is replaced once, when a store that was lost at the start
-// answers: how many parts it has is not known before.
+// answers, because the number of its parts is not known before.
 type link struct {
 	redis    rueidis.Client    // nil before the store has answered; then no question is sent
 	breakers []breaker.Breaker // one for each part of the store that can fail by itself
@@ -47,8 +47,8 @@ func (c *Client) newLink(redis rueidis.Client) *link {
 	return l
 }
 
-// connect connects to the store and tries what its user may do. The error is an ErrStore if the store does not answer
-// within openTime, or within the context.
+// connect connects to the store and checks what its user may do. It returns an ErrStore if the store does not answer
+// within openTime or before the context is done.
 func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	type result struct {
 		redis rueidis.Client
@@ -82,8 +82,8 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	}
 }
 
-// mayPass reports whether the store may answer later though nobody changes anything: it is not reached, or busy with
-// itself. What it says about the user or a command, and a certificate that does not fit, stay.
+// mayPass reports whether the store may answer later without any change by an operator: it cannot be reached, or is
+// busy with itself. Errors about the user, a command or a certificate do not pass.
 func mayPass(err error) bool {
 	switch kindOf(err) {
 	case "certificate", "forbidden", "wrongpass", "error":

@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// keep does what no request does: it asks a part of the store that is lost whether it is back, has the store charged
-// with what the shares admitted and holds lacked, renews places in flight, gives back what leases did not use, forgets
-// idle leases and old refusals, writes down what is owed, and compares settings with other nodes. It also watches
-// whether the store drops keys.
+// keep does the background work. It probes a lost part of the store. It charges the store with what the shares admitted
+// and what holds lacked. It renews places in flight, gives back what leases did not use, and forgets idle leases and
+// old refusals. It writes down what is owed, compares settings with other nodes, and checks whether the store drops
+// keys.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -55,8 +55,8 @@ func (l *Limiter) keep() {
 	}
 }
 
-// probe asks a lost part of the store whether it is back, unless it was asked lately: a token is taken of a key that no
-// request can name, and given back. A look would not do, because there are servers that answer and decline to write.
+// probe asks a lost part of the store whether it is back, unless it was asked a moment ago. It takes a token of a key
+// that no request can name, and gives it back. A read is not enough, because some servers answer but refuse writes.
 func (l *Limiter) probe(queue *queue, part int) {
 	key := l.namer.probe(part)
 	var quota script.Quota
@@ -72,8 +72,8 @@ func (l *Limiter) probe(queue *queue, part int) {
 	})
 }
 
-// canWait reports whether what is not urgent can be asked about a key now: its part of the store is not lost, so that
-// leases are left alone there, to be spent, and the queue is not busy.
+// canWait reports whether a question about the key that is not urgent can be asked now: the key's part of the store is
+// not lost, and the queue is not busy. During a loss, leases are left alone so that their tokens are spent.
 func (l *Limiter) canWait(key string) bool {
 	queue := l.queueOf(key)
 	return !queue.isLost() && !queue.isBusy()

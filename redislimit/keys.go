@@ -11,9 +11,9 @@ import (
 // maxFullKey is the longest key that is written in full, in bytes.
 const maxFullKey = 256
 
-// Secret sets what keys are hashed with, so that a reader of the store cannot find out a key by trying what it may
-// be, such as all addresses; without it they are hashed with what is no secret. It is 16 characters at least. All
-// nodes must have the same: it is part of the keys' names.
+// Secret sets a secret with which keys are hashed, so that a reader of the store cannot find out a key by trying
+// candidates, such as all addresses. Without it, the hash has no secret. It has at least 16 characters. All nodes must
+// use the same secret, because it is part of the key names.
 func Secret(secret string) ClientOption {
 	return func(c *clientConfig) error {
 		if len(secret) < 16 {
@@ -24,8 +24,8 @@ func Secret(secret string) ClientOption {
 	}
 }
 
-// FullKeys has keys written in the store as they are, but for those longer than 256 bytes. Without it they are
-// hashed: a key may be a password, or a token that was sent as one.
+// FullKeys writes keys to the store in clear text, except those longer than 256 bytes. Without it, keys are hashed,
+// because a key may be a password, or a token that was sent as one.
 func FullKeys() ClientOption {
 	return func(c *clientConfig) error {
 		c.fullKeys = true
@@ -61,8 +61,8 @@ func (n *namer) name(partition int, key string) string {
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// A hash of a secret of fixed length and a text is a message authentication code where half of it is kept: there is
-	// nothing to extend.
+	// Only half of the hash of a secret of fixed length and a text is kept, which makes it a message authentication
+	// code: it cannot be extended.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte

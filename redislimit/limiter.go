@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Limiter holds each of any number of keys against one limit, together with all limiters of the same store,
-// name and policy, on whatever machine. Make one with [New]. All its methods may be called from any goroutine.
+// A Limiter limits any number of keys, together with all limiters of the same store, name and policy on all machines.
+// Make one with [New]. All methods may be called from any goroutine.
 type Limiter struct {
 	design
 	client *Client
@@ -48,14 +48,14 @@ type Limiter struct {
 }
 
 // New returns a limiter of the policy: a token bucket, token buckets ([engine.TokenBuckets]), a fixed window, a window
-// of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or what is in flight
-// ([engine.Concurrency]). name is part of the keys' names in the store, as
-// are the algorithm and its window. Limits that differ in one of these have nothing in common. Limiters of one name
-// with other numbers count together, each against its own numbers: a changed limit keeps the tokens that were taken.
-// The name is 1 to 128 characters, without braces and control characters.
+// of the calendar ([engine.CalendarWindow]), a sliding window, a sliding log, or requests in flight
+// ([engine.Concurrency]). name is part of the key names in the store, as are the algorithm and its window. Limits that
+// differ in one of these are independent. Limiters that differ only in other numbers share their counts, and each
+// compares them with its own numbers: a changed limit keeps the tokens that were taken. The name has 1 to 128
+// characters, without braces and control characters.
 //
-// What does not fit, and a policy whose numbers the store cannot hold, are errors that say so; [Check] tells them
-// without a client.
+// New returns an error for options that do not fit together, and for a policy whose numbers the store cannot keep.
+// [Check] returns the same errors without a client.
 func New(client *Client, name string, policy engine.Policy, options ...Option) (*Limiter, error) {
 	if client == nil {
 		return nil, errors.New("redislimit: New without a client")
@@ -115,8 +115,7 @@ func newLimiter(client *Client, name string, d design, a *agreement, file *debtF
 	return l, nil
 }
 
-// now is the time by which limiters, and the breakers that they share, count: monotonic, since the program
-// began.
+// now is the clock of limiters and of the breakers that they share. It is monotonic and starts with the program.
 func now() int64 { return int64(time.Since(epoch)) }
 
 var epoch = time.Now()
@@ -136,9 +135,9 @@ func (l *Limiter) makeLocal() (err error) {
 	return nil
 }
 
-// Close has the store charged with what the node owes it, for at most the client's timeout and not if the store is lost
-// ([Limiter.Settle] waits for it), and stops what the limiter does in the background. What is left is lost, or with
-// [DebtFiles] left to the next limiter. Tokens that it has in hand stay charged.
+// Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
+// the store is lost, it does not wait ([Limiter.Settle] does). What is not charged by then is lost, or, with
+// [DebtFiles], left to the next limiter. Tokens that the node has in hand stay charged.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -185,8 +184,8 @@ type ways struct {
 
 func (w *ways) queue(partition int) *queue { return &w.queues[partition%len(w.queues)] }
 
-// follow makes the limiter's queues those of the client's link, if it has another one. A question for an old queue is
-// refused: nothing was sent over a link that is replaced.
+// follow switches the limiter's queues to those of the client's link, if the link was replaced. A question for an old
+// queue is refused: nothing was sent over a replaced link.
 func (l *Limiter) follow() {
 	link := l.client.link.Load()
 	if old := l.ways.Load(); old != nil && old.link == link {
@@ -215,8 +214,8 @@ func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
-// putOne has a question asked of one key, or returns why it is not. answered is called once, or never if it is not put
-// or is given up before it is sent.
+// putOne puts a question about one key into the queue, or returns why it cannot. answered is called once. It is never
+// called if the question is not put, or is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -230,8 +229,8 @@ func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(scri
 	}})
 }
 
-// Allow takes one token and reports whether it was there. A leased limiter answers from what it has in hand
-// without allocating, without a lock and without reading a clock; [Limiter.Take] says more.
+// Allow takes one token and reports whether it was available. A leased limiter answers from the tokens in hand without
+// an allocation, a lock or reading a clock. [Limiter.Take] has the details.
 func (l *Limiter) Allow(key string) bool {
 	if l.terms != nil {
 		if held, ok := l.leases.Load(key); ok {
@@ -251,13 +250,13 @@ func (l *Limiter) Allow(key string) bool {
 	return d.Allowed
 }
 
-// Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is
-// refused for ever. Neither asks the store.
+// Take takes n tokens from the key, all or none. n = 0 takes nothing and is allowed; n above the limit is always
+// refused. Neither asks the store.
 //
-// A strict limiter asks the store, and waits as [Timeout] says or until the context is done, whichever is sooner. A
-// leased one asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is used
-// up while there is plenty in the store. Neither limiter asks about what was refused lately ([BelieveRefusals]).
-// Remaining, RetryAfter and ResetAfter are then as of the store's last answer.
+// A strict limiter asks the store. It waits as [Timeout] says or until the context is done, whichever is sooner. A
+// leased limiter asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is
+// used up while the store has plenty. Neither limiter asks about what was refused a moment ago ([BelieveRefusals]).
+// Remaining, RetryAfter and ResetAfter then come from the store's last answer.
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.
 func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decision, error) {
@@ -293,10 +292,11 @@ func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	return d, false
 }
 
-// Refund gives n tokens back that were taken from the key; give no more than that, because a node does not
-// know what others took. A key never has more than the limit. A leased limiter keeps them in hand; a strict one
-// asks the store. What is refunded while the store is lost goes to the node's share. With [FailOpen] a request that was
-// admitted without the store has taken nothing: [Hold], and a limit of package limits, give nothing back then.
+// Refund gives back n tokens that were taken from the key. Do not give back more than was taken: a node does not know
+// what others took. A key never has more than the limit. A leased limiter keeps the tokens in hand; a strict one asks
+// the store. While the store is lost, the tokens go to the node's share. With [FailOpen], a request that was admitted
+// without the store has taken nothing, and must not be refunded. A [Hold] and a limit of package limits give nothing
+// back then.
 func (l *Limiter) Refund(ctx context.Context, key string, n uint64) error {
 	return l.refund(ctx, &l.own, key, n)
 }
@@ -315,8 +315,8 @@ func (q *Quota) returned(n uint64) script.Ask {
 	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
 }
 
-// refundHere gives tokens back that are the node's: of its share, or of what a lease has in hand. It reports whether
-// the store has nothing to get.
+// refundHere gives back tokens of this node: to its share, or to a lease's tokens in hand. It reports whether that was
+// all, so that the store need not be asked.
 func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	n = min(n, q.policy.Limit())
 	if n == 0 {

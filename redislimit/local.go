@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// local decides by what the node holds of the key, if that is enough to tell. Else the store has to be asked: with
-// the renewal of the lease that carries the request, if there is one.
+// local decides by what the node knows of the key, if that is enough. Otherwise the store must be asked: with the
+// renewal of carrier, or with a question of its own if carrier is nil.
 func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, carrier *lease.Lease) {
 	for {
 		held, ok := l.leases.Load(key)

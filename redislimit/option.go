@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Mode says what decides about a request.
+// A Mode says whether the store or the node decides about a request.
 type Mode uint8
 
 const (
-	// Auto is Leased where that suits the limit, and else Strict.
+	// Auto is Leased if that suits the limit, otherwise Strict.
 	Auto Mode = iota
-	// Strict asks the store for every request, except where [BelieveRefusals] answers. While the store answers nothing
-	// is over-admitted.
+	// Strict asks the store about every request, except those that [BelieveRefusals] answers. While the store answers,
+	// the limit is exact.
 	Strict
 	// Leased spends tokens on the node that the store has charged in advance.
 	Leased
@@ -30,8 +30,8 @@ func (m Mode) String() string { return [...]string{"auto", "strict", "leased"}[m
 type FailurePolicy uint8
 
 const (
-	// FailShare has every node admit its share: the limit divided by the number of nodes, from a full bucket. Where
-	// that is less than a token, the bucket is empty when the store is lost, so that all nodes admit no more than the
+	// FailShare lets every node admit its share: the limit divided by the number of nodes, from a full bucket. A share
+	// of less than one token starts empty when the store is lost, so that all nodes together admit no more than the
 	// limit.
 	FailShare FailurePolicy = iota
 	// FailClosed answers an error, which is ErrStore, and a refusal.
@@ -76,7 +76,7 @@ func newConfig(name string, options []Option) (config, error) {
 	return c, nil
 }
 
-// InMode sets what decides; [Auto] without it. [Leased] for a limit that leases do not suit is an error of [New].
+// InMode sets the mode. The default is [Auto]. With [Leased], [New] returns an error if leases do not suit the limit.
 func InMode(m Mode) Option {
 	return func(c *config) error {
 		if m > Leased {
@@ -87,8 +87,8 @@ func InMode(m Mode) Option {
 	}
 }
 
-// Nodes sets how many nodes share the limit; 4 without it, 1 to 100,000. It need not be exact: it says how
-// large a share is, and from which size on a limit is leased.
+// Nodes sets how many nodes share the limit: 1 to 100,000, 4 by default. It need not be exact. It determines how large
+// a share is, and from which size on a limit is leased.
 func Nodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 100_000 {
@@ -99,8 +99,8 @@ func Nodes(n int) Option {
 	}
 }
 
-// Overdraft sets D, how many tokens a node may admit of a key before the store has charged them; 8 without it,
-// 0 to 1,000 and at most twice a node's share of the limit. A quarter of it is for the first requests of a key,
+// Overdraft sets D, the number of tokens of a key that a node may admit before the store has charged them: 0 to 1,000,
+// and at most twice a node's share of the limit. The default is 8. A quarter of it is for the first requests of a key,
 // which are admitted without asking.
 func Overdraft(tokens uint64) Option {
 	return func(c *config) error {
@@ -112,7 +112,7 @@ func Overdraft(tokens uint64) Option {
 	}
 }
 
-// OnLoss sets what happens while the store is lost; [FailShare] without it.
+// OnLoss sets what happens while the store is lost. The default is [FailShare].
 func OnLoss(p FailurePolicy) Option {
 	return func(c *config) error {
 		if p > FailOpen {
@@ -123,9 +123,9 @@ func OnLoss(p FailurePolicy) Option {
 	}
 }
 
-// LocalShare sets which fraction of the limit a node admits with [FailShare] while it cannot reach the store, 1/[Nodes]
-// without it; above 0, at most 1. Nodes that are cut off from a store that others reach admit their shares in addition
-// to the whole limit. A smaller share makes that less.
+// LocalShare sets the fraction of the limit that a node admits with [FailShare] while it cannot reach the store: above
+// 0, at most 1. The default is 1/[Nodes]. Nodes that are cut off from a store that other nodes reach admit their shares
+// in addition to the whole limit. A smaller share reduces that.
 func LocalShare(fraction float64) Option {
 	return func(c *config) error {
 		if !(fraction > 0 && fraction <= 1) {
@@ -136,8 +136,8 @@ func LocalShare(fraction float64) Option {
 	}
 }
 
-// MaxKeys sets for how many keys, at most, a node keeps leases and shares, and remembers first requests and refusals;
-// 100,000 without it, 1 to 2^31-1. For keys beyond that the store is asked for every request.
+// MaxKeys sets for how many keys a node keeps leases and shares, and remembers first requests and refusals: 1 to
+// 2^31-1, 100,000 by default. For further keys, the store is asked about every request.
 func MaxKeys(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<31-1 {
@@ -148,8 +148,8 @@ func MaxKeys(n int) Option {
 	}
 }
 
-// SharedName says that limiters with other numbers have the same name on purpose, for keys that are different ones. So
-// the numbers of limiters of this name are not compared, within a node or with other nodes: see [Stats].
+// SharedName says that limiters with different numbers have the same name on purpose, because their keys are different.
+// The numbers of limiters of this name are then not compared, neither within a node nor with other nodes: see [Stats].
 func SharedName() Option {
 	return func(c *config) error {
 		c.isShared = true
@@ -161,10 +161,10 @@ func SharedName() Option {
 const maxTiers = 64
 
 // Tiers adds policies for some requests, such as those of paying customers: see [limits.Tiered] and [Limiter.Source].
-// The methods of the limiter decide by its own policy. The algorithm of a tier is that of the policy, and so is the
-// window, but for token buckets; or it is [engine.Unlimited] or [engine.Blocked]. A key keeps what it has taken when it
-// changes its tier, as a limit does when its numbers change. While the store is lost it has the share of each tier. At
-// most 64 policies.
+// The methods of the limiter decide by its own policy. A tier has the same algorithm as the policy, and the same window
+// unless it is a token bucket. It may also be [engine.Unlimited] or [engine.Blocked]. What a key has taken stays taken
+// when the key changes its tier, or when the numbers of a limit change. While the store is lost, a key has a share of
+// each tier. At most 64 policies.
 func Tiers(policies ...engine.Policy) Option {
 	return func(c *config) error {
 		if len(policies) > maxTiers {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An outage counts the parts of a store that are lost, and for how long any was. The clock is read under the
-// lock, so that the time never falls. All methods may be called concurrently.
+// An outage counts the parts of a store that are lost, and how long any part was. It reads the clock under the lock, so
+// that the time never decreases. All methods may be called concurrently.
 type outage struct {
 	mu    sync.Mutex
 	parts int           // that are lost

@@ -34,8 +34,8 @@ func (p *part) take(ctx context.Context) error {
 	return p.decide(d, err)
 }
 
-// keep sets what a request holds that was admitted. If nothing counts it that is a Hold of nothing: what it gave back
-// would be the tokens of others.
+// keep sets the Hold of an admitted request. If nothing counted the request, the Hold has no tokens, because it would
+// give back tokens of others.
 func (p *part) keep() {
 	_, fixed, _ := p.quota.fixed()
 	switch l := p.quota.limiter; {

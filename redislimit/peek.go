@@ -10,12 +10,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Peek says what a key has left and whether n tokens could be taken now, and takes nothing. It asks the store
-// whatever the mode, and waits as [Limiter.Take] of a strict limiter does: it is for looking, not for deciding.
+// Peek returns what a key has left and whether n tokens could be taken now, and takes nothing. It asks the store in
+// both modes, and waits as [Limiter.Take] of a strict limiter does. It is for looking, not for deciding.
 //
-// Remaining of a leased limiter is what the store has and this node has in hand, less what this node has
-// admitted and the store has not charged yet. What other nodes have in hand counts as taken, and so do tokens on
-// their way here: it is exact for a key that is idle, and else a little too low.
+// For a leased limiter, Remaining is what the store has, plus what this node has in hand, minus what this node has
+// admitted and the store has not charged yet. Tokens that other nodes have in hand, or that are on their way to this
+// node, count as taken. So Remaining is exact for an idle key, and otherwise slightly too low.
 //
 // The error is [ErrStore] with its cause if the store fails or is lost, whatever the policy, or the context's.
 func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decision, error) {
@@ -44,7 +44,7 @@ func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint
 	return d, nil
 }
 
-// inHand returns the tokens of a key that this node has in hand, and those that it has admitted and the store has
+// inHand returns the tokens of a key that this node has in hand, and the tokens that it has admitted and the store has
 // not charged.
 func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 	if held, ok := l.leases.Load(key); ok {
@@ -58,11 +58,11 @@ func (l *Limiter) inHand(key string) (tokens, owed uint64) {
 
 // Reset makes a key as if it had taken nothing: it deletes the key's state in the store, and drops this node's lease
 // and share of it. Tokens that other nodes have in hand stay there and are spent: they are part of O in the bound. So
-// each Reset admits at most one limit more, and one [Overdraft] of this node. If a renewal of any node is under way, it
-// may be charged after the reset.
+// each Reset admits at most one limit more, and one [Overdraft] of this node. If a renewal of any node is in progress,
+// it may be charged after the reset.
 //
-// It waits for the client's timeout or until the context is done, whichever is sooner. The error is [ErrStore] with
-// its cause if the store fails or is lost, or the context's: then the key may be reset or not.
+// Reset waits for the client's timeout or until the context is done, whichever is sooner. The error is [ErrStore] with
+// its cause if the store fails or is lost, or the context's. Then the key may be reset or not.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return queue.remove(ctx, item.Key)
 }
 
-// remove deletes a key of the store. As a question does, it waits no longer than the timeout, whatever the client
-// library does: a command that is not over by then counts as an orphan.
+// remove deletes a key of the store. Like a question, it waits no longer than the timeout, whatever the client library
+// does. A command that has not ended by then counts as an orphan.
 func (q *queue) remove(ctx context.Context, key string) error {
 	c, sent := q.client, q.now()
 	if n := c.orphans.Load(); n >= maxOrphans {

@@ -25,8 +25,8 @@ const maxOrphans = 256
 // lost.
 var ErrStore = errors.New("the store failed")
 
-// errBusy is an ErrStore of a store that is not lost: a question would not be answered in time, because too many are
-// before it.
+// errBusy is an ErrStore of a store that is not lost: the question would not be answered in time, because too many are
+// ahead of it.
 var errBusy = fmt.Errorf("redislimit: %w: more is asked at once than it answers in time", ErrStore)
 
 // A question is the place of one key in a call, or of a group of keys that is decided all or nothing.
@@ -47,11 +47,12 @@ func (q question) weight() (n int) {
 
 func (q question) isGivenUp() bool { return q.givenUp != nil && q.givenUp.Load() }
 
-// A queue collects the questions that may share one call, those of a limiter or those for groups, and sends them: at
-// once while few calls are under way, else all that have come meanwhile with the next call, or when they make a full
-// one. So a long round trip does not bound how much can be asked; [waiting.Pace] says how many calls are under way, and
-// for how long a question waits for its turn. It is dropped then, and its caller told so. A queue has no largest
-// length: what waits has a caller that waits for it, or is one of a lease or a debt.
+// A queue collects the questions that may share one call, those of a limiter or those for groups, and sends them. While
+// few calls are in progress, it sends a question at once. Otherwise all questions that have come meanwhile go with the
+// next call, or as soon as they fill one. So a long round trip does not limit the throughput. [waiting.Pace] decides
+// how many calls are in progress, and how long a question waits for its turn. After that time it is dropped, and its
+// caller gets an error. A queue has no maximum length: each question has a caller that waits for it, or belongs to a
+// lease or a debt.
 type queue struct {
 	client   *Client
 	redis    rueidis.Client // nil before the store has answered
@@ -179,8 +180,8 @@ type call struct {
 	limit     time.Duration // of the time that it may take
 }
 
-// next returns the next call. Questions that are given up or too late are not asked: a token that is charged for them
-// would be lost. If there are none, or too much is under way, it ends the sender.
+// next returns the next call. Questions that are given up or too late are not asked, because a token that is charged
+// for them would be lost. If no questions wait, or too much is in progress, next ends the sender.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()
@@ -234,12 +235,12 @@ const (
 	latePieces = 2 * pieces
 )
 
-// ask makes one call. It returns when the time is over even if the client library does not: then the call is an
-// orphan, and there are at most maxOrphans of them.
+// ask makes one call. It returns when the time is over even if the client library does not. Then the call is an orphan,
+// and there are at most maxOrphans of them.
 //
-// The time is that in which this process runs. It is waited for in pieces, and after each of them all other goroutines
-// that can run do, so that an answer which has come is found first. A piece whose timer was late does not count: a
-// process that gets no processor, or has ten thousand goroutines to run, does not take its own delay for the store's.
+// Only time in which this process runs counts. ask waits in pieces, and after each piece all other goroutines that can
+// run do so, so that an answer which has come is found first. A piece whose timer was late does not count. So a process
+// that gets no processor, or has ten thousand goroutines to run, does not blame its own delay on the store.
 func (q *queue) ask(one call) ([]script.Answer, error) {
 	c := q.client
 	keys := 0

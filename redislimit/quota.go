@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Quota is a limit as a value, which [Limiter.Quota] has checked against a limiter: that limiter under other numbers.
-// It is comparable, may be kept and shared, and all its methods may be called from any goroutine. It is a backend of
-// package httplimit, as the limiter is. The methods of the zero Quota return an error.
+// A Quota is a limit as a value, which [Limiter.Quota] has checked: it is the limiter with other numbers. It is
+// comparable and may be kept and shared. All its methods may be called from any goroutine. It is a backend of package
+// httplimit, as the limiter is. The methods of the zero Quota return an error.
 //
-// What a key owes is the key's: all quotas of a limiter, and the limiter's own policy, hold it against their own limit.
+// A key has one debt. Each quota of a limiter, and the limiter's own policy, compares that debt with its own limit.
 type Quota struct {
 	limiter *Limiter
 	policy  engine.Policy
@@ -23,18 +23,18 @@ type Quota struct {
 	share   engine.Quota // of the node's share
 }
 
-// Quota checks the numbers of a policy against this limiter, and returns the limiter under them: for a limit that comes
-// with a token, from a database, or in an argument. It asks no store and takes a microsecond or two, so it may be
-// called for each request.
+// Quota checks that a policy fits this limiter, and returns the limiter with the numbers of that policy. It is for a
+// limit that comes with a token, from a database, or in an argument. It does not ask the store and takes a microsecond
+// or two, so it may be called for each request. These policies fit:
 //
-//   - Of a limiter of [engine.TokenBuckets] any [engine.TokenBucket] that fills within the longest time. Its rate is
-//     never faster than asked for, and by a thousandth slower at most, or it is an error. Of a limiter of an
-//     engine.TokenBucket that with a smaller burst.
-//   - Of any other limiter its own policy with another limit, up to its own or [MaxQuota].
-//   - [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing, of every limiter: the
-//     store is not asked.
+//   - For a limiter of [engine.TokenBuckets], any [engine.TokenBucket] that fills within the longest time. Its rate is
+//     never faster than asked for, and slower by at most a thousandth; otherwise Quota returns an error. For a limiter
+//     of an engine.TokenBucket, the same policy with a smaller burst.
+//   - For any other limiter, its own policy with another limit, up to its own or [MaxQuota].
+//   - For every limiter, [engine.Unlimited], which allows everything, and [engine.Blocked], which allows nothing.
+//     Neither asks the store.
 //
-// The store decides about each of its requests, so a [Leased] limiter has none: this is an error that says so.
+// The store decides about each request under a quota. So Quota returns an error for a [Leased] limiter.
 func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
 	if p == l.policy || p == engine.Unlimited() || p == engine.Blocked() {
 		return Quota{limiter: l, policy: p}, nil
@@ -67,8 +67,8 @@ func (q Quota) Take(ctx context.Context, key string, n uint64) (engine.Decision,
 	return q.limiter.take(ctx, &q, key, n, nil)
 }
 
-// Refund is [Limiter.Refund] under the quota: give back under the quota under which was taken, because a token of a
-// slower bucket is worth more.
+// Refund is [Limiter.Refund] under the quota. Give tokens back under the quota under which they were taken, because a
+// token of a slower bucket is worth more.
 func (q Quota) Refund(ctx context.Context, key string, n uint64) error {
 	if _, fixed, err := q.fixed(); fixed {
 		return err
@@ -84,7 +84,7 @@ func (q Quota) Peek(ctx context.Context, key string, n uint64) (engine.Decision,
 	return q.limiter.peek(ctx, &q, key, n, 0)
 }
 
-// Charge is [Limiter.Charge] under the quota. A key under no limit, or that may have nothing, owes nothing.
+// Charge is [Limiter.Charge] under the quota. Under engine.Unlimited and engine.Blocked it charges nothing.
 func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -107,7 +107,7 @@ func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 
 // MaxQuota makes room for up to n tokens in a limiter of windows or logs. The policy's own limit, and each [Quota], may
 // then have that many. Token buckets do not need this option. n is 1 to the largest limit of the algorithm. All nodes
-// must have the same. A limiter with this option is strict.
+// must use the same value. A limiter with this option is strict.
 func MaxQuota(n uint64) Option {
 	return func(c *config) error {
 		if n < 1 || n > 1<<32 {

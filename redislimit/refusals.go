@@ -11,11 +11,11 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// BelieveRefusals sets for how long, at most, a node refuses requests of a key by itself after the store refused one.
-// It is 100ms without this option, and 0 to 1 minute. A refusal of the store says until when the request cannot pass.
-// Until then the node does not ask about requests that cost as much or more. (If a request costs more, its RetryAfter
-// is the least that it can be.) That is exact, except that tokens which another node refunds or resets meanwhile are
-// seen when this time is over. With 0 the store is asked for every request.
+// BelieveRefusals sets for how long, at most, a node refuses requests of a key without asking, after the store refused
+// one: 0 to 1 minute, 100ms by default. With a refusal, the store reports until when the request cannot pass. Until
+// then the node does not ask about requests that cost as much or more. (If a request costs more, its RetryAfter is a
+// lower bound.) That is exact, with one exception: tokens that another node refunds or resets meanwhile are seen only
+// when this time is over. With 0, the store is asked about every request.
 func BelieveRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {

@@ -12,10 +12,10 @@ import (
 // settleEvery is how often [Limiter.Settle] has the limiter look at what it owes.
 const settleEvery = 5 * time.Millisecond
 
-// Settle waits until the store has been charged with all that the node has admitted: by its share, while the store was
-// lost, beyond a lease, and beyond holds. A program calls it at its end, after the last request, with the time that it
-// has left: what is not charged when the process ends is admitted once more, but with [DebtFiles]. If the store is
-// lost, Settle waits for it. The error says of how many keys something is left to be charged. After Close nothing is
+// Settle waits until the store has been charged with all that the node has admitted by its share while the store was
+// lost, beyond a lease, and beyond holds. A program calls it at its end, after the last request, with the time that
+// remains. What is not charged when the process ends is admitted once more, unless the limiter has [DebtFiles]. If the
+// store is lost, Settle waits for it. The error reports how many keys still owe something. After Close nothing is
 // charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
@@ -47,8 +47,8 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	}
 }
 
-// owes returns of how many keys the store has not been charged with all, tiers included, and of how many of these its
-// part is lost.
+// owes returns how many keys owe the store something, tiers included, and for how many of these the part of the store
+// is lost.
 func (l *Limiter) owes() (owing, lost int) {
 	count := func(key string) {
 		owing++

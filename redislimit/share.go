@@ -6,10 +6,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share decides for a node where the store does not answer. All that it admits is owed to
-// the store, and charged when the store answers again. The share itself comes back by its own rate alone. So over
-// any time the shares of all nodes admit one limit at most, and the store never lets more through beside them
-// than comes back while some nodes have noticed its return and others have not.
+// A share decides for a node when the store does not answer. All that it admits is owed to the store, and is charged
+// when the store answers again. The share itself is refilled at its own rate only. So over any time the shares of all
+// nodes admit at most one limit. In addition, the store admits at most what comes back while some nodes have noticed
+// its return and others have not.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
@@ -24,8 +24,8 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	return &share{l, owed, shares.NewSlow[string](maxKeys)}, nil
 }
 
-// takeShare decides about n tokens where the store did not. A share of less than a token has nothing unless the store
-// is lost: single answers that are late give no node a token.
+// takeShare decides about n tokens when the store did not. A share of less than one token is empty unless the store is
+// lost: a single late answer gives no node a token.
 func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) {
 	interval := shares.Interval(q.policy, l.divisor())
 	if interval == 0 || n > 1 {

@@ -14,9 +14,9 @@ import (
 // errMoves is the error of a group whose keys two nodes of a cluster have at the moment. It took nothing.
 var errMoves = errors.New("the keys of the request are moved within the cluster")
 
-// run makes a call for some questions. While their slot moves from one node of a cluster to another, each node has
-// some of the keys, and both decline a call for several without carrying it out. Then each key is asked for by a
-// call of its own, and the node that has it answers. Groups get errMoves.
+// run makes a call for some questions. While their slot moves between nodes of a cluster, each node has some of the
+// keys, and both refuse a call for several keys without carrying it out. Then run asks about each key with a call of
+// its own, and the node that has it answers. Groups get errMoves.
 func (q *queue) run(ctx context.Context, questions []question, answers []script.Answer) error {
 	if q.limit == nil {
 		groups := make([][]script.Item, len(questions))

@@ -15,8 +15,8 @@ import (
 // slowEvery is how often it is logged, at most, that single calls are out of time.
 const slowEvery = time.Minute
 
-// Logger has a client log what becomes of the store: that it is lost, with the cause, that it is back, and, once a
-// minute at most, that calls are out of time while it is not lost. Without it, or with nil, nothing is logged.
+// Logger makes a client log the state of the store: that it is lost, with the cause; that it is back; and, at most once
+// a minute, that calls time out while it is not lost. By default, or with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log

@@ -18,12 +18,12 @@ type Stats struct {
 	OnLoss    FailurePolicy // that of the limiter
 	Fallbacks int64         // decisions by OnLoss, because the store failed to make them
 	Store     Health
-	// settings or numbers of another node that differ from this one's; "" if none were seen for a minute
+	// Differs names settings or numbers of another node that differ from this node's; "" if none were seen for a minute
 	Differs string
 }
 
-// Stats returns the limiter's statistics. The counts include those of its tiers, and Mode is that of the limiter's own
-// policy. It visits every lease.
+// Stats returns the limiter's statistics. The counts include its tiers; Mode is that of the limiter's own policy. It
+// visits every lease.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Mode: l.Mode(), OnLoss: l.config.onLoss, Fallbacks: l.fallbacks.Load(), Store: l.client.Health(),
@@ -77,8 +77,8 @@ func (l *Limiter) Bound(t time.Duration) uint64 {
 	return uint64(bound)
 }
 
-// shortest returns the period of a policy, or the shortest that a period of the calendar takes: a month of 28 days, and
-// three hours less where clocks are put forward.
+// shortest returns the period of a policy. For the calendar it returns the shortest possible period: 28 days for a
+// month, minus three hours because clocks may be put forward.
 func shortest(p engine.Policy) time.Duration {
 	switch per, _, _ := p.Calendar(); per {
 	case engine.Day, engine.Week:

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store under a quota: with the renewal of the lease that carries the request, or by itself. It says
-// what the tokens are if there is a receipt.
+// strict asks the store under a quota: with the renewal of the lease that carries the request, or with a question of
+// its own. It fills in the receipt if there is one.
 func (l *Limiter) strict(
 	ctx context.Context, q *Quota, key string, n uint64, carrier *lease.Lease, r *receipt,
 ) (engine.Decision, error) {
@@ -76,8 +76,8 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 
 func isStore(err error) bool { return errors.Is(err, ErrStore) }
 
-// Fallback decides about n tokens as [OnLoss] says, without asking the store: for a caller whose own question to the
-// store has failed, with the error of that. n = 0 takes nothing, and says what the node's share has left.
+// Fallback decides about n tokens as [OnLoss] says, without asking the store. It is for a caller whose own question to
+// the store has failed with the error cause. n = 0 takes nothing, and returns what the node's share has left.
 func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -115,8 +115,8 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 	return r.answer, r.err
 }
 
-// carry has a renewal of a lease made with a request of n tokens, and reports whether that is paid. The renewal ends
-// whatever becomes of the request: of a request that is given up what it costs is stranded.
+// carry makes a renewal of a lease that carries a request of n tokens, and reports whether that request is paid. The
+// renewal ends even if the request is given up. Then the cost of the request is lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)

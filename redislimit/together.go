@@ -14,9 +14,9 @@ import (
 // Source returns the limiter as a [limits.Source], for a limit of packages limits, httplimit and rpclimit. It has the
 // limiter's quotas and tiers ([Tiers]).
 //
-// All limits of a request that are of one [Client] are decided together, all or nothing: first by what the node knows,
-// refusals that it remembers and tokens that leases have in hand, and then by one call of the store. In a cluster keys
-// of different slots are different calls, one after the other. See docs/distributed.md.
+// All limits of a request that share a [Client] are decided together, all or nothing. The node's own knowledge comes
+// first: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster
+// keys of different slots are different calls, one after the other. See docs/distributed.md.
 func (l *Limiter) Source() limits.Source { return source{l.own} }
 
 // A source is a limiter under a quota.
@@ -273,8 +273,8 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return s.giveBack(ctx, parts)
 }
 
-// giveBack gives back what was taken: to the node, where it is the node's, and else to the store, with one call for
-// each part of it. What an error keeps from one of them goes back to the others.
+// giveBack gives back what was taken: to the node if it is the node's, otherwise to the store, with one call for each
+// part of the store. If one call fails, the others are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]

@@ -20,9 +20,9 @@ var trials = []engine.Policy{
 	engine.SlidingLog(2, time.Second), // deleted at once
 }
 
-// try runs every script once, so that a store which does not let the user run them is found at the start and not by
-// the failure policy that decides for ever. What passes by itself, such as a store that is loading its data, is
-// no error.
+// try runs every script once, so that a store which does not let its user run them is found at the start. Otherwise the
+// failure policy would decide forever. Errors that pass by themselves, such as a store that is loading its data, are
+// ignored.
 func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
@@ -43,9 +43,9 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	return nil
 }
 
-// Rights are the least that the user of a store needs, in the syntax of ACL SETUSER, for keys with the prefix "weir".
-// With another prefix the user needs ~weir:settings:* in addition. What the client library asks for when it connects is
-// not included. With +info the client also notices that the store drops keys: see [Health].
+// Rights are the minimal rights for the user of a store, in the syntax of ACL SETUSER, for keys with the prefix "weir".
+// With another prefix the user needs ~weir:settings:* in addition. The commands that the client library sends when it
+// connects are not included. With +info, the client also notices that the store drops keys: see [Health].
 const Rights = "~weir:* +eval +evalsha +time +get +set +del +strlen +getrange +append +pexpire"
 
 // forbidden returns the error if it says that something is not allowed; else nil.

@@ -24,8 +24,8 @@ type Limits struct {
 //
 // The outcome that Refund gets is the status code of the call: see [RefundCodes]. If the call's context is done at its
 // end, Refund is not called, and nothing is given back: otherwise a client could get its tokens back by going away. A
-// deadline that a client sets may end the call before the server's context is done. So give back only for codes that a
-// client cannot bring about.
+// deadline that a client sets may end the call before the server's context is done. So give tokens back only for codes
+// that a client cannot cause.
 type Limit = limits.Limit[Call]
 
 // A Check is what one limit did to a call or message: see [limits.Check].

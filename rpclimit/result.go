@@ -73,7 +73,7 @@ func (res *Result) RetryAfter() time.Duration {
 	return res.Result.RetryAfter()
 }
 
-// Tightest returns the check that tells a client most: see [limits.Result.Tightest].
+// Tightest returns the check that is most useful to a client: see [limits.Result.Tightest].
 func (res *Result) Tightest() (c *Check, ok bool) {
 	if res.unmade {
 		return nil, false

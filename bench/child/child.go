@@ -1,6 +1,6 @@
-// Package child runs pieces of work in fresh processes of the same program: memory that is laid out
-// anew, a scheduler that begins anew. Contended rows fall into one of two regimes and stay
-// there as long as the process lives, so many processes say more than many iterations.
+// Package child runs pieces of work in fresh processes of the same program, with a fresh memory layout and a fresh
+// scheduler. A row with contention settles into one of two speeds and keeps it as long as the process lives. So many
+// processes say more than many iterations.
 //
 // A child gets its work as JSON in an environment variable and answers with one line of JSON.
 package child
@@ -36,7 +36,7 @@ type answer struct {
 // Work is something that a child can do.
 type Work func(with json.RawMessage) (any, error)
 
-// Of makes Work of a function. The parameter and the result travel as JSON.
+// Of makes Work of a function. The parameter and the result are passed as JSON.
 func Of[T, R any](do func(T) (R, error)) Work {
 	return func(raw json.RawMessage) (any, error) {
 		var with T

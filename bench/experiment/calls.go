@@ -13,8 +13,7 @@ type Allocated struct {
 	Allocs float64 `json:"allocs"` // objects a call
 }
 
-// MeasureCalls counts what each of weir's decisions allocates: known keys and new ones,
-// admitted and refused.
+// MeasureCalls counts what each of weir's decisions allocates, for known and new keys, admitted and refused.
 func MeasureCalls(struct{}) ([]Allocated, error) {
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1000))
 	if err != nil {

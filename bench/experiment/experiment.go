@@ -1,4 +1,4 @@
-// Package experiment is the measurements, each the work of a process of its own.
+// Package experiment has the measurements. Each runs in a process of its own.
 package experiment
 
 import "github.com/weir-go/weir/bench/child"
@@ -15,7 +15,7 @@ const (
 	Touched = "touched"
 )
 
-// All returns all the work.
+// All returns all measurements by name.
 func All() map[string]child.Work {
 	return map[string]child.Work{
 		Rate:    child.Of(MeasureRate),

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// FoundOf names the row whose requests to count.
+// FoundOf names the row whose requests are counted.
 type FoundOf struct {
 	Row string `json:"row"`
 }
@@ -29,17 +29,17 @@ func (c Counted) Fraction() float64 { return float64(c.Found) / float64(max(c.Re
 const (
 	// between is the mean time between two requests of a key on the returning rows.
 	between = time.Second
-	// settling and counting are how long requests come before they are counted, and while they are: each has a sweep.
-	// It is a lap of the stream where that is longer.
+	// settling is how long requests run before they are counted, and counting how long they are counted. Each includes
+	// a sweep. If a lap of the stream is longer, they last a lap.
 	settling = engine.DefaultSweepInterval * 3 / 2
 	counting = engine.DefaultSweepInterval
 )
 
-// MeasureFound counts the requests of a row that find the record of their key. It decides them by the table alone,
-// where a hit is one call and a miss another. So the decisions that are timed count nothing: a counter that requests or
-// inserts write costs them a cache line that travels between processors. And the time is that of the requests, so that
-// sweeps come at their default interval although no run lasts that long: keys come back after a second on average, or
-// when the row says.
+// MeasureFound counts the requests of a row that find the record of their key. It uses the table alone, where a hit and
+// a miss are different calls. So the timed decisions of other measurements count nothing, because a shared counter
+// would cost them a cache line that travels between processors. Its time is the time of the requests, so that sweeps
+// come at their default interval although no run lasts that long. Keys come back after a second on average, or when the
+// row says.
 func MeasureFound(of FoundOf) (Counted, error) {
 	row, err := workload.Find(of.Row)
 	if err != nil {
@@ -97,8 +97,8 @@ type counter struct {
 	wrong int
 }
 
-// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it, in which no key was yet, or
-// other keys were in every slot.
+// newCounter returns a counter with a table of the row's size, as engine.MaxKeys plans it. No key was in it yet, or,
+// for an aged row, every slot has belonged to another key.
 func newCounter(row *workload.Row) (*counter, error) {
 	limit := row.Limit()
 	if row.Everyday() {

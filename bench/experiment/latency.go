@@ -30,19 +30,18 @@ type LatencyOf struct {
 // every is the time between the intended beginnings of two calls.
 const every = 5 * time.Microsecond
 
-// Percentiles are those of a curve.
+// Percentiles are the percentiles of a curve.
 var Percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 100}
 
 // Delays are nanoseconds at each of Percentiles.
 type Delays struct {
-	// Service is from the call's beginning to its end.
+	// Service is the time from the start of the call to its end.
 	Service []int64 `json:"service_ns"`
-	// Response is from when the call should have begun: calls that had to wait because the
-	// one before them was late count with their wait. That is the correction for
-	// coordinated omission.
+	// Response is the time from when the call should have started. So a call that waited for a late one before it
+	// counts with its wait, which corrects for coordinated omission.
 	Response []int64 `json:"response_ns"`
 	Calls    int64   `json:"calls"`
-	// Sweeps, Evictions and Flooded show that what should have happened beside the calls did.
+	// Sweeps, Evictions and Flooded show that the intended background events happened.
 	Sweeps    uint64 `json:"sweeps"`
 	Evictions uint64 `json:"evictions"`
 	Flooded   uint64 `json:"flooded"`

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MemoryOf names the subject whose memory to measure, with a million keys in use.
+// MemoryOf names the subject whose memory is measured, with a million keys in use.
 type MemoryOf struct {
 	Subject string `json:"subject"`
 }
@@ -20,14 +20,15 @@ type MemoryOf struct {
 // A Held is the result, in bytes.
 type Held struct {
 	Keys int `json:"keys"`
-	// Resident is what the process has more in RAM than before the limiter was made; 0 where the system does not say.
+	// Resident is by how much the process's memory in RAM has grown since before the limiter was made; 0 if the system
+	// does not report it.
 	Resident int64 `json:"resident"`
 	Heap     int64 `json:"heap"`               // of the Go heap, likewise
 	Declared int64 `json:"declared,omitempty"` // by the limiter itself: weir's Stats
 }
 
-// MeasureMemory makes a limiter and asks for a million keys. The keys' text was there before and is
-// not counted, unless the limiter copies it.
+// MeasureMemory makes a limiter and asks for a million keys. The text of the keys exists before and is not counted,
+// unless the limiter copies it.
 func MeasureMemory(of MemoryOf) (Held, error) {
 	row, err := workload.Find("zipf-1m")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// RateOf is what to measure on a row. Several subjects use one process and the same keys, for rows whose keys take
-// longer to make than to measure. They take turns, a slice each, so that they meet the same noise.
+// RateOf names a row and the subjects to measure on it. If the keys of a row take longer to make than to measure,
+// several subjects share a process and the keys. They take turns, a slice each, so that they meet the same noise.
 type RateOf struct {
 	Row      string        `json:"row"`
 	Subjects []string      `json:"subjects"`
@@ -24,8 +24,8 @@ type Rated struct {
 	Error string `json:",omitempty"` // why the figures must not be used
 }
 
-// slice returns how long one subject is measured before the next: where keys are many, long enough to ask for as many
-// as the caches hold lines; otherwise short, so that what disturbs one disturbs the other.
+// slice returns how long one subject is measured before the next. With many keys, it is long enough to ask for as many
+// keys as the caches have lines. Otherwise it is short, so that noise affects all subjects equally.
 func slice(row *workload.Row) time.Duration {
 	if row.Keys >= 1_000_000 {
 		return 20 * time.Millisecond
@@ -80,8 +80,8 @@ func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.
 	}
 }
 
-// Wrong returns what is wrong with the decisions of a row, or "". One in a thousand may differ,
-// because limiters that bound their memory may have no room for a key.
+// Wrong returns what is wrong with the decisions of a row, or "". One decision in a thousand may differ, because
+// limiters with bounded memory may have no room for a key.
 func Wrong(row *workload.Row, s measure.Sample) string {
 	want := row.Want()
 	if s.Ops == 0 {

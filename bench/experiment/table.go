@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/bench/floor"
 )
 
-// TableOf is a table in which to compare and swap at random.
+// TableOf describes a table for random compare-and-swap operations.
 type TableOf struct {
 	Bytes uint64        `json:"bytes"` // a power of two
 	Huge  bool          `json:"huge"`  // huge pages

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TouchedOf says which pages a limiter for a million keys may have.
+// TouchedOf says which pages a limiter for a million keys may use.
 type TouchedOf struct {
 	Huge bool `json:"huge"` // as the system gives them; otherwise small ones only
 }
@@ -15,7 +15,8 @@ type TouchedOf struct {
 // touchedKeys is how many keys ask: those of a small program, with the capacity that a limiter has without MaxKeys.
 const touchedKeys = 10
 
-// MeasureTouched makes a limiter as engine.New does without options, asks for few keys, and returns what is in RAM.
+// MeasureTouched makes a limiter as engine.New does without options, asks for few keys, and returns how much of it is
+// in RAM.
 func MeasureTouched(of TouchedOf) (Held, error) {
 	if !of.Huge {
 		if err := smallPages(); err != nil {

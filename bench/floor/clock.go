@@ -6,15 +6,15 @@ import (
 	"github.com/weir-go/weir/internal/tsc"
 )
 
-// Clock is the beginning of the precise clock.
+// Clock is the start of the precise clock.
 type Clock struct{ start time.Time }
 
-// NewClock returns a clock that began a second ago, so that it never reads 0.
+// NewClock returns a clock that started a second ago, so that it never reads 0.
 func NewClock() Clock { return Clock{time.Now().Add(-time.Second)} }
 
 func (c *Clock) since() uint64 { return uint64(time.Since(c.start)) }
 
-// TSC reports whether there is a counter to read.
+// TSC reports whether the processor has a trusted time stamp counter.
 func TSC() bool { return tsc.Trusted() }
 
 func readTSC() uint64 { return tsc.Read() }

@@ -1,7 +1,7 @@
-// Package floor is the least that an exact limiter must do for a request. It is measured beside the limiters: with the
-// same keys in the same order, in the same loop, on a table of the same size.
+// Package floor implements the minimum that an exact limiter must do for a request. It is measured like the limiters:
+// with the same keys in the same order, in the same loop, on a table of the same size.
 //
-// A floor does not compare keys, does not look further than one slot, and decides nothing.
+// A floor does not compare keys, looks at one slot only, and decides nothing.
 package floor
 
 import (
@@ -25,8 +25,8 @@ type Floor struct {
 	_     [56]byte
 }
 
-// New returns floors with a table of so many slots of 16 bytes, in huge pages if the system has
-// them, as weir's table is. Release gives it back.
+// New returns floors with a table of slots slots of 16 bytes. The table is in huge pages if the system has them, as
+// weir's table is. Release frees it.
 func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	memory, release, err := Map(slots*16, true)
 	if err != nil {
@@ -35,18 +35,18 @@ func New(clock Clock, slots uint64) (*Floor, func(), error) {
 	return &Floor{seed: keyhash.NewSeed(), table: records(memory), clock: clock}, release, nil
 }
 
-// slot returns the record of a key: hash it, with weir's own function, and scale the hash to the table by one
-// multiplication, because a table is as large as its capacity and not a power of two.
+// slot returns the record of a key. It hashes the key with weir's own function, and scales the hash to the table by one
+// multiplication, because the size of a table is its capacity and not a power of two.
 func (f *Floor) slot(key string) *atomic.Uint64 {
 	i, _ := bits.Mul64(keyhash.String(f.seed, key), uint64(len(f.table)))
 	return &f.table[i].state
 }
 
-// The floors of the rows and clocks. Each is a type of its own, without a switch, so that a call does the floor's work
-// only.
+// These are the floors of the rows and clocks. Each is a separate type, without a switch, so that a call does only the
+// floor's work.
 type (
-	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and compare-and-swap until that succeeds. Without
-	// contention the first one does.
+	// AdmitCoarse, AdmitTSC and AdmitPrecise hash, read the clock, and repeat a compare-and-swap until it succeeds.
+	// Without contention the first one does.
 	AdmitCoarse  struct{ *Floor }
 	AdmitTSC     struct{ *Floor }
 	AdmitPrecise struct{ *Floor }
@@ -54,7 +54,7 @@ type (
 	RefuseCoarse  struct{ *Floor }
 	RefuseTSC     struct{ *Floor }
 	RefusePrecise struct{ *Floor }
-	// Hot compares and swaps one word until that succeeds.
+	// Hot repeats a compare-and-swap of one word until it succeeds.
 	Hot struct{ *Floor }
 )
 

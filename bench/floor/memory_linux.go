@@ -13,8 +13,8 @@ import (
 
 const hugePage = 2 << 20
 
-// Map returns zeroed memory outside the heap whose pages are all there already, huge ones
-// or small ones. The kernel may have no huge pages to give: see Huge.
+// Map returns zeroed memory outside the heap, with all its pages present. They are huge or small pages. The kernel may
+// have no huge pages left: see Huge.
 func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	region, err := unix.Mmap(-1, 0, int(size+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -34,7 +34,7 @@ func Map(size uint64, huge bool) (memory []byte, release func(), err error) {
 	return memory, release, nil
 }
 
-// Huge returns how many bytes of the memory are in huge pages, as the kernel tells.
+// Huge returns how many bytes of the memory are in huge pages, as the kernel reports.
 func Huge(memory []byte) (uint64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Map returns zeroed memory whose pages are all there already. It is of the heap: how large its
-// pages are is the system's choice.
+// Map returns zeroed memory with all its pages present. It is on the heap, and the system chooses the size of its
+// pages.
 func Map(size uint64, _ bool) (memory []byte, release func(), err error) {
 	words := make([]uint64, size/8) // aligned for atomic access
 	for i := 0; i < len(words); i += 512 {
@@ -17,5 +17,5 @@ func Map(size uint64, _ bool) (memory []byte, release func(), err error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size), func() {}, nil
 }
 
-// Huge cannot be told here.
+// Huge returns an error, because only Linux reports the size of pages.
 func Huge([]byte) (uint64, error) { return 0, errors.New("only Linux tells the size of pages") }

@@ -2,8 +2,7 @@ package floor
 
 import "github.com/weir-go/weir/internal/keyhash"
 
-// The parts of a floor, one by one. Each includes the loop and the reading of the key, which
-// Loop measures alone.
+// These are the parts of a floor. Each includes the loop and the reading of the key, which Loop measures alone.
 type (
 	Loop         struct{}
 	Hash         struct{ *Floor }

@@ -9,15 +9,15 @@ func records(memory []byte) []record {
 	return unsafe.Slice((*record)(unsafe.Pointer(&memory[0])), len(memory)/16)
 }
 
-// Random is a table in which every operation compares and swaps a random word, which is in no cache if the table is
-// large enough.
+// Random is a table in which every operation is a compare-and-swap of a random word. If the table is large enough, that
+// word is in no cache.
 type Random struct{ table []record }
 
-// NewRandom returns one on memory from Map. Its size must be a power of two.
+// NewRandom returns a table in memory from Map. Its size must be a power of two.
 func NewRandom(memory []byte) Random { return Random{records(memory)} }
 
 // Decide does n operations from a seed, and returns how many succeeded. As with requests, the place of an operation
-// does not depend on the result of the one before.
+// does not depend on the result of the previous one.
 func (r Random) Decide(seed uint64, n int) (done int) {
 	mask := uint64(len(r.table) - 1)
 	for range n {

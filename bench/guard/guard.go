@@ -1,6 +1,6 @@
-// Package guard notices when weir has become much slower than its floor: `make bench-guard`, a part
-// of `make test`. It compares ratios within one run, never times, with bounds of about twice
-// the targets, so that only a real regression is outside.
+// Package guard detects that weir has become much slower compared with its floor: `make bench-guard`, a part of `make
+// test`. It checks ratios within one run, never times. The bounds are about twice the targets, so that only a real
+// regression exceeds them.
 package guard
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// A Bound is the most that something may cost on a row, as a multiple of a floor or of another subject.
+// A Bound is the largest cost of a subject on a row, as a multiple of a floor or of another subject.
 type Bound struct {
 	Row   workload.Row
 	Name  string // of what is guarded
 	Floor string // or of the other subject
 	Most  float64
 	Found float64 // the least fraction of requests that find their record, 0 if that is not guarded
-	// Open makes what is guarded: measure.Open, unless a test has something slower.
+	// Open opens what is guarded: measure.Open, unless a test provides something slower.
 	Open func(row *workload.Row, name string, requests *workload.Stream) (measure.Decider, func(), error)
 }
 
-// Bounds returns what is guarded.
+// Bounds returns the bounds to check.
 func Bounds() ([]Bound, error) {
 	var bounds []Bound
 	for _, b := range []Bound{
@@ -59,7 +59,7 @@ const (
 	slice  = 4 * time.Millisecond
 )
 
-// Check measures and returns an error if the bound is broken, decisions are wrong, anything is allocated, or too few
+// Check measures. It returns an error if the bound is exceeded, decisions are wrong, anything is allocated, or too few
 // requests find their record.
 func (b Bound) Check() error {
 	if err := b.checkFound(); err != nil {

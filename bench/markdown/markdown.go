@@ -1,4 +1,4 @@
-// Package markdown writes what was measured into documents.
+// Package markdown writes results into documents.
 package markdown
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// End is the line behind the figures of a document.
+// End is the line after the figures of a document.
 const End = "<!-- end of figures -->\n"
 
 // Begin returns the line before the figures that a command writes.
@@ -19,8 +19,8 @@ func Begin(command string) string {
 	return fmt.Sprintf("<!-- figures: %s --docs writes what follows -->\n", command)
 }
 
-// Fill puts the figures of a command into a document, between the two lines that say where. A document without them is
-// an error.
+// Fill writes the figures of a command into a document, between the two lines that mark their place. It returns an
+// error if the document does not have these lines.
 func Fill(path, command, figures string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Aged is the number of keys, for each key that the table is made for, after which no slot is unused: the probe windows
-// are full when the last of these keys are placed.
+// Aged is how many keys, as a multiple of the table's capacity, leave no slot unused: the probe windows are full when
+// the last of these keys are placed.
 const Aged = 5
 
-// openAged returns a limiter of a policy in whose table every slot has belonged to a key. All of these keys are idle,
-// and have been swept.
+// openAged returns a limiter of a policy whose every slot has belonged to a key. All of these keys are idle, and have
+// been swept.
 func openAged(r *workload.Row, policy engine.Policy, clock engine.Option) (*engine.Limiter, error) {
 	// A token an hour, so that none of these keys is idle while the others come.
 	l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 1), engine.MaxKeys(r.Capacity), engine.Prefault(), clock)

@@ -51,5 +51,5 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that are there before the clock starts.
+// Before returns the decider for the keys that exist before the clock starts.
 func (b *batch) Before() Decider { return Keyed{Limiter: b.limiter} }

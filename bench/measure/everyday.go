@@ -121,7 +121,7 @@ func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that are there before the clock starts.
+// Before returns the decider for the keys that exist before the clock starts.
 func (a *addressed) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		addr, err := netip.ParseAddr(key)
@@ -129,8 +129,8 @@ func (a *addressed) Before() Decider {
 	})}
 }
 
-// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache: one request
-// is used again, with another address.
+// decided asks the middleware, as a server does. A server has just read the request, so it is in a cache. To get the
+// same effect, one request is used again with other addresses.
 type decided struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
@@ -167,7 +167,7 @@ func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that are there before the clock starts.
+// Before returns the decider for the keys that exist before the clock starts.
 func (d *decided) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		result := d.middleware.Decide(&http.Request{RemoteAddr: key + port})
@@ -175,11 +175,11 @@ func (d *decided) Before() Decider {
 	})}
 }
 
-// timed asks with the times when requests are due, by the limit that is not sped up.
+// timed passes the times at which requests are due, under the original limit.
 //
-// The limiter's clock tells the same time: it believes no caller that is far ahead of it. The time moves on by the mean
-// time between two requests with every request that is asked, by whichever processor. Within a step requests have the
-// distances that they are due at.
+// The limiter's clock has the same time, because the limiter does not trust a caller that is far ahead of its clock.
+// With every request of any processor, the time advances by the mean time between two requests. Within a step, requests
+// keep their distances.
 type timed struct {
 	limiter *engine.Limiter
 	began   time.Time
@@ -225,7 +225,7 @@ func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that are there before the clock starts.
+// Before returns the decider for the keys that exist before the clock starts.
 func (t *timed) Before() Decider {
 	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.began).Allowed })}
 }

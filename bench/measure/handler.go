@@ -27,8 +27,8 @@ func handlers() []string {
 	return names
 }
 
-// served asks a handler, as a server does. A server has just read the request, so it is in a cache: one request and one
-// response are used again, with another address.
+// served asks a handler, as a server does. A server has just read the request, so it is in a cache. To get the same
+// effect, one request and one response are used again with other addresses.
 type served struct {
 	handler http.Handler
 	remote  *workload.Stream // addresses with ports, as net/http has them
@@ -98,7 +98,7 @@ func (s *served) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// Before returns the decider for the keys that are there before the clock starts.
+// Before returns the decider for the keys that exist before the clock starts.
 func (s *served) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		e := s.pool.Get().(*exchange)

@@ -1,5 +1,5 @@
-// Package measure times decisions and counts them. What it measures has a name: weir by each of its
-// clocks, the floors and their parts, and the peers.
+// Package measure times and counts decisions. What it measures is called a subject, and has a name: weir with each of
+// its clocks, the floors and their parts, and the peers.
 //
 //	measure.go  the loops that make decisions, and the Sample that they return
 //	subject.go  the names, and what is opened by them
@@ -37,7 +37,7 @@ func (k Keyed) Decide(s *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-// A Sample is what was measured. Samples of the same thing add up.
+// A Sample is the result of a measurement. Samples of the same thing can be added.
 type Sample struct {
 	Nanos   int64  // wall-clock time
 	Ops     int    // decisions
@@ -46,8 +46,8 @@ type Sample struct {
 	Bytes   uint64
 }
 
-// PerOp returns wall-clock nanoseconds for a decision. With n workers, each of them takes n times that for a decision
-// of its own.
+// PerOp returns wall-clock nanoseconds for a decision. With n workers, each of them takes n times as long for a
+// decision.
 func (s Sample) PerOp() float64 { return float64(s.Nanos) / float64(s.Ops) }
 
 // AllowedFraction returns the fraction of the decisions that were allowed, 0 to 1.
@@ -69,8 +69,7 @@ func (s *Sample) Add(t Sample) {
 // chunk is the number of decisions between two checks of the time.
 const chunk = 1000
 
-// For measures for about the time d. GOMAXPROCS workers walk over the stream again and again, each from an offset of
-// its own.
+// For measures for about the time d. GOMAXPROCS workers repeat the stream, each from an offset of its own.
 func For(d time.Duration, decider Decider, s *workload.Stream) Sample {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })
@@ -102,8 +101,7 @@ func Once(decider Decider, s *workload.Stream) Sample {
 	})
 }
 
-// Count measures n decisions, divided among GOMAXPROCS workers that walk over the stream again and
-// again.
+// Count measures n decisions, divided among GOMAXPROCS workers that repeat the stream.
 func Count(n int, decider Decider, s *workload.Stream) Sample {
 	return together(func(worker, workers int) (ops, allowed int) {
 		ops = (worker+1)*n/workers - worker*n/workers

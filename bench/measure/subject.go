@@ -41,8 +41,8 @@ const (
 	ClockPrecise = "precise clock alone"
 )
 
-// Of returns the names of weir and the floors that are measured on a row. Rows whose keys are in the caches show how
-// much the clock costs, so they have every clock; the others have the default one.
+// Of returns the names of weir and the floors that are measured on a row. If the keys of a row are in the caches, the
+// row shows the cost of the clock, so it has every clock. Other rows have the default clock.
 func Of(r *workload.Row) []string {
 	switch {
 	case r.Batch:
@@ -78,13 +78,13 @@ func Parts() []string {
 	return []string{Loop, Hash, Swap, ClockCoarse, ClockTSC, ClockPrecise}
 }
 
-// IsWeir and IsFloor report whether a name is one of weir's or of a floor.
+// IsWeir and IsFloor report whether a name is that of weir or of a floor.
 func IsWeir(name string) bool  { return strings.HasPrefix(name, "weir") }
 func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 
-// FloorOf returns the floor that something measured on a row is compared with: weir by each
-// clock with the floor of that clock, and peers, which all read the precise clock, with the floor
-// of the default one, so that all bars of a chart have one measure.
+// FloorOf returns the floor with which a subject on a row is compared. weir with a clock is compared with the floor
+// with that clock. Peers all read the precise clock, but are compared with the floor with the default clock, so that
+// all bars of a chart have one unit.
 func FloorOf(r *workload.Row, name string) string {
 	switch {
 	case r.Batch:
@@ -103,7 +103,7 @@ func FloorOf(r *workload.Row, name string) string {
 	return FloorTSC
 }
 
-// Cannot returns why a subject is not measured on a row, or "" if it is.
+// Cannot returns why a subject is not measured on a row; "" if it is.
 func Cannot(r *workload.Row, name string) string {
 	if why := r.Missing(); why != "" {
 		return why
@@ -124,7 +124,7 @@ func Cannot(r *workload.Row, name string) string {
 	return ""
 }
 
-// Slots returns how many slots weir has for so many keys.
+// Slots returns how many slots weir has for keys keys.
 func Slots(keys int) uint64 { return uint64(float64(keys) / 0.6) }
 
 // clocks are the clocks of weir by the name of the subject.
@@ -150,7 +150,7 @@ func policyOf(l peers.Limit) engine.Policy {
 	return engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), uint64(l.Burst))
 }
 
-// Open makes the subject of that name for a row. It has not decided any request yet. The caller calls release when it
+// Open makes the subject with that name for a row. It has not decided any request yet. The caller calls release when it
 // is done.
 func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, release func(), err error) {
 	if clock, ok := clocks[name]; ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Warm makes one request for every key of the stream. After it the keys are in the table, their memory is touched,
-// and a row that refuses has no token left.
+// Warm makes one request for every key of the stream. Afterwards the keys are in the table, their memory is touched,
+// and the keys of a row that refuses have no token left.
 func Warm(d Decider, before *workload.Stream) {
 	if b, ok := d.(interface{ Before() Decider }); ok {
 		d = b.Before()

@@ -59,8 +59,8 @@ var diyXsync = Peer{
 	Cannot: map[Ability]string{Bound: neverForgets},
 }
 
-// diyCounter is diyXsync by the clock that weir has by default, without what keeps that right: a counter is taken for
-// nanoseconds, as if the processor counted billions a second. So only tables are compared.
+// diyCounter is diyXsync with weir's default clock, but without the code that keeps that clock correct: it treats ticks
+// of the counter as nanoseconds. So the comparison shows the difference of the tables only.
 var diyCounter = Peer{
 	Name:   DIYCounter,
 	Module: "github.com/puzpuzpuz/xsync/v4",

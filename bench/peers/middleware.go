@@ -18,7 +18,7 @@ type Middleware struct {
 	New  func(limit Limit, next http.Handler) http.Handler
 }
 
-// Middlewares returns those of the peers, in the order of the tables.
+// Middlewares returns the middlewares of the peers, in the order of the tables.
 func Middlewares() []Middleware {
 	return []Middleware{
 		{"httprate, middleware", func(limit Limit, next http.Handler) http.Handler {

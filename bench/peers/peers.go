@@ -1,5 +1,5 @@
-// Package peers puts the limiters of other projects behind one method, each at its newest version and configured as its
-// own documentation advises for the work.
+// Package peers has one interface for the limiters of other projects. Each has its newest version, and is configured as
+// its documentation recommends.
 package peers
 
 import "time"
@@ -7,8 +7,8 @@ import "time"
 // A Limiter decides whether a request of a key may pass.
 type Limiter interface{ Allow(key string) bool }
 
-// A Limit is what a limiter is to enforce for each key: Tokens every Per. A limiter with buckets has Burst tokens in a
-// full one; a limiter with windows counts to Tokens.
+// A Limit is the limit of each key: Tokens every Per. A limiter with buckets has Burst tokens in a full one; a limiter
+// with windows counts to Tokens.
 type Limit struct {
 	Tokens int
 	Per    time.Duration
@@ -21,7 +21,7 @@ func (l Limit) rate() float64 { return float64(l.Tokens) / l.Per.Seconds() }
 // every returns the time between two tokens.
 func (l Limit) every() time.Duration { return l.Per / time.Duration(l.Tokens) }
 
-// An Ability is what a row needs of a limiter besides admitting requests.
+// An Ability is what a row requires of a limiter besides admitting requests.
 type Ability string
 
 const (
@@ -37,13 +37,13 @@ type Peer struct {
 	Module  string // whose version is printed
 	How     string // how it is configured, in one sentence
 	Package bool   // it is a published library; otherwise a few lines of the do-it-yourself kind
-	// New returns a limiter that is to hold about so many keys.
+	// New returns a limiter that must hold about keys keys.
 	New func(limit Limit, keys int) (Limiter, error)
 	// Cannot says why the peer lacks an ability.
 	Cannot map[Ability]string
 }
 
-// An Absent is a peer that is not measured, and why.
+// An Absent is a peer that is not measured, with the reason.
 type Absent struct{ Name, Reason string }
 
 // allow makes a Limiter of a function.
@@ -61,7 +61,7 @@ func All() []Peer {
 	}
 }
 
-// NotMeasured returns the peers that would belong here.
+// NotMeasured returns the peers that are missing in the comparison.
 func NotMeasured() []Absent {
 	const refused = "the Go module proxy that this module is built with refuses it (403)"
 	return []Absent{

@@ -35,7 +35,8 @@ func (w *windows) counter(key string, sequence int64) *atomic.Int64 {
 // attempts is how often a counter that another request changes meanwhile is tried; then the request is refused.
 const attempts = 1000
 
-// Allow counts what was admitted in this window, and of the one before the part that the last window still covers.
+// Allow counts what was admitted in the current window, and the part of the previous window that the sliding window
+// still covers.
 func (w *windows) Allow(key string) bool {
 	now := time.Now().UnixMilli()
 	sequence := now / w.length

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// A Run is everything that one run measured.
+// A Run has everything that one run measured.
 type Run struct {
 	Machine  result.Machine    `json:"machine"`
 	Versions map[string]string `json:"versions"` // of the programs
@@ -24,14 +24,14 @@ type Run struct {
 	Turns    []Row             `json:"turns"` // a round of each is a turn
 }
 
-// A Row is what one server did in one mode.
+// A Row is the result of one server in one mode.
 type Row struct {
 	Server *server.Server `json:"server"`
 	Mode   server.Mode    `json:"mode"`
 	Rounds []Round        `json:"rounds"`
 }
 
-// A Round is one run of wrk against a server: a fresh process, or one that has its turn.
+// A Round is one run of wrk against a server: a fresh process, or one that takes its turn.
 type Round struct {
 	Load
 	CPU time.Duration `json:"cpu_ns"` // of the server, from its start to its end, or in its turn
@@ -44,7 +44,7 @@ func (r *Run) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Read reads what Write has written.
+// Read reads what Write wrote.
 func Read(from io.Reader) (*Run, error) {
 	var r Run
 	if err := json.NewDecoder(from).Decode(&r); err != nil {

@@ -1,5 +1,5 @@
-// Package proxy measures what a limiter costs the web server that it is in: weir, nginx and
-// HAProxy, each with its limiter and without, in rounds that alternate.
+// Package proxy measures what a limiter costs the web server that it is in: weir, nginx and HAProxy, each with and
+// without its limiter, in alternating rounds.
 package proxy
 
 import (
@@ -22,7 +22,7 @@ const (
 	MostTurns   = 10 * MostRounds
 )
 
-// A Schedule is what to measure.
+// A Schedule says what to measure.
 type Schedule struct {
 	Servers []*server.Server
 	Rounds  int // 1 to MostRounds
@@ -44,13 +44,14 @@ func (p Schedule) Check() error {
 	return nil
 }
 
-// Steps returns how often wrk will run, for Seconds and in turns.
+// Steps returns how many times wrk will run: in rounds for Seconds, and in turns.
 func (p Schedule) Steps() (rounds, turns int) {
 	return len(p.rows()) * p.Rounds, len(p.turned()) * p.Turns
 }
 
-// Do measures; before is called before every run of wrk, or every turn, with what comes. It returns the first error,
-// because a round without one server compares nothing. Every process that it starts has ended when it returns.
+// Do measures. It calls before ahead of every run or turn of wrk, with a description. It returns the first error,
+// because a round without one of the servers compares nothing. When it returns, every process that it started has
+// ended.
 func (p Schedule) Do(ctx context.Context, command string,
 	before func(what string)) (_ *Run, err error) {
 	if err := p.Check(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// Command is the name of the program that measures, which documents have.
+// Command is the name of the program that measures, as written in documents.
 const Command = "weir-bench-proxy"
 
 // A table is shown as text and as Markdown.
@@ -54,8 +54,8 @@ func Text(w io.Writer, r *Run) error {
 	return nil
 }
 
-// Document puts the figures of a run into a Markdown document, between the two lines that say where. A document without
-// them is an error.
+// Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It
+// returns an error if the document does not have these lines.
 func Document(path string, r *Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)

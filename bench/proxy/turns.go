@@ -17,8 +17,8 @@ type turner struct {
 	process *server.Process
 }
 
-// turned returns the rows that targets compare, without rounds. Their servers take turns: what else the machine does
-// changes within the seconds of a round, and so differs less from a turn to the next one.
+// turned returns the rows that targets compare, without rounds. Their servers take turns. Other load of the machine
+// changes within the seconds of a round, and differs less between two consecutive turns.
 func (p Schedule) turned() (rows []Row) {
 	for _, row := range p.rows() {
 		for _, t := range targets {
@@ -31,8 +31,8 @@ func (p Schedule) turned() (rows []Row) {
 	return rows
 }
 
-// takeTurns measures the rows that targets compare by turns, every other time backwards. All servers run meanwhile, so
-// the processor time is without their starts and ends.
+// takeTurns measures the rows that targets compare, by turns, in reverse order every other time. All servers run
+// meanwhile, so the processor time does not include their start and end.
 func (p Schedule) takeTurns(ctx context.Context, m *meter, before func(what string)) (rows []Row, err error) {
 	rows = p.turned()
 	turners := make([]turner, len(rows))

@@ -33,8 +33,8 @@ var targets = []target{
 		rowName{server.CaddyName, server.Without}, 1, true},
 }
 
-// verdict says whether the turns of a run have reached the target, or that they differ too much to tell. A median alone
-// would reach it by chance half of the time when the effect is small against the noise.
+// verdict says whether the turns of a run have reached the target, or that they differ too much to decide. A median
+// alone would reach it by chance half of the time if the effect is small compared with the noise.
 func (t target) verdict(r *Run) string {
 	a, b := find(r.Turns, t.a), find(r.Turns, t.b)
 	if a == nil || b == nil {
@@ -60,10 +60,9 @@ func (t target) verdict(r *Run) string {
 	return fmt.Sprintf("%s%s (95 %% interval of the median %.3f - %.3f)", said, is, low, high)
 }
 
-// interval returns the bounds between which the median lies with a confidence of at least 95 %,
-// whatever the distribution: the k-th figure from below and from above, where k is the largest for which
-// fewer than k of so many coin tosses are heads with a probability of at most 2.5 %. Fewer than 6
-// figures have no such bounds.
+// interval returns bounds between which the median lies with a confidence of at least 95 %, for any distribution. They
+// are the k-th smallest and the k-th largest figure. k is the largest number for which n coin tosses have fewer than k
+// heads with a probability of at most 2.5 %. Fewer than 6 figures have no such bounds.
 func interval(figures []float64) (low, high float64, ok bool) {
 	const tail = 0.025
 	n, k := len(figures), 0

@@ -38,8 +38,7 @@ end
 `, clients, clientHeader, clients)
 }
 
-// runWrk measures the server at a URL for so many seconds; program is wrk, and script the file with
-// clientScript.
+// runWrk measures the server at a URL for seconds seconds. program is wrk, and script is the file with clientScript.
 func runWrk(ctx context.Context, program, script, url string, seconds int) (Load, error) {
 	const patience = 30 * time.Second // for connections that do not end in time
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+patience)

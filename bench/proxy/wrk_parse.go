@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Load is what wrk says about a run.
+// A Load is wrk's report of a run.
 type Load struct {
 	Requests  int64   `json:"requests"` // that were answered
 	PerSecond float64 `json:"per_second"`
-	// Refused are the answers with a status of 400 and more.
+	// Refused is the number of answers with a status of 400 or more.
 	Refused int64 `json:"refused"`
-	// Failed are the connections that were not made, broke, or were too slow.
+	// Failed is the number of connections that were not made, broke, or were too slow.
 	Failed int64         `json:"failed"`
 	P50    time.Duration `json:"p50_ns"`
 	P90    time.Duration `json:"p90_ns"`
@@ -28,8 +28,8 @@ var (
 	percentileLine = regexp.MustCompile(`(?m)^\s+(50|90|99)%\s+([0-9.]+)(us|ms|s|m|h)$`)
 )
 
-// parseWrk reads what wrk --latency prints. wrk leaves the lines about refusals and failures out
-// where there are none; all others must be there.
+// parseWrk parses the output of wrk --latency. wrk leaves out the lines about refusals and failures if there are none;
+// all other lines must be present.
 func parseWrk(text string) (Load, error) {
 	var r Load
 	total, rate := requestsLine.FindStringSubmatch(text), perSecondLine.FindStringSubmatch(text)

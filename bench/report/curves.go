@@ -45,8 +45,8 @@ func (c curves) Legend() template.HTML {
 	return chart.Legend(keys...)
 }
 
-// nines places a percentile on an axis that gives every further nine the same room. The worst call has the place of
-// 99.9999 %.
+// nines returns the position of a percentile on an axis where every further nine has the same room. The slowest call
+// has the position of 99.9999 %.
 func nines(percentile float64) float64 {
 	const all = 6
 	if percentile >= 100 {
@@ -120,8 +120,8 @@ func latencyCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scalingCurves returns, for the rows that were measured on more than one number of processors, how
-// many decisions all of them make together.
+// scalingCurves returns, for the rows that were measured with more than one number of processors, how many decisions
+// all processors make together.
 func scalingCurves(r *result.Run) []curves {
 	var charts []curves
 	for _, name := range []string{"allowed-1k", "denied-1k", "allowed-1", "zipf-1m", "churn", "uniform-10m"} {

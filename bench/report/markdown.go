@@ -14,8 +14,8 @@ import (
 // docsCommand is what the documents say that their figures are from.
 const docsCommand = "weir bench"
 
-// Document puts the figures of a run into a Markdown document, between the two lines that say
-// where. A document without them is an error.
+// Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It
+// returns an error if the document does not have these lines.
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
@@ -32,7 +32,7 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short puts what a stranger looks for into a Markdown document, between the same lines: the tables at a glance, and
+// Short writes what a new reader looks for into a Markdown document, between the same lines: the summary tables, and
 // the pictures that WriteCharts writes into the folder images.
 func Short(path string, r *result.Run) error {
 	var b strings.Builder

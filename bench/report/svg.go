@@ -30,9 +30,9 @@ func chartOf(row *result.Row) string {
 	return fmt.Sprintf("bench-%s-%d.svg", row.Name, row.Cores)
 }
 
-// WriteCharts writes the charts of the documentation into a folder, which must exist: the time of a decision among
-// 1,000 keys in a table for so many, by library, and the memory for a key. A run without these is an error. The rows
-// that are pictured, too, are left out if the run has not measured them.
+// WriteCharts writes the charts of the documentation into a folder, which must exist. They show the time of a decision
+// with 1,000 keys, by library, and the memory for a key. It returns an error if the run does not have these. Further
+// rows are left out if the run has not measured them.
 func WriteCharts(folder string, r *result.Run) error {
 	speed, ok := r.Row("full-1k", 1)
 	if !ok {

@@ -42,8 +42,8 @@ func tables(r *result.Run) []table {
 		absent(r))
 }
 
-// glance is what a stranger looks for first: weir beside what he uses, on the rows that people have, a table for each
-// number of processors.
+// glance returns what a new reader looks for first: weir next to the libraries that people use, on common rows, with a
+// table for each number of processors.
 func glance(r *result.Run) (all []table) {
 	for i := range r.Rows {
 		cores := r.Rows[i].Cores

@@ -1,4 +1,4 @@
-// Package report shows a run: as text, as a page, as charts.
+// Package report shows a run as text, as a page, or as charts.
 package report
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Machine is where a run was.
+// A Machine describes where a run was made.
 type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`

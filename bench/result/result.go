@@ -1,5 +1,4 @@
-// Package result is what a run measured: the form in which it is kept in a file, and the summaries
-// over its rounds.
+// Package result has the results of a run: their form in a file, and the summaries over the rounds.
 package result
 
 import (
@@ -16,7 +15,7 @@ import (
 // format is raised when older files can no longer be read.
 const format = 1
 
-// A Run is everything that one run measured.
+// A Run has everything that one run measured.
 type Run struct {
 	Format  int                    `json:"format"`
 	Machine Machine                `json:"machine"`
@@ -38,23 +37,23 @@ type Run struct {
 	Targets []Target               `json:"targets"`
 }
 
-// A Row is a workload on so many processors.
+// A Row is a workload on a number of processors.
 type Row struct {
 	Name    string  `json:"name"`
 	Title   string  `json:"title"`
 	Cores   int     `json:"cores"`
 	Entries []Entry `json:"entries"`
-	// Found is how many requests found the record of their key in weir's table, on rows that count it.
+	// Found is how many requests found the record of their key in weir's table, for rows that count it.
 	Found *Found `json:"found,omitempty"`
 }
 
-// A Found is a count of requests, or why there is none.
+// A Found is a count of requests, or the reason why there is none.
 type Found struct {
 	experiment.Counted
 	Error string `json:"error,omitempty"`
 }
 
-// An Entry is what one subject did on a row.
+// An Entry is the result of one subject on a row.
 type Entry struct {
 	Name            string    `json:"name"`
 	Floor           string    `json:"floor,omitempty"` // that it is compared with
@@ -66,7 +65,7 @@ type Entry struct {
 	Cannot          string    `json:"cannot,omitempty"`
 }
 
-// A Table is a random compare-and-swap in a table of a size.
+// A Table is the result of random compare-and-swap operations in a table.
 type Table struct {
 	Bytes     uint64    `json:"bytes"`
 	Huge      bool      `json:"huge"`
@@ -75,7 +74,7 @@ type Table struct {
 	Note      string    `json:"note,omitempty"`
 }
 
-// A Memory is what a limiter holds for a million keys.
+// A Memory is the memory of a limiter with a million keys.
 type Memory struct {
 	Name string `json:"name"`
 	experiment.Held
@@ -83,7 +82,7 @@ type Memory struct {
 	Cannot string `json:"cannot,omitempty"`
 }
 
-// PerKey returns bytes for a key: what the process, or its heap, has more than before, whichever is more.
+// PerKey returns the bytes for a key: by how much the process or its heap has grown, whichever is more.
 func (m Memory) PerKey() float64 {
 	if m.Keys == 0 {
 		return 0
@@ -91,14 +90,14 @@ func (m Memory) PerKey() float64 {
 	return float64(max(m.Resident, m.Heap)) / float64(m.Keys)
 }
 
-// A Touched is what is in RAM of a limiter for a million keys that few keys have asked.
+// A Touched is how much of a limiter for a million keys is in RAM when only few keys have asked.
 type Touched struct {
 	Huge bool `json:"huge"` // pages as the system gives them; otherwise small ones only
 	experiment.Held
 	Error string `json:"error,omitempty"`
 }
 
-// A Collect is how long full collections took with ten million keys.
+// A Collect has the times of full collections with ten million keys.
 type Collect struct {
 	Name  string  `json:"name"`
 	Nanos []int64 `json:"ns"`
@@ -114,7 +113,7 @@ func (c Collect) Millis() float64 {
 	return Summarize(figures).Median
 }
 
-// A Latency is how long single calls took.
+// A Latency has the times of single calls.
 type Latency struct {
 	Beside string `json:"beside"`
 	Empty  bool   `json:"empty"`
@@ -131,7 +130,7 @@ func (l Latency) At(percentile float64) (service, response time.Duration, ok boo
 	return time.Duration(l.Service[i]), time.Duration(l.Response[i]), true
 }
 
-// A Peer is how a limiter of another project was measured.
+// A Peer describes how a limiter of another project was measured.
 type Peer struct {
 	Name    string                   `json:"name"`
 	Module  string                   `json:"module"`
@@ -141,7 +140,7 @@ type Peer struct {
 	Cannot  map[peers.Ability]string `json:"cannot,omitempty"`
 }
 
-// A Target is a performance target, with what was measured and the verdict.
+// A Target is a performance target, with the measured value and the verdict.
 type Target struct {
 	Row      string `json:"row"`
 	Target   string `json:"target"`

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// A Summary of figures is their median, their range, and how far half of them are from the median.
+// A Summary of figures has their median, their range, and their median distance from the median.
 type Summary struct {
 	Median, Min, Max float64
-	// Low and High are the ends of an interval in which the median of all rounds that there could be is, with a
-	// probability of 95 % or more: see interval. Fewer than six rounds have none: 0 and infinity.
+	// Low and High are the bounds of an interval that contains the true median with a probability of at least 95 %: see
+	// interval. Fewer than six rounds have no such interval: 0 and infinity.
 	Low, High float64
-	// Spread is the median distance from the median, as a fraction of it, scaled so that it is the
-	// standard deviation where the figures are normally distributed.
+	// Spread is the median distance from the median, as a fraction of the median. It is scaled so that it equals the
+	// standard deviation for normally distributed figures.
 	Spread float64
 	Rounds int
 }
@@ -37,9 +37,9 @@ func Summarize(figures []float64) Summary {
 	return s
 }
 
-// interval returns the narrowest pair of figures that lie equally far from the ends of the list, and between which the
-// median of what they are drawn from is with a probability of 95 % or more. It is that of the sign test: a figure is
-// below that median as often as a coin falls on heads, whatever the figures are distributed by.
+// interval returns the narrowest pair of figures, equally far from the ends of the list, that contains the median of
+// the distribution with a probability of at least 95 %. This is the interval of the sign test: for any distribution, a
+// figure is below its median as often as a coin falls on heads.
 func interval(sorted []float64) (low, high float64) {
 	n := len(sorted)
 	low, high = 0, math.Inf(1)
@@ -62,8 +62,7 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios returns a/b round by round. Rounds in which either has no figure, which is 0, are
-// left out.
+// Ratios returns a/b round by round. It leaves out rounds in which either has no figure, which is 0.
 func Ratios(a, b []float64) []float64 {
 	var ratios []float64
 	for i := range min(len(a), len(b)) {

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Do measures. It calls done after every piece of work. It ends early, with an error, only when
-// the context does.
+// Do measures. It calls done after every piece of work. It ends early, with an error, only if the context ends.
 func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result.Run, error) {
 	r := &result.Run{
 		Machine: result.ThisMachine(),

@@ -1,5 +1,5 @@
-// Package run measures: it makes a schedule of what to measure, runs it round by round in processes of its own,
-// and collects the results.
+// Package run makes a schedule of what to measure, runs it round by round in separate processes, and collects the
+// results.
 package run
 
 import (
@@ -29,7 +29,7 @@ func Selectable() []string {
 	return append(workload.Names(), Parts, Tables, Memory, Collect, Latency, Calls)
 }
 
-// Effort is how much to measure.
+// Effort says how much to measure.
 type Effort int
 
 const (
@@ -60,7 +60,7 @@ type cell struct {
 	rounds   int // the cell is measured in the first of the run's rounds, this many
 }
 
-// A Schedule is what to measure.
+// A Schedule says what to measure.
 type Schedule struct {
 	Rounds   int
 	slow     int // rounds of slow rows
@@ -70,8 +70,9 @@ type Schedule struct {
 	sections map[string]bool
 }
 
-// NewSchedule returns a schedule for the rows and sections of those names, or for all without names. rounds 0 is the
-// number that belongs to the effort. A name that does not exist and a number of rounds outside 1 to 1000 are errors.
+// NewSchedule returns a schedule for the named rows and sections, or for all if there are no names. rounds is the
+// number of rounds; 0 stands for the number of the effort. It returns an error for an unknown name and for rounds
+// outside 0 to 1000.
 func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	if rounds < 0 || rounds > 1000 {
 		return nil, fmt.Errorf("%d rounds: want 1 to 1000", rounds)
@@ -109,8 +110,8 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 	return p, nil
 }
 
-// measures reports whether there is time for a variant. By default these are the other order of keys, and of a
-// thousand and a hundred thousand keys what else differs in one thing.
+// measures reports whether there is time for a variant. By default these are the variants with another order of keys,
+// and those rows of a thousand and of a hundred thousand keys that differ in one other thing.
 func (p *Schedule) measures(v *workload.Row) bool {
 	one := v.Differences() == 1
 	return p.effort == Full ||
@@ -164,8 +165,8 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// few are the peers that are measured where there is no time for all: the usual do-it-yourself limiters, and the
-// fastest published ones.
+// few has the peers that are measured if there is no time for all: the usual do-it-yourself limiters, and the fastest
+// published ones.
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
@@ -206,7 +207,7 @@ func (p *Schedule) Steps() int {
 	return n
 }
 
-// Estimate returns about how long the schedule takes, from what it took on a machine of two cores.
+// Estimate returns about how long the schedule takes, based on a machine of two cores.
 func (p *Schedule) Estimate() time.Duration {
 	var total float64 // seconds
 	for _, c := range p.cells {

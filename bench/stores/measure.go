@@ -15,7 +15,7 @@ const (
 	herd    = 10_000 // new keys at once
 )
 
-// A Result is what was measured of a subject.
+// A Result is the result of a subject.
 type Result struct {
 	Subject   string
 	Scripts   float64       // for a decision
@@ -42,7 +42,7 @@ type Plan struct {
 	Rounds              int
 }
 
-// Run measures all subjects by turns, and tells progress.
+// Run measures all subjects by turns, and calls progress.
 func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, progress func(string)) ([]Result, error) {
 	s, err := StartServer(ctx, binary)
 	if err != nil {
@@ -67,8 +67,8 @@ func Run(ctx context.Context, binary string, plan Plan, subjects []Subject, prog
 	return results, nil
 }
 
-// middle returns the round whose processor time is the median. The worst of the rounds is shown of what should not
-// happen.
+// middle returns the round with the median processor time. For figures that should be zero, it takes the worst of all
+// rounds.
 func middle(of []Result) Result {
 	slices.SortFunc(of, func(a, b Result) int { return int(a.Processor - b.Processor) })
 	r := of[len(of)/2]

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Server is a redis-server of our own, that keeps nothing on disk.
+// A Server is a redis-server that only the benchmark uses. It keeps nothing on disk.
 type Server struct {
 	Address string
 	process *exec.Cmd

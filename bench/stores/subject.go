@@ -15,22 +15,22 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Rate is what a key may have: so many tokens a second, and as many at once.
+// A Rate is the limit of a key: tokens a second, and the same number as the burst.
 type Rate struct {
 	PerSecond, Burst int
 }
 
-// A Subject is a limiter that is measured. New returns one of a node: its take asks for a token, and end closes it.
+// A Subject is a limiter that is measured. New returns the limiter of a node: take asks for a token, and end closes it.
 type Subject struct {
 	Name, How string
 	IsWindow  bool
 	New       func(ctx context.Context, address string, rate Rate) (take Take, end func(), err error)
 }
 
-// Take asks for a token of a key. An error is one of the store.
+// Take asks for a token of a key. An error comes from the store.
 type Take func(ctx context.Context, key string) (allowed bool, err error)
 
-// Subjects returns all that is measured.
+// Subjects returns all subjects.
 func Subjects() []Subject {
 	return []Subject{
 		{Name: "redislimit, strict", How: "its defaults, and errors while the store is lost", New: weir(redislimit.Strict)},

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/bench/markdown"
 )
 
-// Markdown returns what was measured as two tables.
+// Markdown returns the results as two tables.
 func Markdown(results []Result) string {
 	var b strings.Builder
 	var cost, faults [][]string

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// faster is the target against every peer on every row, on every number of processors. Peers that do not tell keys
-// apart do less, and are there for reference.
+// faster returns the target for every peer on every row, for every number of processors. Peers that do not distinguish
+// keys do less work, and are included only for reference.
 func faster(r *result.Run) (all []result.Target) {
 	const text = "faster than every library that tells keys apart"
 	for i := range r.Rows {
@@ -66,8 +66,8 @@ func rivalsOn(r *result.Run, row *result.Row, some func(result.Peer) bool) (riva
 	return rivals
 }
 
-// judge returns the target that all rivals take so many times weir's time: what is measured is the nearest. One that
-// does not is enough to miss it.
+// judge returns the target that every rival takes at least times weir's time. Its measured value is that of the nearest
+// rival. One rival that takes less is enough to miss the target.
 func judge(row, text string, rivals []rival, times float64) result.Target {
 	c := ratio{limit: times, least: true}
 	nearest := slices.MinFunc(rivals, func(a, b rival) int { return cmp.Compare(a.Median, b.Median) })

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// returning are the targets of keys that come back idle: beside the same keys that never are, for 0.6 of MaxKeys,
-// uniformly and by Zipf.
+// returning returns the targets for keys that come back idle, compared with the same keys when they are never idle, for
+// 0.6 of MaxKeys, uniformly and by Zipf.
 func returning(r *result.Run) (all []result.Target) {
 	for _, row := range workload.Rows() {
 		if !row.Returning {

@@ -1,4 +1,4 @@
-// Package target is the list of performance targets of weir, and evaluates them against a run.
+// Package target has the list of weir's performance targets, and evaluates a run by them.
 package target
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/bench/result"
 )
 
-// Verdicts. Floors and libraries have one statistic: the median of the ratios of the rounds, and the interval in which
-// it is with a probability of 95 % ([result.Summary]).
+// These are the verdicts. Floors and libraries have the same statistic: the median of the ratios of the rounds, and the
+// interval that contains it with a probability of 95 % ([result.Summary]).
 const (
 	Met        = "met"       // the whole interval meets the target
 	Missed     = "missed"    // the whole interval misses it

@@ -17,7 +17,7 @@ const accessLogVariable = "WEIR_ACCESS_LOG"
 var accessLog = Row{Name: "access-log", Title: "100/s burst 200, the clients of an access log, sped up", Keys: 1000,
 	Draw: Logged, Capacity: 10_000}
 
-// Missing returns why the row cannot be loaded here, or "" if it can.
+// Missing returns why the row cannot be loaded here; "" if it can.
 func (r *Row) Missing() string {
 	if r.Draw != Logged {
 		return ""
@@ -43,8 +43,8 @@ var readAccessLog = sync.OnceValues(func() ([]logged, error) {
 	return parseAccessLog(path)
 })
 
-// parseAccessLog returns the requests of a log in the order of their times. The client is the first word of a line; the
-// time stands in the first brackets.
+// parseAccessLog returns the requests of a log in the order of their times. The client is the first word of a line. The
+// time is in the first brackets.
 func parseAccessLog(path string) ([]logged, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/bench/peers"
 )
 
-// The everyday row: a policy and clients as many services have them. 100,000 clients, each with an address of its own,
-// come at 1 to 50 requests a second each, by Zipf, at the times of a Poisson process. The policy is 100 a second, burst
-// 200. So almost nothing is refused, and most buckets are full again when their client comes back.
+// The everyday row has a policy and clients like those of many services. Each of 100,000 clients has its own address
+// and makes 1 to 50 requests a second, distributed by Zipf, at the times of a Poisson process. The policy is 100 a
+// second, burst 200. So almost nothing is refused, and most buckets are full again when their client comes back.
 //
 // The requests are sped up: they follow each other as fast as the subject decides. The limiters read the real clock,
-// because reading it is a part of what a request costs and libraries cannot be told the time. So the rate of the policy
-// is sped up as well, by about as much. weir's TakeAt is measured beside them by the precomputed times, which need not
-// be sped up.
+// because reading it is part of the cost of a request, and because libraries do not accept another time. So the rate of
+// the policy is sped up by about the same factor. weir's TakeAt is measured in addition, with the precomputed times,
+// which need not be sped up.
 
 const (
 	clients              = 100_000
@@ -29,8 +29,8 @@ const (
 var everyday = Row{Name: "everyday", Title: "100/s burst 200, 100,000 clients at 1 to 50/s", Keys: clients,
 	Draw: Poisson, Requests: million / 2, Capacity: clients / 6 * 10, Shown: true}
 
-// pace is how many requests a second a processor gets through on the everyday row, about. A subject that is twice as
-// fast still finds every client below its limit.
+// pace is about how many requests a second a processor decides on the everyday row. Even if a subject is twice as fast,
+// every client stays below its limit.
 const pace = 15_000_000.0
 
 // everydayLimit is the everyday policy, sped up as the requests are.
@@ -47,8 +47,8 @@ func everydayLimit(r *Row) peers.Limit {
 	return peers.Limit{Tokens: limitRate * speedUp, Per: second, Burst: limitSize}
 }
 
-// rounded returns 1, 2, 5, 10, 20, 50, ...: the one nearest to x by its logarithm. Their rates are whole numbers of
-// nanoseconds.
+// rounded returns the one of 1, 2, 5, 10, 20, 50, ... that is nearest to x by its logarithm. As rates, these are whole
+// numbers of nanoseconds.
 func rounded(x float64) int {
 	nearest := 1
 	for ten := 1; ten <= 1_000_000; ten *= 10 {
@@ -61,13 +61,13 @@ func rounded(x float64) int {
 	return nearest
 }
 
-// Unhurried returns the limit of an everyday row for subjects that are told when each request is due.
+// Unhurried returns the limit of an everyday row for subjects that get the time at which each request is due.
 func (r *Row) Unhurried() peers.Limit {
 	return peers.Limit{Tokens: limitRate, Per: second, Burst: limitSize}
 }
 
-// rates returns the requests a second of every client, the most frequent first: mostRate, and less by the power of the
-// rank that makes leastRate of the last one.
+// rates returns the requests a second of every client, the most frequent client first. The first has mostRate, and the
+// rate falls by a power of the rank to leastRate for the last.
 func rates(clients int) []float64 {
 	power := math.Log(mostRate/leastRate) / math.Log(float64(clients))
 	all := make([]float64, clients)
@@ -79,8 +79,8 @@ func rates(clients int) []float64 {
 
 // loadEveryday returns the clients, shuffled, and the requests in the order of their times.
 //
-// Many independent Poisson processes together are one whose rate is the sum of theirs; each of its arrivals is of a
-// client with the probability of that client's share in the sum.
+// Many independent Poisson processes together are one Poisson process. Its rate is the sum of theirs, and each arrival
+// belongs to a client with the probability of that client's share of the sum.
 func loadEveryday(r *Row, dice *rand.Rand) (before, requests *Stream) {
 	names := make([]string, r.Keys)
 	for rank, n := range order(r, dice) {

@@ -20,7 +20,7 @@ func Names() []string {
 	return names
 }
 
-// Find returns the row, or the variant of a row, of that name. The error lists the names there are, the nearest first.
+// Find returns the row, or the variant of a row, with that name. The error lists all names, the nearest first.
 func Find(name string) (Row, error) {
 	for _, r := range Rows() {
 		for _, r := range append(r.Variants(), r) {

@@ -10,11 +10,11 @@ import (
 	"unsafe"
 )
 
-// A Stream is the keys of requests in their order, as text.
+// A Stream has the keys of requests in their order, as text.
 //
-// The text of a request lies behind that of the one before it, as it does in the buffers of a server. So it is in a
-// cache when the limiter is asked, and cache misses are the limiter's, not the harness's. A Stream holds no pointers,
-// so it costs the garbage collector nothing.
+// The text of a request follows that of the previous request, as in the buffers of a server. So it is in a cache when
+// the limiter is asked, and cache misses are the limiter's, not the harness's. A Stream has no pointers, so it costs
+// the garbage collector nothing.
 type Stream struct {
 	text  []byte
 	spans []span
@@ -28,20 +28,20 @@ type span struct{ from, length uint32 }
 // Len returns the number of requests.
 func (s *Stream) Len() int { return len(s.spans) }
 
-// At returns the key of request i. It stays valid as long as the stream is not garbage.
+// At returns the key of request i. It stays valid as long as the stream is reachable.
 func (s *Stream) At(i int) string {
 	at := s.spans[i]
 	return unsafe.String(&s.text[at.from], at.length)
 }
 
-// Due returns when request i is due after the beginning of the stream. Only rows that [Row.Everyday] reports have such
+// Due returns when request i is due, from the start of the stream. Only rows for which [Row.Everyday] is true have such
 // times.
 func (s *Stream) Due(i int) time.Duration { return s.due[i] }
 
-// Lap returns how long a whole stream with such times takes, until its next first request is due.
+// Lap returns how long a whole stream with such times takes, until its first request is due again.
 func (s *Stream) Lap() time.Duration { return s.lap }
 
-// With returns the same requests, with something behind each key.
+// With returns the same requests, with suffix after each key.
 func (s *Stream) With(suffix string) *Stream {
 	longer := newStream(s.Len())
 	for i := range s.Len() {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// The mixed row: clients that ask for more than their limit. Each of 50,000 clients comes, asks 16 times within a
-// quarter of the stream, and goes. The limit is 8 an hour, burst 8, so 8 of its requests are admitted and 8 refused,
-// however fast the subject is. The clients come at different times, so admissions and refusals alternate at random in
-// the whole stream. As many other clients are there before.
+// The mixed row has clients that ask for more than their limit. Each of 50,000 clients comes, asks 16 times within a
+// quarter of the stream, and goes. The limit is 8 an hour with a burst of 8, so 8 of its requests are admitted and 8
+// refused, however fast the subject is. The clients come at different times, so admissions and refusals alternate at
+// random. Before the start, the same number of other clients is in the table.
 
 const (
 	visitors = 50_000

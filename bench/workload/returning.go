@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The rows of keys that come back. Real clients are mostly below their limit: their bucket is full again when they come
-// back, their record idle, and another key may have claimed its slot. Of such a row weir is measured twice in one
-// process, by turns: with these keys, and with the same keys under a limit by which they are never idle.
+// These are the rows of keys that come back. Real clients are mostly below their limit. When they come back, their
+// bucket is full, their record idle, and another key may have claimed its slot. On such a row, weir is measured twice
+// in one process, by turns: with these keys, and with the same keys under a limit under which they are never idle.
 
 // planned is the share of MaxKeys that the target is for.
 const planned = 0.6

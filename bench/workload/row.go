@@ -25,23 +25,24 @@ type Row struct {
 	Title string
 	Keys  int // that are there before the clock starts; each was asked once by then
 	Draw  Draw
-	// Requests is how many there are in the stream. Rows that end say so (Ends), the others begin again.
+	// Requests is the number of requests in the stream. At the end of the stream a row starts over, unless Ends reports
+	// true.
 	Requests int
-	// Capacity is how many keys the limiters are made for.
+	// Capacity is the number of keys that the limiters are made for.
 	Capacity int
-	// Busy rows have the limit of an attack's victim, 10 an hour, so that no key is idle while it is measured.
+	// Busy rows have the limit of an attack's victim, 10 an hour, so that no key becomes idle during the measurement.
 	Busy bool
-	// Refused rows refuse every request. Of a Mixed draw half are refused. The others admit every one.
+	// Refused rows refuse every request. With a Mixed draw, half are refused. Other rows admit every request.
 	Refused bool
-	// Hot is the row of one key for which the floor is a bare contended compare-and-swap.
+	// Hot is set for the row with one key, whose floor is a bare contended compare-and-swap.
 	Hot bool
-	// Aged is the row in which weir's table has had a key in every slot: searches for keys that
-	// are not there end early at slots that were never used, and there are none left.
+	// Aged is set for the row in which every slot of weir's table has had a key. Searches for missing keys end early at
+	// slots that were never used, and this table has none left.
 	Aged bool
 	// Batch is the row that compares single calls with a batch.
 	Batch bool
-	// Shown rows are what people have. They are in the tables and pictures that are looked at first, and have the most
-	// rounds.
+	// Shown rows are those that most people have. They are in the tables and pictures that readers see first, and have
+	// the most rounds.
 	Shown bool
 	// Returning is a row of keys whose bucket is full whenever they come back: see returning.go.
 	Returning bool
@@ -91,19 +92,20 @@ func (r *Row) Want() float64 {
 	return 1
 }
 
-// Ends reports whether the requests end with their stream, since asking them again is another workload. Next has more.
+// Ends reports whether the row ends with its stream, because repeating the requests would be another workload. Next
+// returns further requests.
 func (r *Row) Ends() bool { return r.Draw == Fresh || r.Draw == Mixed }
 
-// Everyday reports whether the row's requests come as those of real clients do.
+// Everyday reports whether the row's requests come as real clients send them.
 func (r *Row) Everyday() bool { return r.Draw == Poisson || r.Draw == Logged }
 
-// Together reports whether the subjects of the row take turns in one process: where it takes longer to make the keys
-// than to measure, and where two subjects are compared that differ in little.
+// Together reports whether the subjects of the row take turns in one process: when making the keys takes longer than
+// measuring, and when two subjects differ only slightly.
 func (r *Row) Together() bool { return r.Large() || r.Returning }
 
-// Limit is what all limiters enforce on the row: a token a nanosecond, which no caller can
-// use up and after which a key is idle again at once, or one in ten days, ten an hour, or that of the everyday and of
-// the mixed rows.
+// Limit returns the limit of the row for all limiters. Refused rows have one token in ten days, and Busy rows ten an
+// hour. The everyday and mixed rows have limits of their own. All others have a token a nanosecond: no caller can use
+// that up, and a key is idle again at once.
 func (r *Row) Limit() peers.Limit {
 	if r.Refused {
 		return peers.Limit{Tokens: 1, Per: 240 * hour, Burst: 1}
@@ -120,7 +122,7 @@ func (r *Row) Limit() peers.Limit {
 	return peers.Limit{Tokens: 1e9, Per: second, Burst: 1e9}
 }
 
-// Load is the keys that are there before the clock starts, and the requests that follow.
+// Load returns the keys that exist before the clock starts, and the requests that follow.
 func (r *Row) Load() (before, requests *Stream) {
 	before = newStream(r.Keys)
 	dice := random(uint64(r.Keys))
@@ -148,7 +150,8 @@ func (r *Row) Load() (before, requests *Stream) {
 	return before, requests
 }
 
-// Next returns the requests of a pass of a row that ends. Their keys are neither there before nor in another pass.
+// Next returns the requests of another pass of a row that ends. Their keys do not exist before, and are in no other
+// pass.
 func (r *Row) Next(pass int) *Stream {
 	if r.Draw == Mixed {
 		return r.mixed(pass)

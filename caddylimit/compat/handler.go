@@ -30,17 +30,16 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 // module sets the zones of this handler apart from the limits of package caddylimit.
 const module = "rate_limit"
 
-// A Handler holds requests against zones, and refuses with the error 429 those that exceed one. All zones that match a
-// request are charged, or if one refuses, none.
+// A Handler checks requests against zones, and refuses those that exceed one with the error 429. A request takes an
+// event from all zones that match it, or from none if one refuses.
 type Handler struct {
-	// RateLimits are the zones by their names. Handlers share the zones that they name alike.
+	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`
-	// Jitter is up to which part of the wait is added to Retry-After, 0 to 1,000; 0.2 is a fifth.
+	// Jitter is the largest part of the wait that is added to Retry-After, 0 to 1,000; 0.2 is a fifth.
 	Jitter float64 `json:"jitter,omitempty"`
-	// SweepInterval is how often keys that are idle are forgotten, 1ms to 24h; 1m without it. No decision depends on
-	// it.
+	// SweepInterval is how often idle keys are forgotten, 1ms to 24h. The default is 1m. It changes no decision.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
-	// LogKey has the key of a refused request logged. It may be a secret.
+	// LogKey logs the key of each refused request. The key may be a secret.
 	LogKey bool `json:"log_key,omitempty"`
 	// DisableMetrics turns off the metrics of this handler's zones.
 	DisableMetrics bool `json:"disable_metrics,omitempty"`
@@ -48,8 +47,8 @@ type Handler struct {
 	// Sharing is not in the original.
 	sharing.Sharing
 
-	// Distributed and Storage are those of the original, which several machines share zones by. Here they do nothing:
-	// without Store each machine counts by itself, and a line in the log warns of it.
+	// Distributed and Storage are fields of the original, by which several machines share zones there. Here they have
+	// no effect: without Store, each machine counts by itself, and a log line warns of it.
 	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 
@@ -60,7 +59,7 @@ type Handler struct {
 	by     map[string]*part // by the names that the middleware knows
 }
 
-// CaddyModule returns what Caddy knows of the module.
+// CaddyModule returns the module's ID and constructor.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.rate_limit", New: func() caddy.Module { return new(Handler) }}
 }
@@ -91,7 +90,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 const mostJitter = 1000.
 
-// Distributed is how often the original writes and reads what machines have counted, and how old that may be.
+// Distributed has the intervals at which the original writes and reads the counts of machines, and the age at which it
+// drops them.
 type Distributed struct {
 	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
 	ReadInterval  caddy.Duration `json:"read_interval,omitempty"`

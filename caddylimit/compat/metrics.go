@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// metrics are those of one configuration, under the names of the original. There are as many labels as zones: the label
-// key of the original, which has a value for every client, is left out.
+// metrics are the metrics of one configuration, under the names of the original. They have one series for each zone.
+// They leave out the label key of the original, which has a value for every client.
 type metrics struct{ shown []shown }
 
 // shown is a zone with metrics.

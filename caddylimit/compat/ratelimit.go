@@ -19,20 +19,23 @@ import (
 
 // A RateLimit is a zone.
 type RateLimit struct {
-	// MatcherSets says which requests are in the zone; without it, all.
+	// MatcherSets selects the requests of the zone. The default is all.
 	MatcherSets caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-	// Key is a text with placeholders that sets clients apart. One without a placeholder is a limit for all together.
+	// Key is a text with placeholders that identifies a client. A text without a placeholder is one limit for all
+	// clients together.
 	Key string `json:"key,omitempty"`
-	// Window is the time in which so many events are allowed: 1µs to 365 days.
+	// Window is the time in which MaxEvents are allowed: 1µs to 365 days.
 	Window caddy.Duration `json:"window,omitempty"`
-	// MaxEvents is how many events a key may have in any window; 0 refuses all. Up to 4,096 they are counted exactly,
-	// by a sliding log, if the window is not too short for that; above, up to 16,777,215, by a sliding window counter.
+	// MaxEvents is how many events a key may have in any window; 0 refuses all. Up to 4,096 events are counted exactly,
+	// by a sliding log, if the window is not too short for that. More, up to 16,777,215, are counted by a sliding
+	// window counter.
 	MaxEvents int `json:"max_events,omitempty"`
-	// IPv4Prefix and IPv6Prefix are how many bits of a key count that reads as an address; 0 is the whole address.
+	// IPv4Prefix and IPv6Prefix are the number of bits that count in a key that is an address; 0 is the whole address.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
-	// MaxKeys is for how many keys the zone has room; without it for 100,000, or as many as go into 256 MiB, and for
-	// a million that are counted by a sliding window counter. The original, which has no bound, does not have it.
+	// MaxKeys is the number of keys for which the zone has room. The default is 100,000 for a sliding log, or fewer if
+	// 256 MiB does not hold that many, and a million for a sliding window counter. The original does not have this
+	// option and has no bound.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type checkCommand struct {
 	Compat            bool   `help:"Also say what the reference would refuse, or would read differently."`
 }
 
-// Run says what is wrong, or how many rules there are.
+// Run prints the mistakes, or how many rules there are.
 func (c *checkCommand) Run() error {
 	compiled, warnings, err := source.Read(c.Path, config.Options{MergeDomains: c.MergeDomainConfig})
 	for _, warning := range warnings {

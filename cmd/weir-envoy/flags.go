@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// serveCommand has a flag for each variable that is read. Names and defaults of the variables are the reference's,
-// but those in the last group, which it has not.
+// serveCommand has a flag for each variable that is read. The variables have the reference's names and defaults, except
+// those of the last group, which the reference does not have.
 type serveCommand struct {
 	storeFlags   `embed:""`
 	tracingFlags `embed:""`
@@ -129,7 +129,7 @@ func (p *pairs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by the command line's parser: numbers that have no meaning are told before anything begins.
+// Validate is called by the command line's parser. It refuses invalid numbers before anything starts.
 func (c *serveCommand) Validate() error {
 	for name, port := range map[string]int{
 		"PORT": c.Port, "DEBUG_PORT": c.DebugPort, "GRPC_PORT": c.GRPCPort, "STATSD_PORT": c.StatsdPort,

@@ -1,5 +1,5 @@
-// Command weir-envoy answers Envoy's global rate limit service in one process, without a store. It reads the files and
-// the environment variables of github.com/envoyproxy/ratelimit.
+// Command weir-envoy implements Envoy's global rate limit service in one process, without a store. It reads the files
+// and the environment variables of github.com/envoyproxy/ratelimit.
 //
 //	RUNTIME_ROOT=. RUNTIME_WATCH_ROOT=false weir-envoy serve
 //	weir-envoy check config/
@@ -47,8 +47,8 @@ func main() {
 	chosen.FatalIfErrorf(chosen.Run())
 }
 
-// arguments are those of the command line without the program's name in the reference's image: a compose file for that
-// image names it, and the entry point of this image has it as an argument.
+// arguments returns the arguments of the command line. It drops the name of the program in the reference's image: a
+// compose file for that image has the name, and the entry point of this image gets it as an argument.
 func arguments(all []string) []string {
 	if len(all) > 0 && all[0] == "/bin/ratelimit" {
 		return all[1:]
@@ -58,7 +58,7 @@ func arguments(all []string) []string {
 
 type versionCommand struct{}
 
-// Run prints what the program was built from.
+// Run prints the version and what the program was built from.
 func (versionCommand) Run() error {
 	_, err := fmt.Println(version.Text("weir-envoy", version.Info()))
 	return err

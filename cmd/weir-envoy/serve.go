@@ -114,7 +114,7 @@ func (p *program) close() {
 	_ = p.service.Close() // what is left to be charged was reported
 }
 
-// readMapping reads how metrics are called. A file that is not there is no error: Envoy Gateway names one that may be
+// readMapping reads the mapping of metrics. A missing file is not an error, because Envoy Gateway names one that may be
 // absent.
 func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
 	if c.PrometheusMapper == "" {

@@ -94,8 +94,8 @@ func (p *program) dialXDS() (*grpc.ClientConn, error) {
 	}
 	connection, err := grpc.NewClient(p.XDSServer,
 		grpc.WithTransportCredentials(transport),
-		// A server that has vanished without a word is noticed. Servers end connections that ask more often than once
-		// in five minutes, unless they are told otherwise.
+		// Keepalive detects a server that has vanished silently. By default, servers end connections that ping more
+		// often than once in five minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,

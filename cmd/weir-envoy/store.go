@@ -50,8 +50,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores are where counters are shared: that of the limits per second is nil where it is the other one, and both are
-// nil where counters are in memory.
+// stores are where counters are shared. perSecond, for the limits per second, is nil if these are in all, too. Both are
+// nil if counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {
@@ -93,8 +93,8 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 	return opened, err
 }
 
-// withoutAddress is an error if anything but REDIS_URL says that there is a Redis: counters in memory, which replicas
-// do not share, would be a surprise.
+// withoutAddress returns an error if a variable other than REDIS_URL suggests that there is a Redis. Counters in
+// memory, which replicas do not share, would then be a surprise.
 func (f *storeFlags) withoutAddress(environment []string) error {
 	var names []string
 	for name, value := range set(environment) {
@@ -118,8 +118,8 @@ func (f *storeFlags) withoutAddress(environment []string) error {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// connect opens one of them. It tries again, after growing waits, while the store does not answer, unless the program
-// answers without it.
+// connect opens a store. While the store does not answer, it tries again after growing waits, unless the program may
+// start without the store.
 func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServer) (*redislimit.Client, error) {
 	address, err := s.address()
 	if err != nil {
@@ -208,8 +208,8 @@ func (s redisServer) address() (_ string, err error) {
 	return u.String(), nil
 }
 
-// merge takes into u what the URL of a server says of the scheme, the user, the password and the database, and returns
-// its host and port. What is wrong with it is not repeated: it may hold a password.
+// merge takes the scheme, the user, the password and the database from the URL of a server into u, and returns its host
+// and port. An error does not repeat the URL, because it may have a password.
 func (s redisServer) merge(u *url.URL, number int, text string) (host string, err error) {
 	one, err := url.Parse(text)
 	if err != nil || one.Hostname() == "" || one.Scheme != "redis" && one.Scheme != "rediss" || strings.Contains(one.Path+one.Fragment, "@") {

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// tracingFlags say whether calls are traced. Where the spans go is said by the variables of OpenTelemetry, such as
-// OTEL_EXPORTER_OTLP_ENDPOINT.
+// tracingFlags say whether calls are traced. The variables of OpenTelemetry, such as OTEL_EXPORTER_OTLP_ENDPOINT, say
+// where the spans go.
 type tracingFlags struct {
 	TracingEnabled  bool    `env:"TRACING_ENABLED" help:"Trace calls with OpenTelemetry, whose OTEL_EXPORTER_OTLP_... say where to."`
 	TracingProtocol string  `env:"TRACING_EXPORTER_PROTOCOL" default:"http" enum:"http,grpc" help:"http or grpc."`
@@ -26,8 +26,8 @@ type tracingFlags struct {
 	TracingRate     float64 `env:"TRACING_SAMPLING_RATE" default:"1" help:"Share of the calls that are traced, 0 to 1, where the caller has not decided."`
 }
 
-// handler returns the option that traces the calls of a server, and what sends the last spans. Both are nil if
-// tracing is off.
+// handler returns the option that traces the calls of a server, and a function that sends the last spans. Both are nil
+// if tracing is off.
 func (f *tracingFlags) handler(ctx context.Context) (grpc.ServerOption, func(context.Context) error, error) {
 	if !f.TracingEnabled {
 		return nil, nil, nil

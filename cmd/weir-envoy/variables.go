@@ -54,8 +54,8 @@ var refused = map[string]string{
 	"USE_DOG_STATSD_MOGRIFIERS":     "set USE_STATSD or USE_PROMETHEUS",
 }
 
-// refusedVariables is an error that names every variable whose value cannot be honored. A variable that is switched off
-// is not set.
+// refusedVariables returns an error that names every variable whose value cannot be supported. A variable that is
+// switched off counts as not set.
 func refusedVariables(environment []string) error {
 	var why []string
 	for name, value := range set(environment) {

@@ -28,7 +28,7 @@ type auditCommand struct {
 	IRunThisOne bool          `name:"i-run-this-server" help:"Audit a server that is neither on this machine nor on a private network."`
 }
 
-// Help is what "weir audit --help" says beyond the flags.
+// Help returns the text that "weir audit --help" adds to the flags.
 func (*auditCommand) Help() string {
 	return `Sends a server requests in patterns for about a minute: a burst, gaps, single requests and all that there is.
 Every kind of limit is fitted to what the server decided, and the one that explains most is printed, with how sure that

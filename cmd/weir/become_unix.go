@@ -10,8 +10,8 @@ import (
 
 const executableSuffix = ""
 
-// become replaces this program by another, which gets its place, its signals and its exit
-// status. It returns only if that fails.
+// become replaces this program by another, which gets its process, its signals and its exit status. It returns only if
+// that fails.
 func become(path string, args []string) error {
 	err := syscall.Exec(path, append([]string{path}, args...), os.Environ())
 	return fmt.Errorf("%s: %w", path, err)

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// benchCommand runs a program of its own, because the libraries that it compares weir with are no
-// part of this one.
+// benchCommand runs a separate program, because the libraries that it compares weir with are not part of this one.
 type benchCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Passed on; --help lists them."`
 }

@@ -24,7 +24,7 @@ type checkCommand struct {
 	File    string   `arg:"" optional:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
 }
 
-// Help is what "weir check --help" says beyond the flags.
+// Help returns the text that "weir check --help" adds to the flags.
 func (*checkCommand) Help() string {
 	return `Says what the file means: where it listens, every rule in words, and the memory that they take. A file with mistakes
 is answered with all of them, a line each, in the form FILE:LINE:COLUMN: what is wrong, and exit status 1. What is
@@ -151,7 +151,7 @@ type describedRule struct {
 	Stored bool   `json:"stored"`
 	State  string `json:"state"` // its file, or ""
 	Bytes  uint64 `json:"bytes"`
-	// Bound says what requests are settled with at most, a line for each term; [] for a rule without tokens.
+	// Bound has how many tokens requests can cost at most, one line for each term; [] for a rule without tokens.
 	Bound []string `json:"bound"`
 }
 
@@ -184,8 +184,7 @@ func (c *checkCommand) writeJSON(w io.Writer, f *rulefile.File, err error) error
 	return errors.Join(json.NewEncoder(w).Encode(out), err)
 }
 
-// loadRules reads a rule file. Its mistakes are printed a line each, with nothing before them, as
-// editors want it.
+// loadRules reads a rule file. It prints one line for each mistake, with nothing before it, as editors expect.
 func loadRules(name string) (*rulefile.File, error) {
 	f, err := rulefile.Load(name)
 	return f, printed(name, err)

@@ -17,7 +17,7 @@ type healthCommand struct {
 	Timeout time.Duration `default:"5s" placeholder:"DURATION" help:"How long to wait for the answer (default: ${default})."`
 }
 
-// Help is what "weir health --help" says beyond the flags.
+// Help returns the text that "weir health --help" adds to the flags.
 func (*healthCommand) Help() string {
 	return `Asks /readyz of the administrator's listener. Exit status 0 if weir answers that it is ready, 1 if it does not answer
 or says why not: it stops. An image without a shell and curl needs no more than weir itself:

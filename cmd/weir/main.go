@@ -1,5 +1,5 @@
-// Command weir limits the rate of HTTP requests in front of a server, and tells
-// from an access log which requests a limit would have refused.
+// Command weir limits the rate of HTTP requests in front of a server, and finds out from an access log which requests a
+// limit would have refused.
 //
 //	weir serve --upstream http://127.0.0.1:9000 --limit 10/s --burst 20
 //	weir check weir.yaml
@@ -32,8 +32,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// commands is the command line. A new command is one field here and one file
-// beside this one.
+// commands is the command line. A new command is one field here and one file next to this one.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
 	Check   checkCommand   `cmd:"" help:"Say what a rule file means, or what is wrong with it."`

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A bar shows how far work is. It is invisible where the screen is not a terminal. A bar that cannot
-// be drawn does not stop the work: errors of the terminal are dropped.
+// A bar shows the progress of work. It is invisible if the output is not a terminal. Errors of the terminal are
+// ignored, so that they do not stop the work.
 type bar struct{ *progressbar.ProgressBar }
 
 // newBar returns a bar of so many steps.

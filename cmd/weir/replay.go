@@ -36,7 +36,7 @@ func writeNotes(l *replay.Log, notes io.Writer) {
 	}
 }
 
-// Help is what "weir replay --help" says beyond the flags.
+// Help returns the text that "weir replay --help" adds to the flags.
 func (*replayCommand) Help() string {
 	return `The format of the log is detected: Apache's and nginx's common and combined, Apache's vhost_combined, JSON of nginx,
 Caddy, Traefik and Envoy, HAProxy's httplog, AWS ALB, ELB, S3 and CloudFront, Google Cloud's load balancers, IIS, the
@@ -188,8 +188,8 @@ func (c *replayCommand) all() (work, error) {
 	}, nil
 }
 
-// write prints the result for the log of that name. The JSON has no place for doubts about its
-// figures, so they go to notes.
+// write prints the result for the log called name. JSON output has no place for doubts about the figures, so they go to
+// notes.
 func (c *replayCommand) write(name string, r replayed, out, notes io.Writer) error {
 	if !c.JSON {
 		if _, err := fmt.Fprintf(out, "%s at %s, by %s\n\n", name, r.limit, c.Key); err != nil {

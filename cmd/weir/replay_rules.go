@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// rulesFlags are those of a replay that looks at rules, one by one. The flags of a limit are a
-// file of one rule.
+// rulesFlags are the flags of a replay of rules. Flags of a limit stand for a file with one rule.
 type rulesFlags struct {
 	Rules         string  `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
 	Host          string  `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`

@@ -101,8 +101,8 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 	return c.writeUsage(r, found, out, notes)
 }
 
-// suggestTokens finds a limit of the kind of a policy. Teams are few where clients are many: of fewer than a hundred
-// keys a day none is known to be abusive, and the limit is one that refuses nothing.
+// suggestTokens finds a limit with the algorithm of a policy. Teams are few compared with clients. With fewer than a
+// hundred keys a day, no key is considered abusive, and the limit is one that refuses nothing.
 func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goal) (*suggest.Suggestion, error) {
 	rule := rulefile.NewRule("tokens")
 	rule.Policy = policy

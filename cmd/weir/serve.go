@@ -21,7 +21,7 @@ type serveCommand struct {
 	serveFlags
 }
 
-// Help is what "weir serve --help" says beyond the flags.
+// Help returns the text that "weir serve --help" adds to the flags.
 func (*serveCommand) Help() string {
 	return `With a rule file, "weir serve weir.yaml", everything stands there, and none of the flags below goes with it: listeners,
 upstreams, trusted proxies and several rules. docs/configuration.md describes it, and "weir check" says what one means.

@@ -46,7 +46,7 @@ type simCommand struct {
 	SVG       string        `name:"svg" placeholder:"FILE" help:"Write the chart as a picture, too."`
 }
 
-// Help is what "weir sim --help" says beyond the flags.
+// Help returns the text that "weir sim --help" adds to the flags.
 func (*simCommand) Help() string {
 	return `Requests arrive at random, on average as often as --load says, and every strategy gets the same ones. Beside each
 runs the ideal, one limiter that hears of all requests at once: what it admits and the strategy does not is refused

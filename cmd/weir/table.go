@@ -30,7 +30,7 @@ type tableCommand struct {
 	File string `arg:"" predictor:"file" help:"The file of a table: one in the folder of state, or the path of engine.Shared."`
 }
 
-// Help is what "weir table --help" says beyond the flags.
+// Help returns the text that "weir table --help" adds to the flags.
 func (*tableCommand) Help() string {
 	return `Says what is in a table that processes of this machine share, while they use it: its limit and options, how many slots
 are taken and how many keys owe something, what sweeps did, and which processes are attached. Nothing is written, and

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// asOwner calls do. Where root restores or converts a table of another user, it does so with that user's rights: what
-// is made belongs to that user, and nothing in a folder of that user leads root astray. do gets the path of the copy,
-// which that user can read.
+// asOwner calls do. If root restores or converts a table of another user, do runs with that user's rights. So the new
+// files belong to that user, and nothing in that user's folder can mislead root. do gets the path of the copy, which
+// that user can read.
 func (c *tableCommand) asOwner(do func(restore string) error) (err error) {
 	if os.Geteuid() != 0 || c.Copy != "" {
 		return do(c.Restore)

@@ -19,11 +19,11 @@ import (
 
 type interceptor struct{ limits *rpclimit.Limits }
 
-// New returns the interceptor that holds the calls of handlers or clients to the limits: unary calls, streams when they
-// open, and if there is a limit on messages ([rpclimit.Messages]), every request message of a stream.
+// New returns the interceptor that checks the calls of handlers or clients against the limits: unary calls, streams
+// when they open, and every request message of a stream if there is a limit on messages ([rpclimit.Messages]).
 //
-// Interceptors run in the order in which they are given: put one that authenticates the caller before, if a key needs
-// that.
+// Interceptors run in the order in which they are given. If a key needs the authenticated caller, put the interceptor
+// that authenticates before this one.
 func New(limits *rpclimit.Limits) connect.Interceptor { return interceptor{limits} }
 
 // WrapUnary implements [connect.Interceptor].
@@ -46,8 +46,8 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingHandler implements [connect.Interceptor]. A message that is refused ends the stream: Receive returns the
-// error, and for every further message, and the stream ends with it unless the handler returns another error.
+// WrapStreamingHandler implements [connect.Interceptor]. A refused message ends the stream: Receive returns the error,
+// now and at every later call. The stream ends with this error unless the handler returns another one.
 func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		call := newCall(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader())
@@ -77,8 +77,8 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 	}
 }
 
-// header is the metadata of a call. Its values are those that an application has of it: Connect leaves binary ones as
-// they were sent, in any of the spellings of base64.
+// header is the metadata of a call. Connect leaves binary values as they were sent, in any of the spellings of base64;
+// Values decodes them.
 type header http.Header
 
 // Values implements [rpclimit.Metadata].
@@ -104,8 +104,8 @@ func newCall(ctx context.Context, spec connect.Spec, peer connect.Peer, metadata
 		call.Target = peer.Addr
 		return call
 	}
-	// On a Unix socket the address of the peer is the name that the client has given to its end, which may read as one
-	// of the network.
+	// On a Unix socket, the address of the peer is the name that the client gave to its end. It may look like a network
+	// address.
 	if _, unix := ctx.Value(http.LocalAddrContextKey).(*net.UnixAddr); !unix {
 		call.Peer = rpclimit.ParsePeer(peer.Addr)
 	}

@@ -22,7 +22,7 @@ type handlerConn struct {
 	broken  atomic.Bool                   // receiving or sending failed, perhaps by the client
 }
 
-// Receive receives a message and holds it to the limits.
+// Receive receives a message and checks it against the limits.
 func (c *handlerConn) Receive(m any) error {
 	if refused := c.refused.Load(); refused != nil {
 		return refused
@@ -56,9 +56,9 @@ func (c *handlerConn) Send(m any) error {
 	return err
 }
 
-// WrapStreamingClient implements [connect.Interceptor]. The stream is held to the limits when its first message is
-// sent, or its sending side is closed: until then its header may change. A call or message that is refused is not sent,
-// and ends the stream.
+// WrapStreamingClient implements [connect.Interceptor]. The stream is checked against the limits when its first message
+// is sent, or its sending side is closed, because its header may change until then. A refused call or message is not
+// sent, and ends the stream.
 func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := &clientConn{limits: i.limits, ctx: ctx}
@@ -140,7 +140,7 @@ func (c *clientConn) refusal() error {
 	return c.refused
 }
 
-// Send holds a message to the limits and sends it; nil is the header alone.
+// Send checks a message against the limits and sends it. nil sends the header alone.
 func (c *clientConn) Send(m any) error {
 	if err := c.open(); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *clientConn) Send(m any) error {
 	return err
 }
 
-// CloseRequest closes the sending side, by which a call without a message opens.
+// CloseRequest closes the sending side. For a call without a message, this opens the stream.
 func (c *clientConn) CloseRequest() error {
 	if err := c.open(); !c.opened.Load() {
 		return err
@@ -190,7 +190,7 @@ func (c *clientConn) Receive(m any) error {
 	return err
 }
 
-// ResponseHeader returns the header of the answer; an empty one if the call was refused.
+// ResponseHeader returns the header of the answer. It is empty if the call was refused.
 func (c *clientConn) ResponseHeader() http.Header {
 	if c.refusal() != nil {
 		return http.Header{}
@@ -198,7 +198,7 @@ func (c *clientConn) ResponseHeader() http.Header {
 	return c.StreamingClientConn.ResponseHeader()
 }
 
-// ResponseTrailer returns the trailer of the answer; an empty one if the call was refused.
+// ResponseTrailer returns the trailer of the answer. It is empty if the call was refused.
 func (c *clientConn) ResponseTrailer() http.Header {
 	if c.refusal() != nil {
 		return http.Header{}

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Ambiguity returns the part of a path that servers read in several ways; "" if there is none. Necessary escapes, such
-// as those of non-ASCII letters, are not ambiguous, and neither is the case of letters.
+// Ambiguity returns the first part of a path that servers read in different ways; "" if there is none. Necessary
+// escapes, such as those of non-ASCII letters, are not ambiguous. Neither is the case of letters.
 func Ambiguity(u *url.URL) string {
 	if u.Opaque != "" {
 		return "a target without a path"

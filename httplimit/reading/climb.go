@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// Climbs reports whether some server may read the path of a target as one above its root: in some reading it has more
-// ".." than segments before them. Behind a proxy that adds a base path, such a path leaves the base. If there are too
-// many readings to try, Climbs returns true. It does not allocate for paths without "..".
+// Climbs reports whether some server may read a target's path as one above its root: in some reading, it has more ".."
+// than segments before them. Behind a proxy that adds a base path, such a path leaves the base. If there are too many
+// readings to try, Climbs returns true. It does not allocate for paths without "..".
 func Climbs(u *url.URL) bool {
 	once, twice := u.Path, spelling.Unescape(u.Path)
 	hasOverlong := overlong(once) >= 0 || overlong(twice) >= 0

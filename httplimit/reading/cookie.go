@@ -59,8 +59,8 @@ const (
 	separators = "," + blanks
 )
 
-// eachCookie calls one with all cookies in a line, however a server splits it: by semicolons, and with a pair behind a
-// comma or a blank as one of its own.
+// eachCookie calls one for every cookie in a line, however a server splits the line: at semicolons, and also at commas
+// and blanks.
 func eachCookie(line string, one func(pair)) {
 	for more := true; more; {
 		var text string

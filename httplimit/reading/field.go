@@ -116,8 +116,8 @@ func (m *Match) matchesFields(r *http.Request) bool {
 	return true
 }
 
-// certainFields reports whether each of the wanted fields is present, and has only wanted values in the reading of
-// every server.
+// certainFields reports whether each wanted field is present and has only wanted values, in the reading of every
+// server.
 func (m *Match) certainFields(r *http.Request) bool {
 	for i := range m.Headers {
 		if want := &m.Headers[i]; len(r.Header[want.Name]) == 0 || anyLine(r, want, func(of fieldLine) bool {

@@ -10,7 +10,7 @@ import (
 
 // KeyPath returns the path that chooses a bucket of the match's rule. If the pattern that the request meets stands for
 // one path, it is that path, however the request has written it. Otherwise it is the path of the function [KeyPath],
-// without the part that a client may add behind the last name of a pattern.
+// without the part that a client may add after the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -29,8 +29,8 @@ func (m *Match) KeyPath(r *http.Request) string {
 // KeyPath returns the path that chooses a bucket: without escapes, parameters, double slashes, dots and a slash at the
 // end, and in lower case unless keepCase is set. It does not allocate for a path that is already written like this.
 //
-// Servers may read one path in different ways. All paths for which the result depends on that share one key. So the
-// spellings of what a server treats as one path have at most two keys, and a client cannot make up more.
+// Servers may read one path in different ways. All paths whose key depends on the way of reading share one key. So all
+// spellings that a server treats as one path have at most two keys, and a client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
 // keyPath is KeyPath with what returns [oneKey].

@@ -55,16 +55,16 @@ func (m *Match) Matches(r *http.Request) bool {
 		m.matchesFields(r)
 }
 
-// Meets reports whether the request matches by any reading. Use it for limits: whenever a server behind reads a request
-// as one that the rule is for, the rule applies. client is called only if [Match.UsesClient] reports true, and may be
-// nil otherwise. It does not allocate for plain paths of up to 32 segments.
+// Meets reports whether the request matches by any reading. Use it for limits: the rule applies whenever a server
+// behind the limit might read the request as one that the rule is for. client is called only if [Match.UsesClient]
+// reports true, and may be nil otherwise. It does not allocate for plain paths of up to 32 segments.
 func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
 // IsCertain reports whether the request matches by the reading of every server behind. Use it for exceptions from a
-// limit, which no doubtful request may get. The path must not be ambiguous, the path and the method must match as they
-// are written, and every value of a wanted field must be a wanted value.
+// limit, because a doubtful request must not be exempt. The path must not be ambiguous, the path and the method must
+// match as they are written, and every value of a wanted field must be a wanted value.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
@@ -180,9 +180,9 @@ func (m *Match) matchesMethod(method string) bool {
 	})
 }
 
-// meetsMethods looks at the method, and at what some frameworks take for it instead, since forms of HTML have no other
-// than GET and POST: a field of the header ([spelling.MethodOverrides]), and of a POST the parameter _method of the
-// query.
+// meetsMethods compares the method. Forms of HTML can only send GET and POST, so some frameworks read the method from
+// elsewhere: from a header field ([spelling.MethodOverrides]), and for a POST from the parameter _method of the query.
+// meetsMethods compares these, too.
 func (m *Match) meetsMethods(r *http.Request) bool {
 	if m.meetsMethod(r.Method) {
 		return true
@@ -197,8 +197,8 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 	return slices.ContainsFunc(overrides(r), m.meetsMethod)
 }
 
-// overrides returns those of the function of the same name, once, in one form for all that [strings.EqualFold] takes
-// for one: in capitals.
+// overrides returns the results of the function of the same name, read once, in capitals: one form for all texts that
+// [strings.EqualFold] treats as equal.
 func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	if p.methods == nil {
 		all := overrides(r)
@@ -215,7 +215,7 @@ func (p *Parsed) overrides(r *http.Request) map[string]bool {
 // longestMethod is how many bytes of a method are compared. Longer ones have no name.
 const longestMethod = 256
 
-// leastFold returns the least of the characters that [strings.EqualFold] takes for one: of letters of ASCII the
+// leastFold returns the smallest of the characters that [strings.EqualFold] treats as equal: for ASCII letters, the
 // capital.
 func leastFold(r rune) rune {
 	least := r

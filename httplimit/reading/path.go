@@ -35,8 +35,8 @@ const anySegment = "/"
 // String returns the pattern as it was written, after the word "prefix" or "regex" if it is a text pattern.
 func (p Path) String() string { return p.text }
 
-// ParsePath parses a pattern. A pattern that does not begin with a slash, that has a *, an escape, a query, an empty
-// segment or a dot segment, or whose braces are not a whole segment is an error that says so.
+// ParsePath parses a pattern. It returns an error for a pattern that does not begin with a slash, for one that has a *,
+// an escape, a query, an empty segment or a dot segment, and for one whose braces are not a whole segment.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	switch plain, err := url.PathUnescape(text); {
@@ -104,9 +104,9 @@ func wildcard(segment string) (name string, rest bool, err error) {
 	return name, rest, nil
 }
 
-// meets reports whether the pattern, which is none of text, matches segments, none of them empty. The last may have an
-// extension, as many frameworks take /login.json for /login; and a file may have more behind it, as CGI and PHP take
-// /login.php/x for /login.php.
+// meets reports whether the pattern, which is not a text pattern, matches segments, none of which is empty. The last
+// segment may have an extension, because many frameworks treat /login.json as /login. A file may be followed by more
+// segments, because CGI and PHP treat /login.php/x as /login.php.
 func (p *Path) meets(segments []string, m *Match) bool {
 	last := len(p.segments) - 1
 	if len(segments) <= last || len(segments) > last+1 && !p.subtree && !p.isFile() {
@@ -123,9 +123,9 @@ func (p *Path) meets(segments []string, m *Match) bool {
 	return true
 }
 
-// within returns the part of a key of [KeyPath] that the pattern is about, if it ends in a name and stands for several
-// paths: without the extension that a client may put there, and without what it may put behind a file. It is not ok if
-// the key does not meet the pattern. It does not allocate for keys of up to 32 segments.
+// within returns the part of a key of [KeyPath] that the pattern is about, if the pattern ends in a name and stands for
+// several paths. It leaves out what a client may add: an extension, and anything after a file. ok is false if the key
+// does not meet the pattern. within does not allocate for keys of up to 32 segments.
 func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	last := len(p.segments) - 1
 	if p.only != "" || p.subtree || last < 0 || p.segments[last] == anySegment {
@@ -175,8 +175,8 @@ func sameSegment(want, got string, keepCase bool) bool {
 // stream begins the name of a stream of a file on Windows.
 const stream = "::$"
 
-// trimSegment takes off what some servers pass over at the end of a segment: Windows dots, blanks and the stream
-// with the data of a file ("::$DATA"), programs in C what follows a zero byte.
+// trimSegment removes what some servers ignore at the end of a segment. Windows ignores dots, blanks and the stream
+// name of a file's data ("::$DATA"). Programs in C ignore everything after a zero byte.
 func trimSegment(s string) string {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]

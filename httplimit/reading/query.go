@@ -24,8 +24,8 @@ type queryValue struct {
 	ok    bool   // there is such a text
 }
 
-// queryValues returns what the readings of the query of a request have for a parameter. A query that has more
-// parameters than are read has none.
+// queryValues returns the values of a parameter in all readings of the request's query. It returns none if the query
+// has too many parameters to read.
 func queryValues(r *http.Request, name string) (values []queryValue) {
 	if r.URL.RawQuery == "" || tooManyParameters(r) {
 		return nil
@@ -127,8 +127,8 @@ func (p *Parsed) readQuery(query string) {
 	})
 }
 
-// eachParameter calls each with what every reading of the query has for the parameter: a name that is taken for that,
-// and a value with its zero bytes.
+// eachParameter calls each for every value of the parameter, in every reading of the query. got is a name that is
+// treated as name, and value includes its zero bytes.
 func eachParameter(u *url.URL, name string, each func(got, value string)) {
 	eachPair(u.RawQuery, func(of pair) { of.parameter(name, each) })
 }
@@ -168,8 +168,8 @@ func eachPair(query string, one func(pair)) {
 	}
 }
 
-// isElement reports whether a parameter is an element of the list that another one names, such as t[] or t[0] of t.
-// PHP, Rails and Node's qs make a list of them, which some programs take for its only value.
+// isElement reports whether parameter got is an element of the list called name, such as t[] or t[0] of t. PHP, Rails
+// and Node's qs make a list of such parameters, and some programs use a list of one element as its value.
 func isElement(got, name string) bool {
 	list, is := listOf(got)
 	return is && spelling.SameName(list, name)

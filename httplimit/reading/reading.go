@@ -135,8 +135,8 @@ func readingsOfText(escaped, plain string) readings {
 	}
 }
 
-// isPlain reports whether every server reads an escaped path in the same way: it has no escapes, semicolons,
-// backslashes and dots as segments or at the end of one, and no empty segments but at the end.
+// isPlain reports whether every server reads an escaped path in the same way. It is true if the path has no escapes,
+// semicolons or backslashes, no segment that is or ends with dots, and no empty segment except at the end.
 func isPlain(escaped string) bool {
 	return !strings.ContainsAny(escaped, `%;\`) && !strings.Contains(escaped, "//") && !strings.Contains(escaped, "/.") &&
 		!strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, ".") && !strings.Contains(escaped, stream)
@@ -201,8 +201,7 @@ func (rs *readings) readBehind() {
 	*rs = behind
 }
 
-// readAgain goes on to the readings of a path from which escapes are undone twice: in each segment, and before all
-// else.
+// readAgain continues with the readings in which escapes are undone twice: in each segment, and before everything else.
 func (rs *readings) readAgain() {
 	once := rs.again
 	twice := readingsOfText(once, spelling.Unescape(once))

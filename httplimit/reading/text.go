@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ParsePrefix returns a Path for all paths that begin with a text, whether a segment ends there or not: "/log" means
-// "/login" and "/log/in". A text that does not begin with a slash, or has an escape, a query, an empty segment or a dot
-// segment, is an error that says so.
+// ParsePrefix returns a Path for all paths that begin with a text, whether a segment ends there or not: "/log" matches
+// "/login" and "/log/in". It returns an error for a text that does not begin with a slash, or that has an escape, a
+// query, an empty segment or a dot segment.
 func ParsePrefix(text string) (Path, error) {
 	p := Path{text: "prefix " + text, prefix: text, foldedPrefix: fold(text)}
 	switch plain, err := url.PathUnescape(text); {
@@ -48,12 +48,12 @@ func ParseRegexp(text string) (p Path, err error) {
 // path.
 func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 
-// maxScan is the number of bytes that an expression reads of a path and all its readings. A longer path matches all
-// expressions.
+// maxScan is the number of bytes of a path, in all its readings together, that an expression reads. A longer path
+// matches all expressions.
 const maxScan = 4 << 10
 
-// texts are what patterns of text are held against: the readings of a path, without the extension of the last name,
-// and without what stands behind a file.
+// texts are compared with text patterns. They are the readings of a path, without the extension of the last name, and
+// without what follows a file.
 type texts struct {
 	longest int                  // prefix, in bytes; 0 if there is none
 	begins  []pathText           // of the readings, as far as prefixes go

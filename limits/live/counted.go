@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// counted is a limiter of one limit with the number of its owners: a [Limiter], and those of which it is a previous
-// one. Several limits may have one limiter, for different keys. The last owner of the last one closes it.
+// counted is a limiter of one limit with the number of its owners: a [Limiter], and each Limiter that has it as a
+// previous one. Several limits with different keys may share a limiter. The last owner of the last such limit closes
+// it.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // instead, of all requests: its one key is the zero Key
@@ -23,8 +24,8 @@ type counted struct {
 	most atomic.Uint64
 
 	mu sync.Mutex // of moves
-	// moved is how much of what a key owes was charged to another limiter, while requests may still be decided by this
-	// one: a uint64 by engine.Key.
+	// moved has, for each engine.Key, how many of its owed tokens (a uint64) were charged to another limiter while this
+	// one may still decide requests.
 	moved sync.Map
 }
 

@@ -2,9 +2,9 @@
 //
 // A limiter changes its numbers in place ([engine.Limiter.SetPolicy]). A change of its size, its algorithm or its
 // number of tiers, and a longer log, need a new table. The limit then has a new limiter and, for a while, previous
-// ones. When a request of a key comes, what the key still owes a previous limiter is charged to the new one, and the
-// previous one forgets it ([Formers.Move]). So a change never gives a key a full bucket, and a raised limit takes
-// effect at once: what the key has used is counted by the new numbers.
+// ones. When a key has a request, what it still owes a previous limiter is charged to the new one, and the previous one
+// forgets it ([Formers.Move]). So a change never gives a key a full bucket. A raised limit takes effect at once,
+// because what the key has used is compared with the new numbers.
 //
 // A previous limiter is dropped when none of its keys owes anything. Until then it takes memory, and each request costs
 // a lookup in it. [MaxFormers] and [MaxBytes] bound this cost.
@@ -47,8 +47,8 @@ func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// forgetting says when no key of one of several limits with one limiter owes anything: so long after its last request.
-// The zero forgetting is of a limit that has the limiter for itself.
+// forgetting is for a limit that shares its limiter with others. It says how long after the last request no key of the
+// limit owes anything. The zero forgetting is for a limit that does not share its limiter.
 type forgetting struct {
 	after time.Duration
 	now   func() time.Time
@@ -111,12 +111,12 @@ func (l *Limiter) Replace(next *engine.Limiter) (*Limiter, error) {
 	return to, nil
 }
 
-// HandOver makes l and the previous limiters of l the previous limiters of to, so that keys keep what they owe. to must
-// have no previous limiters, and must not decide anything yet. HandOver does not change l, because the new
+// HandOver makes l and the previous limiters of l the previous limiters of to, so that keys still owe what they owe. to
+// must have no previous limiters, and must not decide anything yet. HandOver does not change l, because the new
 // configuration may still be given up. It sweeps the previous limiters, and drops each one in which no key owes
-// anything. If too many are left, or they take too much memory, it returns an error: a configuration that would forget
-// what keys have used is refused. to may be the limiter of l or one of its previous limiters: what keys owe there stays
-// in place.
+// anything. If too many remain, or they take too much memory, it returns an error, because forgetting what keys have
+// used would hand out full buckets. to may be the limiter of l or one of its previous limiters. What keys owe there
+// then stays in place.
 func (l *Limiter) HandOver(to *Limiter) error {
 	all, bytes := l.formers.keep(l.counted), uint64(0)
 	all = slices.DeleteFunc(all, func(f *former) bool {
@@ -195,16 +195,16 @@ func (fs *Formers) keep(of *counted) []*former {
 
 // Move takes what the key of a request owes the previous limiters and charges it to a key of the limiter l: the
 // parameter to. The previous limiters then forget it. keyOf returns the key of the request for a previous limiter;
-// false means that the request has no key there. A debt for which l has no room, or only room for a part, stays (with
-// its rest) in the previous limiter, and so does the debt of a key under [engine.Blocked] or [engine.Unlimited]. So a
-// limit that is lowered and raised again hands nothing out twice.
+// false means that the request has no key there. If l has no room for a debt, or only for a part of it, the rest stays
+// in the previous limiter. So does the debt of a key under [engine.Blocked] or [engine.Unlimited]. So a limit that is
+// lowered and raised again hands out no token twice.
 //
-// A request sees either the debt in the previous limiter or the charge: the charge is made first, and other requests
-// that find the debt wait for a lock.
+// A request sees either the debt in the previous limiter or the charge in l: the charge is made first, and other
+// requests that find the debt wait for a lock.
 //
-// As long as a previous configuration still decides requests, its limiter forgets nothing, so that those requests find
-// what the key has used. What they take is charged in the same way, except for tokens that have come back since the
-// last request of the key.
+// While a previous configuration still decides requests, its limiter forgets nothing, so that those requests find what
+// the key has used. The tokens that they take are charged in the same way, except those that have come back since the
+// key's last request.
 func (fs *Formers) Move(l *engine.Limiter, to engine.Key, keyOf func(*engine.Limiter) (engine.Key, bool)) {
 	fs.move(keyOf, func(n uint64) uint64 {
 		_, lost := l.Charge(to, n)
@@ -252,8 +252,8 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 	return keyOf(f.Limiter)
 }
 
-// hasForgotten reports whether no key owes the limiter anything. A sweep that was under way when the limiter was
-// replaced does not count.
+// hasForgotten reports whether no key owes the limiter anything. A sweep that had begun when the limiter was replaced
+// does not count.
 func (f *former) hasForgotten() bool {
 	if f.Spread != nil {
 		return f.users.Load() == 0 && f.Spread.Owed() == 0

@@ -24,22 +24,23 @@ const maxKey = 4096
 
 // A Reader reads a [Table]. Its functions are called for each key, from the goroutine that reads.
 type Reader struct {
-	// Plans are the policies that a file names.
+	// Plans are the policies of plans by name.
 	Plans map[string]engine.Policy
 	// Policy returns the policy of numbers, or an error that says what is wrong with them: see [spec.Quotas].
 	Policy func(spec.Numbers) (engine.Policy, error)
-	// Key returns the key of requests that a file means by a text; nil for the text itself.
+	// Key returns the key of the requests that a text in the file stands for; nil for the text itself.
 	Key func(text string) (key string, err error)
 }
 
-// File reads a file: JSON if its name ends in .json, and else CSV. The error says what is wrong, with the line, and
-// repeats no key, as keys may be secrets. Memory for the whole file is needed while it is read.
+// File reads a file: JSON if its name ends in .json, otherwise CSV. An error names the line, but no key, because keys
+// may be secrets. Reading takes memory for the whole file.
 //
-// A line of CSV is "key,plan", "key,rate" or "key,rate,burst". An empty burst is none. A first line of "key,plan",
-// "key,rate" or "key,rate,burst" is a heading, and lines that begin with # are comments. JSON is an object of such
-// keys, whose values are the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, of which one may be missing.
+// A line of CSV is "key,plan", "key,rate" or "key,rate,burst". An empty burst counts as not set. If the first line is
+// one of these three texts literally, it is a heading. Lines that begin with # are comments. JSON is an object whose
+// names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate or burst may
+// be missing.
 //
-// A key that is there twice is an error, also with the same limit.
+// A duplicate key is an error, even with the same limit.
 func (r Reader) File(name string) (*Table, error) {
 	file, info, err := openfile.Regular(name)
 	if err != nil {

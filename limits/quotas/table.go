@@ -1,5 +1,5 @@
-// Package quotas knows which of many keys is under which limit: a [Table] that is read from a file, from key to the
-// name of a plan or to numbers. Its policies are for [limits.Limit.Quota].
+// Package quotas has the limits of many keys: a [Table], read from a file, that maps a key to a policy. The file gives
+// each key the name of a plan or numbers. [limits.Limit.Quota] uses the policies.
 package quotas
 
 import (
@@ -11,14 +11,15 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MaxKeys is how many keys a [Table] has at most.
+// MaxKeys is the largest number of keys in a [Table].
 const MaxKeys = 100_000_000
 
-// A Table has the policy of each of its keys. It does not change, so that any number of goroutines may ask it.
+// A Table has the policy of each of its keys. It does not change, so any number of goroutines may use it.
 //
-// It keeps no key but a hash of 64 bits with a secret seed, in 16 bytes a key, and each policy once, in 56 bytes. So a
-// table of plans takes 16 bytes a key, and one of a million different policies 72. Of a million keys that are not in a
-// table of a million one in 18 million tables has a key that is taken for one of it, and nobody can tell which.
+// Instead of a key it keeps a 64-bit hash of the key with a secret seed. A key takes 16 bytes, and each different
+// policy takes 56. So a table of plans takes 16 bytes a key, and one in which each key has its own policy takes 72. Two
+// keys may have the same hash, but no one can predict which: if a table has a million keys and is asked for a million
+// others, the chance that any of these is mistaken for one of its own is about 1 in 18 million.
 type Table struct {
 	seed     maphash.Seed
 	hashes   []uint64 // by a hash's part of the whole range, or the next free places; 0 for none
@@ -27,7 +28,7 @@ type Table struct {
 	keys     int
 }
 
-// Of returns the policy of a key; not ok for one that the table does not have. It does not allocate.
+// Of returns the policy of a key. ok is false if the table does not have the key. It does not allocate.
 func (t *Table) Of(key string) (p engine.Policy, ok bool) {
 	if t.keys == 0 {
 		return p, false
@@ -39,13 +40,13 @@ func (t *Table) Of(key string) (p engine.Policy, ok bool) {
 	return t.policies[t.of[i]], true
 }
 
-// Len returns how many keys there are.
+// Len returns the number of keys.
 func (t *Table) Len() int { return t.keys }
 
-// Policies returns how many different ones there are.
+// Policies returns the number of different policies.
 func (t *Table) Policies() int { return len(t.policies) }
 
-// Bytes returns how much memory the table takes, rounded down: without what the allocator rounds up.
+// Bytes returns the memory that the table takes, without what the allocator adds.
 func (t *Table) Bytes() uint64 {
 	const hash, number, policy = 8, 4, uint64(unsafe.Sizeof(engine.Policy{}))
 	return uint64(len(t.hashes))*(hash+number) + uint64(cap(t.policies))*policy

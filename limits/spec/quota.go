@@ -8,15 +8,15 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MaxTiers is the most counting tiers that a limiter can have. A limit with more of them puts each request under a
-// quota instead ([engine.Limiter.Quota]), in a limiter with the [Room].
+// MaxTiers is the largest number of tiers that a limiter can count. A limit with more tiers gives each request a quota
+// instead ([engine.Limiter.Quota]); its limiter is made with the [Room] for them.
 const MaxTiers = 14
 
-// DefaultQuota is how many tokens a limit from outside has at most, where nothing else is said.
+// DefaultQuota is the largest limit, in tokens, that a quota may have unless the configuration says otherwise.
 const DefaultQuota = 1_000_000
 
-// Room returns what [engine.MaxQuota] is given for a limiter of the policy, so that requests may be under others of up
-// to so many tokens.
+// Room returns the argument of [engine.MaxQuota] for a limiter of the policy own, so that requests may have quotas of
+// up to most tokens.
 func Room(own engine.Policy, most uint64) uint64 {
 	if own.Algorithm() == engine.AlgorithmTokenBucket {
 		return MaxBurst // which takes no more memory than 1
@@ -24,7 +24,7 @@ func Room(own engine.Policy, most uint64) uint64 {
 	return max(own.Limit(), most)
 }
 
-// Highest returns the most tokens of some policies that count.
+// Highest returns the largest limit, in tokens, of those policies that count.
 func Highest(policies ...engine.Policy) (most uint64) {
 	for _, p := range policies {
 		if counts(p) {
@@ -70,15 +70,16 @@ func (l *Limit) checkQuotas(es *Errors, base engine.Policy, tiers []engine.Polic
 	}
 }
 
-// Quotas checks numbers from outside, such as those of a file of customers, for one limit. [Limit.Quotas] makes it. It
-// is not for several goroutines.
+// Quotas checks numbers that come from outside the configuration for one limit, such as those of a file of customers.
+// [Limit.Quotas] makes it. Only one goroutine may use it.
 type Quotas struct {
 	limit Limit
 	most  uint64
 	probe *engine.Limiter
 }
 
-// Quotas returns what checks numbers for the limit, whose Quota is not 0 and whose [Limit.Policies] are good. Close it.
+// Quotas returns a checker of numbers for the limit. Its Quota must not be 0, and its [Limit.Policies] must have no
+// errors. The caller closes it.
 func (l *Limit) Quotas() (*Quotas, error) {
 	own, tiers, err := l.Policies()
 	if err != nil {
@@ -100,11 +101,11 @@ func newQuotas(l *Limit, base engine.Policy, most uint64) (*Quotas, error) {
 	return &Quotas{of, most, probe}, nil
 }
 
-// Close lets go of the memory.
+// Close frees the memory.
 func (q *Quotas) Close() { _ = q.probe.Close() } // always nil
 
-// Policy returns the policy of numbers. Where there is no rate it is the limit's own, and where there is no burst, too,
-// as of a [Tier]. The error says what is wrong with the numbers.
+// Policy returns the policy of numbers. A missing rate or burst is the limit's own, as in a [Tier]. The error says what
+// is wrong with the numbers.
 func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	var es Errors
 	p := q.limit.tier(&es, Tier{Numbers: n})

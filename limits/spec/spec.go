@@ -69,14 +69,14 @@ type Limit struct {
 	Stored    bool // it is kept in a store that machines share
 }
 
-// An Error is one thing that is wrong with a limit.
+// An Error describes one problem of a limit.
 type Error struct {
 	Tier    string // the name of the tier that it is about; "" for the limit's own numbers
 	Key     string // the name of the number, as keys of configurations have it: "rate", "max_wait"
 	Message string // it begins with the key where that is not plain
 }
 
-// Error returns the message, behind the name of the tier.
+// Error returns the message, after the name of the tier.
 func (e *Error) Error() string {
 	if e.Tier != "" {
 		return fmt.Sprintf("tier %q: %s", e.Tier, e.Message)
@@ -84,10 +84,10 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Errors are all that is wrong with a limit.
+// Errors has all problems of a limit.
 type Errors []*Error
 
-// Error returns a sentence for each.
+// Error returns one sentence for each error.
 func (es Errors) Error() string {
 	all := make([]string, len(es))
 	for i, e := range es {

@@ -25,11 +25,11 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// StoreName is the key of the attribute that says of which store a number is.
+// StoreName is the key of the attribute that names the store of a number.
 const StoreName = attribute.Key("weir.store.name")
 
-// Register has the leases of a limiter reported under a name, and the decisions that the store failed to make, until
-// Unregister is called. The errors are those of [otellimit.Register]. What the limiter decides is counted by a front
+// Register reports the leases of a limiter, and the decisions that the store failed to make, under a name until
+// Unregister is called. It returns the errors of [otellimit.Register]. The limiter's decisions are counted by a front
 // ([otellimit.RegisterHTTP]). A collection visits every lease, as [redislimit.Limiter.Stats] does.
 func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.Register", Kind: "limiter in a store", Key: otellimit.LimitName, Name: name}
@@ -42,8 +42,8 @@ func Register(p metric.MeterProvider, name string, limiter *redislimit.Limiter, 
 	return instrument.Register(p, s, leases, limiter.Stats)
 }
 
-// RegisterStore has the calls of a client reported, and how its store is, under a name that the program gives it, until
-// Unregister is called. The errors are those of [otellimit.Register].
+// RegisterStore reports the calls of a client and the state of its store until Unregister is called, under a name that
+// the program gives the store. It returns the errors of [otellimit.Register].
 func RegisterStore(p metric.MeterProvider, name string, client *redislimit.Client, options ...otellimit.Option) (metric.Registration, error) {
 	s := instrument.Scope{Caller: "otelredis.RegisterStore", Kind: "store", Key: StoreName, Name: name}
 	if err := s.Apply(options); err != nil {
@@ -123,8 +123,8 @@ func store() []instrument.Reading[redislimit.Health] {
 	}
 }
 
-// rising is a counter that is a difference of two. A call out of time counts as that first, and as a failure a moment
-// later: between the two the difference is too small, never too large, so the largest that was seen is right.
+// rising is a counter that is the difference of two. A call that timed out counts as a timeout first, and as a failure
+// a moment later. In between the difference is too small, never too large, so the largest value that was seen is right.
 type rising struct{ seen atomic.Int64 }
 
 func (r *rising) to(n int64) uint64 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Cost is what a decision with tokens in hand costs, beside one of package engine.
+// A Cost is the time of a decision with tokens in hand, next to that of a decision of package engine.
 type Cost struct {
 	Lease  float64 `json:"lease_ns"`  // median of the rounds, ns of redislimit.Limiter.Allow
 	Engine float64 `json:"engine_ns"` // the same of engine.Limiter.Allow
@@ -24,7 +24,7 @@ type Cost struct {
 // batch is how many decisions are timed together.
 const batch = 10_000
 
-// MeasureCost measures both in turn, rounds times, in this goroutine. Every decision has to be an admission.
+// MeasureCost measures both by turns, rounds times, in this goroutine. Every decision must be an admission.
 func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c Cost, err error) {
 	if rounds < 1 {
 		return c, fmt.Errorf("overshoot: %d rounds: want 1 at least", rounds)
@@ -72,8 +72,8 @@ func MeasureCost(ctx context.Context, store *redislimit.Client, rounds int) (c C
 	return Cost{median(leases), median(locals), median(ratios), slices.Min(ratios), slices.Max(ratios), rounds}, nil
 }
 
-// timedInHand times a batch of which each decision is from tokens in hand. A batch during which something else had the
-// machine is not: tokens that are in hand for too long go back. Then it is done again.
+// timedInHand times a batch in which each decision spends tokens in hand. If other work has the machine meanwhile,
+// tokens in hand are given back after a time, and a batch may ask the store. Such a batch is repeated.
 func timedInHand(ctx context.Context, leased *redislimit.Limiter, key string) (took time.Duration, err error) {
 	var admitted int
 	for range 1000 {

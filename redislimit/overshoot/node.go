@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Task is what one node does. It is told as a line of JSON on its standard input.
+// A Task is what one node does. The node reads it as a line of JSON from its standard input.
 type Task struct {
 	Scenario Scenario `json:"scenario"`
 	Way      string   `json:"way"` // one of Ways
@@ -129,8 +129,8 @@ func newHybrid(t Task, kind, after string) (*decider, error) {
 	}, nil
 }
 
-// Node is a node process: it reads a [Task], says "ready", reads the start (Unix nanoseconds), offers its share and
-// writes a [NodeResult].
+// Node runs a node process: it reads a [Task], writes "ready", reads the start time (Unix nanoseconds), offers its
+// share of the load and writes a [NodeResult].
 func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
@@ -160,8 +160,8 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// offer makes every request at its time, whatever became of those before it. Requests that are due together go
-// in the order of their times, each in its goroutine.
+// offer sends every request at its time, whatever happened to earlier ones. Requests that are due together are sent in
+// the order of their times, each in its own goroutine.
 func offer(t Task, d *decider, start time.Time) NodeResult {
 	perSecond := t.Scenario.Offered * t.Scenario.Shares[t.Node] / t.Scenario.meanCost()
 	n := int(perSecond * t.Scenario.Time.Seconds())

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Result is what came of one scenario in one way.
+// A Result is the result of one scenario by one way of sharing the limit ([Ways]).
 type Result struct {
 	Scenario Scenario      `json:"scenario"`
 	Way      string        `json:"way"`
@@ -26,7 +26,8 @@ type Result struct {
 	OfExact  float64       `json:"of_exact"`        // % of Exact
 	Refused  float64       `json:"refused"`         // % of Offered
 	Falsely  float64       `json:"falsely_refused"` // % of Offered that Exact is above Admitted
-	// Bound is burst + rate*Time + N*D, D being 0 if strict; nothing is in hand at the start. 0: nothing is promised.
+	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. Nothing is in hand at the start. 0 means that
+	// nothing is promised.
 	Bound  uint64        `json:"bound"`
 	Calls  float64       `json:"calls"`     // of scripts, per second
 	Median int64         `json:"median_ns"` // of a decision: the median node's median
@@ -43,7 +44,7 @@ type node struct {
 	out     *bufio.Reader
 }
 
-// Run runs a scenario in a way, with a process for each node: the command, which has to call [Node].
+// Run runs a scenario by one way, with a process for each node: command, which must call [Node].
 func Run(ctx context.Context, s *Server, scenario Scenario, way string, command ...string) (r Result, err error) {
 	ctx, stop := context.WithTimeout(ctx, 2*scenario.Time+30*time.Second)
 	defer stop()

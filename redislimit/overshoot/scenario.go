@@ -100,8 +100,9 @@ func (s Scenario) meanCost() float64 {
 	return float64(sum) / float64(max(len(s.Costs), 1))
 }
 
-// Ways are the ways of sharing a limit that are compared: the two of package redislimit, and the hybrid as a level
-// that drains, and with fixed windows of a second (and no burst), settling at three intervals.
+// Ways are the ways of sharing a limit that are compared. Two are the modes of package redislimit. The others are the
+// hybrid that counts locally and settles at three intervals: once with a level that drains, and once with fixed windows
+// of a second and no burst.
 func Ways() []string {
 	return []string{
 		"strict", "lease", "settle 10ms", "settle 50ms", "settle 200ms", "window 10ms", "window 50ms", "window 200ms",

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Server is a redis-server process of our own, on a free port of the loopback interface, that keeps nothing on
+// A Server is a redis-server process that Run uses alone, on a free port of the loopback interface. It keeps nothing on
 // disk.
 type Server struct {
 	Address string // host:port

@@ -14,9 +14,9 @@ import (
 //go:embed settle.lua
 var settleText string
 
-// A settler is one node of the common hybrid, for one key: it decides by the level that the store last told and
-// by what it has admitted itself since, and every interval adds that to the level in the store. What others
-// admit meanwhile it does not see.
+// A settler is one node of the common hybrid, for one key. It decides by the level that the store last reported and by
+// what it has admitted since. At every interval it adds what it has admitted to the level in the store. It does not see
+// what other nodes admit meanwhile.
 type settler struct {
 	client      rueidis.Client
 	script      *rueidis.Lua

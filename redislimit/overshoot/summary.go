@@ -43,9 +43,9 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 		r.Bound = s.Burst + uint64(due) + uint64(len(nodes))*Overdraft
 	}
 	if r.Bound > 0 && s.isDisturbed() {
-		// The shares of all nodes when they are full, and what comes back while some nodes have noticed that the server
-		// is back and others have not: a burst at most. Where only some are cut off, their shares fill beside the
-		// store.
+		// This is the sum of all nodes' full shares, and of what comes back while some nodes have noticed that the
+		// server is back and others have not: at most one burst. If only some nodes are cut off, their shares fill in
+		// addition to the store.
 		r.Bound += 2*s.Burst + uint64(due/2*float64(s.CutOff)/float64(len(nodes)))
 	}
 	return r

@@ -14,8 +14,8 @@ import (
 // tooLate is by how much requests may come late before a run says nothing about its scenario.
 const tooLate = 500 * time.Millisecond
 
-// Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, each beside what
-// the simulator says of the same scenario, and settling later.
+// Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, each next to the
+// simulator's result for the same scenario, and settling later.
 func Tables(ctx context.Context, w io.Writer, results []Result) error {
 	rows := group(results)
 	text, late := "", time.Duration(0)
@@ -114,8 +114,8 @@ func (r *Result) bound() string {
 	return fmt.Sprintf("%d > %d BROKEN", r.Admitted, r.Bound)
 }
 
-// simulate returns what the simulator says of a scenario, in brackets, by way; nothing of nodes that differ, which it
-// does not have.
+// simulate returns the simulator's results for a scenario, in brackets, by way. It returns nothing for nodes that
+// differ, which the simulator does not have.
 func simulate(ctx context.Context, s Scenario) (map[string]string, error) {
 	if s.Differ {
 		return nil, nil

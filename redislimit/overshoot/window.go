@@ -13,8 +13,8 @@ import (
 //go:embed window.lua
 var windowText string
 
-// A windower is one node of the hybrid with fixed windows of a second, whose limit is a second's tokens: what was
-// admitted too much in one window is forgotten with it, where a settler's level has to drain first.
+// A windower is one node of the hybrid with fixed windows of a second, whose limit is the tokens of a second. An excess
+// in one window is forgotten with the window, where a settler's level must drain first.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua
@@ -26,8 +26,8 @@ type windower struct {
 	known, unsettled int64 // of the window
 }
 
-// enter begins the window that it is now, if that is another. What was not settled in the old one is dropped:
-// no node would read it.
+// enter starts the current window, if it is another one. What was not settled in the old window is dropped, because no
+// node would read it.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

@@ -70,8 +70,8 @@ func (s *Scenario) keyWeights() []float64 {
 	return weights
 }
 
-// A lottery draws numbers by weight in constant time, by the alias method: every number has a box
-// of the same size, filled up by one other number where its own weight is too small.
+// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size.
+// Where its own weight is too small, one other number fills the box.
 type lottery struct {
 	own   []float64 // the part of a box that is its own number's
 	other []uint32

@@ -15,8 +15,8 @@ func (e *event) before(other *event) bool {
 	return e.at < other.at || e.at == other.at && e.order < other.order
 }
 
-// eventQueue has the earliest event first: a binary heap, without the interface of container/heap, which would
-// allocate for each event.
+// eventQueue is a binary heap whose first event is the earliest. It does without the interface of container/heap, which
+// would allocate for each event.
 type eventQueue struct {
 	heap []event
 	puts uint64

@@ -5,9 +5,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// leases runs the nodes' own code, package lease. The rest of a node is modelled: what a lease asks
-// for travels with other questions, and so does a request that the lease cannot decide. One whose answer is lost is
-// up to the node's share.
+// leases runs the nodes' own code, package lease. The rest of a node is simulated: a renewal shares a call with other
+// questions, and so does a request that the lease cannot decide. If an answer is lost, the node's share decides.
 type leases struct {
 	*transport
 	terms   *lease.Terms

@@ -34,11 +34,11 @@ type Result struct {
 	Note     string `json:"note,omitempty"` // what to know about it
 	Admitted uint64 `json:"admitted"`       // of all keys
 	Excess   uint64 `json:"excess"`         // admitted beyond the ideal, key by key
-	// Refused are false refusals: the ideal admitted so many more, key by key.
+	// Refused are false refusals: requests that the ideal limit admitted and this strategy did not, summed key by key.
 	Refused      uint64  `json:"false_refusals"`
 	RefusedShare float64 `json:"false_refusal_share"` // of what was offered, 0 to 1
 
-	// Of the first key, which is asked for most.
+	// These two are about the first key, which has the most requests.
 	FirstAdmitted  uint64  `json:"first_admitted"`
 	FirstOfLimit   float64 `json:"first_of_limit"`         // admitted/(rate*T)
 	FirstOfAllowed float64 `json:"first_of_allowed"`       // admitted/(burst + rate*T)
@@ -51,15 +51,15 @@ type Result struct {
 
 	// Held is O, the most tokens of one key that all nodes held together at any time.
 	Held uint64 `json:"held"`
-	// Bound is burst + rate*T + O + N*D over the run, O being as above; D is 0 but for leases and
-	// settling later, which is held to what leases may. With shares it has a burst for a store that goes away, and
-	// what comes back until all nodes have noticed its return.
+	// Bound is burst + rate*T + O + N*D over the run, with O as above. D is 0 except for leases and for settling later,
+	// which is compared with what leases may admit. With shares, Bound also has one burst for each loss of the store,
+	// and what comes back until all nodes have noticed its return.
 	Bound float64 `json:"bound"`
-	// Worst is the most that was admitted of any key in any interval beyond rate*T and what was held of it when
-	// the interval began. Of windows it is that of the whole run until the end of any window, so that windows which
-	// are kept exactly have none. WorstBound is burst + N*D, and with shares what they have when the store goes
-	// away, a burst or a token for each node, and what comes back until all nodes have noticed its return. Holds says
-	// that Worst is within, and what was admitted of each key within Bound.
+	// Worst is the largest excess of any key over any interval: what was admitted, minus rate*T and what was in hand
+	// when the interval began. For windows, the interval is the whole run until the end of any window, so windows that
+	// are kept exactly have no excess. WorstBound is burst + N*D. With shares, it adds what they have when the store is
+	// lost, a burst or a token for each node, and what comes back until all nodes have noticed its return. Holds
+	// reports whether Worst is within WorstBound, and what was admitted of each key within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -107,10 +107,10 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss is what a store that goes away costs, however often, if there are shares: what all of them have when they
-// are full, by docs/distributed.md and not by how a share is rounded. All that they admit is charged when the store is
-// back. Until the last node has noticed that, some shares and the store both fill: the store a burst at most. Where
-// only some nodes are cut off, their shares fill beside the store all the while.
+// afterLoss is what all losses of the store together cost, if there are shares: what all shares have when they are
+// full, by docs/distributed.md and not by how a share is rounded. All that they admit is charged when the store is
+// back. Until the last node has noticed its return, some shares and the store both fill, the store by at most a burst.
+// If only some nodes are cut off, their shares fill in addition to the store all the while.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():

@@ -13,15 +13,15 @@ type limiting interface {
 	happen(event)                      // what was put into the queue, now
 }
 
-// Progress is how far a run is.
+// Progress is how far a run has come.
 type Progress struct {
 	Doing string  // the strategy
 	Done  float64 // of all the work, 0 to 1
 }
 
-// Run simulates the scenario and returns the report, or an error if a field is out of its range or ctx
-// ends before the work does. tell, which may be nil, is called now and then by the same goroutine. It
-// takes about a microsecond for a request and strategy, and 300 bytes of memory for a key that all nodes share.
+// Run simulates the scenario and returns the report. It returns an error if a field is out of its range or ctx ends
+// first. It calls tell, which may be nil, now and then in the same goroutine. A request takes about a microsecond for
+// each strategy. A key that all nodes share takes 300 bytes of memory.
 func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, error) {
 	if err := scenario.Check(); err != nil {
 		return nil, err

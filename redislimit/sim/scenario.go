@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields but Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff, OnLoss,
-// Partitions, AwayPartitions, Skew and Overdraft must be set; [Default] has a value for each, which is the product's
-// where there is one.
+// A Scenario is what is simulated. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff,
+// OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] has a value for each, which is the default of
+// package redislimit where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has the limit for itself
@@ -26,11 +26,11 @@ type Scenario struct {
 	Load  float64       // tokens that are asked for of the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long, 1 ms to 24 h
 
-	// Traffic has the parts of the traffic that the nodes get, in any unit and none of them negative: as many as
-	// there are nodes, or nil for even ones. 90, 5, 3, 2 is one busy node of four.
+	// Traffic has each node's part of the traffic, in any unit, not negative. It has one entry for each node, or is nil
+	// for equal parts. 90, 5, 3, 2 is one busy node of four.
 	Traffic []float64
 
-	// Costs are what requests cost, in tokens: each of them as often as the others. nil is 1 for all.
+	// Costs are the costs of requests, in tokens. All occur equally often. nil means 1 for all.
 	Costs []uint64
 
 	RTT       time.Duration // the mean round trip to the store, 0 to 1 s
@@ -41,8 +41,8 @@ type Scenario struct {
 	CutOff    int           // how many nodes cannot reach the store then, the first ones; 0 for all of them
 	Timeout   time.Duration // after which a node does without a reply, 1 ms to 10 s; a call has nine tenths of it
 
-	// Partitions are the parts of the store that can fail by themselves, and have calls of their own: of a cluster 64
-	// unless redislimit.Partitions says otherwise, of one server 1. 1 to 4,096, 0 for 1.
+	// Partitions are the parts of the store that can fail independently, each with its own calls. A cluster has 64
+	// unless redislimit.Partitions says otherwise, one server has 1. 1 to 4,096; 0 means 1.
 	Partitions     int
 	AwayPartitions int // of those that are away, the first ones; 0 for all of them
 
@@ -50,20 +50,20 @@ type Scenario struct {
 	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
 	Seed      uint64        // of the random numbers
 
-	// OnLoss says what a node does with requests that the store fails to decide: FailShare or FailClosed.
+	// OnLoss decides about requests when the store does not: FailShare or FailClosed.
 	OnLoss redislimit.FailurePolicy
 
 	Strategies []Strategy // in the order of the report
 }
 
-// A Span is from one simulated time to before another.
+// A Span is a time between two simulated times, without the end.
 type Span struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 }
 
-// Default returns the scenario that the others are compared with: 4 nodes, one key, ten times the
-// limit of 1000 a second, through a network of 1 ms, for 10 s.
+// Default returns the scenario with which the others are compared: 4 nodes, one key, ten times the limit of 1000 a
+// second, a network of 1 ms, for 10 s.
 func Default() Scenario {
 	return Scenario{
 		Nodes: defaults.Nodes, Keys: 1, Zipf: 1, Rate: engine.PerSecond(1000), Burst: 200, Load: 10, Time: 10 * time.Second,

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// settle counts first and tells the store later. A node only talks about keys that it was asked
-// about since it last did.
+// settle counts first and reports to the store later. A node reports only the keys that had requests since its last
+// report.
 type settle struct {
 	*transport
 	interval, period int64 // ns; the period is the window

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// localShares decide in the place of a store that gives no answer: every node admits its share of the limit, from a
-// full bucket, or from an empty one if that is less than a token, or nothing, as the scenario says. The store is
-// charged with it once it answers.
+// localShares decide instead of a store that does not answer. Depending on the scenario, every node admits its share of
+// the limit or nothing. A share starts full, or empty if it is less than one token. The store is charged with what they
+// admit once it answers.
 type localShares struct {
 	*world
 	limit *script.Limit

@@ -23,15 +23,15 @@ const (
 // Strict asks the store about every request.
 func Strict() Strategy { return Strategy{kind: kindStrict} }
 
-// Lease spends what the store has charged before: the node's own code runs.
+// Lease spends tokens that the store has charged before, by the node's own code.
 func Lease() Strategy { return Strategy{kind: kindLease} }
 
-// SettleLater counts first: a node admits by the count of all nodes that it last heard of and its own
-// since, and tells the store its own every interval, 1 ms to 1 min, when it hears the others'. It
-// counts in windows that last the period of the rate, as the gateways do that work this way.
+// SettleLater counts first. A node admits by the last count of all nodes that it received and its own count since.
+// Every interval, 1 ms to 1 min, it reports its own count to the store and receives the others'. It counts in windows
+// that last the period of the rate, as gateways that work this way do.
 func SettleLater(interval time.Duration) Strategy { return Strategy{kindSettle, interval} }
 
-// Strategies returns those that a report has unless others are asked for.
+// Strategies returns the default strategies of a report.
 func Strategies() []Strategy {
 	return []Strategy{
 		Strict(), Lease(),
@@ -71,7 +71,7 @@ func (s Strategy) String() string {
 	return "none"
 }
 
-// Title returns what the strategy is called for people.
+// Title returns the name of the strategy in reports for people.
 func (s Strategy) Title() string {
 	switch s.kind {
 	case kindLease:

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// strict asks the store about every request. A request whose answer is lost is up to the node's share, and the store
-// has charged it.
+// strict asks the store about every request. If an answer is lost, the node's share decides, although the store has
+// charged the request.
 type strict struct {
 	*transport
 	store   *store

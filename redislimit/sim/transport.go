@@ -24,10 +24,10 @@ type question struct {
 	isComing bool // it failed, and is yet to come to the store
 }
 
-// A transport carries the questions of the nodes to the store and back, as the queues of package redislimit
-// do: by the product's own pace, dropped when it is too late for an answer. A call that fails takes as
-// long as its timeout, and the product's own breaker stops calls to a store that does not answer. The store carries out
-// what comes to it, whether the node still waits or not.
+// A transport carries the questions of the nodes to the store and back, as the queues of package redislimit do: with
+// the same Pace, and dropping questions that are too late. A call that fails takes as long as its timeout, and the same
+// Breaker stops calls to a store that does not answer. The store carries out each call that reaches it, whether the
+// node still waits or not.
 type transport struct {
 	*world
 	queues []sendQueue // of the nodes, for each partition
@@ -44,7 +44,7 @@ type sendQueue struct {
 	waiting []question
 }
 
-// A flight is a call that is under way: until it has come to the store, and until the node has its answer or has given
+// A flight is a call in progress. It ends when it has reached the store, or when the node has its answer or has given
 // it up, whichever is later.
 type flight struct {
 	questions  []question
@@ -63,8 +63,8 @@ const (
 	callEnd                      // its answer is at the node, or the time for it is over
 )
 
-// newTransport has reach called with a question at the store, and back at the node when it is answered or has failed.
-// If the store is away reach is called only for what the node gave up before.
+// newTransport returns a transport that calls reach for a question at the store, and back for a question at the node,
+// when it is answered or has failed. If the store is away, reach is called only for what the node gave up before.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }

@@ -19,11 +19,11 @@ type world struct {
 	window    int64  // µs, of a strategy that counts in windows, which gives what the rate gives at its start; or 0
 }
 
-// An account is what there is to say about a key.
+// An account is what the simulator counts for a key.
 //
-// What is admitted in an interval, less rate*T and what the nodes held at its beginning, is the
-// difference of two sums: of those until its end, and of those until its beginning and what is held. So
-// the worst interval until now is known from the lowest of the latter.
+// The excess over an interval is what was admitted, minus rate*T and what the nodes had in hand at its start. It is the
+// difference of two sums: one up to the end of the interval, and one up to its start plus what was in hand. So the
+// lowest start sum so far gives the largest excess so far.
 type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
@@ -116,8 +116,7 @@ func (w *world) lost() bool {
 	return w.scenario.Loss > 0 && w.random.Float64() < w.scenario.Loss
 }
 
-// tick returns the next time after now at which a node does what it does every interval, the
-// phase of which is its own.
+// tick returns the next time after now at which a node does its work of every interval. phase is the node's own offset.
 func (w *world) tick(phase, interval int64) int64 {
 	return phase + ((w.now-phase+interval)/interval)*interval
 }

@@ -88,8 +88,8 @@ type instruction struct {
 const breakpoint = 0xcc
 
 // measure lets the thread run to a breakpoint, and counts from there to the next. Stepping is slow, so the scheduler
-// may take the call for one that runs for too long, and preempt it where it enters a function. What it does until it
-// enters the function again is not counted.
+// may consider the goroutine too long-running and preempt it at the entry of a function. What the thread then does
+// until it enters the function again is not counted.
 func (s *stepper) measure() (c count, err error) {
 	for signal := syscall.Signal(0); ; {
 		if err := unix.PtraceCont(s.pid, int(signal)); err != nil {

@@ -1,5 +1,5 @@
-// Command weir-bench-proxy measures what the limiter costs the proxy that it is in: weir, nginx and HAProxy, each with
-// its limiter and without; and what weir costs as a proxy, beside Go's own and Caddy.
+// Command weir-bench-proxy measures what a limiter costs in a proxy: weir, nginx and HAProxy, each with its limiter and
+// without. It also compares weir as a proxy with Go's own and with Caddy.
 package main
 
 import (
@@ -107,8 +107,8 @@ func or(flag *int, otherwise int) int {
 	return *flag
 }
 
-// servers returns what is measured. Caddy is left out where it is missing, which out says: there are systems that give
-// it only with an upgrade of other packages.
+// servers returns the servers to measure. If Caddy is missing, it is left out, and out says so: some systems offer it
+// only with an upgrade of other packages.
 func servers(weir, self string, out io.Writer) []*server.Server {
 	all := []*server.Server{server.Weir(weir), server.WeirSilent(weir), server.Bare(self)}
 	caddy := server.Caddy()

@@ -1,4 +1,4 @@
-// Command weir-bench-stores measures limiters that keep their state in Redis beside each other: `make bench-stores`.
+// Command weir-bench-stores compares limiters that keep their state in Redis: `make bench-stores`.
 package main
 
 import (

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// BareName is the name of the server without which weir's own cost could not be told from that of Go's proxy.
+// BareName is the name of a server that separates weir's own cost from that of Go's proxy.
 const BareName = "httputil.ReverseProxy"
 
 // BareCommand is the first argument that makes a program call [ServeBare].
 const BareCommand = "serve-bare"
 
-// Bare returns the reverse proxy of Go's library with a pool of buffers and nothing else, served by a program that
-// calls [ServeBare].
+// Bare returns the reverse proxy of Go's library with a pool of buffers and nothing else. A program that calls
+// [ServeBare] serves it.
 func Bare(program string) *Server {
 	return &Server{
 		Name: BareName, Modes: []Mode{Without},

@@ -2,7 +2,7 @@ package server
 
 import "fmt"
 
-// CaddyName is the name of the server in Go that weir has to be no slower than.
+// CaddyName is the name of the Go server than which weir must not be slower.
 const CaddyName = "Caddy reverse_proxy"
 
 // Caddy returns Caddy's reverse_proxy, which has no limiter of its own.

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU returns the processor time that the process has taken until now: that of all its threads, and of none of its
-// children. A process that has ended is an error.
+// CPU returns the processor time of the process so far, for all its threads and without its children. It returns an
+// error if the process has ended.
 func (p *Process) CPU() (time.Duration, error) {
 	const all = 2 // CPUCLOCK_SCHED: what has run, and not only its user or system time
 	clock := int32(^p.cmd.Process.Pid<<3 | all)

@@ -14,8 +14,8 @@ func Nginx() *Server {
 	}
 }
 
-// upstream is nginx that answers all requests itself: cheap, so that the processors are left to
-// the server in front of it.
+// upstream is an nginx that answers all requests itself. It needs little, so that the processors are free for the
+// server in front of it.
 func upstream() *Server {
 	return &Server{
 		Name: "upstream", Program: nginxProgram, Modes: []Mode{Without}, args: nginxArgs,

@@ -111,8 +111,8 @@ func (p *Process) listens(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process, removes its files, and returns the processor time that it took. A
-// server that ended before is an error, with what it said.
+// Stop ends the process, removes its files, and returns its processor time. If the server has ended before, Stop
+// returns an error with the server's output.
 func (p *Process) Stop() (cpu time.Duration, err error) {
 	select {
 	case <-p.ended:

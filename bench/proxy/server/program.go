@@ -31,7 +31,7 @@ func (p Program) Find() (string, error) {
 	return filepath.Abs(path)
 }
 
-// FindVersion returns the line in which the program names its version.
+// FindVersion returns the line in which the program reports its version.
 func (p Program) FindVersion(ctx context.Context) (string, error) {
 	path, err := p.Find()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package server starts the web servers whose limiters are measured, and the one behind them. All listen
-// on loopback, and each is a fresh process.
+// Package server starts the web servers whose limiters are measured, and the upstream behind them. All listen on
+// loopback, and each is a fresh process.
 package server
 
 import "fmt"
 
-// A Mode is what a limiter is to do.
+// A Mode is what a limiter must do.
 type Mode string
 
 const (
@@ -13,11 +13,11 @@ const (
 	Refuse  Mode = "refuse"  // it refuses all requests of a client but the first
 )
 
-// Modes are all of them, in the order in which they are measured.
+// Modes has all modes, in the order in which they are measured.
 var Modes = []Mode{Without, With, Refuse}
 
-// The limit of With is so high that no client is refused, and the same for all servers. That of Refuse is
-// Once in a time that is longer than a run; nginx knows no period above a minute.
+// The limit of With is so high that no client is refused, and the same for all servers. The limit of Refuse is one
+// request in a time that is longer than a run. nginx has no period above a minute.
 const (
 	Plenty = 100_000 // a second for each client, all of which may come at once
 	Once   = 1
@@ -42,7 +42,7 @@ type Site struct {
 	Header           string // with the client's name
 }
 
-// Config returns the configuration for a site. A mode that the server does not have is an error.
+// Config returns the configuration for a site. It returns an error for a mode that the server does not have.
 func (s *Server) Config(site Site) (string, error) {
 	for _, m := range s.Modes {
 		if m == site.Mode {

@@ -14,7 +14,7 @@ func Weir(path string) *Server {
 }
 
 // WeirSilent returns weir without the header fields about the limit, which the other servers do not send either. Only
-// With differs.
+// the mode With differs.
 func WeirSilent(path string) *Server {
 	return &Server{
 		Name: "weir, headers: none", Program: weirProgram(path), Modes: []Mode{Without, With},
@@ -29,8 +29,8 @@ func weirProgram(path string) Program {
 
 func weirArgs(config string) []string { return []string{"serve", config} }
 
-// weirFile returns what writes a rule file. A file has at least one rule: without a limiter it
-// is one for a host that no request names.
+// weirFile returns a function that writes a rule file. A file must have at least one rule, so without a limiter it has
+// a rule for a host that no request names.
 func weirFile(headers string) func(Site) string {
 	return func(s Site) string {
 		match, rate, burst := "", fmt.Sprintf("%d/s", Plenty), Plenty

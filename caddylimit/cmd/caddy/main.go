@@ -1,9 +1,9 @@
-// Caddy with the limits of weir: its standard modules, the directive weir, and rate_limit in the place of
-// mholt/caddy-ratelimit.
+// Command caddy is Caddy with the limits of weir: the standard modules, the directive weir, and a rate_limit that
+// replaces mholt/caddy-ratelimit.
 //
 //	go build -o caddy ./cmd/caddy
 //
-// A program with other modules, too, is as short: see docs/caddy.md.
+// docs/caddy.md shows a program with further modules.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package directive reads directives of the Caddyfile: blocks, whose options are described by a table, and what follows
-// the name of an option.
+// Package directive reads directives of the Caddyfile. A table describes the options of a block and the arguments of
+// each option.
 package directive
 
 import (
@@ -17,7 +17,7 @@ type Handler interface {
 	caddyfile.Unmarshaler
 }
 
-// Register tells Caddy of a directive, which is ordered before basic_auth, and of what makes its handler.
+// Register registers a directive with Caddy, ordered before basic_auth. make returns its handler.
 func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		handler := make()
@@ -26,14 +26,14 @@ func Register(name string, make func() Handler) {
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "basic_auth")
 }
 
-// An Option is a line of a block, which may begin a block of its own.
+// An Option is a line of a block. It may start a block of its own.
 type Option struct {
 	name string
 	read Reader
 	many bool
 }
 
-// Once is an option that a block has once at most.
+// Once is an option that may occur once in a block.
 func Once(name string, read Reader) Option { return Option{name: name, read: read} }
 
 // Many is an option that a block may have several times.
@@ -49,7 +49,7 @@ func Read(d *caddyfile.Dispenser, options ...Option) error {
 	return Block(d, name, options...)
 }
 
-// Block reads the block that follows. what names it in errors.
+// Block reads the block that follows. what is its name in errors.
 func Block(d *caddyfile.Dispenser, what string, options ...Option) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {

@@ -9,8 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// A Reader reads what follows the name of an option, at which the dispenser is. It fails if there is anything else on
-// the line.
+// A Reader reads the arguments of the option at which the dispenser stands. It returns an error if there is anything
+// else on the line.
 type Reader func(d *caddyfile.Dispenser) error
 
 // Text reads one argument.
@@ -23,7 +23,7 @@ func Text(to *string) Reader {
 	}
 }
 
-// Texts reads one argument or several.
+// Texts reads one or more arguments.
 func Texts(to *[]string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if *to = d.RemainingArgs(); len(*to) == 0 {
@@ -33,7 +33,7 @@ func Texts(to *[]string) Reader {
 	}
 }
 
-// Flag reads no argument: that the option is there says it all.
+// Flag reads no argument. It sets the flag.
 func Flag(to *bool) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if d.NextArg() {
@@ -76,7 +76,7 @@ func Fraction(to *float64, least, most float64) Reader {
 	}
 }
 
-// Duration reads a duration above 0, in Go's words or in days, as 90s, 1h30m and 7d.
+// Duration reads a duration above 0, in Go's notation or in days, such as 90s, 1h30m and 7d.
 func Duration(to *caddy.Duration) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		option, text := d.Val(), ""
@@ -92,7 +92,7 @@ func Duration(to *caddy.Duration) Reader {
 	}
 }
 
-// Matchers reads a block of matchers, one more of those that a request may meet.
+// Matchers reads a block of matchers as one more matcher set.
 func Matchers(to *caddyhttp.RawMatcherSets) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		set, err := caddyhttp.ParseCaddyfileNestedMatcherSet(d)

@@ -20,9 +20,9 @@ type Template struct {
 	name     string // of the placeholder that is all of the text; "" for any other text
 }
 
-// Parse reads a template. Placeholders are replaced once for each request, and one that is unknown or empty then is
-// nothing. A brace that is not closed, and a placeholder that no request can have, are errors; what is only likely to
-// be a mistake is a warning.
+// Parse reads a template. Placeholders are replaced once for each request; an unknown or empty one becomes the empty
+// text. Parse returns an error for a brace that is not closed and for a placeholder that no request can have. It
+// returns a warning for what is only likely to be a mistake.
 func Parse(text string) (t Template, warnings []string, err error) {
 	names, err := placeholders(text)
 	if err != nil {
@@ -57,14 +57,14 @@ func (t *Template) Of(r *http.Request) string {
 	return replacer.ReplaceAll(t.text, "")
 }
 
-// A Key is what requests are counted by: one template or several, and how much of an address counts.
+// A Key makes the key by which requests are counted: from one or more templates, and a prefix length for addresses.
 type Key struct {
 	templates []Template
 	ip        *httplimit.ClientIP
 }
 
-// New returns a key. The prefixes are in bits, of texts that read as addresses: 0 is the whole address. Those out of
-// range are errors, and so is a template that is ([Parse]).
+// New returns a key. The prefixes are in bits and apply to texts that are addresses: 0 is the whole address. New
+// returns an error for a prefix out of range and for a bad template ([Parse]).
 func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []string, err error) {
 	k = &Key{}
 	for _, text := range templates {
@@ -90,9 +90,9 @@ func New(templates []string, ipv4Prefix, ipv6Prefix int) (k *Key, warnings []str
 	return k, warnings, err
 }
 
-// Key is a [httplimit.KeyFunc]. A text that reads as an address is one, however it is spelled: an IPv4 address mapped
-// into IPv6 is the IPv4 address, and zones count for nothing. Several templates go in with their lengths, so that
-// what a client writes into one cannot pass for another.
+// Key is a [httplimit.KeyFunc]. All spellings of an address are the same key: an IPv4 address mapped into IPv6 is the
+// IPv4 address, and the zone of an address is ignored. Several templates are hashed with their lengths, so text that a
+// client writes into one template cannot imitate another.
 func (k *Key) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	if len(k.templates) == 1 {
 		return k.part(h, r, 0), true

@@ -51,8 +51,8 @@ func look(name string) (warning string, err error) {
 	return "", nil
 }
 
-// isOfRequests asks Caddy for the placeholder of a request that was made up. What a request has only sometimes counts
-// as known, and so does what Caddy fails to say of this one.
+// isOfRequests asks Caddy for the placeholder of a made-up request. A placeholder that only some requests have counts
+// as known, and so does one that Caddy cannot replace for this request.
 func isOfRequests(name string) (known bool) {
 	if strings.HasPrefix(name, "http.request.tls.") {
 		return true

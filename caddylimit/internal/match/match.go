@@ -1,4 +1,4 @@
-// Package match says which requests a limit is for.
+// Package match selects the requests that a limit applies to.
 package match
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Load returns what tells whether a request meets one of the matcher sets in a field of the struct that limit points
-// to; nil if there are none, so that the limit is for all. A matcher that fails cannot say that the limit is not for a
-// request, so it counts as met.
+// Load returns a function that reports whether a request meets one of the matcher sets in a field of the struct that
+// limit points to. It returns nil if there are none, and the limit then applies to all requests. A matcher that fails
+// counts as met, because the limit must not be dodged by an error.
 func Load(ctx caddy.Context, limit any, field string) (func(*http.Request) bool, error) {
 	var sets caddyhttp.MatcherSets
 	modules, err := ctx.LoadModule(limit, field)

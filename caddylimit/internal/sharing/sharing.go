@@ -1,4 +1,4 @@
-// Package sharing reads how several machines share the zones of a handler.
+// Package sharing reads the options by which several machines share the zones of a handler.
 package sharing
 
 import (
@@ -16,25 +16,26 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// Sharing is how several machines share the zones of the handler that it is embedded in.
+// Sharing has the options by which several machines share the zones of the handler that embeds it.
 type Sharing struct {
-	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, as redis://host:6379.
-	// It may have placeholders, such as {env.REDIS_URL}. Limits of requests in flight stay in this process.
+	// Store is the address of a Redis or Valkey store that keeps the limits for several machines, such as
+	// redis://host:6379. It may have placeholders, such as {env.REDIS_URL}. All limits of the handler are in the store,
+	// except those with local.
 	Store string `json:"store,omitempty"`
-	// OnLoss is what happens while the store is lost: share, by default, admits this machine's share of the limits;
-	// closed answers 503; open admits all.
+	// OnLoss decides while the store is lost: share (the default) admits this machine's share of the limits; closed
+	// answers 503; open admits all.
 	OnLoss string `json:"on_loss,omitempty"`
-	// Nodes is about how many machines share the store, 1 to 100,000; without it 4. It says how large a share is, and
-	// from which size on a limit is leased.
+	// Nodes is the approximate number of machines that share the store, 1 to 100,000. The default is 4. It determines
+	// how large a share is, and from which size on a limit is leased.
 	Nodes int `json:"nodes,omitempty"`
-	// Share is which part of the limits this machine admits while the store is lost, 1% to 100%; without it, one of so
-	// many parts as there are nodes.
+	// Share is the part of the limits that this machine admits while the store is lost, 1% to 100%. The default is
+	// 1/Nodes.
 	Share string `json:"share,omitempty"`
-	// Timeout is how long a request waits for the store at most, 1ms to 10s; without it 50ms.
+	// Timeout is the longest time that a request waits for the store, 1ms to 10s. The default is 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 }
 
-// Options are the lines of the Caddyfile for it.
+// Options returns the Caddyfile options that set s.
 func Options(s *Sharing) []directive.Option {
 	return []directive.Option{
 		directive.Once("store", directive.Text(&s.Store)),
@@ -47,7 +48,7 @@ func Options(s *Sharing) []directive.Option {
 
 const mostNodes = 100_000
 
-// Spec returns what all zones of the handler have in common.
+// Spec returns the settings that all zones of the handler share.
 func Spec(s *Sharing) (spec zone.Spec, err error) {
 	if spec.Store, err = address(s.Store); err != nil {
 		return spec, err
@@ -78,8 +79,8 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	return spec, nil
 }
 
-// address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. One that is unknown or empty is
-// an error.
+// address replaces the placeholders in the address of a store, such as {env.REDIS_URL}. It returns an error for one
+// that is unknown or empty.
 func address(text string) (string, error) {
 	if text == "" {
 		return "", nil

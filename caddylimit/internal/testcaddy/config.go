@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Config is a configuration that holds handlers and serves nothing: requests are handed to them.
+// A Config is a configuration that has handlers but no server: tests pass requests to the handlers.
 type Config struct {
 	Handlers []caddyhttp.MiddlewareHandler
 	ctx      caddy.Context
@@ -27,7 +27,8 @@ const quiet = `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{
 // caddy.ProvisionContext sets variables of the process.
 var provisioning sync.Mutex
 
-// Provision provisions handlers of a module, each by its JSON, as parts of one configuration. It does not start it.
+// Provision provisions handlers of a module, each from its JSON, as parts of one configuration. It does not start the
+// configuration.
 func Provision(t testing.TB, module string, handlers ...string) (*Config, error) {
 	t.Helper()
 	provisioning.Lock()
@@ -49,8 +50,8 @@ func Provision(t testing.TB, module string, handlers ...string) (*Config, error)
 	return c, nil
 }
 
-// Start provisions handlers and puts the configuration in force. Before it ends the test stops it, if it did not
-// itself.
+// Start provisions handlers and starts the configuration. It is stopped at the end of the test, unless the test has
+// stopped it.
 func Start(t testing.TB, module string, handlers ...string) *Config {
 	t.Helper()
 	c, err := Provision(t, module, handlers...)
@@ -59,14 +60,14 @@ func Start(t testing.TB, module string, handlers ...string) *Config {
 	return c
 }
 
-// Start puts the configuration in force.
+// Start starts the configuration.
 func (c *Config) Start(t testing.TB) {
 	t.Helper()
 	require.NoError(t, c.app(t).Start())
 	t.Cleanup(func() { c.Stop(t) })
 }
 
-// Stop takes the configuration out of force and cleans it up. A second call does nothing.
+// Stop stops the configuration and cleans it up. A second call does nothing.
 func (c *Config) Stop(t testing.TB) {
 	if c.cancel == nil {
 		return
@@ -75,7 +76,7 @@ func (c *Config) Stop(t testing.TB) {
 	c.GiveUp()
 }
 
-// GiveUp cleans the configuration up, as Caddy does with one that fails.
+// GiveUp cleans up the configuration, as Caddy does if it fails.
 func (c *Config) GiveUp() {
 	c.cancel()
 	c.cancel = nil
@@ -90,11 +91,11 @@ func (c *Config) app(t testing.TB) caddy.App {
 	return app.(caddy.App)
 }
 
-// Do hands a request to the first handler, and returns the answer. The status is that of the error, as Caddy's server
-// has it, or 200.
+// Do passes a request to the first handler, and returns the answer. The status is that of the error, as in Caddy's
+// server, or 200.
 func (c *Config) Do(r *http.Request) *httptest.ResponseRecorder { return c.DoBy(0, r) }
 
-// DoBy hands a request to a handler.
+// DoBy passes a request to the handler with this index.
 func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	err := c.Handlers[handler].ServeHTTP(w, Prepare(r, w), Next)
@@ -110,7 +111,7 @@ var Next = caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) er
 	return nil
 })
 
-// Prepare gives a request what Caddy's server gives it.
+// Prepare adds to a request what Caddy's server adds.
 func Prepare(r *http.Request, w http.ResponseWriter) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
 }

@@ -1,4 +1,4 @@
-// Package testprogram runs programs, for tests. It links nothing of Caddy.
+// Package testprogram runs programs for tests. It links nothing of Caddy.
 package testprogram
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testlog"
 )
 
-// FreePort returns a TCP port of 127.0.0.1 that nothing listened on a moment ago.
+// FreePort returns a TCP port of 127.0.0.1 that was free a moment ago.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -23,7 +23,7 @@ func FreePort(t testing.TB) string {
 	return strconv.Itoa(port)
 }
 
-// Program returns where a program is. Where it is missing the test is skipped, or fails where CI is set.
+// Program returns the path of a program. If the program is missing, the test is skipped, or fails if CI is set.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -49,7 +49,7 @@ func (p *Process) Kill() {
 	<-p.Exited
 }
 
-// Run starts a program and has the test end it.
+// Run starts a program, which ends with the test.
 func Run(t testing.TB, program string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Exited: make(chan struct{})}

@@ -14,8 +14,8 @@ func init() { caddy.RegisterModule((*App)(nil)) }
 // appID is what Caddy calls the App. Nothing is configured under it.
 const appID = "weir"
 
-// An App holds the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the
-// configuration, and stops it when the next one is in force.
+// An App has the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the
+// configuration, and stops it when the next configuration has started.
 type App struct {
 	log        *zap.Logger
 	registry   *prometheus.Registry
@@ -25,7 +25,7 @@ type App struct {
 	collectors map[string]prometheus.Collector
 }
 
-// CaddyModule returns what Caddy knows of the module.
+// CaddyModule returns the module's ID and constructor.
 func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: appID, New: func() caddy.Module { return new(App) }}
 }
@@ -47,7 +47,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Use returns the zone of a module by its name. A zone that the configuration has named before must have the same spec.
+// Use returns the zone of a module by its name. If the configuration has named the zone before, the spec must be the
+// same.
 func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	id := id{module, name}
 	if u, again := a.uses[id]; again {
@@ -87,7 +88,7 @@ func (a *App) Uses(module string) (uses []*Use) {
 	return uses
 }
 
-// Collector returns what collects the metrics of a module for a configuration: that which the first handler made.
+// Collector returns the collector of a module's metrics for a configuration: the one that the first handler made.
 func Collector[C prometheus.Collector](a *App, module string, make func() C) (c C, err error) {
 	if known, again := a.collectors[module]; again {
 		return known.(C), nil
@@ -97,7 +98,7 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 	return c, a.registry.Register(c)
 }
 
-// Start puts the zones in force. If one fails, none is.
+// Start activates the zones. If one fails, none is activated.
 func (a *App) Start() error {
 	for i, u := range a.order {
 		if err := u.start(); err != nil {
@@ -110,7 +111,7 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop takes them out of force.
+// Stop deactivates the zones.
 func (a *App) Stop() (err error) {
 	for _, u := range a.order {
 		err = errors.Join(err, u.stop())
@@ -118,7 +119,7 @@ func (a *App) Stop() (err error) {
 	return err
 }
 
-// Cleanup is called by Caddy when nothing of the configuration is used any more, also of one that was never started.
+// Cleanup is called by Caddy when the configuration is no longer used. The configuration may never have started.
 func (a *App) Cleanup() (err error) {
 	for _, u := range a.order {
 		err = errors.Join(err, u.drop())

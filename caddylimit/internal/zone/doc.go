@@ -1,6 +1,6 @@
-// Package zone keeps what limits have counted over changes of Caddy's configuration. A zone is a limit with a name. Two
-// handlers of one configuration that name the same zone share it, and so do two configurations that follow each other:
-// the new one finds the zone by its name, and no key has a fresh bucket.
+// Package zone keeps the counts of limits when Caddy's configuration changes. A zone is a limit with a name. Two
+// handlers of one configuration that name the same zone share it. So do two consecutive configurations: the new one
+// finds the zone by its name, and no key gets a fresh bucket.
 //
 // # Words
 //
@@ -11,13 +11,13 @@
 //
 // # How a zone changes
 //
-// Caddy provisions a configuration, then starts it, and then stops the one before. A configuration that is provisioned
-// may still be given up, because another module fails. So provisioning changes no zone: [App].Start does, and
-// [App].Stop takes the change back if the configuration was the latest, which then never came into force.
+// Caddy provisions a configuration, then starts it, and then stops the previous one. A provisioned configuration may
+// still be given up, because another module fails. So provisioning changes no zone: [App].Start does. [App].Stop
+// reverts the change if the configuration was the latest, because then it never became active.
 //
-// Numbers that the limiter can take change in place ([engine.Limiter.SetPolicy]). Where it cannot take them, as with
-// another algorithm or a sliding log that becomes longer than its ring, the zone gets a limiter of a new generation,
-// and keys keep the tokens that they have used: see package [live].
+// If the limiter accepts the new numbers, they change in place ([engine.Limiter.SetPolicy]). It refuses another
+// algorithm, for example, and a sliding log that becomes longer than its ring. The zone then gets a limiter of a new
+// generation, and the tokens that keys have used still count: see package [live].
 //
 // [live]: https://pkg.go.dev/github.com/weir-go/weir/limits/live
 package zone

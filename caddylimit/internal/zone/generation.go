@@ -16,8 +16,8 @@ type generation struct {
 	uses int // that have it; under the lock of the zone
 }
 
-// newGeneration makes the limiter of a zone. What keys owe the limiter of the generation before, if there is one, they
-// owe this one.
+// newGeneration makes the limiter of a zone. If before is not nil, keys owe this limiter what they owe the limiter of
+// before.
 func newGeneration(id id, spec Spec, host host, before *generation) (*generation, error) {
 	g := &generation{made: spec}
 	var err error
@@ -45,8 +45,8 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the limiter that a spec made counts tokens in this process alone: not requests in flight,
-// and not nothing.
+// hasTokens reports whether the spec's limiter counts tokens in this process. It does not if it counts requests in
+// flight, is in a store, or has a fixed answer.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
 	return made.Store == "" && made.State == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A relay passes on what a store logs to the log of the configuration that is in force: connections outlive
-// configurations, logs do not. (A logger that is derived from it, by With, stays with the log of its moment. Package
+// A relay passes log records of a store to the log of the active configuration, because connections outlive
+// configurations and logs do not. (A logger that With derives from it stays with the log that was active then. Package
 // redislimit derives none.) Its methods are safe for concurrent use.
 type relay struct{ to atomic.Pointer[slog.Logger] }
 

@@ -10,34 +10,34 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Spec is what a configuration says of a zone. Specs are compared by ==.
+// A Spec has the settings of a zone in a configuration. Specs are compared by ==.
 type Spec struct {
 	Policy engine.Policy
-	// Tiers are those of [engine.Tiers]; the first zero Policy ends them.
+	// Tiers are those of [engine.Tiers]. The first zero Policy ends the list.
 	Tiers [maxTiers]engine.Policy
-	// MaxKeys is for how many keys the limiter has room; 0 for [DefaultMaxKeys], or of a sliding log [DefaultLogKeys],
-	// or as many as go into [TableBytes] if that is less.
+	// MaxKeys is the number of keys for which the limiter has room. 0 stands for [DefaultMaxKeys]; for a sliding log,
+	// it stands for [DefaultLogKeys], or fewer if [TableBytes] does not hold that many.
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
-	// Sweep is the time between two sweeps of the limiter; 0 for that of package engine.
+	// Sweep is the time between two sweeps of the limiter; 0 stands for the default of package engine.
 	Sweep time.Duration
-	// State is the file in which all processes of this machine count together; "" for a limit of this process.
+	// State is the file in which all processes of this machine count together; "" for a limit in this process.
 	State string
-	// Store is the address of a store of package redislimit; "" for a limit of this process.
+	// Store is the address of a store of package redislimit; "" for a limit in this process.
 	Store string
-	// OnLoss is what happens while the store is lost.
+	// OnLoss decides while the store is lost.
 	OnLoss redislimit.FailurePolicy
-	// Nodes is how many machines share the store, and Share which part of the limit this one admits while the store is
-	// lost, in percent; 0 for those of package redislimit.
+	// Nodes is how many machines share the store. Share is the part of the limit that this machine admits while the
+	// store is lost, in percent. 0 stands for the defaults of package redislimit.
 	Nodes, Share int
-	// Timeout is how long a request waits for the store; 0 for that of package redislimit.
+	// Timeout is how long a request waits for the store; 0 stands for the default of package redislimit.
 	Timeout time.Duration
 }
 
 // maxTiers is how many tiers a limiter has at most.
 const maxTiers = 14
 
-// SetTiers sets the tiers. More than 14 are an error.
+// SetTiers sets the tiers. It returns an error for more than 14.
 func (s *Spec) SetTiers(tiers []engine.Policy) error {
 	if len(tiers) > maxTiers {
 		return fmt.Errorf("%d tiers: want at most %d", len(tiers), maxTiers)
@@ -73,16 +73,15 @@ func (s Spec) InProcess() Spec {
 }
 
 const (
-	// DefaultMaxKeys is for how many keys a zone has room that does not say it, and DefaultLogKeys for how many one
-	// of a sliding log has, whose keys come with a ring each.
+	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is that of a sliding log, where each key
+	// also has a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
-	// TableBytes is the most memory that the table of a zone may take that does not say for how many keys it has room.
-	// Only a sliding log is so large.
+	// TableBytes is the largest table of a zone without MaxKeys. Only a sliding log reaches it.
 	TableBytes = 256 << 20
 )
 
-// Keys returns for how many keys the limiter of the spec has room.
+// Keys returns the number of keys for which the limiter of the spec has room.
 func (s Spec) Keys() (int, error) {
 	if s.MaxKeys != 0 {
 		if s.MaxKeys < 1 || s.MaxKeys > 1<<31-1 {
@@ -160,7 +159,7 @@ func (s Spec) follows(made Spec) bool {
 	return s == made && engine.CheckChange(made.policies(), policies) == nil
 }
 
-// String says what the limit is.
+// String describes the limit.
 func (s Spec) String() string {
 	text := s.Policy.String()
 	for i, tier := range s.tiers() {

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// InFolder returns the spec with its file in a folder: of a limit with a name, whose keys and tiers are what counts
-// says. The name of the file says also what of the spec cannot be changed in a file, and the layout. So another limit
-// begins another file, while a process with the old one still has the old file.
+// InFolder returns the spec with its file in a folder. counts describes the keys and tiers of the limit called name.
+// The name of the file also contains the layout, and those numbers of the spec that cannot change within a file. So a
+// limit that differs in one of these starts another file, and a process with the old limit keeps the old file.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%q %q %v %v %d %d %v", name, counts, // never an error
@@ -27,8 +27,8 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	return s
 }
 
-// shared makes the limiter with the file of the spec. As far as that can be, it has the numbers of the file until the
-// use starts: a configuration that never does changes nothing for other processes.
+// shared makes the limiter with the file of the spec. As far as possible it has the numbers in the file until the use
+// starts, so a configuration that never starts changes nothing for other processes.
 func (s Spec) shared(options []engine.Option) (*engine.Limiter, error) {
 	options = append(options, engine.Shared(s.State))
 	if table, err := engine.ReadShared(s.State); err == nil {

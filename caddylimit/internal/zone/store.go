@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection that all zones of one address, timeout and way to start share, over all configurations that
-// use it.
+// A store is a connection that all zones with the same address, timeout and way to start share, across all
+// configurations that use it.
 type store struct {
 	key    string // in stores
 	client *redislimit.Client
@@ -60,7 +60,7 @@ func (h host) store(address string, timeout time.Duration, joinsLater bool) (*st
 
 func (s *store) release() { _, _ = stores.Delete(s.key) }
 
-// Destruct closes the connection, when nothing uses it any more.
+// Destruct closes the connection when nothing uses it any more.
 func (s *store) Destruct() error {
 	s.client.Close()
 	return nil

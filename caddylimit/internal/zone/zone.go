@@ -18,8 +18,7 @@ type id struct{ module, name string }
 // zones are those that any configuration uses.
 var zones = caddy.NewUsagePool()
 
-// A Zone is a named limit, over all configurations that follow each other and use it. Its methods are safe for
-// concurrent use.
+// A Zone is a named limit, across the consecutive configurations that use it. Its methods are safe for concurrent use.
 type Zone struct {
 	id     id
 	counts [len(counted)]atomic.Uint64
@@ -42,7 +41,7 @@ var counted = [...]limits.Outcome{
 	limits.NotTaken, limits.Allowed, limits.Refused, limits.ShadowRefused, limits.Failed,
 }
 
-// Count counts what the zones did to a request. of returns the zone of a limit of the middleware.
+// Count counts the outcome of a request for each zone. of returns the zone of a limit of the middleware.
 func Count(res *httplimit.Result, of func(limit string) *Use) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -50,11 +49,11 @@ func Count(res *httplimit.Result, of func(limit string) *Use) {
 	}
 }
 
-// Counted returns how often a request had an outcome, since the zone began.
+// Counted returns how many requests had an outcome, since the zone was made.
 func (z *Zone) Counted(o limits.Outcome) uint64 { return z.counts[o].Load() }
 
-// Kept returns what a module keeps for a zone over all configurations that use it, of which there is one value: that
-// which the first call made.
+// Kept returns a value that a module keeps for a zone across all configurations that use it. The first call makes the
+// value.
 func Kept[T any](z *Zone, make func() T) T {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -64,15 +63,15 @@ func Kept[T any](z *Zone, make func() T) T {
 	return z.kept.(T)
 }
 
-// Destruct is for the pool of the zones.
+// Destruct does nothing. Caddy's pool of zones requires it.
 func (z *Zone) Destruct() error { return nil }
 
-// A Use is a zone as one configuration uses it.
+// A Use is a zone as used by one configuration.
 type Use struct {
 	*Zone
 	Spec Spec
-	// Renewed reports that the zone has another limiter than under the configuration before, because that could not
-	// take the spec.
+	// Renewed reports that the zone has a new limiter, because the limiter of the previous configuration did not accept
+	// the spec.
 	Renewed bool
 
 	gen  *generation
@@ -168,8 +167,8 @@ func (u *Use) drop() error {
 	return err
 }
 
-// Keys returns how many keys the limiter counted at its last sweep, and how many it has forgotten for want of room,
-// which are both 0 of one in a store.
+// Keys returns how many keys the limiter counted at its last sweep, and how many it has evicted because there was no
+// room. Both are 0 for a zone in a store.
 func (u *Use) Keys() (live, evicted uint64) {
 	if u.gen.limiter == nil {
 		return 0, 0
@@ -184,7 +183,7 @@ func (u *Use) carries() bool { return u.gen.limiter != nil && u.gen.limiter.Form
 // Name returns the name of the zone.
 func (u *Use) Name() string { return u.id.name }
 
-// CheckName returns an error for a name that a limit of the middleware cannot have, because headers do not take it.
+// CheckName returns an error for a name that cannot be a limit of the middleware, because headers do not accept it.
 func CheckName(name string) error {
 	const longest = 128
 	isPrintable := !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })
@@ -194,7 +193,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Limit returns l with what the zone counts by.
+// Limit returns l with the zone as its source.
 func (u *Use) Limit(l httplimit.Limit) httplimit.Limit {
 	if u.gen.backend != nil {
 		l.Source, l.OnLoss = u.gen.backend.Source(), limits.Closed

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// parseALB takes a line of an AWS Application Load Balancer:
+// parseALB parses a line of an AWS Application Load Balancer:
 //
 //	type time elb client:port target:port request_processing_time target_processing_time response_processing_time
 //	elb_status_code target_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol
 //	target_group_arn "trace_id" "domain_name" "chosen_cert_arn" matched_rule_priority request_creation_time ...
 //
-// The request has a whole URL, with the host. The line may end after the user agent, as those of before 2018 do: then
+// The request has a whole URL, with the host. The line may end after the user agent, as lines from before 2018 do. Then
 // its time is that of the answer.
 //
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
@@ -56,7 +56,7 @@ func (p *parser) parseALB(line []byte) error {
 	return err
 }
 
-// parseELB takes a line of an AWS Classic Load Balancer. Its time is that of the answer.
+// parseELB parses a line of an AWS Classic Load Balancer. Its time is that of the answer.
 //
 //	time elb client:port backend:port request_processing_time backend_processing_time response_processing_time
 //	elb_status_code backend_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol

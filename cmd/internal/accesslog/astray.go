@@ -11,8 +11,9 @@ import (
 const (
 	// around is how many lines before and behind a line its date is held against.
 	around = 16
-	// farAhead is by how much a date may be later than those of all the lines around it, and farBehind by how much it
-	// may be earlier. No request is logged before it comes; but one may last long, and be stamped with its start.
+	// farAhead is how much later a date may be than the dates of all lines around it, and farBehind how much earlier.
+	// farBehind is larger, because a long request may be stamped with its start, while no request is logged before it
+	// comes.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
 	// farOff is the same in both directions where there are fewer lines around it.
 	farOff = 366 * 24 * time.Hour
@@ -21,10 +22,11 @@ const (
 // ErrAstray stands for a line whose date is far from those of the lines around it.
 var ErrAstray = errors.New("far from the dates of the lines around it")
 
-// astray finds the lines of a file whose date is far from all around it: were such a date believed, its request would
-// count at a time that it was not of. A line is in doubt if its date is not near to one of the lines before it. Then it
-// is held back until those behind it have come. It is wrong if they, too, are far from it in the same direction, and
-// near to each other; if not, the log goes on at another time, as files do that were put together in any order.
+// astray finds the lines of a file whose date is far from the dates of all lines around it. If such a date were
+// trusted, the request would count at a wrong time. A line is in doubt if its date is not near the date of a line
+// before it. Then it is held back until the lines after it have come. Its date is wrong if they, too, are far from it
+// in the same direction, and near each other. Otherwise the log continues at another time, as in files that were put
+// together in any order.
 type astray struct {
 	recent [around]time.Time // of the entries that were handed on last
 	passed int
@@ -149,8 +151,9 @@ func (a *astray) judge(f *file, h *held) *LineError {
 		ErrAstray, where)}
 }
 
-// isFar reports whether something is in one direction from all that is before it and most of what is behind it, by more
-// than least and by more than these are apart: a few of those behind it may be as far as it is.
+// isFar reports whether a date is far, in one direction, from all dates before it and from most dates behind it. Far
+// means by more than least, and by more than these dates are apart. Up to a quarter of the dates behind it may be as
+// far off.
 func isFar(before, behind []time.Duration, direction, least time.Duration) bool {
 	off := slices.Clone(behind)
 	for i := range off {

@@ -2,9 +2,10 @@ package accesslog
 
 import "errors"
 
-// parseCaddy takes a line of Caddy's access log, which is JSON: "ts", "request" with "client_ip" or, before Caddy 2.7,
-// "remote_ip", "method", "host", "uri", "proto" and "headers", then "size" and "status". The time may be in any form
-// that has a zone, or seconds since 1970. Other lines than "handled request" are no requests.
+// parseCaddy parses a line of Caddy's access log, which is JSON. It reads "ts", "request", "size" and "status", and in
+// "request" the members "client_ip" ("remote_ip" before Caddy 2.7), "method", "host", "uri", "proto" and "headers". The
+// time may be in any form that has a zone, or in seconds since 1970. Only lines with the message "handled request" are
+// requests.
 //
 // https://caddyserver.com/docs/logging#structured-logs
 // https://caddyserver.com/docs/caddyfile/directives/log

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The Common Log Format and what was made of it:
+// The Common Log Format and the formats derived from it:
 //
 //	common          %h %l %u %t "%r" %>s %b
 //	combined        the same and "%{Referer}i" "%{User-agent}i"
@@ -17,12 +17,12 @@ import (
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (combined)
 // https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields behind)
 //
-// Whatever a server appends after these is ignored, and the line may end anywhere after the size: loggers cut long
-// lines there, and what is lost does not change who asked for what and when.
+// Whatever a server appends to these is ignored. The line may end anywhere after the size, because loggers cut long
+// lines: the lost part does not matter for who asked for what and when.
 
-// parseCommon takes a line of the common or of the combined format. A line that could be one of vhost_combined is
-// refused: a virtual host must not be taken for the client. Only a user's name has spaces in it, and identities other
-// than "-" are not in use any more, so with both, or with a port behind the host, the first field is doubtful.
+// parseCommon parses a line of the common or the combined format. It refuses a line that could be a vhost_combined
+// line, because a virtual host must not be mistaken for the client. Only a user name may contain spaces, and identities
+// other than "-" are no longer in use. So a line that has both, or a port after the host, has a doubtful first field.
 func (p *parser) parseCommon(line []byte) error {
 	who, date, rest, err := cutDate(line)
 	if err != nil {
@@ -78,9 +78,9 @@ var (
 	dateEnd   = []byte(`] "`)
 )
 
-// cutDate returns what is before the date, the date, and what follows from the opening quote of the request on. The
-// end of the date is looked for first, as `] "`: a user name may contain spaces and brackets, even a whole forged
-// date, but no bare quote, which servers escape.
+// cutDate returns what is before the date, the date, and what follows from the opening quote of the request on. It
+// looks for the end of the date first, as `] "`. A user name may contain spaces and brackets, and even a whole forged
+// date, but no bare quote, because servers escape quotes.
 func cutDate(line []byte) (who, date, rest []byte, err error) {
 	end := bytes.Index(line, dateEnd)
 	if end < 0 {
@@ -96,8 +96,8 @@ func cutDate(line []byte) (who, date, rest []byte, err error) {
 	return line[:start], line[start+len(dateStart) : end], line[end+len(dateEnd)-1:], nil
 }
 
-// cutIdent takes the identity of RFC 1413 and the name of the user apart, each of which is "-" if there is none. Only
-// the user may have spaces in it.
+// cutIdent splits the identity of RFC 1413 from the user name. Each is "-" if there is none. Only the user name may
+// contain spaces.
 func cutIdent(text []byte) (ident, user []byte, err error) {
 	ident, user, ok := bytes.Cut(text, space)
 	if !ok || len(ident) == 0 || len(user) == 0 {

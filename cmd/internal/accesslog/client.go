@@ -2,9 +2,10 @@ package accesslog
 
 import "fmt"
 
-// ClientFrom has the client of each entry taken from a header field that a proxy has written, such as X-Forwarded-For,
-// instead of from where the format has it: its last address. It is called before the first Next. The error says that
-// the log does not hold the header field, or why it cannot be read. A line without it is a *LineError then.
+// ClientFrom makes the log take the client of each entry from a header field that a proxy has written, such as
+// X-Forwarded-For, instead of from the usual place: the client is the last address of the field. It must be called
+// before the first Next. It returns an error if the log does not have the header field or cannot be read. A line
+// without the field then gives a *LineError.
 func (l *Log) ClientFrom(header string) error {
 	fields, err := l.Fields()
 	if err != nil {

@@ -2,12 +2,12 @@ package accesslog
 
 import "bytes"
 
-// cutContainer takes off what a container runtime writes around a line of a program, if it is there:
+// cutContainer removes what a container runtime writes around a line of a program, if it is there:
 //
 //	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as Kubernetes has it
 //	{"log":"...\n","stream":"stdout","time":"2026-11-20T09:00:00Z"}   Docker's json-file
 //
-// A line in pieces (CRI's P, and Docker's without a line end) is left as it is: no format has it.
+// A line in pieces (CRI's P, and Docker's without a line end) is left unchanged, and no format accepts it.
 //
 // https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
 // https://docs.docker.com/engine/logging/drivers/json-file/

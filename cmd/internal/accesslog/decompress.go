@@ -15,8 +15,8 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxWindow is the most memory, in bytes, that compressed data may ask for to be unpacked: that of "zstd --long" and
-// twice that of "xz -9". Without a bound a file of a few bytes could ask for gigabytes.
+// maxWindow is the most memory, in bytes, for unpacking compressed data: as much as "zstd --long" needs, and twice as
+// much as "xz -9". Without a bound a file of a few bytes could ask for gigabytes.
 const maxWindow = 128 << 20
 
 // A coding is a way in which a log is stored.
@@ -29,8 +29,8 @@ type coding struct {
 // startSize is how many bytes tell the codings apart.
 const startSize = 10
 
-// codings are known by their first bytes, not by names, so that they are found in a pipe, too. Of all but UTF-16
-// several in a row are one stream, as concatenated rotated logs have them.
+// codings are recognized by their first bytes, not by file names, so that they are also found in a pipe. Several
+// compressed streams in a row are read as one, as in concatenated rotated logs. UTF-16 has no such streams.
 var codings = []coding{
 	{"gzip", magic("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"bzip2", isBzip2, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -48,8 +48,8 @@ func magic(bytesAtStart string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(bytesAtStart)) }
 }
 
-// isBzip2 looks at the magic number of the first block, too, which is pi, or, of an empty file, its square root: a
-// line of text could begin with BZh.
+// isBzip2 also checks the magic number of the first block, because a line of text could begin with BZh. The number is
+// pi, or, for an empty file, its square root.
 func isBzip2(start []byte) bool {
 	if len(start) < startSize || !bytes.HasPrefix(start, []byte("BZh")) || start[3] < '1' || start[3] > '9' {
 		return false

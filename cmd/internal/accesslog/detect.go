@@ -19,12 +19,12 @@ type sample struct {
 	begins time.Time // the time of the earliest entry; zero if there is none
 }
 
-// detect finds the format of which the first lines are, and what they hold. Lines that are of no format do not matter
-// as long as others are of one: servers write other things to their logs, too. It is an error if all lines are of no
-// format, or some of one and some of another.
+// detect finds the format of the first lines, and the fields that they have. Lines of no known format do not matter if
+// other lines have one, because servers write other things to their logs, too. detect returns an error if no line has a
+// known format, or if lines have different formats.
 //
-// start is what the log begins with, and whole whether that is all of it. With a format given only the fields are
-// found.
+// start is the start of the log, and whole says whether that is all of it. If given is not nil, detect only finds the
+// fields.
 func detect(start []byte, whole bool, given *format) (sample, error) {
 	lines := sampled(start, whole)
 	if given != nil {

@@ -1,6 +1,6 @@
 // Package accesslog reads the access logs of web servers, proxies and load balancers.
 //
-// A Log is one file or several, or standard input. The way of an entry through the package:
+// A Log is one or more files, or standard input. These are the steps from a file to an entry:
 //
 //	open.go        names and patterns become files; each is there, readable and given once
 //	decompress.go  gzip, bzip2, xz, zstd and UTF-16 are undone, told by their first bytes
@@ -14,10 +14,10 @@
 //	log.go         the entries of several files are merged by their time
 //	spool.go       a stream is copied, so that it can be read again
 //
-// A bad line is never fatal. It comes back as a LineError that says what is wrong with it, so that a caller can skip
-// it, count it and show the reason; only a failing stream ends the reading. A line that could be read in two ways is a
-// bad line: a guess would give the requests of one client to another.
+// A bad line is never fatal. It is returned as a LineError that says what is wrong with it, so that a caller can skip
+// it, count it and show the reason. Only a failing stream ends the reading. A line that could be read in two ways is a
+// bad line, because a guess could attribute the requests of one client to another.
 //
-// The parsers are ours because no maintained library was found that gives the reason why a line is bad. They allocate
-// nothing for a line, other than for header names that were not seen before.
+// The parsers are our own because no maintained library was found that says why a line is bad. A line allocates
+// nothing, except for header names that were not seen before.
 package accesslog

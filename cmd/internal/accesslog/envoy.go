@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Envoy does not escape quotes in its text logs: a client could write fields of its own. A line is taken apart at its
-// quotes, and one with another number of them is refused, because its fields cannot be told apart.
+// Envoy does not escape quotes in its text logs, so a client could forge fields. A line is split at its quotes. A line
+// with the wrong number of quotes is refused, because its fields cannot be identified.
 
-// parseEnvoy takes a line of Envoy's default format:
+// parseEnvoy parses a line of Envoy's default format:
 //
 //	[START_TIME] "METHOD PATH PROTOCOL" RESPONSE_CODE RESPONSE_FLAGS BYTES_RECEIVED BYTES_SENT DURATION
 //	UPSTREAM_SERVICE_TIME "X-FORWARDED-FOR" "USER-AGENT" "X-REQUEST-ID" "AUTHORITY" "UPSTREAM_HOST"
 //
-// The client is not logged but in X-Forwarded-For, see lastForwarded.
+// Only X-Forwarded-For has the client: see lastForwarded.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage#default-format-string
 func (p *parser) parseEnvoy(line []byte) error {
@@ -39,7 +39,7 @@ func (p *parser) parseEnvoy(line []byte) error {
 	return nil
 }
 
-// parseIstio takes a line of Istio's default format, which is Envoy's with more fields:
+// parseIstio parses a line of Istio's default format, which is Envoy's with more fields:
 //
 //	[START_TIME] "METHOD PATH PROTOCOL" RESPONSE_CODE RESPONSE_FLAGS RESPONSE_CODE_DETAILS
 //	CONNECTION_TERMINATION_DETAILS "UPSTREAM_TRANSPORT_FAILURE_REASON" BYTES_RECEIVED BYTES_SENT DURATION
@@ -73,8 +73,8 @@ func (p *parser) parseIstio(line []byte) error {
 	return nil
 }
 
-// cutAtQuotes fills the targets with what is before, between and after the quotes of a line. nil is for one of no
-// interest. Between two quoted fields there is one space.
+// cutAtQuotes sets the targets to the texts before, between and after the quotes of a line. A nil target skips a text.
+// Between two quoted fields there is one space.
 func cutAtQuotes(line []byte, targets ...*[]byte) error {
 	if n, want := bytes.Count(line, quoteMark), len(targets)-1; n != want {
 		return fmt.Errorf("the line has %d quotes, not %d: Envoy does not escape them, "+
@@ -114,8 +114,8 @@ func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHeader("X-Request-Id", id)
 }
 
-// lastForwarded returns the last address of X-Forwarded-For, the only one that a client cannot forge: it was appended
-// by this Envoy, or, if that trusts the proxy in front, by the proxy.
+// lastForwarded returns the last address of X-Forwarded-For, the only one that a client cannot forge. This Envoy has
+// appended it, or the proxy in front if Envoy trusts that proxy.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#x-forwarded-for
 func lastForwarded(list []byte) []byte {

@@ -2,10 +2,10 @@ package accesslog
 
 import "errors"
 
-// parseEnvoyJSON takes a line of Envoy's access log as JSON with the names that Istio gives its default:
-// "start_time", "method", "path", "protocol", "response_code", "bytes_sent", "authority", "x_forwarded_for",
-// "user_agent", "request_id", and "downstream_remote_address", which is the client as Envoy trusts it. Without the
-// latter the client is the last of X-Forwarded-For, see lastForwarded.
+// parseEnvoyJSON parses a line of Envoy's access log as JSON, with the names of Istio's default format: "start_time",
+// "method", "path", "protocol", "response_code", "bytes_sent", "authority", "x_forwarded_for", "user_agent",
+// "request_id" and "downstream_remote_address". The last is the client as Envoy has determined it. Without it, the
+// client is the last address of X-Forwarded-For: see lastForwarded.
 //
 // https://istio.io/latest/docs/tasks/observability/logs/access-log/#default-access-log-format
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage (DOWNSTREAM_REMOTE_ADDRESS)

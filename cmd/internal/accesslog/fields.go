@@ -2,9 +2,9 @@ package accesslog
 
 import "slices"
 
-// Fields says what a log holds of each request, beside the client, the time, the method, the target and the status,
-// which every log holds. To take for granted what a log does not hold would be a guess: a missing header may be one
-// that was not sent, or one that was not logged.
+// Fields says what a log has for each request in addition to the client, the time, the method, the target and the
+// status, which every log has. It is needed because a header that is missing in the log may not have been sent, or may
+// not have been logged.
 //
 // It is known from the format, and for formats whose fields are configured, from the first lines of the log.
 type Fields struct {
@@ -13,7 +13,7 @@ type Fields struct {
 	all     bool
 }
 
-// Header reports whether the log holds the header field of that canonical name, of each request that had it.
+// Header reports whether the log has the header field with that canonical name, for each request that had it.
 func (f Fields) Header(name string) bool {
 	_, listed := slices.BinarySearch(f.headers, name)
 	return listed != f.all

@@ -47,8 +47,8 @@ func (f *file) openStream() (err error) {
 	return err
 }
 
-// look finds the format. A file that can be opened again is closed then, unless it is the only one: there may be more
-// than can be open at a time.
+// look finds the format. It then closes a file that can be opened again, unless it is the only one, because there may
+// be more files than can be open at a time.
 func (f *file) look() error {
 	if len(f.log.files) == 1 || !f.reopens() {
 		return f.lookAt(f.open)

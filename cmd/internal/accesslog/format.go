@@ -12,8 +12,8 @@ type format struct {
 	parse func(*parser, []byte) error
 }
 
-// formats are all that are known. A line is of at most one of them, but that the first two are one: common is what
-// combined is called when no line has a referer.
+// formats has all known formats. A line has at most one of them. The exception is common, which is what detect calls
+// combined if no line has a referer.
 var formats = []*format{
 	combined,
 	common,

@@ -2,7 +2,7 @@ package accesslog
 
 import "errors"
 
-// parseGCP takes an entry of Google Cloud Logging for a request to an Application Load Balancer, as JSON of one line.
+// parseGCP parses an entry of Google Cloud Logging for a request to an Application Load Balancer, as JSON on one line.
 // Its time is "timestamp", and the request is in "httpRequest", with a whole URL.
 //
 // https://cloud.google.com/load-balancing/docs/https/https-logging-monitoring

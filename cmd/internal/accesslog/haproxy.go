@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// parseHTTPLog takes a line of HAProxy with "option httplog", or "option httpslog", which appends to it:
+// parseHTTPLog parses a line of HAProxy with "option httplog", or with "option httpslog", which appends fields:
 //
 //	client_ip:client_port [request_date] frontend backend/server TR/Tw/Tc/Tr/Ta status_code bytes_read
 //	captured_request_cookie captured_response_cookie termination_state actconn/feconn/beconn/srv_conn/retries
 //	srv_queue/backend_queue {captured_request_headers} {captured_response_headers} "http_request"
 //
-// The names of captured headers are not logged, so nothing is made of their values. HAProxy writes quotes, and in
-// headers braces, as # with two hexadecimal digits: the first quote of a line is the one before the request. The date
-// has no zone; it is taken for UTC.
+// The names of captured headers are not logged, so their values are not used. HAProxy writes quotes, and braces in
+// headers, as # with two hexadecimal digits. So the first quote of a line is the one before the request. The date has
+// no zone and is read as UTC.
 //
 // https://docs.haproxy.org/3.0/configuration.html#8.2.3 (HTTP log format), #8.6 (non-printable characters)
 func (p *parser) parseHTTPLog(line []byte) error {

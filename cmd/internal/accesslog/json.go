@@ -25,11 +25,11 @@ const (
 	elsewhere
 )
 
-// parseJSON collects the members of a line that is one JSON object. It is strict: a name that comes twice, as a server
-// that does not escape lets a client write it, is an error. Bytes that are not UTF-8 are taken, for nginx logs them as
-// they were sent.
+// parseJSON collects the members of a line that is one JSON object. It is strict: a duplicate name is an error, because
+// a client can write one if the server does not escape. Bytes that are not UTF-8 are accepted, because nginx logs them
+// as they were sent.
 //
-// The tokenizer is the one on which encoding/json/v2 of Go's library is built: it allocates nothing for a token.
+// The tokenizer is that of encoding/json/v2 in Go's library. It allocates nothing for a token.
 func (p *parser) parseJSON(line []byte) error {
 	if line[0] != '{' {
 		return errors.New("not a JSON object")

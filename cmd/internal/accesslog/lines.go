@@ -8,17 +8,17 @@ import (
 	"io"
 )
 
-// MaxLine is the longest line, in bytes without its line end, that is read. Web servers limit a request head to a few
-// kilobytes, so a longer line is damage, and memory must not grow with it.
+// MaxLine is the longest line that is read, in bytes without its line end. Web servers limit a request head to a few
+// kilobytes, so a longer line is damaged, and memory must not grow with it.
 const MaxLine = 1 << 20
 
-// ErrLineTooLong stands for a line of more than MaxLine bytes, which was passed over: reading can go on behind it.
+// ErrLineTooLong stands for a line of more than MaxLine bytes, which was skipped. Reading can continue after it.
 var ErrLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 
 // lineEnd is room for the longest line end, "\r\n".
 const lineEnd = 2
 
-// lines cuts a stream, which may be compressed, into lines. It holds one buffer of a little more than MaxLine bytes
+// lines splits a stream, which may be compressed, into lines. It has one buffer of a little more than MaxLine bytes,
 // whatever the input.
 type lines struct {
 	source *sticky       // as given
@@ -34,9 +34,9 @@ func newLines(r io.Reader) *lines {
 	return &lines{source: source, raw: bufio.NewReaderSize(source, 64<<10)}
 }
 
-// next returns the next line without its line end; the slice is valid until the following call. At the end of the
-// input the error is io.EOF. ErrLineTooLong takes the place of one line; any other error is final, says what is wrong
-// with the input and after which line.
+// next returns the next line without its line end; the slice is valid until the following call. At the end of the input
+// the error is io.EOF. ErrLineTooLong stands for one line. Any other error is final, and says what is wrong with the
+// input and after which line.
 func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
@@ -72,8 +72,9 @@ func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	return line, tooLong, err
 }
 
-// start returns what the text begins with, as much as fits the buffer, before any line is taken. Lines that are too
-// long are not in it. whole is whether that is all there is. The error is that of next if not even a line can be read.
+// start returns the start of the text, as much as fits in the buffer, before any line is taken. It leaves out lines
+// that are too long. whole says whether that is all of the text. If not even one line can be read, start returns the
+// error of next.
 func (l *lines) start() (text []byte, whole bool, err error) {
 	if err := l.open(); err != nil {
 		return nil, false, err

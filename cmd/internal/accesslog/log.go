@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A Log is the entries of one file or several. Not safe for concurrent use.
+// A Log has the entries of one or more files. It is not safe for concurrent use.
 //
-// Memory does not grow with the log: a file is open only while entries of its time are read, and holds then a buffer of
-// a little more than MaxLine bytes, what its compression needs, and lines that are sorted: up to 16,384 of them and 4
-// MiB of their text, divided by the number of files that were open when they were read. A log that needs more to be
-// sorted takes the disk, and some ten times sortBytes of memory at most.
+// Memory does not grow with the log. A file is open only while entries of its time are read. It then has a buffer of a
+// little more than MaxLine bytes, what its compression needs, and the lines that are being sorted. These are at most
+// 16,384 lines and 4 MiB of their text, divided by the number of files that were open when they were read. A log that
+// needs more lines is sorted on disk, with at most about ten times sortBytes of memory.
 type Log struct {
 	format *format // nil if it is to be detected
 	client string  // the header field that has the client; "" for that of the format
@@ -35,26 +35,26 @@ type Log struct {
 	watch func(doing string, read int64)
 }
 
-// NewLog returns the log that is in one stream, which may be compressed. Its format is detected.
+// NewLog returns the log in a stream, which may be compressed. It detects the format.
 func NewLog(r io.Reader) *Log {
 	l := &Log{window: manyLines}
 	l.files = []*file{{log: l, stream: &spool{stream: io.NopCloser(r)}}}
 	return l
 }
 
-// HoldNone has no lines held to be sorted, until Widen is called. A log that is in order is read the fastest so. It is
+// HoldNone turns sorting off until Widen is called. This is the fastest way to read a log that is in order. It must be
 // called before the first Next.
 func (l *Log) HoldNone() { l.window = noLines }
 
-// ErrUnsorted says that an entry came too late to be sorted among the lines that are held.
+// ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held to be sorted")
 
-// Logged has a function see every entry in the order of the lines of its file. It sees one when Next returns one, of
-// the same file; if the log is sorted on disk it sees all before Next returns the first. It is called before the first
-// Next. nil is none, and there has to be none with [Log.HoldNone].
+// Logged sets a function that gets every entry in the order of the lines of its file. It gets one whenever Next returns
+// one, of the same file. If the log is sorted on disk, it gets all entries before Next returns the first. Logged must
+// be called before the first Next. nil means no function, and is required with [Log.HoldNone].
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
-// LineError says what is wrong with a line that is no entry.
+// LineError says what is wrong with a line that is not an entry.
 type LineError struct {
 	File string // of several; "" if there is only one
 	Line int    // from 1
@@ -82,13 +82,12 @@ func asLineError(err error) *LineError {
 	return line
 }
 
-// Next returns the next entry, which is valid until the following call. The error is io.EOF at the end, a *LineError
-// for a line that is no entry, after which reading goes on, and anything else is final: ErrUnsorted may be met by
-// [Log.Widen].
+// Next returns the next entry, which is valid until the following call. The error is io.EOF at the end. It is a
+// *LineError for a line that is not an entry, and reading may continue after it. Any other error is final, except that
+// [Log.Widen] starts over after ErrUnsorted.
 //
-// The entries come in the order of their times, however the files are given and whatever the order of their lines: the
-// logs of several machines become one. Entries of the same time stay in the order of the files, and of the lines of a
-// file.
+// The entries come in the order of their times, whatever the order of the files and of their lines: the logs of several
+// machines become one. Entries with the same time keep the order of the files, and of the lines of a file.
 func (l *Log) Next() (*Entry, error) {
 	if err := l.look(); err != nil {
 		return nil, err
@@ -124,8 +123,8 @@ func (l *Log) Next() (*Entry, error) {
 	return e, err
 }
 
-// earliest returns the active file whose next entry is the earliest, or else comes first in the order given; io.EOF if
-// there is none.
+// earliest returns the active file whose next entry is the earliest. If several have the same time, it returns the
+// first in the given order; if there are no files, io.EOF.
 func (l *Log) earliest() (*file, error) {
 	for {
 		if err := l.makeReady(); err != nil {
@@ -204,8 +203,8 @@ func (l *Log) look() error {
 	return nil
 }
 
-// Rewind makes Next begin again with the first entry. The error says why it cannot: there is no room for a copy of what
-// can be read once only, such as standard input.
+// Rewind makes Next start over with the first entry. It returns an error if it cannot, because there is no room for a
+// copy of a stream that can be read only once, such as standard input.
 func (l *Log) Rewind() error {
 	for _, f := range l.files {
 		if err := l.named(f, f.rewind()); err != nil {
@@ -220,13 +219,13 @@ func (l *Log) Rewind() error {
 	return nil
 }
 
-// Reopens reports whether it takes no copy to begin again: no file is standard input or another stream.
+// Reopens reports whether the log can start over without a copy: no file is standard input or another stream.
 func (l *Log) Reopens() bool {
 	return !slices.ContainsFunc(l.files, func(f *file) bool { return !f.reopens() })
 }
 
-// Widen makes Next begin again after ErrUnsorted, with more lines that are held to be sorted, or else sorted on disk.
-// The error is that of Rewind.
+// Widen makes Next start over after ErrUnsorted. More lines are then held back for sorting, or the log is sorted on
+// disk. It returns the errors of Rewind.
 func (l *Log) Widen() error {
 	switch l.window {
 	case noLines:
@@ -255,7 +254,8 @@ func (l *Log) named(f *file, err error) error {
 	return err
 }
 
-// Fields returns what the log holds of each request: what all its files do. The error is the one that Next gives.
+// Fields returns what the log has for each request: the fields that all its files have. It returns the error that Next
+// would return.
 func (l *Log) Fields() (Fields, error) {
 	if err := l.look(); err != nil {
 		return Fields{}, err
@@ -277,8 +277,8 @@ func (l *Log) Fields() (Fields, error) {
 	return *all, nil
 }
 
-// Format returns the names of the formats of the files, such as "combined" or "alb, haproxy"; "" as long as Next and
-// Fields were not called, and for a log without a line.
+// Format returns the names of the formats of the files, such as "combined" or "alb, haproxy". It is "" before the first
+// call of Next or Fields, and for a log without a line.
 func (l *Log) Format() string {
 	var names []string
 	for _, f := range l.files {
@@ -289,7 +289,7 @@ func (l *Log) Format() string {
 	return strings.Join(names, ", ")
 }
 
-// Name is what the log is called: the name of its file, or how many there are.
+// Name returns the name of the log for people: the name of its file, or the number of its files.
 func (l *Log) Name() string {
 	if len(l.files) == 1 {
 		return l.files[0].name
@@ -297,7 +297,7 @@ func (l *Log) Name() string {
 	return fmt.Sprintf("%d files", len(l.files))
 }
 
-// Size is how many bytes all files have, as stored; -1 when that cannot be known, as for a pipe.
+// Size returns the size of all files together, as stored; -1 if it is not known, as for a pipe.
 func (l *Log) Size() (size int64) {
 	for _, f := range l.files {
 		if f.info == nil || !f.info.Mode().IsRegular() {
@@ -308,7 +308,7 @@ func (l *Log) Size() (size int64) {
 	return size
 }
 
-// Watch lets a function know what is being done, and how many bytes, as stored, were read so far.
+// Watch sets a function that gets what is being done, and how many bytes, as stored, were read so far.
 func (l *Log) Watch(watch func(doing string, read int64)) { l.watch = watch }
 
 func (l *Log) count(n int) {
@@ -318,7 +318,7 @@ func (l *Log) count(n int) {
 	}
 }
 
-// Close lets the files go.
+// Close closes the files.
 func (l *Log) Close() (err error) {
 	for _, f := range l.files {
 		err = errors.Join(err, f.close())

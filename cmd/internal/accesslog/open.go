@@ -12,12 +12,12 @@ import (
 // Stdin is the name by which Open knows standard input.
 const Stdin = "-"
 
-// Open returns the log that is in the files of these names, of which it reads nothing yet. Stdin is standard input. A
-// name that is not that of a file may be a pattern, as path/filepath.Match has them. format is one of Formats, or ""
-// if it is to be detected, for each file by itself.
+// Open returns the log in the files with these names. It reads nothing yet. Stdin is standard input. If no file has a
+// name, the name is a pattern for path/filepath.Match. format is one of Formats, or "" to detect the format of each
+// file.
 //
-// The entries come in the order of their time stamps, however the files are ordered: see Log.Next. The errors say what
-// to do about a file that is missing, a directory, not readable or given twice.
+// The entries come in the order of their times, whatever the order of the files: see Log.Next. The error says what to
+// do if a file is missing, is a directory, is not readable, or is given twice.
 func Open(names []string, format string) (*Log, error) {
 	given, err := formatNamed(format)
 	if err != nil {

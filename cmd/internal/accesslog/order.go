@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// noLines, fewLines and manyLines are how many lines the open files hold back together, to be sorted. A log that
-	// needs more is read again with the next number, and then sorted on disk.
+	// noLines, fewLines and manyLines are how many lines the open files together hold back for sorting. A log that
+	// needs more is read again with the next number, and finally sorted on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
 	// orderBytes is how much text they hold back.
 	orderBytes = 4 << 20
 )
 
-// order sorts the entries of a file by their times: servers stamp a request with its start and log it at its end, and
-// some round. It holds back as many lines as it may, and hands on the earliest. So a line that is ahead of its time
-// waits until the others have come there, and one that is late takes its place as long as that is within the lines that
-// are held. Log.Next sees when that was not enough.
+// order sorts the entries of a file by their times. Sorting is needed because servers stamp a request with its start
+// and log it at its end, and some round the time. order holds back as many lines as it may, and passes on the earliest.
+// So a line that is ahead of its time waits for the others, and a late line takes its place among the lines that are
+// held back. Log.Next finds out if a line was too late for that.
 type order struct {
 	latest time.Time // of the entries that were read
 	queue  []place   // by time; equal times as they came

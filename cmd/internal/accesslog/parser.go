@@ -57,8 +57,8 @@ func (p *parser) setHeader(name string, value []byte) {
 	}
 }
 
-// setUnredacted is setHeader for servers that write REDACTED in place of a secret, as Caddy and Traefik do. The header
-// is then one that the log does not hold, unless another line has it: a client may write the word, too.
+// setUnredacted is setHeader for servers that write REDACTED instead of a secret, as Caddy and Traefik do. The log then
+// does not have the header, unless another line has its value, because a client may also send that word.
 func (p *parser) setUnredacted(name string, value []byte) {
 	if string(value) != "REDACTED" {
 		p.setHeader(name, value)
@@ -80,8 +80,8 @@ func (p *parser) setHost(host []byte) {
 // mostNames is how many names of header fields are remembered: clients invent names.
 const mostNames = 1000
 
-// canonical returns the canonical form of the name of a header field, which a log has under another name and perhaps
-// with another separator than a dash.
+// canonical returns the canonical form of a header field's name. The log has it as logged, perhaps with another
+// separator than a dash.
 func (p *parser) canonical(logged, name []byte, separator string) string {
 	if known, ok := p.names[string(logged)]; ok {
 		return known

@@ -15,18 +15,18 @@ import (
 const (
 	// sortBytes is how much of the entries is sorted in memory at once: a run, which then goes to the disk.
 	sortBytes = 8 << 20
-	// mostRuns is how many runs of a level there are before they are merged to one of the next level. While a run is
-	// read it takes a buffer.
+	// mostRuns is the number of runs of a level that are merged into one run of the next level. Each run that is being
+	// read takes a buffer.
 	mostRuns  = 64
 	runBuffer = 64 << 10
 )
 
-// A sorter sorts entries by time, and those of one time by their files and then as they came. Its memory does not grow
-// with them: it sorts as much as sortBytes at once and merges the rest from a temporary file, of which it takes the
-// size of the entries twice at most, as long as there are fewer than four thousand runs (32 GiB of entries).
+// A sorter sorts entries by time, then by file, then by the order in which they came. Its memory does not grow with the
+// number of entries. It sorts runs of sortBytes in memory and merges them from a temporary file. That file is at most
+// twice the size of the entries if there are fewer than four thousand runs (32 GiB of entries).
 //
-// It is our own because the libraries that were found bound the number of records in memory, and not their size: a line
-// may have a mebibyte.
+// It is our own because the libraries that were found bound the number of records in memory but not their size, and a
+// line may have a mebibyte.
 type sorter struct {
 	room     int // bytes in memory
 	mostRuns int // of a level
@@ -166,7 +166,7 @@ func (s *sorted) next() (*Entry, error) {
 // done is how much of the entries next has returned, from 0 to 1.
 func (s *sorted) done() float64 { return float64(s.read) / float64(max(s.all, 1)) }
 
-// Close lets the file go.
+// Close closes the file.
 func (s *sorter) Close() error {
 	if s.file == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
-// A spool is a stream that can be read once only, and a copy of what was read of it, so that it can be read again. If
-// there is no room for the copy the stream is read all the same.
+// A spool is a stream that can be read only once, with a copy of what was read, so that it can be read again. If there
+// is no room for the copy, the stream can still be read once.
 type spool struct {
 	stream  io.ReadCloser
 	copy    *tempfile.File // nil before the first byte, and after a failure
@@ -17,7 +17,7 @@ type spool struct {
 	failed  error          // why there is no copy
 }
 
-// Read reads from the copy what is in it, and then from the stream.
+// Read reads first from the copy, then from the stream.
 func (s *spool) Read(p []byte) (n int, err error) {
 	if s.at < s.written {
 		if n, err = s.copy.ReadAt(p[:min(int64(len(p)), s.written-s.at)], s.at); err != nil {
@@ -55,7 +55,7 @@ func (s *spool) rewind() error {
 	return s.failed
 }
 
-// Close lets the stream and the copy go.
+// Close closes the stream and the copy.
 func (s *spool) Close() error {
 	err := s.stream.Close()
 	if s.copy != nil {

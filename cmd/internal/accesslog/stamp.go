@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Dates outside these years are refused: time.Time.UnixNano, on which a replay keeps its clock, is defined only up to
-// the year 2262, and a log cannot be older than the formats.
+// Dates outside these years are refused. time.Time.UnixNano, the clock of a replay, is defined only up to the year
+// 2262, and a log cannot be older than its format.
 const (
 	firstYear = 1970
 	lastYear  = 2261
 )
 
-// The forms of a time stamp, as package time writes them. They are parsed by hand: time.Parse allocates a zone for
-// each line of a log that is not in UTC.
+// These are the forms of a time stamp, in the notation of package time. They are parsed by hand, because time.Parse
+// allocates a zone for each line of a log that is not in UTC.
 const (
 	clfForm     = "02/Jan/2006:15:04:05 -0700"
 	haproxyForm = "02/Jan/2006:15:04:05.000"

@@ -2,7 +2,7 @@ package accesslog
 
 import "bytes"
 
-// cutSyslog takes off the header that a syslog daemon puts in front of a line, if there is one:
+// cutSyslog removes the header that a syslog daemon puts before a line, if there is one:
 //
 //	<190>Nov 21 22:07:05 host nginx[42]: ...         RFC 3164, section 4.1, as sent
 //	<190>Nov 21 22:07:05 haproxy[42]: ...            the same from a program that does not say its host
@@ -10,7 +10,8 @@ import "bytes"
 //	2026-11-21T22:07:05.123+00:00 host nginx: ...    the same with a full date, as rsyslog writes by default
 //	<190>1 2026-11-21T22:07:05Z host nginx 42 - - ...   RFC 5424, section 6
 //
-// None of the formats begins a line like that. A header that is not whole is left to the format's parser to refuse.
+// No format has lines that begin like this. If the header is incomplete, it stays, and the format's parser refuses the
+// line.
 func cutSyslog(line []byte) []byte {
 	rest := line
 	if rest[0] == '<' {

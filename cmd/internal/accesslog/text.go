@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// cutField takes the first field off a line whose fields are separated by one space. Spaces inside "quotes" do not
-// separate. The field comes without quotes, its escapes are left.
+// cutField cuts the first field off a line whose fields are separated by one space. Spaces inside "quotes" do not
+// separate. The field is returned without its quotes, and with its escapes.
 func cutField(line []byte) (field, rest []byte, err error) {
 	if len(line) == 0 {
 		return nil, nil, errors.New("the line ends too early")
@@ -42,8 +42,8 @@ func cutFields(line []byte, targets ...*[]byte) (rest []byte, err error) {
 	return line, nil
 }
 
-// cutQuoted returns the text between the quote that s begins with and the next one that no backslash escapes, and what
-// follows. Without such a quote text is all of it and closed is false.
+// cutQuoted returns the text between the opening quote of s and the next quote that no backslash escapes, and what
+// follows. If there is no such quote, text is the rest of s and closed is false.
 func cutQuoted(s []byte) (text, rest []byte, closed bool) {
 	s = s[1:]
 	for i := 0; i < len(s); i++ {
@@ -62,8 +62,8 @@ var space = []byte(" ")
 // absent reports whether a server had nothing to log there.
 func absent(field []byte) bool { return len(field) == 0 || len(field) == 1 && field[0] == '-' }
 
-// unescape undoes what Apache httpd and nginx write for bytes that are not printable, for quotes and for backslashes:
-// \" \\ \n \xHH and the like. What is no such escape is left. Without any the text itself is returned.
+// unescape undoes the escapes of Apache httpd and nginx for bytes that are not printable, for quotes and for
+// backslashes: \" \\ \n \xHH and the like. Other backslashes stay. If there are no escapes, it returns text itself.
 //
 // https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats (format notes)
 // https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format (escape=default)
@@ -130,8 +130,8 @@ func hexByte(text []byte, mark byte) (b byte, ok bool) {
 	return b, true
 }
 
-// setRequest takes a request line apart: METHOD target HTTP/version. One that is not of that form was no HTTP request,
-// and leaves the fields empty.
+// setRequest splits a request line: METHOD target HTTP/version. A line in another form was not an HTTP request, and
+// leaves the fields empty.
 func (e *Entry) setRequest(line []byte) {
 	method, rest, ok := bytes.Cut(line, space)
 	end := bytes.LastIndexByte(rest, ' ') // at once, if no space is behind the target
@@ -144,8 +144,8 @@ func (e *Entry) setRequest(line []byte) {
 	e.Method, e.Target, e.Proto = method, rest[:end], rest[end+1:]
 }
 
-// setClient takes the address of the client, with its port or without, or its name. It accepts printable ASCII only:
-// names and addresses are nothing else, and binary data is told apart here.
+// setClient sets the client to an address, with or without its port, or to a name. It accepts printable ASCII only:
+// addresses and names have nothing else, and binary data is recognized here.
 func (e *Entry) setClient(field []byte) error {
 	if len(field) == 0 {
 		return errors.New("no client")
@@ -231,7 +231,7 @@ func isAddress(text []byte) bool {
 	return err == nil
 }
 
-// quote renders a bad field for an error message: escaped, and short enough that a megabyte of garbage stays one
+// quote formats a bad field for an error message: escaped, and cut so short that even a megabyte of garbage is one
 // readable line.
 func quote(field []byte) string {
 	const longest = 48

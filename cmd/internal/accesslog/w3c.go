@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// The formats below are of the Extended Log File Format, whose fields a comment above the lines names. Only the order
-// of fields that the servers write by default is read. Times are in UTC.
+// The formats below are Extended Log File Formats, in which a comment above the lines names the fields. Only the
+// servers' default order of fields is read. Times are in UTC.
 //
 // https://www.w3.org/TR/WD-logfile.html
 
 var errComment = errors.New("a comment of an extended log")
 
-// parseCloudFront takes a line of an AWS CloudFront standard log, with a tab between fields:
+// parseCloudFront parses a line of an AWS CloudFront standard log, with a tab between fields:
 //
 //	date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent)
 //	cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header cs-protocol cs-bytes time-taken
@@ -40,7 +40,7 @@ func (p *parser) parseCloudFront(line []byte) error {
 	return nil
 }
 
-// parseIIS takes a line of Microsoft IIS, with a space between fields and + for spaces in them:
+// parseIIS parses a line of Microsoft IIS, with a space between fields and + for spaces in them:
 //
 //	date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status
 //	sc-substatus sc-win32-status time-taken

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// parseWeir takes a line of the access log of weir serve as text:
+// parseWeir parses a line of weir serve's access log as text:
 //
 //	time=2026-11-20T09:00:00.012Z level=INFO msg=request client=192.0.2.1 method=GET host=example.com path=/login
 //	proto=HTTP/1.1 status=200 bytes=512 seconds=0.012 by=upstream
 //
-// Of values in quotes the escapes are those of Go. The log has no query.
+// Values in quotes have Go's escapes. The log leaves out the query.
 func (p *parser) parseWeir(line []byte) error {
 	if !bytes.HasPrefix(line, []byte("time=")) {
 		return errors.New(`no "time=" at its start, as a line of weir has`)

@@ -51,7 +51,7 @@ func (id *KeyID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Target is what an action is for: a network, or a rule, or a key of a rule.
+// A Target is what an action applies to: a network, a rule, or a key of a rule.
 type Target struct {
 	Network netip.Prefix `json:"network,omitzero"`
 	Rule    string       `json:"rule,omitempty"`
@@ -77,8 +77,9 @@ func (t *Target) check() error {
 	return nil
 }
 
-// ParseNetwork reads an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. An IPv4 network mapped into IPv6
-// is the IPv4 network. An address alone is a network of this address. A zone, and bits behind the prefix, are errors.
+// ParseNetwork parses an address or a network: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48. An IPv4 network mapped into IPv6
+// is the IPv4 network. A single address is a network of one address. It returns an error for a zone, and for bits after
+// the prefix.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -97,7 +98,7 @@ func ParseNetwork(text string) (netip.Prefix, error) {
 	return p, (&Target{Network: p}).check()
 }
 
-// An Action is one that is, or was, in force.
+// An Action is an active or ended action.
 type Action struct {
 	ID   uint64 `json:"id"`
 	Kind Kind   `json:"kind"`
@@ -152,13 +153,13 @@ func (a *Action) String() string {
 	return fmt.Sprintf("%s of the rule %s", a.Kind, a.Rule)
 }
 
-// Active is an action with how many requests it was for in this process.
+// Active is an action with the number of requests that it applied to in this process.
 type Active struct {
 	Action
 	hits atomic.Uint64
 }
 
-// Hits returns how many requests the action was for so far.
+// Hits returns the number of requests that the action has applied to so far.
 func (a *Active) Hits() uint64 { return a.hits.Load() }
 
 // macOf returns what stands for the text of a key.

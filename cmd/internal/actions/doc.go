@@ -1,22 +1,21 @@
-// Package actions has what an operator does to clients for a time: ban, exempt or shadow a network, a key of a rule, or
-// a whole rule. An action has an end, by the time of day, and says who made it and why. There is one for a target: a
-// new one replaces it. There are at most [Most].
+// Package actions implements what an operator may do to clients for a limited time: ban, exempt or shadow a network, a
+// key of a rule, or a whole rule. An action has an end, by the time of day, and records who made it and why. A target
+// has at most one action: a new one replaces it. There are at most [Most] actions.
 //
-// [Table.Judge] says what they mean for a request, before any rule takes something from it:
+// [Table.Judge] decides what the actions mean for a request, before any rule counts the request:
 //
-//   - Of the networks that have the client's address the longest prefix counts. An exempt network is past all rules,
-//     and past bans of rules and keys.
-//   - Else a request is refused that a ban is for: of its network, of a rule that it meets, or of its key there.
-//   - Else each rule is applied as the action for its key says; if there is none, as the one for the rule says; else
-//     as the one for the network does.
+//   - Of the networks that contain the client's address, the one with the longest prefix counts. If it is exempt, no
+//     rule applies, and no ban of a rule or a key.
+//   - Otherwise the request is refused if its network, a rule that it meets, or its key under such a rule is banned.
+//   - Otherwise each rule is applied as the action for its key says. If there is none, the action for the rule decides,
+//     and after that the action for the network.
 //
-// The address is the one that rules count by: a header counts where a trusted proxy has written it. A client without an
+// The address is the one by which rules count: a header is read if a trusted proxy has written it. A client without an
 // address, on a Unix socket, is in no network.
 //
-// A key is kept as a MAC of its text under a secret, so that it means the same after a restart and cannot be read where
-// keys are not shown. It counts only while the rule has the same form of key.
+// A key is stored as a MAC of its text under a secret. So it means the same after a restart, and cannot be read if keys
+// are not shown. Its action applies only while the rule has the same form of key.
 //
-// Without an action a judgment is one atomic load. [Table.Open] keeps actions in a file, which several processes may
-// share. A change is written there before it is in force, and what others have written is taken over by
-// [Table.Refresh].
+// Without any action, Judge costs one atomic load. [Table.Open] keeps actions in a file, which several processes may
+// share. A change is written to the file before it takes effect. [Table.Refresh] reads the changes of other processes.
 package actions

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/internal/openfile"
 )
 
-// FileName is the name of the file of actions in the folder of a state.
+// FileName is the name of the file of actions in a state folder.
 const FileName = "actions.json"
 
 const (
@@ -26,8 +26,8 @@ const (
 	maxFile = 4 << 20 // bytes, of Most actions with the longest texts
 )
 
-// A file keeps the actions of a table. The zero file keeps none. Its content is replaced whole; who changes it holds a
-// lock on a file beside it.
+// A file keeps the actions of a table. The zero file keeps none. A change replaces the whole file, and holds a lock on
+// another file next to it.
 type file struct {
 	path   string
 	seen   version // what was read or written last
@@ -172,10 +172,10 @@ func (t *Table) adopt(c *content) (all []*Active) {
 	return all
 }
 
-// Open keeps the actions in a file of a folder from now on; "" is in memory only, beyond which they do not last. What
-// the file has is in force at once. Actions that there were before are added, in place of older ones for the same
-// target, but for keys if the file has a secret of its own: the log says so. More than [Most] are an error. After an
-// error nothing has changed.
+// Open keeps the actions in a file of a folder from now on; "" keeps them in memory only. The actions in the file
+// become active at once. The actions that the table had before are added, and replace older ones for the same target.
+// Those for keys are dropped if the file has a secret of its own; the log says so. More than [Most] actions are an
+// error. After an error nothing has changed.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,7 +232,7 @@ func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	return all, nil
 }
 
-// Forget takes the texts of keys out of the table and its file: for when they are no longer shown.
+// Forget removes the texts of keys from the table and its file, for when they are no longer shown.
 func (t *Table) Forget() error {
 	has := func(a *Active) bool { return a.Text != "" }
 	if !slices.ContainsFunc(t.List(), has) {

@@ -67,13 +67,13 @@ func (s *snapshot) network(addr netip.Addr, now int64) *Active {
 // holds reports whether there is an action, and it has not ended.
 func (a *Active) holds(now int64) bool { return a != nil && now < a.Until.UnixNano() }
 
-// Rules are those that requests are judged under.
+// Rules are the rules that apply to the requests being judged.
 type Rules struct {
 	Addr func(*http.Request) netip.Addr // of the client, the zero Addr for none
 	List []Rule
 }
 
-// A Rule is one of them.
+// A Rule is one of these rules.
 type Rule struct {
 	Name  string
 	Form  string // what the texts of its keys are made of: an action for a key is for this form only
@@ -81,7 +81,7 @@ type Rule struct {
 	Text  func(*http.Request) (text string, ok bool) // of the key; false for a request that the rule does not count
 }
 
-// A Verdict is what the actions mean for a request. The zero Verdict is nothing.
+// A Verdict is what the actions mean for a request. The zero Verdict changes nothing.
 type Verdict struct {
 	Banned *Active // refuses the request; nil for none
 	Exempt *Active // exempts it from all rules; nil for none
@@ -91,7 +91,7 @@ type Verdict struct {
 // Any reports whether the verdict changes anything.
 func (v *Verdict) Any() bool { return v.Banned != nil || v.Exempt != nil || v.modes != nil }
 
-// Mode is for [limits.Options].Modes.
+// Mode is a function for [limits.Options].Modes.
 func (v *Verdict) Mode(rule int) limits.Mode {
 	switch {
 	case v.Exempt != nil:
@@ -105,7 +105,7 @@ func (v *Verdict) Mode(rule int) limits.Mode {
 // Any reports whether there are actions, by one atomic load.
 func (t *Table) Any() bool { return t.current.Load() != nil }
 
-// Judge returns what the actions mean for a request, and counts it for those that mean something.
+// Judge returns what the actions mean for a request, and counts a hit for the actions that apply.
 func (t *Table) Judge(rules *Rules, r *http.Request) (v Verdict) {
 	s := t.current.Load()
 	if s == nil {

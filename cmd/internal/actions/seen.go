@@ -18,8 +18,8 @@ const (
 	manyAgents    = 10
 )
 
-// Seen notes who sends requests, some of each second, to tell whether a ban is of many. It is kept in memory only, 10
-// minutes, 9,600 requests in 0.8 MB.
+// Seen notes who sends requests, a few of each second, to find out whether a ban would affect many clients. It is kept
+// in memory only: 10 minutes, 9,600 requests, 0.8 MB.
 type Seen struct {
 	left atomic.Int64 // of this second
 
@@ -36,13 +36,13 @@ type sample struct {
 	user, agent KeyID      // zero for none
 }
 
-// Wants reports whether a request should be noted, by one atomic load if not.
+// Wants reports whether a request should be noted. If not, it costs one atomic load.
 func (s *Seen) Wants() bool { return s.left.Load() > 0 && s.left.Add(-1) >= 0 }
 
 // refill lets requests be noted again.
 func (s *Seen) refill() { s.left.Store(seenPerSecond) }
 
-// A Sender is what a request says of who has sent it. User and Agent are as the client says.
+// A Sender describes who has sent a request. User and Agent are claims of the client.
 type Sender struct {
 	Client netip.Prefix // by which rules count it
 	Addr   netip.Addr   // the zero Addr where addresses are not kept
@@ -79,7 +79,7 @@ func (t *Table) Note(from Sender) {
 // ipText is the text of the key of an address, as httplimit writes it.
 func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
-// A Sighting is who was seen at a target within the last ten minutes.
+// A Sighting is a sender that was seen at a target within the last ten minutes.
 type Sighting struct {
 	Known    bool `json:"known"` // false: such targets are not told apart here, and the numbers are 0
 	Requests int  `json:"requests"`
@@ -111,8 +111,8 @@ func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	return Sighting{true, n, len(clients), len(users), len(agents)}
 }
 
-// Foresee returns who was seen at the target of an action, and warnings if it is a ban of many. client returns the
-// prefix by which rules count an address; addresses says whether addresses are kept.
+// Foresee returns the senders that were seen at the target of an action, and warnings if it is a ban that affects many.
+// client returns the prefix by which rules count an address. addresses says whether addresses are kept.
 func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, addresses bool) (seen Sighting, warnings []string) {
 	warn := func(format string, args ...any) {
 		if a.Kind == Ban {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Table has the actions in force. Make one with [New]. All methods are safe for concurrent use.
+// A Table has the active actions. Make one with [New]. All methods are safe for concurrent use.
 type Table struct {
 	config  Config
 	current atomic.Pointer[snapshot] // nil for no action
@@ -43,10 +43,10 @@ func New(c Config) *Table {
 	return t
 }
 
-// KeyID returns what stands for the text of a key.
+// KeyID returns the ID of a key with this text.
 func (t *Table) KeyID(text string) KeyID { return macOf(*t.secret.Load(), text) }
 
-// List returns the actions in force, the oldest first.
+// List returns the active actions, the oldest first.
 func (t *Table) List() (all []*Active) {
 	if s := t.current.Load(); s != nil {
 		now := t.config.Now().UnixNano()
@@ -59,14 +59,14 @@ func (t *Table) List() (all []*Active) {
 	return all
 }
 
-// Left returns for how long an action holds yet.
+// Left returns how long an action remains active.
 func (t *Table) Left(a *Active) time.Duration { return max(a.Until.Sub(t.config.Now()), 0) }
 
-// Hits returns how many requests actions of a kind were for, those that have ended included.
+// Hits returns how many requests the actions of a kind applied to, including ended actions.
 func (t *Table) Hits(k Kind) uint64 { return t.hits[slices.Index(Kinds, k)].Load() }
 
-// Add puts an action in force for a time, in place of one for the same target. Kind, Target, Text, Who and Why are the
-// caller's. It is in the file when Add returns. After an error nothing has changed.
+// Add activates an action for a time, and replaces one for the same target. The caller sets Kind, Target, Text, Who and
+// Why. The action is in the file when Add returns. After an error nothing has changed.
 func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
 	a.From = t.config.Now().UTC().Truncate(time.Millisecond)
 	if lasts > Longest { // From.Add could overflow
@@ -93,7 +93,7 @@ func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
 	return added, nil
 }
 
-// ErrNone is the error for an id that no action in force has.
+// ErrNone is returned for an id that no active action has.
 var ErrNone = errors.New("there is no such action: it has ended")
 
 // End ends an action. It is out of the file when End returns.
@@ -116,8 +116,8 @@ func (t *Table) End(id uint64, who string) (ended *Active, err error) {
 	return ended, nil
 }
 
-// Refresh forgets actions that have ended, and takes over what other processes have written into the file. The caller
-// calls it about once a second; no action holds longer without it.
+// Refresh forgets actions that have ended, and reads the changes that other processes have written to the file. The
+// caller calls it about once a second. Actions end on time without it.
 func (t *Table) Refresh() {
 	t.Seen.refill()
 	t.mu.Lock()

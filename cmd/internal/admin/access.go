@@ -24,16 +24,16 @@ const (
 // minToken is the shortest token, in characters: what is shorter can be guessed.
 const minToken = 16
 
-// Access says which tokens are good. The zero Access has none; use a nil one where no token is wanted.
+// Access has the valid tokens. The zero Access has none. Use nil if no token is required.
 type Access struct {
 	hashes []secretfile.Hash
 	roles  []role
 	names  []string // of those to whom the tokens belong; "" for none
 }
 
-// NewAccess reads the file of tokens that may do everything, and that of tokens that may only look; "" for no such one.
-// A file has 1 to 16 lines, each a token or name:token. A token has the characters of a bearer token (RFC 6750), 16 at
-// least. The error of a bad file names the file and the line, and repeats no token.
+// NewAccess reads the file of full tokens and the file of read-only tokens; "" means no file. A file has 1 to 16 lines,
+// each a token or name:token. A token has at least 16 characters, all valid in a bearer token (RFC 6750). An error
+// names the file and the line, and does not repeat the token.
 func NewAccess(file, readFile string) (*Access, error) {
 	a := &Access{}
 	if err := a.add(file, operator); err != nil {
@@ -107,8 +107,8 @@ func (a *Admin) access() *Access {
 	return a.config.Access()
 }
 
-// caller returns who has sent a request. Where no token is wanted everybody may do everything. The error says why the
-// caller is anyone.
+// caller returns who has sent a request. If no token is required, everyone may do everything. The error says why the
+// caller is not known.
 func (a *Admin) caller(r *http.Request) (caller, error) {
 	access := a.access()
 	if access == nil {

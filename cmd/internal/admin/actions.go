@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// Actions is what operators may do to clients for a time.
+// Actions has what the endpoint needs for the timed actions of operators.
 type Actions struct {
 	Table *actions.Table
-	// NeedToken reports whether actions want a token, because the listener can be reached from other machines.
+	// NeedToken reports whether actions require a token, because other machines can reach the listener.
 	NeedToken func() bool
 	// Client returns the prefix by which rules count an address.
 	Client func(netip.Addr) netip.Prefix

@@ -18,40 +18,42 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Config says what the administrator's endpoint reports. Its functions are called from any goroutine. Only Rules must
+// A Config has what the administrator's endpoint reports. Its functions are called from any goroutine. Only Rules must
 // be set.
 type Config struct {
-	// Rules returns the present rules, also after a reload. It is called once a second and at every
-	// scrape, and nothing in what it returned may be changed afterwards.
+	// Rules returns the current rules, also after a reload. It is called once a second and at every scrape. Its result
+	// must not be changed afterwards.
 	Rules func() []Rule
 	// Keys says how refused keys are shown; "" means hashed.
 	Keys Keys
 	// Pprof adds the profiles of net/http/pprof.
 	Pprof bool
-	// Ready returns the reason why the server should get no requests; nil when it should.
+	// Ready returns why the server should get no requests; nil if it should get them.
 	Ready func() error
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Reloads returns the last reload. The zero Reload is none so far.
+	// Reloads returns the last reload. The zero Reload means that there was none.
 	Reloads func() Reload
-	// Requests returns the requests so far. Nil leaves them out of the page.
+	// Requests returns the counts of requests so far. nil leaves them out of the page.
 	Requests func() Requests
-	// Upstreams returns the servers that requests are passed to, by name. Nil means that there are none.
+	// Upstreams returns the servers that get the requests, by name. nil means that there are none.
 	Upstreams func() []Upstream
-	// Hosts are further names, in lower case, by which the page may be asked.
+	// Hosts are further names, in lower case, that the Host header of a request to the page may have.
 	Hosts []string
-	// Tables are those that several rules share, which are not of a rule's Limiter. nil means that there are none.
+	// Tables returns the tables that several rules share, and that belong to no rule's Limiter. nil means that there
+	// are none.
 	Tables func() []Table
-	// NoReset means that keys are looked at only: for an address that others than the operator reach.
+	// NoReset means that keys can be looked at but not reset. It is for an address that others than the operator can
+	// reach.
 	NoReset bool
-	// Program is what the page calls itself; "" means weir. It chooses the words, too (page/words.js).
+	// Program is the name of the program on the page; "" means weir. It also selects the page's words (page/words.js).
 	Program string
-	// Access returns the tokens that are good now. If it or what it returns is nil, whoever reaches the listener may do
+	// Access returns the valid tokens. If it is nil or returns nil, everyone who reaches the listener may do
 	// everything.
 	Access func() *Access
-	// Actions are what operators may do to clients for a time. Nil is none.
+	// Actions has what timed actions need. nil means that there are no actions.
 	Actions *Actions
-	// Log gets a line for everything that is done, and for callers who may not. Nil is none.
+	// Log gets a line for everything that callers do, and for callers who have no access. nil means no log.
 	Log *slog.Logger
 	// Collectors are further metrics.
 	Collectors []prometheus.Collector
@@ -65,27 +67,27 @@ type Rule struct {
 	By      string // what has a bucket of its own, for people
 	Shadow  bool
 	Limiter *engine.Limiter // nil if the limit is kept elsewhere: then it has no table
-	// Stored is the limit if it is kept in a store. All rules that are have the same store.
+	// Stored is the limiter of a rule that is kept in a store. All rules in a store have the same store.
 	Stored *redislimit.Limiter
-	// Buckets look at the rule's keys. nil means that there is no form for the rule.
+	// Buckets look at the rule's keys. nil means that the page has no form for the rule.
 	Buckets Buckets
-	// Tokens are those of a rule whose cost the answers tell. nil for other rules.
+	// Tokens returns the token counts of a rule whose cost comes from the answers. nil for other rules.
 	Tokens func() Tokens
 	// Parts are the labels of the parts of a key, such as "ip" and "header X-API-Key".
 	Parts []string
-	// Text returns the text of the key that a person wrote, a text for each of the Parts, and Form what such texts are
-	// made of. They are needed with Config.Actions only.
+	// Text returns the text of a key from what a person typed, one text for each of the Parts. Form describes what such
+	// texts are made of. Both are needed only with Config.Actions.
 	Text func(parts []string) string
 	Form string
 }
 
-// A Table is one that several rules share.
+// A Table is a table that several rules share.
 type Table struct {
 	Name  string // unique
 	Stats engine.Stats
 }
 
-// An Upstream is a server that requests are passed to.
+// An Upstream is a server that gets requests.
 type Upstream struct {
 	Name     string  `json:"name"`
 	Up       bool    `json:"up"` // requests are sent to it
@@ -103,7 +105,7 @@ type Reload struct {
 	Generation uint64 // of the rules that are
 }
 
-// An Admin counts what limits do and serves the counts. Make one with [New] and Close it. All methods are safe for
+// An Admin counts outcomes of limits and serves the counts. Make one with [New] and Close it. All methods are safe for
 // concurrent use.
 type Admin struct {
 	config   Config
@@ -169,8 +171,8 @@ func (a *Admin) Observe(limit string, o limits.Outcome) {
 	}
 }
 
-// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. Where keys are not shown it keeps none.
-// Of a key in a store it keeps the text in any case, which a look at the key needs.
+// Limited notes the key of a refused request. It is for [httplimit.OnLimited]. If keys are not shown, it keeps none.
+// For a key in a store it always keeps the text, which is needed to look at the key.
 func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	if a.config.Keys == KeysOff { // no text is made
 		return
@@ -184,8 +186,8 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 	a.Refused(c.Name(), Bucket{Key: c.Key()}, func() string { return c.KeyText(r) })
 }
 
-// Refused notes a bucket of a rule that has refused, as Limited does. text returns the key for people; it is not called
-// for a bucket in a store, whose key that is, and seldom for others.
+// Refused notes that a bucket of a rule has refused, as Limited does. text returns the key for people. It is never
+// called for a bucket in a store, whose name is the key, and rarely for other buckets.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 	switch {
 	case a.config.Keys == KeysOff:
@@ -205,8 +207,8 @@ func (a *Admin) Refused(rule string, b Bucket, text func() string) {
 // says so, and the live page at /.
 func (a *Admin) Handler() http.Handler { return a.handler }
 
-// Close ends the open event streams and stops the clock. The error is always nil; it is there for
-// io.Closer. Closing twice is harmless.
+// Close ends the open event streams and stops the clock. It always returns nil; the result is there for io.Closer.
+// Closing twice is harmless.
 func (a *Admin) Close() error {
 	a.close.Do(func() { close(a.done) })
 	<-a.stopped

@@ -7,17 +7,17 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Bucket names what a rule has of one key: by the key of a table in memory, or by a text in a store, which is not
-// empty.
+// A Bucket names the bucket of one key under a rule: by the key of a table in memory, or by a text in a store, which is
+// not empty.
 type Bucket struct {
 	Key  engine.Key
 	Text string
 }
 
-// Buckets look at what a rule has of its keys. All methods may be called concurrently.
+// Buckets look at the buckets of a rule's keys. All methods may be called concurrently.
 type Buckets interface {
-	// Of returns the bucket of what the operator typed, a text for each of the rule's Parts. The error is for the
-	// operator.
+	// Of returns the bucket for what the operator typed, one text for each of the rule's Parts. The error is shown to
+	// the operator.
 	Of(parts []string) (Bucket, error)
 	// Peek says whether one token could be taken now.
 	Peek(ctx context.Context, b Bucket) (engine.Decision, error)
@@ -25,7 +25,7 @@ type Buckets interface {
 	Reset(ctx context.Context, b Bucket) error
 }
 
-// Local returns the buckets of a limiter, of which key returns the key of what was typed.
+// Local returns the buckets of a limiter. key returns the key for what was typed.
 func Local(l *engine.Limiter, key func(parts []string) engine.Key) Buckets { return inMemory{l, key} }
 
 type inMemory struct {
@@ -44,8 +44,7 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// OneBucket returns the only bucket of a limiter that has one for all requests. carry charges it what limiters before
-// it are owed.
+// OneBucket returns the only bucket of a Spread. carry charges it with what keys owe its previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }
 
 type oneBucket struct {
@@ -67,7 +66,7 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store, of which text returns the key of what was typed.
+// Stored returns the buckets of a limiter in a store. text returns the key for what was typed.
 func Stored(l *redislimit.Limiter, text func(parts []string) string) Buckets { return inStore{l, text} }
 
 type inStore struct {

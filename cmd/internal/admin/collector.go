@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A collector reads counters and statistics when Prometheus asks. Its labels are the names of the
-// present rules and the outcomes, so the number of series does not depend on the traffic.
+// A collector reads counters and statistics when Prometheus asks. Its labels are the names of the current rules and the
+// outcomes, so the number of series does not depend on the traffic.
 type collector struct {
 	admin    *Admin
 	requests *prometheus.Desc
@@ -140,8 +140,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(c.build, prometheus.GaugeValue, 1, c.admin.config.Version, runtime.Version())
 }
 
-// newRegistry returns a registry of its own, so that nothing that some library registers
-// globally is served.
+// newRegistry returns a separate registry, so that metrics that a library registers globally are not served.
 func newRegistry(a *Admin) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	for _, c := range append([]prometheus.Collector{

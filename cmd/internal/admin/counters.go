@@ -29,9 +29,9 @@ func (c *counters) totals() totals {
 	return totals(all[:outcomes])
 }
 
-// maxCounters is how many names are counted at most: those of the rules, and of rules that a reload
-// removed and another may bring back. Names come from rule files, so only very many reloads
-// with ever new names reach it; then prune makes room.
+// maxCounters is the largest number of counted names. These are the names of the rules, and of rules that a reload
+// removed and another reload may bring back. Names come from rule files, so only very many reloads with new names reach
+// this number. Then prune makes room.
 const maxCounters = 1024
 
 // A counterSet finds the counters of a rule by its name. The map that readers see never changes; it is replaced.
@@ -46,8 +46,7 @@ func newCounterSet() *counterSet {
 	return s
 }
 
-// get returns the counters of a name, nil if there are too many. Only the first request of a rule
-// finds none and takes the lock.
+// get returns the counters of a name; nil if there are too many. Only the first request of a rule takes the lock.
 func (s *counterSet) get(name string) *counters {
 	if c := (*s.current.Load())[name]; c != nil {
 		return c

@@ -33,8 +33,8 @@ func guard(next http.Handler, hosts []string) http.Handler {
 	})
 }
 
-// local reports whether a Host header is one that no other site can point at this endpoint: localhost, a name below it,
-// or an address.
+// local reports whether a name in a Host header cannot belong to another site: localhost, a name below it, or an
+// address.
 func local(host string) bool {
 	host = spelling.Host(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {

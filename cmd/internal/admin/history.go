@@ -25,8 +25,8 @@ var spans = [...]span{{"5m", 1, points}, {"1h", 10, 360}, {"24h", 300, 288}}
 // plotted are the outcomes that have a line in the charts.
 var plotted = [...]limits.Outcome{limits.Allowed, limits.Refused, limits.ShadowRefused}
 
-// A history holds the requests per second of each rule, for the last day. It is kept also when no page is open, so that
-// a new page shows the past.
+// A history has the requests per second of each rule, for the last day. It is kept even when no page is open, so that a
+// new page shows the past.
 type history struct {
 	mu    sync.Mutex
 	seq   uint64 // ticks so far
@@ -41,8 +41,8 @@ type track struct {
 	rings  [len(spans)]ring
 }
 
-// A ring holds the mean rates of the last steps of a span: that of step n, which ends at tick n * step, stands at
-// n % points.
+// A ring has the mean rates of the last steps of a span. The rate of step n, which ends at tick n * step, is at index n
+// % points.
 type ring struct {
 	past  [len(plotted)][]float32
 	begun [len(plotted)]uint64 // requests in the step that is not over
@@ -128,8 +128,7 @@ func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
 	return h.seq, rates
 }
 
-// A historyView is a history as it is sent to the page: for each rule and outcome the rates, the
-// oldest first.
+// A historyView is a history in the form that the page gets: for each rule and outcome the rates, the oldest first.
 type historyView struct {
 	Seq    uint64                          `json:"seq"`
 	Step   uint64                          `json:"step"`   // seconds of a point

@@ -25,8 +25,8 @@ func clip(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:textBytes], "")) + "…"
 }
 
-// readable returns the text of a key for people, where the key of its rule has the labels: of a joined key its parts,
-// with a dot between them. What does not print is an escape, so that no key can disguise itself as another.
+// readable returns the text of a key for people. labels are the labels of the rule's key. The parts of a joined key are
+// separated by a dot. Characters that do not print are escaped, so that no key can look like another.
 func readable(text string, labels []string) string {
 	parts := []string{text}
 	if len(labels) > 1 {
@@ -49,8 +49,8 @@ func readable(text string, labels []string) string {
 	return text
 }
 
-// named returns a part of a key with what it is: "X-Api-Key: secret" for "text:secret" of the label
-// "header:X-Api-Key or ip". An address keeps its "ip:".
+// named returns a part of a key with its name: "X-Api-Key: secret" for "text:secret" with the label "header:X-Api-Key
+// or ip". An address keeps its "ip:".
 func named(part, label string) string {
 	value, is := strings.CutPrefix(part, "text:")
 	if !is {
@@ -66,9 +66,8 @@ func named(part, label string) string {
 	return source + " " + value
 }
 
-// unjoin takes the text of httplimit.Join apart: "text:" and then each part with its length before
-// it, "text:9:text:key111:ip:192.0.2.1". The last part may be clipped. It returns nil for
-// what is in another form.
+// unjoin splits the text of httplimit.Join: "text:" and then each part after its length,
+// "text:9:text:key111:ip:192.0.2.1". The last part may be clipped. It returns nil for a text in another form.
 func unjoin(text string) (parts []string) {
 	rest, ok := strings.CutPrefix(text, "text:")
 	for ok && rest != "" {

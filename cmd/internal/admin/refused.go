@@ -16,11 +16,10 @@ const (
 	textBytes    = 256
 )
 
-// refusals finds the keys refused most in the last minute: five whole windows of ten seconds and the
-// present one. Keys are divided over shards by a hash with a secret seed, each with a lock of its own that
-// is held for some tens of nanoseconds. Only refusals come here. Nothing is sampled, so the
-// bounds of [sketch] hold, in each shard and window. The memory is bounded: 6,144 keys with texts
-// of 256 bytes at most.
+// refusals finds the keys that were refused most in the last minute: in five complete windows of ten seconds and the
+// current one. Keys are distributed over shards by a hash with a secret seed. Each shard has a lock that is held for
+// some tens of nanoseconds. Only refusals are counted here. Nothing is sampled, so the bounds of [sketch] hold in each
+// shard and window. The memory is bounded: 6,144 keys with texts of at most 256 bytes.
 type refusals struct {
 	seed   maphash.Seed
 	shards [sketchShards]refusalShard
@@ -103,8 +102,7 @@ func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	return clients[:min(n, len(clients))], all
 }
 
-// merge adds up the windows. A key that one of them does not watch may have been refused as often as
-// its floor there.
+// merge adds up the windows. A window that does not watch a key may have refused it as often as the window's floor.
 func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +130,8 @@ func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	return keys, all
 }
 
-// hash returns what stands for a key where keys are shown hashed. It is the same in all rules and as
-// long as the process lives; the seed and the engine's own are secret.
+// hash returns the hash by which a key is shown. It is the same in all rules during the life of the process. Its seed
+// and the engine's own are secret.
 func (r *refusals) hash(id identity) uint64 {
 	if id.hash != 0 {
 		return id.hash

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Requests are the requests of clients so far. Each counts once, however many rules it matches.
+// Requests has the counts of clients' requests so far. Each request counts once, however many rules it matches.
 type Requests struct {
 	Answered uint64 // all
 	Refused  uint64 // by a rule
@@ -14,7 +14,7 @@ type Requests struct {
 	Times    Times  // of those that were passed on and answered
 }
 
-// Times is a histogram: how many requests took at most each of the bounds, which rise.
+// Times is a histogram: how many requests took at most as long as each bound, in ascending order.
 type Times struct {
 	Bounds []float64 // in seconds
 	Counts []uint64  // of at most that bound; of all, behind the last
@@ -27,14 +27,15 @@ type requestsView struct {
 	Refused  float32 `json:"refused"`
 	Failures float32 `json:"failures"`
 	InFlight int64   `json:"in_flight"`
-	// Timed says whether there are times at all.
+	// Timed says whether times are measured.
 	Timed bool `json:"timed"`
 	// Times are those of the requests that were passed on in the last minute; null if there were none.
 	Times *timesView `json:"times"`
 }
 
-// A timesView says in how much time so many percent of the requests were answered, in milliseconds. It is estimated
-// from a histogram: it lies in the same bucket as the true time. What lies above the last bound is that bound.
+// A timesView has, for some percentages, the time in milliseconds within which that percentage of the requests was
+// answered. It is estimated from a histogram and lies in the same bucket as the true time. A time above the last bound
+// is shown as that bound.
 type timesView struct {
 	P50  float32 `json:"p50_ms"`
 	P95  float32 `json:"p95_ms"`
@@ -94,8 +95,8 @@ func (t Times) since(before []uint64) *timesView {
 	return &timesView{P50: at(0.50), P95: at(0.95), P99: at(0.99), Most: float32(1e3 * t.Bounds[last-1])}
 }
 
-// quantile returns the time within which a share of the requests were answered, as if those of a bucket were spread
-// evenly over it. Counts are of at most each bound, and of all at the end.
+// quantile returns the time within which a share of the requests was answered, as if the requests of a bucket were
+// spread evenly over it. counts has the number of requests up to each bound, and at the end the number of all.
 func quantile(bounds []float64, counts []uint64, share float64) float64 {
 	rank := share * float64(counts[len(counts)-1])
 	from, below := 0.0, uint64(0)

@@ -56,8 +56,8 @@ func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	return all
 }
 
-// routes returns the handler of everything. Probes ask by the name of a service, without a token, and learn one word;
-// the rest is only for the names that guard knows, and for callers who may.
+// routes returns the handler of the endpoint. Probes use the name of a service, need no token, and get one word.
+// Everything else needs a name that guard allows and a caller with access.
 func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })

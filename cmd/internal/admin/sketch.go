@@ -17,18 +17,17 @@ type entry struct {
 	missed uint64 // the most that it may have had counted to others before it was watched
 }
 
-// A sketch finds the keys that occur most often in a stream, in memory that does not grow: the
-// Space-Saving algorithm (Metwally, Agrawal and El Abbadi, 2005). It watches so many keys; one that
-// it does not watch takes the place of the least frequent one and inherits its count, as the most
-// that it can have had.
+// A sketch finds the keys that occur most often in a stream, in memory that does not grow: the Space-Saving algorithm
+// (Metwally, Agrawal and El Abbadi, 2005). It watches m keys. A new key replaces the least frequent one and inherits
+// its count, which is the most that the new key can have had before.
 //
-// So of n refusals, with m keys watched:
+// So after n refusals:
 //
-//   - every key that had more than n/m of them is watched, whatever else was in the stream;
-//   - no count is more than n/m too high, and missed says how much it may be.
+//   - every key with more than n/m refusals is watched, whatever else was in the stream;
+//   - no count is more than n/m too high, and missed says by how much it may be too high.
 //
-// A flood of n new keys can therefore raise the bound, and nothing else: it does not push out a key
-// that is refused more often than one in m.
+// A flood of n new keys can therefore raise the bound, but it cannot replace a key that has more than n/m of the
+// refusals.
 type sketch struct {
 	most    int
 	entries []entry // a heap, the least count first
@@ -40,8 +39,8 @@ func newSketch(most int) sketch {
 	return sketch{most: most, entries: make([]entry, 0, most), where: make(map[identity]int, most)}
 }
 
-// add counts a key. text is called only for a key that is likely to be shown: while there is room, or
-// when it is seen again. A flood of keys that come once each does not pay for it.
+// add counts a key. text is called only for a key that is likely to be shown: while there is room, or when the key is
+// seen again. So a flood of keys that come once each does not pay for texts.
 func (s *sketch) add(id identity, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {
@@ -82,8 +81,8 @@ func (s *sketch) clear() {
 	s.seen = 0
 }
 
-// The heap knows where each key is, which container/heap would tell only through its interface, at a
-// call for every step.
+// The heap knows the place of each key. container/heap would report a place only through its interface, with a call for
+// every step.
 
 func (s *sketch) swap(i, j int) {
 	s.entries[i], s.entries[j] = s.entries[j], s.entries[i]

@@ -20,8 +20,8 @@ type update struct {
 	json []byte
 }
 
-// watchers are the open event streams. Each has a channel with room for one signal: there is a new update. A slow
-// stream sends the latest update next, and nothing queues up.
+// watchers are the open event streams. Each has a channel with room for one signal, which says that there is a new
+// update. A slow stream sends the latest update next, and nothing queues up.
 type watchers struct {
 	mu     sync.Mutex
 	all    map[chan struct{}]struct{}
@@ -106,8 +106,8 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes server-sent events. A reader that takes none for writeTimeout is cut off, also by a
-// server that has no timeout or a longer one.
+// A stream writes server-sent events. It closes the connection of a reader that accepts nothing for writeTimeout, also
+// if the server has no timeout or a longer one.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

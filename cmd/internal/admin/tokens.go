@@ -1,12 +1,12 @@
 package admin
 
-// Tokens are what a rule has counted whose cost the answers tell.
+// Tokens has the token counts of a rule whose cost comes from the answers.
 type Tokens struct {
 	Settled uint64 `json:"settled"` // so far
 	Held    int64  `json:"held"`    // for requests under way
 	Unknown uint64 `json:"unknown"` // requests whose answers had no usage
-	// Half is what half of the requests have cost at most, in parts of what was held, and Most the same of 95 in 100; 0
-	// where it is not known.
+	// Half is the median of the requests' costs, as a fraction of what was held, and Most the 95th percentile. Both are
+	// 0 if they are not known.
 	Half   float64   `json:"half"`
 	Most   float64   `json:"most"`
 	Warned [3]uint64 `json:"warned"` // requests that took a key past 50, 80 and 95 % of its limit

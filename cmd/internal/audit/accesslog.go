@@ -15,8 +15,8 @@ import (
 // enough is how many requests of a log are fitted: those of the clients that were refused most.
 const enough = 4000
 
-// FromLog fits the limits to an access log. Requests with one of the statuses were refused: 429 if there are none. Each
-// client has a bucket of its own.
+// FromLog fits limits to an access log. Requests with one of the statuses were refused; the default is 429. Each client
+// has a bucket of its own.
 func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	if len(statuses) == 0 {
 		statuses = refusals[:1]

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// An Ask is a request as it is sent, byte by byte: spellings matter.
+// An Ask is a request exactly as it is sent, because spellings matter.
 type Ask struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string
@@ -20,7 +20,7 @@ type Ask struct {
 	Times                       int    // how often it is sent in one packet; 0 is once
 }
 
-// An Answer is what a server said to an Ask.
+// An Answer is a server's answer to an Ask.
 type Answer struct {
 	Status     int
 	Header     http.Header
@@ -34,17 +34,17 @@ type Client interface {
 	Do(context.Context, Ask) (Answer, error)
 }
 
-// Options say how an audit goes.
+// Options are the settings of an audit.
 type Options struct {
 	Requests int           // at most; 1 or more
 	Time     time.Duration // about as long as this
-	// Refused are the statuses of refusals. If there are none they are found.
+	// Refused are the statuses of refusals. If there are none, the audit finds them.
 	Refused []int
-	// Progress is told how far the audit is, from 0 to 1. It may be nil.
+	// Progress is called with the progress of the audit, from 0 to 1. It may be nil.
 	Progress func(doing string, done float64)
 }
 
-// ErrStopped says that the audit stopped early, so that it does no harm.
+// ErrStopped says that the audit stopped early, to avoid harm.
 var ErrStopped = errors.New("stopped")
 
 // refusals are statuses with which servers refuse, the commonest first. Others are an error of the server.
@@ -66,7 +66,7 @@ type auditor struct {
 	err     error
 }
 
-// A Seen is a request of the plain kind and its answer.
+// A Seen is a plain request and its answer.
 type Seen struct {
 	Answer
 	Allowed bool

@@ -22,23 +22,23 @@ import (
 // answerWithin is how long an answer may take: servers hold requests.
 const answerWithin = 30 * time.Second
 
-// A Target is a server as [Resolve] has found it.
+// A Target is a server that [Resolve] has found.
 type Target struct {
 	URL     *url.URL
 	Address netip.AddrPort // to which all connections go
-	// Roots are the authorities of https: those of the system if it is nil. Insecure says that any certificate will do.
+	// Roots are the certificate authorities for https: nil for those of the system. Insecure accepts any certificate.
 	Roots    *x509.CertPool
 	Insecure bool
 }
 
-// TLS is the configuration for https with a protocol.
+// TLS returns the configuration for https with a protocol.
 func (t Target) TLS(protocol string) *tls.Config {
 	return &tls.Config{ServerName: t.URL.Hostname(), NextProtos: []string{protocol}, RootCAs: t.Roots,
 		InsecureSkipVerify: t.Insecure}
 }
 
-// Resolve finds the address of a URL. Without anywhere it is an error if that is not of this machine or of a private
-// network: an audit is a load, and nobody else's server is to be audited.
+// Resolve finds the address of a URL. Unless anywhere is set, it returns an error if the address is not of this machine
+// or of a private network. An audit is a load, and must not hit someone else's server.
 func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err error) {
 	if t.URL, err = url.Parse(text); err != nil {
 		return t, err
@@ -67,7 +67,7 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 	return t, nil
 }
 
-// UserAgent is by which an audit says what it is.
+// UserAgent returns the User-Agent with which an audit identifies itself.
 func UserAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
 
 // A dialer is a Client over TCP. It writes requests byte by byte as they are asked, so that nothing cleans them.
@@ -84,7 +84,7 @@ type conn struct {
 	r *bufio.Reader
 }
 
-// NewClient returns a Client of a server, and what closes its connections.
+// NewClient returns a Client of a server, and a function that closes its connections.
 func NewClient(t Target) (Client, func()) {
 	d := &dialer{target: t}
 	d.http2 = newHTTP2Client(d)
@@ -99,7 +99,7 @@ func NewClient(t Target) (Client, func()) {
 	}
 }
 
-// Do implements Client. A connection that the server has closed meanwhile is tried again with a new one.
+// Do implements Client. If the server has closed the connection meanwhile, Do tries again with a new one.
 func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	if ask.Proto == http2 {
 		return d.http2.Do(ctx, ask)
@@ -175,7 +175,7 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request and reads its answers: as many as it was sent. It keeps the connection if that may be used
+// exchange sends a request and reads as many answers as requests were sent. It keeps the connection if that may be used
 // again.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false

@@ -1,3 +1,4 @@
-// Package audit finds out from outside what limit a server has: it sends requests in patterns, fits every kind of limit
-// to what was decided (package fit), and asks in other ways what has a bucket of its own.
+// Package audit finds out from outside what limit a server has. It sends requests in patterns, and package fit finds
+// the limit that explains the decisions. It also asks in other ways, such as with another header, to find out which of
+// them has a bucket of its own.
 package audit

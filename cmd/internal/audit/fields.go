@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Field is what a header field of the answers says, and how often that is not true.
+// A Field is what a header field of the answers claims, and how often the claim is wrong.
 type Field struct {
 	Name    string `json:"name"`
 	Example string `json:"example"`
 	Answers int    `json:"answers"` // that have it and of which the truth is known
-	// Wrong is how many say what is not so, and What what the worst of them says.
+	// Wrong is the number of wrong claims, and What describes the worst.
 	Wrong int    `json:"wrong"`
 	What  string `json:"what,omitempty"`
 }

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// A provider gives a customer an IPv6 network of 64 bits, so a limit that counts by the address of 128 bits has as many
-// buckets for one client as the client likes. Here are two addresses of one such network, which is for documentation.
+// A provider gives a customer an IPv6 network of 64 bits. So a limit that counts by the whole address has as many
+// buckets for one client as the client wants. These are two addresses of one such network, which is reserved for
+// documentation.
 const (
 	neighbor = "2001:db8:0:64::1"
 	another  = "2001:db8:0:64::2"
@@ -17,9 +18,9 @@ const (
 // neighborsIn are the fields in which servers look for an address.
 var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
 
-// tryNeighbors finds out whether another address of an IPv6 network passes while one is refused: from addresses of this
-// machine if it has two, and in the fields by which the server lets a client choose its address. It returns the ways
-// that were tried, and what could not be.
+// tryNeighbors finds out whether another address of an IPv6 network passes while one is refused. It tries addresses of
+// this machine if it has two, and the fields by which the server lets a client choose its address. It returns the ways
+// that were tried, and those that could not be tried.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}
@@ -60,7 +61,7 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 }
 
 // tryNeighbor asks in one way until it is refused, then in the other, and then in the first again. It reports whether
-// the other was found to pass or not.
+// it could find out if the other passes.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)

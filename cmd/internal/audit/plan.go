@@ -124,8 +124,8 @@ func (a *auditor) saturate(ctx context.Context) bool {
 	return true
 }
 
-// cycle is silent until the key is full, sends one request, and asks for all that there is after fractions of the time
-// that fills it. Then it polls. It reports whether there is time for another one.
+// cycle sends nothing until the key is full, and then one request. After each of several fractions of the time that
+// fills the key, it takes all that is available. Then it polls. It reports whether there is time for another cycle.
 func (a *auditor) cycle(ctx context.Context, fills time.Duration, f []float64, keep int) bool {
 	wait := func(part float64) bool {
 		d := time.Duration(float64(fills) * part)
@@ -192,7 +192,7 @@ func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 	return refused, ok
 }
 
-// drain asks for all that there is, one request after the other, or several at once where tokens come back faster than
+// drain takes all that is available, one request after the other, or several at once if tokens come back faster than
 // answers.
 func (a *auditor) drain(ctx context.Context, keep int) bool {
 	began := time.Now()

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Report is what an audit has found.
+// A Report is the result of an audit.
 type Report struct {
 	Of       string  `json:"of"` // a URL or a log
 	Requests int     `json:"requests"`
 	Admitted int     `json:"admitted"`
 	Seconds  float64 `json:"seconds"`
-	// Stopped says why an audit ended early; "" if it did not.
+	// Stopped says why the audit ended early; "" if it did not.
 	Stopped string `json:"stopped,omitempty"`
 
 	Kind       string   `json:"kind"` // "" if there is no limit, and "unknown" if nothing came back
@@ -44,7 +44,7 @@ type Report struct {
 	decided int
 }
 
-// Run audits a server, to which the client connects.
+// Run audits the server that the client connects to.
 func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*Report, error) {
 	a := newAuditor(client, plain, o)
 	keep := o.Requests / 4

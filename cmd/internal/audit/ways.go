@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Way is another way to ask for the same, which may have a bucket of its own.
+// A Way is another way to send the same request, which may have a bucket of its own.
 type Way struct {
 	Name string `json:"name"`
 	What string `json:"what"` // address, header, path, method, host, protocol or IPv6
@@ -16,11 +16,11 @@ type Way struct {
 	Field string `json:"-"`
 	ask   Ask
 
-	// Passes says that it was admitted while the plain request was refused, and Refused that it was refused, too. It is
-	// neither if that could not be found out.
+	// Passes says that this way was admitted while the plain request was refused. Refused says that it was refused,
+	// too. Both are false if the audit could not find out.
 	Passes  bool `json:"passes"`
 	Refused bool `json:"refused"`
-	// Status is that of the answer. Same says that the answer is that of the plain request.
+	// Status is the status of the answer. Same says that the answer equals that of the plain request.
 	Status int  `json:"status"`
 	Same   bool `json:"same_answer"`
 }
@@ -94,8 +94,8 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// tryWays asks in each way while the plain request is refused, and reports whether all were tried. It needs a token to
-// take longer than some answers.
+// tryWays asks in each way while the plain request is refused, and reports whether it tried all. A token must take
+// longer to come back than some answers take.
 func (a *auditor) tryWays(ctx context.Context, all []*Way, token time.Duration) bool {
 	if token < 4*a.round() {
 		return false

@@ -1,30 +1,30 @@
-// Package debounce waits until files that are being changed stay as they are: who writes a file writes it in pieces.
+// Package debounce waits until changing files have settled, because a program that writes a file does so in pieces.
 package debounce
 
 import "time"
 
 const (
-	// Quiet is how long no change must come.
+	// Quiet is the time without a change after which the files have settled.
 	Quiet = 100 * time.Millisecond
-	// Longest is how long a change waits at most: a file that is written to all the time must not keep the others from
+	// Longest is the longest wait for a change, so that a file that is written all the time does not keep others from
 	// being read.
 	Longest = 2 * time.Second
 )
 
-// A Timer fires on C when changes are to be looked at. Make one with [New]. It is for one goroutine.
+// A Timer fires on C when it is time to look at changes. Make one with [New]. It is for one goroutine.
 type Timer struct {
 	*time.Timer
 	since time.Time // of the first change that was not looked at; zero if there is none
 }
 
-// New returns a timer that waits for a change.
+// New returns a timer that waits for the first change.
 func New() *Timer {
 	t := time.NewTimer(Longest)
 	t.Stop()
 	return &Timer{Timer: t}
 }
 
-// Changed says that something has changed.
+// Changed notes that something has changed.
 func (t *Timer) Changed() {
 	if t.since.IsZero() {
 		t.since = time.Now()
@@ -32,5 +32,5 @@ func (t *Timer) Changed() {
 	t.Reset(min(Quiet, time.Until(t.since.Add(Longest))))
 }
 
-// Fired says that C has fired. What changes from now on is looked at again.
+// Fired notes that C has fired. A later change makes the timer fire again.
 func (t *Timer) Fired() { t.since = time.Time{} }

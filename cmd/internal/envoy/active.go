@@ -73,8 +73,8 @@ func (a *active) limiters() before {
 	return all
 }
 
-// of returns for each rule the limiter that it follows; nil for a new one. Of several limits of a descriptor that is
-// the limit of the same algorithm and time, and else the first one that no other follows.
+// of returns, for each rule, the previous limiter that it continues; nil for a new rule. If a descriptor has several
+// limits, a limit continues the one with the same algorithm and time, or else the first that no other limit continues.
 func (b before) of(rules []*config.Rule) []*live.Limiter {
 	all := make([]*live.Limiter, len(rules))
 	for _, exactly := range []bool{true, false} {

@@ -62,8 +62,8 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
-// isTighter reports whether the status of a descriptor is that of a instead of that of b, another one of its limits:
-// one that refuses, for longer; else one that applies, with less left.
+// isTighter reports whether the status of a descriptor comes from limit a instead of b. A limit that refuses comes
+// first, the one that refuses for longer before others; then one that applies, the one with less left before others.
 func (a *ask) isTighter(b *ask) bool {
 	switch {
 	case a.applies != b.applies:
@@ -127,8 +127,8 @@ func (s *Service) anyOver(asks []ask) bool {
 	return false
 }
 
-// nearest is the ask that headers tell about: the last one that refuses, else the first with the least left; -1 if no
-// header is wanted or no limit applies.
+// nearest returns the index of the ask that headers report: the last one that refuses, otherwise the first with the
+// least left. It returns -1 if no header is wanted or no limit applies.
 func (s *Service) nearest(asks []ask) int {
 	if s.options.ResponseHeaders == (Headers{}) && s.options.RequestHeaders == (Headers{}) {
 		return -1

@@ -13,15 +13,15 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A Bucket is the counter of a descriptor under a rule, to be looked at or reset. It is good until the rules change:
-// after that it may look at a counter that is not used any more.
+// A Bucket is the counter of a descriptor under a rule, for looking at and resetting. It is valid until the rules
+// change. After that it may be a counter that is no longer used.
 type Bucket struct {
 	service *Service
 	ask     ask
 	text    []byte // of the key; nil where only its hash is known
 }
 
-// Bucket returns the counter of a descriptor under a rule. The error says why it has none: the rule is not for the
+// Bucket returns the counter of a descriptor under a rule. It returns an error if the rule does not apply to the
 // descriptor, or counts nothing.
 func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescriptor) (Bucket, error) {
 	now := s.active.Load()
@@ -44,7 +44,7 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	return b, err
 }
 
-// BucketOf returns the counter in memory that a Decision by the rule names by its Key.
+// BucketOf returns the counter in memory whose key is the Key of a Decision by the rule.
 func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil || rule.Index >= len(now.rules) || now.rules[rule.Index].Rule != rule {
@@ -66,7 +66,7 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 	return Bucket{service: s, ask: ask{rule: of, limit: r.Limit, table: of.table, applies: true, hits: 1}}, nil
 }
 
-// Peek says whether one hit would pass now, and what is left; it counts nothing. Only a store can fail.
+// Peek returns whether one hit would pass now and what is left. It counts nothing. Only a store can fail.
 func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	a := b.ask
 	if a.limit.Algorithm != engine.AlgorithmFixedWindow {
@@ -89,11 +89,11 @@ func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	return d, nil
 }
 
-// Key is that of the counter where counters are in memory, and zero where they are in a store.
+// Key returns the key of the counter. It is zero if counters are in a store.
 func (b Bucket) Key() engine.Key { return b.ask.counter.hash }
 
-// Reset makes the counter as if nothing had been counted. Only a store can fail. Limits that requests carry for the
-// same entries and as long a window count there, too.
+// Reset makes the counter as if nothing had been counted. Only a store can fail. The counter is shared with limits that
+// requests carry for the same entries and the same length of window.
 func (b Bucket) Reset(ctx context.Context) error {
 	err := b.ask.table.reset(ctx, b.ask.counter)
 	if local, ok := b.ask.table.(localTable); ok && b.text != nil {
@@ -103,8 +103,8 @@ func (b Bucket) Reset(ctx context.Context) error {
 	return err
 }
 
-// Stored is the limiter in the store that counts for a rule; nil where counters are in memory, or the rule counts
-// nothing.
+// Stored returns the limiter in the store that counts for a rule. It is nil if counters are in memory, or if the rule
+// counts nothing.
 func (s *Service) Stored(r *config.Rule) *redislimit.Limiter {
 	now := s.active.Load()
 	if now == nil || r.Index >= len(now.rules) || now.rules[r.Index].Rule != r {

@@ -26,10 +26,10 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing is count that charges none if one refuses: that one is not charged to begin with, what was taken
-// before it is given back, and what comes after it is only looked at. (engine.TakeAll does the same for up to 64
-// requests for different keys; a request of Envoy may have any number of descriptors, two of them for one counter, and
-// rules in shadow mode, which are charged whatever they say.)
+// countAllOrNothing is count, except that no ask is charged if one refuses. The ask that refuses is not charged to
+// begin with, what was taken before it is given back, and later asks are only looked at. (engine.TakeAll does the same
+// for up to 64 requests for different keys. A request of Envoy may have any number of descriptors, two of them for one
+// counter, and rules in shadow mode, which are charged in any case.)
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -63,8 +63,8 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 }
 
 // countUnlessOver is count as the reference does it with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It looks at all
-// counters first. If the hits of some asks do not fit, only these asks are charged, and the others are answered by what
-// is left then. Requests at the same time can come in between, as in the reference.
+// counters first. If the hits of some asks do not fit, only these asks are charged, and the others are answered from
+// what is then left. Concurrent requests can come in between, as in the reference.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
 	if !over {
@@ -206,8 +206,8 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	return a.limit.UntilNext(now)
 }
 
-// overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. They
-// are over all the same. No hits are over if one would be.
+// overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. These
+// hits are over the limit all the same. If the ask has no hits, none is over even if one would be.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
@@ -225,9 +225,9 @@ func (a *ask) overdraw(ctx context.Context) error {
 	return nil
 }
 
-// takeOrLeave is take where hits beyond the limit are not counted, not even for a moment in which another request
-// would see them. It keeps a receipt, by which undo leaves the counter as if they had never been. It is for counters in
-// memory.
+// takeOrLeave is take, except that hits beyond the limit are not counted, not even for a moment in which another
+// request would see them. It keeps a receipt, so that undo can leave the counter as if the hits had never come. It is
+// for counters in memory.
 func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	local, ok := a.table.(localTable)
 	window := a.limit.Algorithm == engine.AlgorithmFixedWindow
@@ -327,8 +327,8 @@ func (a *ask) judge(count uint64) {
 	a.remaining = limit - min(count, limit)
 }
 
-// tell counts the hits under the name of the ask. Hits in the band from the near limit up count as near, hits
-// beyond the limit as over; hits that are given back, as nothing but hits.
+// tell counts the hits under the name of the ask. Hits above the near limit also count as near, and hits beyond the
+// limit as over. Hits that are given back count only as hits.
 func (a *ask) tell(nearRatio float32) {
 	if a.stats == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Counter is a number of the service under its name in the reference.
+// A Counter is one of the service's statistics, with its name in the reference.
 type Counter struct {
 	Name  string // such as "ratelimit.service.rate_limit.domain.key.total_hits"
 	Value uint64
@@ -56,13 +56,14 @@ func (s *Service) Counters() []Counter {
 	return all
 }
 
-// A Store is where counters are, as the service sees it.
+// A Store is a store of counters as the service sees it.
 type Store struct {
 	Pool   string // the reference's name for the connections: redis_pool or redis_per_second_pool
 	Health redislimit.Health
 }
 
-// Stores returns the Store, and that of the limits per second; none where counters are in memory.
+// Stores returns the store, and that of the limits per second if it is separate. It returns none if counters are in
+// memory.
 func (s *Service) Stores() (all []Store) {
 	if o := s.options; o.Store != nil {
 		all = append(all, Store{"redis_pool", o.Store.Health()})
@@ -106,7 +107,7 @@ func (s *Service) Loaded() (loaded, domains bool) {
 	return now != nil, now != nil && now.config.Domains() > 0
 }
 
-// WriteRules writes a line for each rule, as the reference's /rlconfig does.
+// WriteRules writes one line for each rule, as the reference's /rlconfig does.
 func (s *Service) WriteRules(w io.Writer) error {
 	now := s.active.Load()
 	if now == nil {

@@ -26,8 +26,8 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 // mostListed bounds how many limits the headers of all limits have, so that they fit where headers go.
 const mostListed = 64
 
-// allHeaders are two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10, with an item for each limit
-// that applies and is no shadow, in the order of the request: what each admits, and what it has left.
+// allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They have one item for each
+// limit that applies and is not in shadow mode, in the order of the request: what it admits, and what is left.
 func allHeaders(asks []ask) []*corev3.HeaderValue {
 	var policies, rest []string
 	for i := range asks {

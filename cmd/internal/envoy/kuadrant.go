@@ -12,18 +12,19 @@ import (
 	"github.com/weir-go/weir/cmd/internal/sealed"
 )
 
-// A Kuadrant answers Kuadrant's rate limit service by the rules and the counters of a [Service].
+// A Kuadrant implements Kuadrant's rate limit service with the rules and the counters of a [Service].
 //
-// CheckRateLimit looks whether a request would pass, and counts nothing. Report counts what a request has cost, whether
-// it is there or not. Reserve takes an estimate from all limits of a request, or from none, and Commit settles it.
+// CheckRateLimit reports whether a request would pass, and counts nothing. Report charges what a request has cost,
+// whether that is available or not. Reserve takes an estimate from all limits of a request, or from none, and Commit
+// settles it.
 type Kuadrant struct{ service *Service }
 
 var _ kuadrant.Server = Kuadrant{}
 
-// Kuadrant returns what answers Kuadrant's rate limit service.
+// Kuadrant returns the implementation of Kuadrant's rate limit service.
 func (s *Service) Kuadrant() Kuadrant { return Kuadrant{s} }
 
-// CheckRateLimit implements [kuadrant.Server]. It asks for one hit where the request does not say how many.
+// CheckRateLimit implements [kuadrant.Server]. It asks for one hit if the request does not say how many.
 func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest) (response *rlsv3.RateLimitResponse, err error) {
 	s := k.service
 	err = s.asked(r, marker{}, func(_ *active, asks []ask) error {
@@ -64,8 +65,8 @@ func (k Kuadrant) Report(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3
 	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
 }
 
-// Reserve implements [kuadrant.Server]. An amount above a limit is taken as the limit, and of an amount of 0 nothing is
-// taken: it passes if one hit would.
+// Reserve implements [kuadrant.Server]. An amount above a limit takes the limit. An amount of 0 takes nothing, and
+// passes if one hit would.
 func (k Kuadrant) Reserve(ctx context.Context, r *kuadrant.ReserveRequest) (*kuadrant.ReserveResponse, error) {
 	s := k.service
 	request, err := s.about(r.GetDomain(), r.GetDescriptors())
@@ -135,8 +136,8 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 		return nil, s.refuse(err)
 	}
 	released := false
-	// The client's deadline ends no commit halfway: an id that was used, and whose cost was not counted, would be free.
-	// The store has a timeout of its own.
+	// The client's deadline must not end a commit halfway: the id would be used, and its cost not counted. The store
+	// has a timeout of its own.
 	ctx = context.WithoutCancel(ctx)
 	err = s.asked(request, marker{s.reservations.salt[:]}, func(_ *active, asks []ask) error {
 		use := sealed.Late
@@ -159,9 +160,9 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles what a request holds with its cost, and has the asks count what it cost beyond. In time, what it did
-// not use comes back. Of a counter of which nothing is held all of the cost is counted. It reports whether anything is
-// held.
+// commit settles a reservation with the actual cost, and charges what the cost exceeds it by. If inTime is true, unused
+// tokens are given back. A counter of which nothing is held is charged with the whole cost. commit reports whether
+// anything is held.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {
 		a := &asks[i]

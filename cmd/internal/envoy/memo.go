@@ -9,9 +9,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A memo knows counters of fixed windows in a store that have exceeded their limits, so that the store is not asked
-// again until their windows end. The hits of such requests are not counted. It has a constant number of places; of two
-// counters with one place the later one has it. All methods may be called concurrently, and on nil, which knows none.
+// A memo remembers counters of fixed windows in a store that have exceeded their limits, so that the store is not asked
+// again until their windows end. The hits of such requests are not counted. A memo has a fixed number of places. If two
+// counters have the same place, the later one takes it. All methods may be called concurrently, also on nil, which
+// remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
@@ -78,8 +79,8 @@ func (m *memo) note(a *ask, now time.Time) {
 	}
 }
 
-// counters are what the reference reports of its cache. Its other numbers have no meaning here: nothing expires or is
-// moved.
+// counters returns what the reference reports about its cache. Its other numbers have no meaning here, because nothing
+// expires or is moved.
 func (m *memo) counters(now time.Time) []Counter {
 	if m == nil {
 		return nil

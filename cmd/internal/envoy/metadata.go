@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups are the asks in quota mode, in groups that are over together: of one model behind one backend where the
-// entries name these, else each list of entries by itself. nil if no ask is in quota mode.
+// quotaGroups has the asks in quota mode, in groups. All asks of a group are over the limit if one is. Asks whose
+// entries name the same model and backend are a group. Otherwise each list of entries is one. nil if no ask is in quota
+// mode.
 type quotaGroups struct {
 	of   []string // by ask; "" if it is in none
 	over map[string]bool
@@ -64,8 +65,8 @@ func quotaGroup(descriptor *commonv3.RateLimitDescriptor) string {
 	return "entries\x00" + all.String()
 }
 
-// metadata tells the request and the metadata of the rules that passed. The first value of a key wins; where both
-// are structs, they are merged.
+// metadata returns the request and the metadata of the rules that passed. If several have a key, the first value wins;
+// if the values are structs, they are merged.
 func metadata(request *rlsv3.RateLimitRequest, asks []ask, groups *quotaGroups) *structpb.Struct {
 	descriptors := make([]*structpb.Value, 0, len(request.GetDescriptors()))
 	for _, descriptor := range request.GetDescriptors() {
@@ -113,8 +114,8 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds what from has and to has not. What is put into to is a copy where it could be changed later: rules keep
-// their metadata.
+// merge adds the fields of from that to does not have. It copies what could be changed later, because rules keep their
+// metadata.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// An Observer is told what a Service decides, on the goroutine of the request: its methods are called concurrently and
-// must not block. What they are given they must not keep or change.
+// An Observer receives the decisions of a Service, in the goroutine of the request. Its methods are called concurrently
+// and must not block. They must not keep or change their arguments.
 type Observer interface {
 	// Decided is told of each limit of each descriptor that asks for hits, but of unlimited ones.
 	Decided(d Decision)
@@ -19,15 +19,15 @@ type Observer interface {
 	Answered(response *rlsv3.RateLimitResponse, err error)
 }
 
-// A Decision is what a limit says of a descriptor.
+// A Decision is the decision of a limit about a descriptor.
 type Decision struct {
 	Rule       *config.Rule // nil for a limit of the request's own
 	Domain     string
 	Descriptor *commonv3.RateLimitDescriptor
 	// Outcome is Allowed, Refused, ShadowRefused, Refunded for hits that were given back, or BackendFailed if the store
-	// did not say.
+	// did not answer.
 	Outcome limits.Outcome
-	// Key is that of the counter where counters are in memory, and zero where they are in a store.
+	// Key is the key of the counter. It is zero if counters are in a store.
 	Key engine.Key
 }
 

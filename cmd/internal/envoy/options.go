@@ -10,51 +10,53 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Options are what a Service is made with. The zero Options are the reference's defaults.
+// Options are the settings of a Service. The zero Options are the reference's defaults.
 type Options struct {
-	// MaxKeys is how many counters each table has room for: 1,000,000 if it is 0. See engine.MaxKeys.
+	// MaxKeys is the number of counters for which each table has room; 0 stands for 1,000,000. See engine.MaxKeys.
 	MaxKeys int
-	// Overflow says what happens to a new counter in a full table: engine.Evict has it take the place of the one with
-	// the fewest hits, engine.Refuse refuses it. Both are counted: see [Service.Tables].
+	// Overflow decides about a new counter in a full table: engine.Evict replaces the counter with the fewest hits,
+	// engine.Refuse refuses. Both are counted: see [Service.Tables].
 	Overflow engine.OverflowPolicy
-	// NearLimitRatio is the share of a limit from which hits count as near it: 0 to 1, 0.8 if it is nil.
+	// NearLimitRatio is the share of a limit from which on hits count as near it: 0 to 1; nil stands for 0.8.
 	NearLimitRatio *float32
 	// ShadowMode makes the overall code OK whatever the limits say.
 	ShadowMode bool
-	// QuotaMode makes all rules be in quota mode.
+	// QuotaMode puts all rules into quota mode.
 	QuotaMode bool
 	// StopWhenOver charges only the exceeded limits if a limit of the request is exceeded, instead of all of them.
 	StopWhenOver bool
-	// ResponseHeaders and RequestHeaders tell the client, or the upstream, about the limit that is nearest.
+	// ResponseHeaders and RequestHeaders report the nearest limit to the client or the upstream.
 	ResponseHeaders, RequestHeaders Headers
-	// AllHeaders tells the client about all limits, by the headers RateLimit-Policy and RateLimit.
+	// AllHeaders reports all limits to the client, in the headers RateLimit-Policy and RateLimit.
 	AllHeaders bool
 	// DynamicMetadata puts the request and the metadata of the rules that passed into the answer.
 	DynamicMetadata bool
-	// MaxStats bounds the names in statistics that stem from requests: 10,000 if it is 0.
+	// MaxStats bounds the number of names in statistics that come from requests; 0 stands for 10,000.
 	MaxStats int
-	// Store keeps the counters of several replicas together: each decision then asks it. nil: they are kept in memory.
+	// Store keeps the counters of several replicas together. Each decision then asks it. nil keeps them in memory.
 	Store *redislimit.Client
-	// PerSecondStore keeps the counters of limits whose window is a second. nil: Store does.
+	// PerSecondStore keeps the counters of limits whose window is a second. nil uses Store for them.
 	PerSecondStore *redislimit.Client
-	// OnLoss says what answers while a Store is lost. Share needs Replicas.
+	// OnLoss decides while a store is lost. Share needs Replicas.
 	OnLoss Loss
-	// MemoBytes bounds what is remembered of fixed windows in the Store that are exceeded: such a limit refuses without
-	// the Store until its window ends, and does not count the hits. 0, the default, and less than 128 remember none.
+	// MemoBytes bounds the memory for fixed windows in the Store that are exceeded. Such a limit refuses without asking
+	// the Store until its window ends, and does not count the hits. 0, the default, and anything less than 128 turn
+	// this off.
 	MemoBytes int
-	// Replicas is how many replicas share the Store. If it is not 0, token buckets of 100/s and more are decided from
-	// leases, tokens that the store has charged in advance: see redislimit.Leased for what that may admit more. Windows
-	// ask the store all the same: their counts are compared with the limits of rules and requests, which a store that
-	// lends tokens of one limit cannot do. 0 to 100,000.
+	// Replicas is how many replicas share the Store, 0 to 100,000. If it is not 0, token buckets of 100/s and more are
+	// decided from leases, which are tokens that the store has charged in advance: see redislimit.Leased for how much
+	// more that may admit. Windows still ask the store, because their counts are compared with the limits of rules and
+	// requests, and a store can lend tokens of a single limit only.
 	Replicas int
-	// ReservationKey names a file of 32 to 4,096 random bytes, by which the ids of reservations are sealed: processes
-	// with the same file accept each other's. Without it the key is random, and the ids are good for this process only.
+	// ReservationKey names a file of 32 to 4,096 random bytes with which the ids of reservations are sealed. Processes
+	// with the same file accept each other's ids. Without it the key is random, and the ids are valid for this process
+	// only.
 	ReservationKey string
-	// ReservationLifetime is how long a reservation may give something back: 1s to 24h, 10m if it is 0.
+	// ReservationLifetime is how long a reservation may give tokens back: 1s to 24h; 0 stands for 10m.
 	ReservationLifetime time.Duration
-	// Observer is told what is decided. nil for none.
+	// Observer receives the decisions; nil for none.
 	Observer Observer
-	// Clock tells the time, for tests. It is nil for the engine's clock.
+	// Clock returns the time, for tests; nil uses the engine's clock.
 	Clock func() time.Time
 }
 
@@ -65,7 +67,7 @@ func (o *Options) now() time.Time {
 	return time.Now()
 }
 
-// Headers are the names of three headers. The zero Headers are none.
+// Headers are the names of three headers. The zero Headers turn them off.
 type Headers struct{ Limit, Remaining, Reset string }
 
 const (

@@ -135,8 +135,8 @@ func take(all []part, of mark) (p part, rest []part, ok bool) {
 	return p, all, false
 }
 
-// settle gives back what a request did not use of what it has taken of a counter. Where it does not know what that was,
-// it gives back nothing.
+// settle gives back the part of a reservation that a request did not use. If it does not know what was taken, it gives
+// back nothing.
 func (a *ask) settle(p part, actual uint64) {
 	if actual >= p.taken {
 		return

@@ -35,7 +35,7 @@ type Service struct {
 	active  atomic.Pointer[active]
 }
 
-// Config returns the configuration that answers; nil before the first.
+// Config returns the active configuration; nil before the first.
 func (s *Service) Config() *config.Config {
 	if now := s.active.Load(); now != nil {
 		return now.config
@@ -43,8 +43,8 @@ func (s *Service) Config() *config.Config {
 	return nil
 }
 
-// New returns a service without rules: it answers "no rate limit configuration loaded" until SetConfig. The error
-// names the option, its value and the range.
+// New returns a service without rules. It answers "no rate limit configuration loaded" until SetConfig. The error names
+// the option, its value and the range.
 func New(options Options) (*Service, error) {
 	options, err := options.check()
 	if err != nil {
@@ -65,8 +65,8 @@ func New(options Options) (*Service, error) {
 	return s, nil
 }
 
-// SetConfig makes the rules those of c. Counters stay what they are. If a rule cannot be counted the rules remain what
-// they were, and the error names each such rule.
+// SetConfig makes the rules of c active. Counters keep their counts. If a rule cannot be counted, the previous rules
+// stay active, and the error names each such rule.
 func (s *Service) SetConfig(c *config.Config) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -97,7 +97,7 @@ func (s *Service) rules() []*config.Rule {
 // ConfigFailed counts a configuration that could not be read.
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
-// Settle has the stores charged with what was admitted without them, until the context ends. Its error says of how many
+// Settle charges the stores with what was admitted without them, until the context ends. Its error says for how many
 // counters something is left, which is then admitted once more. Call it after the last request, before Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
@@ -109,8 +109,8 @@ func (s *Service) Close() error {
 	return errors.Join(s.reservations.uses.Close(), s.tables.close())
 }
 
-// maxDescriptors bounds what a request is answered with: a descriptor that is empty takes two bytes of it, and hundreds
-// while it is decided.
+// maxDescriptors bounds the descriptors of a request: an empty descriptor takes two bytes in the request, and hundreds
+// in memory.
 const maxDescriptors = 10_000
 
 // The reference's texts, and its code: an error without one is Unknown.
@@ -179,7 +179,7 @@ func (s *Service) decide(ctx context.Context, request *rlsv3.RateLimitRequest) (
 	return response, err
 }
 
-// asked has do decide the asks of a request under the rules that answer now. The error is that of do, or of a request
+// asked calls do to decide the asks of a request under the active rules. It returns the error of do, or of a request
 // that cannot be decided.
 func (s *Service) asked(request *rlsv3.RateLimitRequest, m marker, do func(*active, []ask) error) error {
 	switch {

@@ -26,8 +26,8 @@ type ruleStats struct {
 	totalHits, overLimit, nearLimit, withinLimit, shadowMode, remembered atomic.Uint64
 }
 
-// A statName is that of a rule, or of a domain that is unknown. A value of a request that is part of a rule's name
-// cannot make it that of a domain.
+// A statName is the name of a rule, or of an unknown domain. It keeps the two apart, so a value of a request in a
+// rule's name cannot turn it into the name of a domain.
 type statName struct {
 	text   string
 	domain bool
@@ -36,8 +36,8 @@ type statName struct {
 // maxStatName bounds a name that stems from a request, which is kept: MaxStats of them.
 const maxStatName = 1024
 
-// of returns the counts of a name that stems from a request. Beyond the most names it returns those that belong
-// to no name, and counts that.
+// of returns the counts of a name that comes from a request. If there are too many names, it returns the counts that
+// are not of any name, and counts that, too.
 func (s *statistics) of(name statName) *ruleStats {
 	if found, ok := s.names.Load(name); ok {
 		return found.(*ruleStats)

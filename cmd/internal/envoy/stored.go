@@ -12,11 +12,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A Loss says what answers a question while the store is lost.
+// A Loss says how questions are answered while the store is lost.
 type Loss uint8
 
 const (
-	// Closed has the question fail, as in the reference: Envoy's failure_mode_deny says what follows.
+	// Closed makes the question fail, as in the reference. Envoy's failure_mode_deny then decides.
 	Closed Loss = iota
 	// Share has each replica admit its share of the limits. The store is charged when it is back.
 	Share
@@ -83,8 +83,9 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	return t.limiter, l.Policy()
 }
 
-// inStore has every decision ask the store: counts that are compared with a limit here must be those of all replicas.
-// A token bucket is held against its limit by the store, which may so lend tokens of it.
+// inStore makes every decision ask the store, because counts that are compared with a limit here must include those of
+// all replicas. The exception is a token bucket: the store itself compares it with its limit, so it may lend tokens of
+// it.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
 		// Without the numbers of the limit, so that a key keeps what it has used when they change.
@@ -127,8 +128,8 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// lost decides an ask whose question the store did not answer, as OnLoss says, or returns the error. n are the hits to
-// take; 0 looks.
+// lost decides an ask that the store did not answer, as OnLoss says, or returns the error. n is the number of hits to
+// take; 0 only looks.
 func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) error {
 	t, ok := a.table.(storeTable)
 	if !ok || t.onLoss == Closed || !errors.Is(cause, redislimit.ErrStore) {

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// mostHits is what a counter of a fixed window holds; more are counted as so many. A request has at most one hit
-	// more, which no limit admits: sums of hits stay in their range.
+	// mostHits is the largest count of a fixed window; larger counts stay at it. A request has at most one hit more,
+	// which no limit admits. So sums of hits stay in their range.
 	mostHits = 1 << 32
-	// maxTables bounds how many tables the rules of a configuration may need, and up to how many a request with a limit
-	// of its own adds one. Those of the units, which requests can name, remain beside those of the rules. While a
-	// configuration takes the place of another both have theirs.
+	// maxTables bounds the tables that the rules of a configuration may need. A request with a limit of its own adds a
+	// table only up to the same number. Tables for the units, which requests can name, stay in addition to those of the
+	// rules. While a configuration replaces another, both have their tables.
 	maxTables = 64
 )
 
-// tables are the limiters. There is one for each length of fixed windows, whose policy admits 2^32 hits: the count is
-// compared with the limit here. There is one for each limit of another algorithm.
+// tables has the limiters. There is one for each length of fixed windows. Its policy admits 2^32 hits, because the
+// count is compared with the limit here. There is one for each limit of another algorithm.
 type tables struct {
 	open   func(kind config.Limit, policy engine.Policy) (table, error)
 	stores []*redislimit.Client
@@ -41,8 +41,8 @@ type tables struct {
 	byKind map[config.Limit]*entry
 }
 
-// An entry is a table with the generation in which a request with a limit of its own last asked for it. So a
-// configuration that takes the place of another does not close what such a request may be using.
+// An entry is a table with the generation in which a request with a limit of its own last used it. So a new
+// configuration does not close a table that such a request may be using.
 type entry struct {
 	table
 	asked atomic.Uint64
@@ -66,8 +66,8 @@ type counter struct {
 	text string     // in a store
 }
 
-// A localTable has a limiter that several rules may share. Each rule has one of its own with the limiters that the rule
-// had before.
+// A localTable has a limiter that several rules may share. Each rule has a localTable of its own, with the previous
+// limiters of that rule.
 type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter {
@@ -113,8 +113,8 @@ func (t localTable) close() error {
 	return nil
 }
 
-// longestDebt is how long a key of a kind may owe something: up to ten limits (see engine.MaxDebt), and of a sliding
-// window one window more.
+// longestDebt is how long a key of a kind may owe something: the time of ten limits (see engine.MaxDebt), and for a
+// sliding window one window more.
 func longestDebt(l config.Limit) time.Duration {
 	if l.Algorithm == engine.AlgorithmTokenBucket {
 		return 11 * min(l.Policy().Window(), math.MaxInt64/11)
@@ -122,8 +122,8 @@ func longestDebt(l config.Limit) time.Duration {
 	return 11 * l.Window
 }
 
-// mostOwed is how many tokens a key of a rule can owe. A fixed window counts refused hits, too, and they are no debt
-// where another algorithm goes on.
+// mostOwed is how many tokens a key of a rule can owe. A fixed window also counts refused hits, but these are not a
+// debt if another algorithm replaces it.
 func mostOwed(r *config.Rule) uint64 {
 	if r.Overdraw {
 		return mostHits
@@ -169,8 +169,8 @@ func kind(l config.Limit) config.Limit {
 	return l
 }
 
-// get returns the table for the limit of a request, and makes it if there is none yet. It returns nil for a limit that
-// needs none, and an error where no table can be made.
+// get returns the table for the limit of a request, and makes it if it does not exist. It returns nil for a limit that
+// needs no table, and an error if a table cannot be made.
 func (t *tables) get(l config.Limit) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -182,8 +182,8 @@ func (t *tables) get(l config.Limit) (table, error) {
 	return t.getKind(kind(l), most, t.generation.Load())
 }
 
-// getFor is get for a rule of a configuration whose rules before it need the kinds in wanted. What the rules of the
-// configuration before need does not count.
+// getFor is get for a rule of a new configuration. wanted has the kinds that the earlier rules of this configuration
+// need. The needs of the previous configuration do not count.
 func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, error) {
 	if !needsTable(l) {
 		return nil, nil
@@ -247,9 +247,9 @@ func policyOf(kind config.Limit) engine.Policy {
 	return kind.Policy()
 }
 
-// follow returns the table of a rule, and what of it outlives the configuration: the table that the rule shares with
-// others, with the limiters that the rule had before, whose counts go on. before is what the rule had; nil for a new
-// rule. A rule that needs no table keeps its own for when it does again.
+// follow returns the table of a rule, and the part of it that outlives the configuration: the table that the rule
+// shares with others, with the rule's previous limiters, whose counts still matter. before is the previous one; nil for
+// a new rule. A rule that needs no table keeps its previous one for when it needs it again.
 func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (table, *live.Limiter, error) {
 	local, ok := shared.(localTable)
 	switch {
@@ -272,8 +272,8 @@ func (t *tables) follow(r *config.Rule, shared table, before *live.Limiter) (tab
 	return localTable{own}, own, nil
 }
 
-// keep closes the tables that no rule needs, but for fixed windows: those of a unit, which requests with limits of
-// their own use too, remain, and others as long as there is room for all units beside them.
+// keep closes the tables that no rule needs, except those of fixed windows. Tables of a unit stay, because requests
+// with limits of their own use them, too. Others stay while there is room for all units besides them.
 func (t *tables) keep(rules []*config.Rule) error {
 	wanted := map[config.Limit]bool{}
 	for _, r := range rules {

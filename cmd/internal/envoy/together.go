@@ -23,8 +23,8 @@ func (s *Service) recall(asks []ask) (any bool) {
 	return any
 }
 
-// each calls a function for some asks: in memory in their order, and for a store at the same time, where only those for
-// one counter are in the order of the request.
+// each calls a function for some asks. Asks in memory are called in their order. Asks in a store are called
+// concurrently; only those for the same counter keep the order of the request.
 func (s *Service) each(asks []ask, which func(*ask) bool, do func(*ask) error) error {
 	if !s.tables.shared {
 		for i := range asks {
@@ -76,9 +76,9 @@ func queues(asks []ask, which func(*ask) bool) [][]*ask {
 	return all
 }
 
-// countStored takes the hits of asks in stores, each by itself, and then adds all asks that count to the statistics.
-// The fixed windows of a store are one script, as what is counted there never refuses. So is not what is asked of a
-// cluster, in whose parts keys are at the same time, nor a counter that the request names twice.
+// countStored takes the hits of asks in stores, each one separately, and then adds all asks that count to the
+// statistics. The fixed windows of a store share one script, because counting there never refuses. There are two
+// exceptions: a cluster, whose parts are asked concurrently, and a counter that the request names twice.
 func (s *Service) countStored(ctx context.Context, asks []ask, which func(*ask) bool) error {
 	groups, inGroups := map[limits.Store][]*ask{}, s.tables.haveOnePart()
 	var all errgroup.Group
@@ -150,8 +150,8 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	return nil
 }
 
-// countAllOrNothingStored is countAllOrNothing in stores. What a limit may refuse is one script for each store. What
-// can refuse nothing is asked after it, and what needs no hits or gives them back, before.
+// countAllOrNothingStored is countAllOrNothing in stores. Limits that may refuse share one script for each store.
+// Limits that cannot refuse are asked after it. Asks that need no hits, or give hits back, come before it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
@@ -182,8 +182,8 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	return err
 }
 
-// takeTogether takes the hits of asks, all or nothing, and reports whether a limit refuses. If one does, or the store
-// of one fails, what others have taken is given back.
+// takeTogether takes the hits of asks, all or nothing, and reports whether a limit refuses. If one refuses, or its
+// store fails, what others have taken is given back.
 func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
 	var back []func(context.Context) error
 	for store, group := range byStore(asks, which) {

@@ -2,9 +2,9 @@ package envoy
 
 import "sync"
 
-// uses are the requests that a configuration answers. Tables that the next one does not need are closed when there are
-// none any more: one in a store that is closed would not charge what it has admitted, and one in memory forgets what it
-// has handed over. No request waits here.
+// uses counts the requests in progress under a configuration. Tables that the next configuration does not need are
+// closed when there are none left. A closed table in a store would not charge what it has admitted, and one in memory
+// forgets what it has handed out. No request waits here.
 type uses struct {
 	requests sync.RWMutex // read-held by each
 	over     bool         // set under the lock
@@ -34,8 +34,8 @@ func (u *uses) acquire() bool {
 	return true
 }
 
-// end waits until the requests have been answered. No other takes their place: the configuration must have been
-// replaced before.
+// end waits until the requests have been answered. The configuration must have been replaced before, so that no new
+// ones come.
 func (u *uses) end() {
 	u.requests.Lock()
 	u.over = true

@@ -1,9 +1,9 @@
-// Package fieldname knows the names of fields of requests that mislead servers.
+// Package fieldname recognizes names of request fields that mislead servers.
 package fieldname
 
-// IsPlain reports whether a name has only letters, digits and hyphens. Servers with the interfaces CGI, WSGI, Rack
-// and FastCGI make one variable of X-Forwarded-For, X_Forwarded_For and sometimes X.Forwarded.For, in which the
-// client's value comes last. nginx drops other names, too, unless it is told not to.
+// IsPlain reports whether a name has only letters, digits and hyphens. Servers with the interfaces CGI, WSGI, Rack and
+// FastCGI merge X-Forwarded-For, X_Forwarded_For and sometimes X.Forwarded.For into one variable, in which the client's
+// value comes last. nginx drops names with other characters unless it is configured not to.
 func IsPlain(name string) bool {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -16,7 +16,8 @@ func IsPlain(name string) bool {
 }
 
 // Misleads reports whether servers and frameworks read the client's address, or another target of the request, from a
-// field. A trusted proxy may pass such a field on as its client sent it, so they are removed from its requests, too.
+// field. Such fields are also removed from requests of trusted proxies, because a proxy may pass them on as its client
+// sent them.
 func Misleads(name string) bool {
 	switch name {
 	case "X-Real-Ip", "True-Client-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr",

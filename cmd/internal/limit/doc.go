@@ -1,3 +1,3 @@
-// Package limit has the flags of every command that takes a limit. Package limits/spec knows which of them fit
+// Package limit has the flags of every command that takes a limit. Package limits/spec checks which of them fit
 // together.
 package limit

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Flags are the command line's. NoAlgorithm and a nil pointer are where nothing was said.
+// Flags are flags of the command line. NoAlgorithm and nil pointers stand for flags that are not set.
 type Flags struct {
 	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
 	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
@@ -42,10 +42,10 @@ func policy(l spec.Limit) (engine.Policy, error) {
 	return p, nil
 }
 
-// A Rated is an algorithm that has a rate, as a flag.
+// A Rated is a flag whose value is an algorithm that has a rate.
 type Rated struct{ engine.Algorithm }
 
-// UnmarshalText reads the name of one of [spec.Algorithms]. Any other text is an error that lists them.
+// UnmarshalText parses the name of one of [spec.Algorithms]. For any other text, the error lists them.
 func (r *Rated) UnmarshalText(text []byte) (err error) {
 	r.Algorithm, err = spec.ParseAlgorithm(string(text))
 	return err
@@ -56,14 +56,14 @@ var compared = []engine.Algorithm{
 	engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow, engine.AlgorithmSlidingWindow, engine.AlgorithmSlidingLog,
 }
 
-// Compared returns the names of those that a comparison runs, as a list in a sentence.
+// Compared returns the names of the algorithms in a comparison, as a list in a sentence.
 func Compared() string {
 	names := spec.Names(compared)
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// A Comparison is the same limit by every algorithm.
+// A Comparison is the same limit with every algorithm.
 type Comparison struct {
 	Policies []engine.Policy
 	Limit    uint64
@@ -71,8 +71,8 @@ type Comparison struct {
 	MaxKeys  int
 }
 
-// Comparison returns what the flags ask to compare: the windows at the limit, and the token
-// bucket that gives as much back in a window's time and holds as much.
+// Comparison returns the policies to compare: the windows with the limit, and the token bucket with the same burst and
+// the same number of tokens in a window's time.
 func (f *Flags) Comparison() (*Comparison, error) {
 	switch {
 	case f.Algorithm != Rated{}:
@@ -100,7 +100,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	return c, nil
 }
 
-// Limiter returns the engine for a policy, with room for as many keys as the flags say or fewer. The caller closes it.
+// Limiter returns a limiter for a policy, with room for room keys, or fewer if the flags say so. The caller closes it.
 func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error) {
 	limiter, err := engine.New(policy, append(options, engine.MaxKeys(min(room, f.MaxKeys)))...)
 	if err != nil {
@@ -109,8 +109,8 @@ func (f *Flags) Limiter(policy engine.Policy, room int, options ...engine.Option
 	return limiter, nil
 }
 
-// Misuse returns an error about a mistake on the command line that only the work itself
-// could find. It ends the program with the status that kong gives to all others.
+// Misuse returns an error about a mistake on the command line that the parser could not find. It ends the program with
+// kong's status for mistakes.
 func Misuse(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
 
 type misuse struct{ error }

@@ -46,8 +46,8 @@ func bind(at Endpoint) (bound, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// explain says why an address cannot be listened on, and what to do. holder says which socket of weir itself is
-// in the way; "" if none is.
+// explain returns an error that says why an address cannot be listened on, and what to do. holder names the socket of
+// weir itself that is in the way; "" if there is none.
 func explain(address, holder string, err error) error {
 	var lookup *net.DNSError
 	_, isSocket := unixsocket.Path(address)

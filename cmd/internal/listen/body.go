@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A Body is the body of a request, which must come at a least rate.
+// A Body is the body of a request, which must arrive at a minimum rate.
 type Body struct {
 	io.ReadCloser
 	pace    pace
@@ -20,9 +20,9 @@ type Body struct {
 	ended   atomic.Bool // it was read to its end
 }
 
-// NewBody puts a Body in the place of a request's, at a rate in bytes a second, 0 for no bound, and for at most
-// timeout, 0 for any time. It returns nil where there is no body or no bound. The bound is also for what no handler
-// reads: net/http takes up to 256 KiB of that before it sends an answer, and would wait for ever.
+// NewBody replaces the body of a request by a Body. rate is in bytes a second, 0 for no bound; the whole body may take
+// at most timeout, 0 for no bound. It returns nil if there is no body or no bound. The bounds also hold for a body that
+// no handler reads, because net/http reads up to 256 KiB of it before it sends an answer, and would wait forever.
 func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Duration) *Body {
 	if r.Body == http.NoBody || rate == 0 {
 		return nil
@@ -39,16 +39,17 @@ func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Dura
 	return b
 }
 
-// Unbound lets the body be silent. A nil Body is so already.
+// Unbound removes the minimum rate. A nil Body has none.
 func (b *Body) Unbound() {
 	if b != nil {
 		b.unbound = true
 	}
 }
 
-// Answering reports whether the answer, whose header is written next, closes the connection: the client may wait to be
-// asked for the rest of the body, and net/http would wait for that, since it does not see that a Body is of this kind.
-// A body that nobody has asked for is waited for no longer. A nil Body goes on.
+// Answering is called before the header of the answer is written. It reports whether the answer must close the
+// connection. The client may be waiting to be asked for the rest of the body, and net/http would wait for that, because
+// it does not recognize a Body. If no one has asked for the body, the wait ends here. A nil Body keeps the connection
+// open.
 func (b *Body) Answering() (closes bool) {
 	if b == nil || !b.expects || b.ended.Load() {
 		return false
@@ -78,15 +79,15 @@ func (b *Body) Read(into []byte) (n int, err error) {
 const (
 	// paceGrace is how long a body may take beyond what its bytes allow.
 	paceGrace = 10 * time.Second
-	// paceSilence is how long a body may stop, however fast it was before. It may do so again when as many bytes more
-	// have come as take so long at the least rate.
+	// paceSilence is how long a body may pause, however fast it was before. It may pause again after as many bytes as
+	// this time allows at the minimum rate.
 	paceSilence = time.Minute
 	// paceStep is how far a deadline is from the right one at most. To set one for every read would cost more.
 	paceStep = time.Second
 )
 
-// A pace is the least rate at which a body must come. It counts the time in which weir waits for the client, and not
-// that in which the upstream does not take what has come. It is used by one goroutine at a time.
+// A pace enforces the minimum rate of a body. It counts the time in which weir waits for the client, but not the time
+// in which the upstream does not accept what has arrived. One goroutine at a time uses it.
 type pace struct {
 	control *http.ResponseController
 	rate    int       // bytes a second
@@ -109,9 +110,9 @@ func (p *pace) begin() {
 	}
 }
 
-// end is called after a read. The deadline, also that of read_timeout, must not last longer than the body: net/http
-// goes on reading to notice a client that leaves, and would take the end of the deadline for that. The deadline of a
-// body that breaks off stays, or net/http would wait for the rest of it.
+// end is called after a read. The deadline of the body, also the one from read_timeout, must end with the body:
+// net/http keeps reading to notice a client that leaves, and would mistake the deadline for that. If the body breaks
+// off, the deadline stays, because net/http would wait for the rest.
 func (p *pace) end(n int, err error) {
 	earned := time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
 	p.credit = min(p.credit-time.Since(p.began)+earned, paceSilence)

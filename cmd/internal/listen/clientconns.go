@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// clientConns counts the open connections of each client, so that one cannot take the room of all. Unix sockets are not
-// counted: many clients come through them.
+// clientConns counts the open connections of each client, so that one client cannot take all the room. Unix sockets are
+// not counted, because many clients come through them.
 type clientConns struct {
 	most   atomic.Int64                  // of one client; 0 for no bound
 	client func(netip.Addr) netip.Prefix // the zero Prefix for an address that is not counted
@@ -17,8 +17,8 @@ type clientConns struct {
 	of map[netip.Prefix]int64
 }
 
-// add counts a connection. It returns the client, the zero Prefix for one that is not counted, and whether there is
-// room for it: if not, nothing is counted.
+// add counts a connection. It returns the client, which is the zero Prefix if it is not counted, and whether there was
+// room. Without room nothing is counted.
 func (c *clientConns) add(peer net.Addr) (client netip.Prefix, ok bool) {
 	tcp, is := peer.(*net.TCPAddr)
 	if !is {

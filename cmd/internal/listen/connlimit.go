@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound is told so
-// and closed at once. Left waiting in the system's queue, its client could not tell a busy
-// server from a dead one, and would stay there as long as idle connections fill the bound.
+// A ConnLimit bounds the open connections of all endpoints of a role together. A connection above the bound gets an
+// answer that says so, and is closed at once. If it waited in the system's queue, its client could not distinguish a
+// busy server from a dead one, and would wait as long as idle connections fill the bound.
 type ConnLimit struct {
 	most atomic.Int64 // 0 for no bound
 	open atomic.Int64
@@ -29,14 +29,14 @@ type ConnLimit struct {
 	sending    sync.WaitGroup
 }
 
-// A rejection is sent for rejectTime at most, and to maxRejections clients at once. Further connections are closed
-// without a word.
+// A rejection is sent for at most rejectTime, and to at most maxRejections clients at once. Further connections are
+// closed without an answer.
 const (
 	rejectTime    = time.Second
 	maxRejections = 64
 )
 
-// Full says what becomes of a connection for which there is no room.
+// Full is the answer to a connection for which there is no room.
 type Full struct {
 	Answer  string // what is sent to its client
 	Outcome string // how the log says that
@@ -46,8 +46,8 @@ type Full struct {
 var FullHTTP = Full{"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\nToo many connections\n", "answered 503"}
 
-// NewConnLimit returns a limit without bounds. client returns the client that an address is, the zero Prefix for one
-// that is not bounded by itself.
+// NewConnLimit returns a limit without bounds. client returns the client of an address, or the zero Prefix if the
+// address has no bound of its own.
 func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *slog.Logger) *ConnLimit {
 	return &ConnLimit{
 		role: r, full: full, log: log, rejections: make(chan struct{}, maxRejections),
@@ -55,30 +55,29 @@ func NewConnLimit(r Role, full Full, client func(netip.Addr) netip.Prefix, log *
 	}
 }
 
-// Bound sets how many connections there may be, and how many of one client; 0 for no bound. Connections that are open
-// stay.
+// Bound sets how many connections there may be, in all and for each client; 0 for no bound. Open connections stay open.
 func (l *ConnLimit) Bound(most, ofOneClient int64) {
 	l.most.Store(most)
 	l.clients.most.Store(ofOneClient)
 }
 
-// Open returns how many connections there are.
+// Open returns the number of open connections.
 func (l *ConnLimit) Open() int64 { return l.open.Load() }
 
-// Idle returns how many of them have no request under way.
+// Idle returns how many of them have no request in progress.
 func (l *ConnLimit) Idle() int { return l.idle.count() }
 
-// Most returns how many there may be; 0 for no bound.
+// Most returns the bound; 0 for none.
 func (l *ConnLimit) Most() int64 { return l.most.Load() }
 
-// Rejected returns how many connections there was no room for.
+// Rejected returns how many connections were rejected because there was no room.
 func (l *ConnLimit) Rejected() int64 { return l.rejected.Load() }
 
-// Wait waits until all rejections have been sent: for a second at most, where no connection comes any more.
+// Wait waits until all rejections have been sent. Once no connections arrive, this takes at most a second.
 func (l *ConnLimit) Wait() { l.sending.Wait() }
 
-// Admit counts a connection until it is closed. It returns nil if there are too many, and has rejected it then. Of the
-// last sixteenth of the room each new connection first takes that of the one that has been idle for longest.
+// Admit counts a connection until it is closed. If there are too many, it rejects the connection and returns nil. When
+// only the last sixteenth of the room is left, each new connection first closes the one that has been idle for longest.
 func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	client, ok := l.clients.add(conn.RemoteAddr())
 	if !ok {
@@ -131,8 +130,8 @@ func (l *ConnLimit) answer(conn streamConn) {
 	sendRejection(conn, l.full.Answer)
 }
 
-// sendRejection answers and closes the connection. A close with the request unread would send a reset, which can
-// overtake the answer; so the request is read first. A TLS client cannot read the answer and sees a failed handshake.
+// sendRejection answers and closes the connection. It reads the request first, because closing a connection with unread
+// data sends a reset, which can overtake the answer. A TLS client cannot read the answer and sees a failed handshake.
 func sendRejection(conn streamConn, answer string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error here comes back from the calls below

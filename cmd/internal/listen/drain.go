@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Leave makes each answer over HTTP the last one of its connection.
+// Leave makes each HTTP answer the last one on its connection.
 func (s *Sockets) Leave() { s.leaving.Store(true) }
 
 // Leaving reports whether [Sockets.Leave] was called.
 func (s *Sockets) Leaving() bool { return s.leaving.Load() }
 
-// Servers are servers whose sockets are closed, with the connections that are still open.
+// Servers are servers whose sockets are closed, but which may still have open connections.
 type Servers []*server
 
-// Shut closes the sockets whose roles are to be closed, and returns their servers, with those whose settings have
-// changed since.
+// Shut closes the sockets of the roles for which which returns true. It returns their servers, including those that an
+// earlier change of settings replaced.
 func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	s.open = slices.DeleteFunc(s.open, func(socket *socket) bool {
 		is := which(socket.server.endpoint.Role)
@@ -37,7 +37,7 @@ func (s *Sockets) Shut(which func(Role) bool) (all Servers) {
 	return all
 }
 
-// Outlast waits until the servers have no connections left, for at most as long as it is told.
+// Outlast waits until the servers have no connections left, for at most atMost.
 func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -46,8 +46,8 @@ func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// Drain waits for the requests under way of all servers, and reports whether they have ended. Those that have not when
-// ctx ends are cut off.
+// Drain waits for the requests in progress of all servers, and reports whether they have ended. Those that have not
+// ended when ctx ends are cut off.
 func (all Servers) Drain(ctx context.Context) bool {
 	var ending sync.WaitGroup
 	var late atomic.Bool
@@ -74,5 +74,5 @@ func (s *Sockets) drainLater(servers Servers, atMost time.Duration) {
 	})
 }
 
-// Wait waits for the servers of sockets that changes have closed.
+// Wait waits for the servers whose sockets were closed by changes.
 func (s *Sockets) Wait() { s.draining.Wait() }

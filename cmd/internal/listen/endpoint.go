@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// A Role says what an endpoint serves. All endpoints of a role have one [ConnLimit]. A process that hands its sockets
-// over names them by it.
+// A Role says what an endpoint serves. All endpoints of a role share a [ConnLimit]. A process that hands over its
+// sockets names them by their roles.
 type Role string
 
-// An Endpoint is an address and how it is served. One server can serve two endpoints that are equal.
+// An Endpoint is an address and the settings with which it is served. One server can serve two endpoints that are
+// equal.
 type Endpoint struct {
 	Role          Role
 	Address       string      // host:port, or unix:/path
@@ -20,7 +21,7 @@ type Endpoint struct {
 	HTTP          HTTP
 }
 
-// HTTP are the settings of an endpoint for HTTP. 0 is no bound.
+// HTTP has the settings of an HTTP endpoint. 0 means no bound.
 type HTTP struct {
 	H2C               bool          // HTTP/2 without TLS, beside HTTP/1.1
 	ReadHeaderTimeout time.Duration // for a TLS handshake and a header of the PROXY protocol, too
@@ -31,7 +32,7 @@ type HTTP struct {
 	MaxHeaderBytes    int
 }
 
-// A Certificate is for TLS.
+// A Certificate has the files of a TLS certificate.
 type Certificate struct {
 	CertFile, KeyFile string // in PEM
 }

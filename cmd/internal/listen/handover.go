@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Handed are descriptors of all sockets, for another process, and what it is told of them.
+// Handed has descriptors of all sockets, for another process, and the names of the sockets.
 type Handed struct {
 	sockets []handedSocket // nil where systemd has passed the descriptors
 	files   []*os.File
@@ -19,15 +19,15 @@ type handedSocket struct {
 	Unlink  bool        `json:"unlink"` // the file of a Unix socket goes with it
 }
 
-// A Successor is a process that is to take the place of this one.
+// A Successor is a process that is to replace this one.
 type Successor struct {
 	*os.Process
-	// Outcome waits for what the process tells, or for its end. It returns [Serving], or why it does not serve: as a
-	// text where the process has said so and has undone what it did, and else as an error.
+	// Outcome waits for the process's report, or for its end. It returns [Serving], or why the process does not serve:
+	// as a text if the process has reported that and undone what it did, otherwise as an error.
 	Outcome func() (string, error)
 }
 
-// HandOver duplicates the sockets. The caller closes what it returns.
+// HandOver duplicates the sockets. The caller closes the result.
 func (s *Sockets) HandOver() (*Handed, error) {
 	h := &Handed{}
 	for _, socket := range s.open {

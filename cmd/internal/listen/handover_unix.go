@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start starts the program that the name of this one leads to now, with the same arguments and the sockets. It is told
-// to end when ctx ends, until [Successor.Outcome] has returned.
+// Start starts the program at the path of this one, which may be a newer version, with the same arguments and the
+// sockets. If ctx ends before [Successor.Outcome] has returned, the new process is told to end.
 func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
@@ -62,8 +62,8 @@ func errOfEnd(err error) error {
 	return err
 }
 
-// duplicate returns another descriptor of a socket. That of [net.TCPListener.File] would make the socket block, also
-// for this process, once it is passed to another.
+// duplicate returns another descriptor of a socket. The one of [net.TCPListener.File] would make the socket blocking,
+// also for this process, once it is passed to another.
 func duplicate(l bound) (*os.File, error) {
 	conn, err := l.SyscallConn()
 	if err != nil {

@@ -25,7 +25,7 @@ type httpProtocol struct {
 // beginTime is how long a connection may take to send its first request when the server ends.
 const beginTime = 5 * time.Second
 
-// HTTP returns what answers an endpoint by a handler; over is TLS, nil for none.
+// HTTP returns the protocol that answers an endpoint with a handler. over is the TLS configuration; nil for none.
 func (s *Sockets) HTTP(e Endpoint, handler http.Handler, over *tls.Config) Protocol {
 	return newHTTPProtocol(e, s.withLastAnswers(handler), over, s.config.Base, s.config.Log)
 }
@@ -65,8 +65,8 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 	return h
 }
 
-// errorLog returns the log of an http.Server. All its lines have the same message, so that those about bad clients,
-// which differ in the address, are summed up.
+// errorLog returns the log of an http.Server. All its lines have the same message, so that lines about bad clients,
+// which differ only in the address, are summed up.
 func errorLog(to *slog.Logger) *log.Logger {
 	return log.New(writerFunc(func(line []byte) (int, error) {
 		to.Warn("a connection failed", "err", strings.TrimPrefix(string(bytes.TrimSuffix(line, []byte("\n"))), "http: "))
@@ -121,7 +121,7 @@ func (h *httpProtocol) Serve(l net.Listener) error {
 	return h.server.Serve(l)
 }
 
-// Outlast implements [Protocol]. HTTP/1.1 has a field that announces the end, and HTTP/2 a frame.
+// Outlast implements [Protocol]. HTTP/1.1 announces the end with a header field, and HTTP/2 with a frame.
 func (h *httpProtocol) Outlast(ctx context.Context) {
 	await(ctx, &h.open)
 }
@@ -139,8 +139,8 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 	}
 }
 
-// withLastAnswers announces the end of a connection with its next answer after [Sockets.Leave]. A WebSocket, whose
-// answer says something else of its connection, is cut later.
+// withLastAnswers announces, after [Sockets.Leave], the end of a connection with its next answer. The answer to a
+// WebSocket says something else about its connection, so WebSockets are cut later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
@@ -150,8 +150,8 @@ func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// Shutdown implements [Protocol]. From when it is told to end, an http.Server closes a connection whose request it
-// reads, without an answer. So those that have just been accepted may send theirs first.
+// Shutdown implements [Protocol]. During its shutdown, an http.Server closes a connection without an answer while it
+// reads a request. So connections that have just been accepted may send their requests first.
 func (h *httpProtocol) Shutdown(ctx context.Context) error {
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()

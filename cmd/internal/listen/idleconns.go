@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// idleConns are the connections without a request under way, those that wait for the rest of a header included. When
-// there is hardly room for another one, those that have been idle for longest are closed. They are in several lists, so
-// that requests on several processors seldom meet at a mutex; each list is in the order of time.
+// idleConns has the connections without a request in progress, including those that have sent only a part of a header.
+// When there is hardly any room for another connection, those that have been idle for longest are closed. The
+// connections are in several lists, so that requests on several processors rarely wait for the same mutex. Each list is
+// ordered by time.
 type idleConns struct {
 	lists [16]idleList
 	next  atomic.Uint32
@@ -70,8 +71,8 @@ func (c *Conn) leave() {
 	c.idle.list.remove(c)
 }
 
-// isDropped reports whether the connection has been closed to make room. A request that was read of it meanwhile must
-// not be executed: nobody would get its answer.
+// isDropped reports whether the connection has been closed to make room. A request that was read from it meanwhile must
+// not be executed, because its answer could not be sent.
 func (c *Conn) isDropped() bool {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -143,9 +144,10 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, countedOf(conn))
 }
 
-// started returns a handler that begins with what net/http cannot do. It ends a request whose connection was dropped,
-// and replaces the deadline of the header by readTimeout, for the body; 0 for none. So a request that net/http answers
-// without a handler, such as one with an unknown Expect, cannot wait for its body for ever.
+// started returns a handler that first does what net/http cannot. It ends a request whose connection was dropped, and
+// replaces the deadline of the header by readTimeout for the body; 0 for none. The deadline also ends requests that
+// net/http answers without a handler, such as one with an unknown Expect, which would otherwise wait for their bodies
+// forever.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, is := r.Context().Value(connKey{}).(*Conn); is && c.isDropped() {

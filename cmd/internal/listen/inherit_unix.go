@@ -22,7 +22,8 @@ const (
 	firstHanded       = 4
 )
 
-// Inherit returns the listening sockets that the process was started with, and makes them nobody else's. Call it once.
+// Inherit returns the listening sockets that the process was started with. Child processes do not get them. Call it
+// once.
 func Inherit() (*Inherited, error) {
 	text, is := os.LookupEnv(handoverVariable)
 	if !is {
@@ -45,11 +46,11 @@ func Inherit() (*Inherited, error) {
 	return handed.Inherit(os.NewFile(outcomeDescriptor, "outcome"))
 }
 
-// Passed returns the sockets whose descriptors systemd has passed, and closes those.
+// Passed returns the sockets whose descriptors systemd has passed, and closes these descriptors.
 func Passed(files []*os.File) (*Inherited, error) { return inheritFiles(nil, files) }
 
-// Inherit returns the sockets in the process that takes the place of another. [Inherited.Tell] writes to outcome and
-// closes it, and so does an error.
+// Inherit returns the sockets in the process that replaces another. [Inherited.Tell] writes to outcome and closes it,
+// and so does an error.
 func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	inherited, err := inheritFiles(h.sockets, h.files)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/unixsocket"
 )
 
-// Inherited are the listening sockets that the process had when it began: from systemd, or from the weir that it takes
-// the place of. [Inherit] returns them. Without any it is nil, whose methods do nothing.
+// Inherited are the listening sockets that the process had at its start: from systemd, or from the weir process that it
+// replaces. [Inherit] returns them. Without any it is nil, whose methods do nothing.
 type Inherited struct {
 	sockets     []*inheritedSocket // that no endpoint has taken
 	predecessor io.WriteCloser     // for the outcome; nil where systemd passed the sockets
@@ -27,14 +27,14 @@ type inheritedSocket struct {
 	name string // by systemd
 }
 
-// Serving is what the predecessor is told when all goes well; anything else is an error.
+// Serving is what the predecessor gets if all goes well. Any other text is an error.
 const Serving = "serving\n"
 
-// HandedOver reports whether the sockets are from the weir before.
+// HandedOver reports whether the sockets come from a previous weir process.
 func (i *Inherited) HandedOver() bool { return i != nil && i.predecessor != nil }
 
-// take returns the socket of an endpoint; nil if there is none. What a weir has handed over is found by what it was
-// there, so also on a port that the system chose.
+// take returns the socket of an endpoint; nil if there is none. A socket from a previous weir process is found by its
+// endpoint there, so also on a port that the system chose.
 func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
@@ -85,8 +85,8 @@ func (i *Inherited) holder(address string) *inheritedSocket {
 	return i.sockets[at]
 }
 
-// overlaps reports whether a socket is in the way of an address of the rule file: it is bound to the same, or to the
-// same port where one of the two is at all hosts.
+// overlaps reports whether a socket blocks an address of the rule file: both have the same address, or the same port
+// and one of them is bound to all hosts.
 func overlaps(bound net.Addr, address string) bool {
 	is, isTCP := bound.(*net.TCPAddr)
 	host, text, err := net.SplitHostPort(address)
@@ -100,8 +100,8 @@ func overlaps(bound net.Addr, address string) bool {
 	return host == "" || net.ParseIP(host).IsUnspecified() || is.IP.IsUnspecified() || isBoundTo(bound, address)
 }
 
-// unclaimed returns an error if systemd has passed a socket that is no listener's: nobody would answer there. A weir
-// may have had more listeners than the next one.
+// unclaimed returns an error if systemd has passed a socket that no listener uses, because no one would answer there. A
+// previous weir process may have had more listeners than this one.
 func (i *Inherited) unclaimed() error {
 	if i == nil || i.HandedOver() || len(i.sockets) == 0 {
 		return nil
@@ -111,8 +111,8 @@ func (i *Inherited) unclaimed() error {
 		"take the socket out of systemd's unit", s.name, s.Addr())
 }
 
-// Tell tells the weir that has handed the sockets over whether this process serves now: err says why it does not. It
-// closes the sockets that are no listener's. Only the first call counts.
+// Tell reports to the previous weir process whether this process serves now. err says why it does not. Tell closes the
+// sockets that no listener uses. Only the first call has an effect.
 func (i *Inherited) Tell(err error) {
 	if i == nil {
 		return

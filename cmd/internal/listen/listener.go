@@ -21,7 +21,8 @@ func (l *listener) retire() {
 	_ = l.SetDeadline(time.Unix(1, 0)) // fails on a closed socket only, where Accept has ended
 }
 
-// Close implements [net.Listener]. The socket stays open: a server calls it at its end, and others follow.
+// Close implements [net.Listener]. The socket stays open, because other servers may follow the one that calls Close at
+// its end.
 func (l *listener) Close() error { return nil }
 
 // Accept implements [net.Listener].

@@ -20,8 +20,8 @@ const (
 	mostPassed  = math.MaxInt32 - firstPassed
 )
 
-// passedFiles returns the sockets that systemd, or what stands for it, has passed to this process. There are none if
-// LISTEN_PID is another process's or not there.
+// passedFiles returns the sockets that systemd, or a program like it, has passed to this process. There are none if
+// LISTEN_PID is not set or names another process.
 func passedFiles() ([]*os.File, error) {
 	if err := checkPassed(); err != nil {
 		return nil, err
@@ -29,9 +29,9 @@ func passedFiles() ([]*os.File, error) {
 	return activation.Files(true), nil
 }
 
-// checkPassed returns an error if the variables that say what is passed to this process are nonsense, as sd_listen_fds
-// does, or if a descriptor is not what they say. [activation.Files] takes nonsense for none, and weir would open ports
-// of its own. A descriptor that was not passed may be the runtime's, which nobody else may close.
+// checkPassed returns an error if the variables that describe the passed sockets are invalid, as sd_listen_fds does, or
+// if a descriptor is not what they say. [activation.Files] treats invalid variables as none, and weir would then open
+// ports itself. A descriptor that was not passed may belong to the runtime and must not be closed.
 func checkPassed() error {
 	told := os.Getenv("LISTEN_PID")
 	if told == "" {
@@ -63,8 +63,8 @@ func checkPassed() error {
 	return nil
 }
 
-// checkListening returns an error unless a descriptor is a socket that accepts streams: in packets the ends of requests
-// would get lost.
+// checkListening returns an error unless a descriptor is a socket that accepts streams. A packet socket would lose the
+// ends of requests.
 func checkListening(fd int) error {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOTSOCK) {

@@ -12,15 +12,15 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// A proxyProtocol reads the address of the client from the beginning of a connection, where a load balancer has written
-// it in the PROXY protocol, version 1 or 2.
+// A proxyProtocol reads the address of the client from the start of a connection. A load balancer has written it there
+// in the PROXY protocol, version 1 or 2.
 type proxyProtocol struct {
 	trusts  func(netip.Addr) bool // whether a peer is such a load balancer
 	timeout time.Duration         // for the header
 }
 
-// wrap returns a connection whose RemoteAddr is that of the client. A trusted peer must send the header. That of any
-// other peer is not read: it is no HTTP, so the connection ends with an error.
+// wrap returns a connection whose RemoteAddr is that of the client. A trusted peer must send the header. The header of
+// any other peer is not read as such. Because it is not HTTP, the connection ends with an error.
 //
 // The header is read at the first call of RemoteAddr or Read, which net/http makes in the connection's own goroutine.
 func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
@@ -42,7 +42,7 @@ type proxiedConn struct {
 	begun   bool // the client is counted; of the goroutine that reads
 }
 
-// Read implements [net.Conn]. Before the first byte the connection counts for the client that the header names.
+// Read implements [net.Conn]. From the first byte on, the connection counts for the client that the header names.
 func (c *proxiedConn) Read(p []byte) (int, error) {
 	if !c.begun {
 		c.begun = true
@@ -58,8 +58,8 @@ func (c *proxiedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// namesNoClient reports whether the header says no address: the balancer's own check, or a client of which it knows
-// none.
+// namesNoClient reports whether the header has no address: the connection is the balancer's own check, or the balancer
+// does not know the client.
 func (c *proxiedConn) namesNoClient() bool {
 	header := c.ProxyHeader()
 	return header != nil && header.Command.IsLocal()
@@ -67,8 +67,8 @@ func (c *proxiedConn) namesNoClient() bool {
 
 type proxiedConnKey struct{}
 
-// withProxiedConn keeps the connection for [NamesNoClient]. It is an [http.Server]'s ConnContext, and must
-// not wait for the header.
+// withProxiedConn stores the connection in the context for [NamesNoClient]. It is the ConnContext of an [http.Server],
+// and must not wait for the header.
 func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	if secured, is := conn.(*tls.Conn); is {
 		conn = secured.NetConn()
@@ -76,12 +76,12 @@ func withProxiedConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, proxiedConnKey{}, conn)
 }
 
-// NamesNoClient reports whether a request has come over a connection of a trusted peer whose header of the PROXY
-// protocol names no client.
+// NamesNoClient reports whether a request came over a connection of a trusted peer whose PROXY protocol header names no
+// client.
 func NamesNoClient(r *http.Request) bool {
 	conn, is := r.Context().Value(proxiedConnKey{}).(*proxiedConn)
 	return is && conn.namesNoClient()
 }
 
-// CloseWrite is for net/http, which closes one half of a connection so that a client reads the last answer.
+// CloseWrite is for net/http, which closes one half of a connection so that a client can read the last answer.
 func (c *proxiedConn) CloseWrite() error { return c.counted.CloseWrite() }

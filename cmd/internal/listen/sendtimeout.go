@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A sender writes to a connection and gives up when the peer has taken no byte for a time. Any byte that it takes
-// counts, so a slow client is served and one that reads nothing is not. The mutex guards the deadlines; one goroutine
-// at a time writes.
+// A sender writes to a connection, and gives up when the peer has accepted no byte for a time. Any accepted byte
+// counts, so a slow client is served, and one that reads nothing is cut off. The mutex guards the deadlines; one
+// goroutine at a time writes.
 type sender struct {
 	timeout time.Duration // 0 for no bound
 
@@ -36,8 +36,8 @@ func (s *sender) write(to net.Conn, p []byte) (n int, err error) {
 	}
 }
 
-// extend sets the deadline of the next bytes. It reports whether the deadline that was asked for is still ahead. The
-// deadline may be early by a part of the timeout: to set one for every write would cost more.
+// extend sets the deadline of the next bytes. It reports whether the deadline that the caller set is still ahead. The
+// timeout's deadline may be early by a part of the timeout, because setting one for every write would cost more.
 func (s *sender) extend(to net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

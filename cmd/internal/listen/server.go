@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A server is what serves a socket. Its settings never change: a reload that wants others starts another server
-// on the socket, and this one keeps its connections.
+// A server serves a socket. Its settings never change. If a reload changes the settings, it starts another server on
+// the socket, and this one keeps its connections.
 type server struct {
 	endpoint    Endpoint
 	protocol    Protocol
@@ -25,10 +25,10 @@ type Protocol interface {
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error
-	// Outlast waits until there is no connection left whose end the protocol can announce, or ctx is done. No
-	// connection is accepted any more.
+	// Outlast waits until there is no connection left whose end the protocol can announce, or until ctx is done. No new
+	// connections are accepted.
 	Outlast(ctx context.Context)
-	// Shutdown waits until the requests under way have ended. When ctx is done it cuts off those that are left and
+	// Shutdown waits until the requests in progress have ended. When ctx is done, it cuts off the remaining ones and
 	// returns an error.
 	Shutdown(ctx context.Context) error
 	// Open returns how many connections there are.

@@ -49,8 +49,8 @@ func (s *Sockets) holder(address string) string {
 	return ""
 }
 
-// checkReusePort returns an error unless the port is free for other processes if and only if it is wanted so. That is
-// said when a port is bound, and not later.
+// checkReusePort returns an error if the socket shares its port with other processes and wanted is false, or the other
+// way round. This is decided when a port is bound and cannot change later.
 func (s *socket) checkReusePort(wanted bool) error {
 	is, err := reusePort(s.bound)
 	if err != nil || is == wanted {
@@ -60,8 +60,8 @@ func (s *socket) checkReusePort(wanted bool) error {
 		"again, or set ReusePort= in the unit of systemd's socket", s.address, wanted, is)
 }
 
-// setServer starts a server on the socket and returns the one before it, which accepts no more connections.
-// Connections that arrive in between wait in the system's queue.
+// setServer starts a server on the socket and returns the previous one, which accepts no more connections. Connections
+// that arrive in between wait in the system's queue.
 func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtocol, failed func(error)) (before *server) {
 	if before = s.server; before != nil {
 		before.listener.retire()

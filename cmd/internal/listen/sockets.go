@@ -17,16 +17,16 @@ type Config struct {
 	Base      context.Context     // of all requests; its end cuts off connections that are drained
 	Inherited *Inherited          // what the process was started with; nil for nothing
 	Limits    map[Role]*ConnLimit // of every role
-	// Trusts reports whether a peer is a proxy whose header of the PROXY protocol counts.
+	// Trusts reports whether a peer is a proxy whose PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
-	// Protocol returns what answers the connections of an endpoint; over is TLS, nil for none.
+	// Protocol returns the protocol of an endpoint's connections. over is the TLS configuration; nil for none.
 	Protocol func(e Endpoint, over *tls.Config) Protocol
 	Failed   func(error) // is told of a listener that breaks
 	Log      *slog.Logger
 }
 
-// Sockets are the sockets of a server that are open. One goroutine at a time calls their methods, but for
-// [Sockets.Leave] and [Sockets.Leaving].
+// Sockets are the open sockets of a server. One goroutine at a time may call their methods, except [Sockets.Leave] and
+// [Sockets.Leaving].
 type Sockets struct {
 	config   Config
 	open     []*socket
@@ -35,7 +35,7 @@ type Sockets struct {
 	leaving  atomic.Bool
 }
 
-// New returns none. [Sockets.Prepare] opens some.
+// New returns Sockets without any open socket. [Sockets.Prepare] opens sockets.
 func New(c Config) *Sockets { return &Sockets{config: c} }
 
 // A change is a socket and the endpoint that it is to serve.
@@ -46,15 +46,15 @@ type change struct {
 	certificate *tls.Certificate
 }
 
-// Changes are what new endpoints change. All that can fail is done by [Sockets.Prepare].
+// Changes are what new endpoints change. [Sockets.Prepare] has done everything that can fail.
 type Changes struct {
 	sockets  *Sockets
 	wanted   []change
 	unwanted []*socket
 }
 
-// Prepare binds the addresses that are new and reads the certificates. A socket whose address is still wanted stays.
-// The caller calls one of the methods of the changes. After an error nothing has changed.
+// Prepare binds the new addresses and reads the certificates. A socket whose address is still wanted stays open. The
+// caller must call Apply or Abandon of the result. After an error nothing has changed.
 func (s *Sockets) Prepare(endpoints []Endpoint) (_ *Changes, err error) {
 	changes := &Changes{sockets: s, unwanted: slices.Clone(s.open)}
 	defer func() {
@@ -99,8 +99,8 @@ func (c *Changes) Abandon() {
 	}
 }
 
-// Apply makes the changes. It does not wait: the servers whose sockets it closes have as long as atMost for the
-// requests under way.
+// Apply makes the changes and does not wait. The servers whose sockets it closes may finish the requests in progress
+// for at most atMost.
 func (c *Changes) Apply(atMost time.Duration) {
 	s := c.sockets
 	s.open = nil
@@ -140,7 +140,7 @@ func (s *Sockets) serveOn(change change) {
 }
 
 // URL returns the URL of the first endpoint of a role as seen from this machine, with the port that the system chose;
-// "" for none.
+// "" if there is none.
 func (s *Sockets) URL(r Role) string {
 	for _, socket := range s.open {
 		if socket.server.endpoint.Role == r {

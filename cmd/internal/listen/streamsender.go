@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A StreamSender is for a stream of HTTP/2 what a [sender] is for a connection: a client that keeps the window of the
-// stream, or of the connection, shut for the timeout loses the stream. Its connection shows no write that waits. A nil
-// StreamSender has no timeout. One goroutine at a time writes.
+// A StreamSender is for an HTTP/2 stream what a [sender] is for a connection. A client that keeps the window of the
+// stream, or of the connection, closed for the timeout loses the stream; a waiting write is not visible on the
+// connection. A nil StreamSender has no timeout. One goroutine at a time writes.
 type StreamSender struct {
 	control *http.ResponseController
 	timeout time.Duration
@@ -23,8 +23,8 @@ type StreamSender struct {
 // piece is how much of an answer has to be taken within the timeout: a frame.
 const piece = 16 << 10
 
-// NewStreamSender returns that of an answer; nil over HTTP/1, or where send is 0. The whole answer may take as long as
-// write says, 0 for no bound.
+// NewStreamSender returns the StreamSender of an answer; nil over HTTP/1, or if send is 0. The whole answer may take at
+// most write, 0 for no bound.
 func NewStreamSender(w http.ResponseWriter, r *http.Request, send, write time.Duration) *StreamSender {
 	if r.ProtoMajor < 2 || send == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (s *StreamSender) expire() {
 	}
 }
 
-// Last sets the deadline for what net/http still has of an answer with a body when the handler returns.
+// Last sets the deadline for the rest of the answer that net/http still has to send when the handler returns.
 func (s *StreamSender) Last() {
 	deadline := time.Now().Add(s.timeout)
 	if !s.longest.IsZero() && s.longest.Before(deadline) {

@@ -37,8 +37,8 @@ func (l *localListener) Accept() (net.Conn, error) {
 	return localConn{conn}, nil
 }
 
-// A localConn is a connection of a Unix socket. Its peer has no address, and counts as 127.0.0.1: the file says who may
-// connect, and trusted_proxies whether the peer is a proxy.
+// A localConn is a connection of a Unix socket. Its peer has no address, and counts as 127.0.0.1. The permissions of
+// the file decide who may connect, and trusted_proxies decides whether the peer is a proxy.
 type localConn struct{ *net.UnixConn }
 
 var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
@@ -46,5 +46,6 @@ var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 // RemoteAddr implements [net.Conn].
 func (localConn) RemoteAddr() net.Addr { return localAddr }
 
-// LocalAddr implements [net.Conn]. Package httplimit believes no peer's address of a Unix socket.
+// LocalAddr implements [net.Conn]. Package httplimit does not trust a peer's address if the local address is that of a
+// Unix socket.
 func (localConn) LocalAddr() net.Addr { return localAddr }

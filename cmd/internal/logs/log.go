@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A Log is where a server logs to. Make one with [New] and Close it. All methods are safe for concurrent use.
+// A Log is the log of a server. Make one with [New] and Close it. All methods are safe for concurrent use.
 type Log struct {
 	*slog.Logger
 	level   slog.LevelVar
@@ -41,8 +41,8 @@ func New(out io.Writer, settings rulefile.Log) *Log {
 	return l
 }
 
-// readable makes values that say how they are written that text, as a text log has it. JSON would have the fields of
-// the struct: a policy as {"limit":5,"period":3600000000000}.
+// readable writes values that have a text form in this form, as a text log does. JSON would otherwise have the fields
+// of the struct: a policy as {"limit":5,"period":3600000000000}.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindAny {
 		return a
@@ -57,7 +57,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// SetLevel changes the level to that of other settings. The format stays.
+// SetLevel sets the level of new settings. The format stays.
 func (l *Log) SetLevel(settings rulefile.Log) { l.level.Set(settings.Level) }
 
 // Close writes what has not been written yet, for at most a second. Later lines are lost.

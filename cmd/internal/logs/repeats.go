@@ -17,9 +17,9 @@ const (
 	maxKinds = 256
 )
 
-// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once and counts those that follow.
-// At the end of the period it logs the last of them with their number, "repeated". Records of the same level, the same
-// message and the same attributes of their logger are of one kind. Records of lower levels pass.
+// A repeats is an [slog.Handler] that logs the first warnings or errors of a kind at once and counts the following
+// ones. At the end of the period it logs the last of them with their number, "repeated". Records are of one kind if
+// they have the same level, message and attributes of their logger. Records of lower levels pass unchanged.
 type repeats struct {
 	next   slog.Handler
 	logger string // the attributes of the logger

@@ -70,7 +70,8 @@ func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	return nil
 }
 
-// Write implements [http.ResponseWriter]. What is settled by the piece is settled before the client has it.
+// Write implements [http.ResponseWriter]. A cost that is settled piece by piece is settled before the client gets the
+// piece.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
@@ -118,7 +119,7 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// Hijack implements [http.Hijacker]. What goes over a WebSocket is not read, so it costs what is held for it.
+// Hijack implements [http.Hijacker]. The data of a WebSocket is not read, so the request costs what is held for it.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	a.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(a.ResponseWriter).Hijack()
@@ -152,8 +153,8 @@ func drainOf(meters []*Meter) (longest time.Duration) {
 	return longest
 }
 
-// begin returns the request as the upstream gets it, which does not end with the client. The caller calls the function
-// when the request is over.
+// begin returns the request that the upstream gets, which does not end when the client goes. The caller calls the
+// function when the request is over.
 func (d *drain) begin(r *http.Request, base context.Context) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	d.cancel = cancel

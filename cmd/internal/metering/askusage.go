@@ -12,8 +12,8 @@ import (
 	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
-// usageAdds returns how many bytes longer the body of a request is with stream_options.include_usage; false if it is no
-// object.
+// usageAdds returns by how many bytes stream_options.include_usage makes the body of a request longer. ok is false if
+// the body is not an object.
 func usageAdds(body []byte) (longer int, ok bool) {
 	ok = eachOption(body, func(from, to int, text string) { longer += len(text) - (to - from) })
 	return longer, ok
@@ -29,9 +29,9 @@ func addUsage(body []byte, longer int) []byte {
 	return append(out, body[done:]...)
 }
 
-// eachOption calls put with the parts of a body that are to be replaced, and by what, for each of its stream_options.
-// It adds one at the end if the last are spelled otherwise. Of two members of a name servers take the last, and some do
-// not mind the case. It is false if the body is no object.
+// eachOption calls put for each stream_options of a body, with the part to replace and its replacement. If the last of
+// them is spelled in another case, it adds one at the end. Of two members with the same name, servers use the last, and
+// some ignore case. eachOption returns false if the body is not an object.
 func eachOption(body []byte, put func(from, to int, text string)) bool {
 	const name, usageMember = "stream_options", `"include_usage":true`
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -77,8 +77,8 @@ func eachOption(body []byte, put func(from, to int, text string)) bool {
 	return true
 }
 
-// nameOf returns the name that a text of JSON is; "" for one that is longer than any that matters, so that it is not
-// copied.
+// nameOf returns the name in a JSON text. It returns "" for a text that is longer than any name that matters, so that
+// it is not copied.
 func nameOf(text []byte) string {
 	if len(text) > 256 {
 		return ""
@@ -87,9 +87,10 @@ func nameOf(text []byte) string {
 	return string(name)
 }
 
-// askForUsage puts a request for the usage of its stream in the plain body of a request. It returns the body as it is
-// passed on, and as it is plain. One that could be decompressed is passed on without compression. One that is not what
-// its encoding says, and that is JSON, keeps it: its server may mind no encoding. The errors are those of a claim.
+// askForUsage inserts a request for the usage of the stream into the plain body of a request. It returns the body that
+// is passed on, and the plain body. A body that could be decompressed is passed on uncompressed. If a body is JSON
+// although its encoding says otherwise, it keeps its encoding, because its server may ignore encodings. The errors are
+// those of a claim.
 func (q *Request) askForUsage(r *http.Request, text, plain []byte, encoded bool) (passed, read []byte, err error) {
 	longer, ok := usageAdds(plain)
 	if !ok {
@@ -128,8 +129,8 @@ var completions = func() paths.Match {
 	return paths.Match{Paths: []paths.Path{p}}
 }()
 
-// wantsUsage reports whether weir is to ask for the usage of a stream that the client has not asked for. Where the path
-// tells the API, it is one of OpenAI's if any reading of it is.
+// wantsUsage reports whether weir must ask for the usage of a stream because the client has not. If the path decides on
+// the API, the API is OpenAI's if any reading of the path says so.
 func (q *Request) wantsUsage(r *http.Request) bool {
 	return q.body.Stream && !q.body.Asked && slices.ContainsFunc(q.meters, func(m *Meter) bool {
 		api := m.tokens.API

@@ -41,8 +41,9 @@ type edit struct {
 // Members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns what can lower the bounds of a whole body that a server with such bounds gets. bounded says that it
-// heeds one of those that are there. It is nil if the body is no object of JSON, or no bounds are known.
+// newCut returns what can lower the bounds of a complete body, for a server that knows the bounds of. bounded says that
+// the server obeys a bound that the body has. It returns nil if the body is not a JSON object, or if no bounds are
+// known.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -58,8 +59,8 @@ func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	return c
 }
 
-// read reads an object, whose members have paths that begin with one. An object that bounds belong in gets a place for
-// one if it has none. It is false for what is no JSON.
+// read reads an object. Its members have paths that begin with path. If the object can have bounds and has none, it
+// gets a place for one. read returns false if the text is not JSON.
 func (c *cut) read(d *jsontext.Decoder, path string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -170,7 +171,7 @@ func isSigned(h http.Header) bool {
 // Clamps reports whether the rule lowers the bounds of requests to what is left.
 func (m *Meter) Clamps() bool { return m.tokens.Clamp }
 
-// Least returns how many tokens must be left for a request that was read: those of its prompt, and one of each answer.
+// Least returns how many tokens must be left for a request that was read: those of its prompt, and one for each answer.
 func (m *Meter) Least(r *http.Request) uint64 {
 	q := requestOf(r)
 	if !q.cuttable() {
@@ -179,8 +180,8 @@ func (m *Meter) Least(r *http.Request) uint64 {
 	return max(m.units(q, q.body.Input(), q.body.Times()), 1)
 }
 
-// clamp lowers the bounds of an admitted request to what its rules have left. So an answer that is as long as it may be
-// costs what is held, but for what the estimate of the prompt is off.
+// clamp lowers the bounds of an admitted request to what its rules have left. So even the longest answer costs what is
+// held, apart from the error in the estimate of the prompt.
 func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 	most, over, by := uint64(math.MaxUint64), false, (*Meter)(nil)
 	for i := range res.Len() {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// A Meter is a rule whose cost the answer tells. It is safe for concurrent use.
+// A Meter is a rule whose cost comes from the answer. It is safe for concurrent use.
 type Meter struct {
 	Rule   string
 	tokens *rulefile.Tokens
@@ -20,7 +20,7 @@ type Meter struct {
 	state  *State
 }
 
-// A State is what a rule has learned and counted, over all configurations.
+// A State has what a rule has learned and counted, across all configurations.
 type State struct {
 	learned usage.Learned
 	held    atomic.Int64
@@ -35,7 +35,7 @@ type State struct {
 	watch   watch
 }
 
-// States are those of all rules, by their names. The zero States have none.
+// States are the states of all rules, by name. The zero States have none.
 type States struct {
 	Clock func() time.Time // set before they are used; nil is the system's
 
@@ -51,7 +51,7 @@ func (s *States) now() time.Time {
 	return s.Clock()
 }
 
-// Of returns the state of a rule, and makes it.
+// Of returns the state of a rule, and makes it if it does not exist.
 func (s *States) Of(rule string) *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func NewMeter(rule *rulefile.Rule, match func(*http.Request) bool, states *State
 	return m, nil
 }
 
-// Estimate returns how many tokens are held for a request that was read, 1 at least.
+// Estimate returns how many tokens are held for a request that was read, at least 1.
 func (m *Meter) Estimate(r *http.Request) uint64 {
 	q := requestOf(r)
 	switch m.tokens.Estimate.Kind {
@@ -107,8 +107,8 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	return max(worst, 1)
 }
 
-// weights returns what tokens of the request count. A client that says what its model is may choose any: the model of a
-// request that was not read whole is not known.
+// weights returns the weights of the request's tokens. The model of a request that was not read completely is unknown,
+// because a client could name any model.
 func (m *Meter) weights(q *Request) usage.Weights {
 	if len(m.tokens.Count.Models) == 0 {
 		return m.tokens.Count.Weights

@@ -27,8 +27,8 @@ func (h *histogram) observe(ratio float64) {
 	h.sum.Add(uint64(min(ratio, 1e9) * 1000))
 }
 
-// quantile returns the bound below which a part of what was observed is; the last bound for what is above it, and 0 if
-// there is nothing.
+// quantile returns the bound below which a part of the observations lies. It returns the last bound for what is above
+// it, and 0 if there are no observations.
 func (h *histogram) quantile(part float64) float64 {
 	all := uint64(0)
 	for i := range h.in {

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// longWait is how long a client of an SDK waits at most before it tries again. With a longer Retry-After it would try
-// at once.
+// longWait is the longest wait that a client of an SDK accepts. With a longer Retry-After it would try again at once.
 const longWait = time.Minute
 
 // Speaks reports whether a rule answers in the form of the API of a model ([Refuse]).
@@ -22,7 +21,7 @@ func (ms *Meters) Speaks(rule string) bool {
 	return m != nil && m.tokens.From == (rulefile.CostPlace{})
 }
 
-// Refuse answers a refused request by a check, in the form of the API that was called.
+// Refuse answers a request that a check has refused, in the form of the API that was called.
 func Refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result, c *httplimit.Check, status int) {
 	text := fmt.Sprintf("Rate limit %s reached: limit %d, requested %d, left %d.", c.Name(), c.Decision.Limit, c.N, c.Decision.Remaining)
 	wait := res.RetryAfter()
@@ -63,7 +62,8 @@ func errorOf(api rulefile.API, status int, text string) any {
 	return object{"error": object{"message": text, "type": "tokens", "param": nil, "code": "rate_limit_exceeded"}}
 }
 
-// WriteFields writes the fields that the APIs themselves have for what is left, of the rule with the least of it.
+// WriteFields writes the header fields in which the APIs themselves report what is left, for the rule that has the
+// least left.
 func (ms *Meters) WriteFields(h http.Header, res *httplimit.Result, now time.Time) {
 	var least [2]*httplimit.Check
 	for i := range res.Len() {

@@ -14,20 +14,20 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// Meters are those of a configuration.
+// Meters are the meters of a configuration.
 type Meters struct {
 	all    []*Meter
 	states *States
 	client func(*http.Request) netip.Prefix
 }
 
-// NewMeters returns meters as one. client returns the client that bodies count for, the zero Prefix for one that may
-// fill the memory for bodies alone.
+// NewMeters combines meters. client returns the client for which a body counts. If it returns the zero Prefix, the
+// request has no share: its body may take all the memory for bodies.
 func NewMeters(all []*Meter, states *States, client func(*http.Request) netip.Prefix) *Meters {
 	return &Meters{all, states, client}
 }
 
-// Of returns the meter of a rule; nil if it has none, and of nil Meters.
+// Of returns the meter of a rule; nil if it has none, and for nil Meters.
 func (ms *Meters) Of(rule string) *Meter {
 	if ms == nil {
 		return nil
@@ -40,7 +40,7 @@ func (ms *Meters) Of(rule string) *Meter {
 	return nil
 }
 
-// A Request is what is known of a request for meters.
+// A Request is what meters know about a request.
 type Request struct {
 	context.Context
 	API    rulefile.API
@@ -81,8 +81,8 @@ func (q *Request) output(standard uint64) uint64 {
 	return q.body.Output(standard)
 }
 
-// IsFree reports whether a request costs no tokens of a model: it asks for no answer of one. A GET with a body may ask
-// for one, and so may one that opens a WebSocket, as those of realtime APIs do.
+// IsFree reports whether a request costs no tokens of a model, because it does not ask a model for an answer. A GET
+// with a body may ask for one, and so may one that opens a WebSocket, as for realtime APIs.
 func IsFree(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
@@ -110,8 +110,8 @@ func modelIn(api rulefile.API, path string) string {
 	return model[:max(end, 0)]
 }
 
-// model returns the model that the request names; "" if that is not known, as of one that was not read whole, or if it
-// names several.
+// model returns the model that the request names. It returns "" if that is unknown, because the request was not read
+// completely or names several models.
 func (q *Request) model() string {
 	switch {
 	case q.inPath != "":
@@ -148,12 +148,12 @@ func embeds(path string) bool {
 	return false
 }
 
-// Read reads the body of a request for the rules that are for it. It returns the request with what it has found, which
-// is the one to go on with, and what is to be called when it is over. Requests that no meter is for are returned as
-// they are.
+// Read reads the body of a request for the rules that apply to it. It returns the request to continue with, which has
+// what Read has found, and a function to call when the request is over. If no meter applies, it returns the request
+// unchanged.
 //
-// A body that breaks off is no error: it breaks off for whoever reads it next. [ErrNoRoom] and [ErrShare] are the only
-// ones.
+// If the body breaks off, Read returns no error; the next reader of the body gets it. [ErrNoRoom] and [ErrShare] are
+// the only errors.
 func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error) {
 	var of []*Meter
 	most, reads := 0, false
@@ -253,8 +253,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns the bytes of a body, most at most, and whether that is all of it. Beside the errors of a claim
-// there is one for a body that is none of its encoding.
+// decompress returns at most most bytes of a body, and whether these are all. It returns the errors of a claim, and an
+// error for a body that does not have its encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil

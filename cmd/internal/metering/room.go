@@ -22,9 +22,9 @@ const (
 )
 
 var (
-	// ErrNoRoom says that the bodies of other requests take all the memory that there is for them.
+	// ErrNoRoom says that the bodies of other requests take all the memory for bodies.
 	ErrNoRoom = errors.New("too many bodies of requests are in memory")
-	// ErrShare says that the bodies of the client's other requests take as much of it as one client may have.
+	// ErrShare says that the client's other requests take as much of that memory as one client may have.
 	ErrShare = errors.New("too many bodies of requests of one client are in memory")
 )
 
@@ -44,8 +44,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share counts n bytes more for a client, of which the request that asks has own bytes. It is false if they are beyond
-// the client's share, and the request is not its only one that counts.
+// share adds n bytes to a client's count. The request that asks has own bytes already. share returns false if they
+// exceed the client's share, unless this is the client's only request that counts.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *claim) giveSpare() {
 	c.spare = 0
 }
 
-// sizeOf returns how much memory a buffer takes at most. Those of the allocator are an eighth apart, and have whole
+// sizeOf returns the most memory that a buffer of n bytes takes. The allocator's sizes are an eighth apart, and whole
 // pages from 32 KiB on.
 func sizeOf(n int) int64 {
 	if n <= 32<<10 {
@@ -121,9 +121,9 @@ func sizeOf(n int) int64 {
 	return (int64(n) + 8191) &^ 8191
 }
 
-// read reads up to most bytes. length is how long they are said to be, -1 for not known. The bytes are in pieces until
-// all are there, so that a body that is not complete takes no more than has come, and a piece. end is the error that
-// the reader ends with: io.EOF where that was all, and nil where there may be more. The other one is that of take.
+// read reads up to most bytes. length is the announced length, -1 if it is not known. The bytes stay in pieces until
+// all have arrived, so that an incomplete body takes only as much memory as has arrived, plus one piece. end is the
+// error that ended reading: io.EOF if that was all, and nil if there may be more. err is that of take.
 func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, err error) {
 	var pieces [][]byte
 	n, room, size := 0, 0, int64(0)

@@ -36,14 +36,14 @@ type held struct {
 	cost    uint64
 }
 
-// Settled says how the answer to a request has ended, beyond what its writer knows.
+// Settled describes how the answer to a request has ended, in addition to what its writer knows.
 type Settled struct {
 	Whole   bool // it has come to its end
 	Reached bool // an upstream may have got the request
 }
 
-// Serve passes an admitted request on to next, and settles what was held for it. base ends requests whose clients have
-// gone. ended says how it has ended when next has returned or panicked.
+// Serve passes an admitted request to next, and settles what was held for it. base ends requests whose clients have
+// gone. ended is called when next has returned or panicked, and reports how the answer ended.
 func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.Result, base context.Context,
 	next func(http.ResponseWriter, *http.Request), ended func() Settled) {
 	q := requestOf(r)

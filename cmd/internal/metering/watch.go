@@ -69,7 +69,8 @@ func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (w
 	return warning
 }
 
-// Refused notes what the keys of a refused request have left: of one that is refused for long nothing else is seen.
+// Refused notes what the keys of a refused request have left. For a key that is refused for a long time, there is no
+// other observation.
 func (ms *Meters) Refused(res *httplimit.Result) {
 	for i := range res.Len() {
 		c := res.Check(i)
@@ -93,7 +94,7 @@ func (w *watch) budget(now time.Time) *admin.Budget {
 	return b
 }
 
-// Shown returns what the live page shows of a rule; nil if it has no meter.
+// Shown returns a function for the live page that returns the counts of a rule; nil if the rule has no meter.
 func (ms *Meters) Shown(rule string) func() admin.Tokens {
 	m := ms.Of(rule)
 	if m == nil {

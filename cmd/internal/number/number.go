@@ -1,4 +1,4 @@
-// Package number writes numbers for people.
+// Package number formats numbers for people.
 package number
 
 import (
@@ -7,5 +7,5 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Comma writes a number with a comma after each three digits, such as 1,234,567.
+// Comma formats a number with a comma after each three digits, such as 1,234,567.
 func Comma(n uint64) string { return humanize.BigComma(new(big.Int).SetUint64(n)) }

@@ -1,4 +1,4 @@
-// Package promisetest holds the fronts of this module against package limitertest, for their tests.
+// Package promisetest runs package limitertest against the fronts of this module, for their tests.
 package promisetest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// Promise holds a front against package limitertest. unit is that of its waits, and skip has what it does not promise.
+// Promise runs package limitertest against a front. unit is the unit of its waits. skip has the promises that it does
+// not make, with the reasons.
 func Promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A clientAbort is the end of a request whose client has gone, where ignore_client_abort delays it until the upstream
-// has begun to answer. An upstream that does not notice the end of a connection works on, and the request keeps its
-// place among those in flight. From the answer on the upstream would notice by what it sends, and the answer may be
-// without an end.
+// A clientAbort ends a request whose client has gone. With ignore_client_abort, it delays the end until the upstream
+// has begun to answer. An upstream may not notice that a connection has ended and keep working; the request then keeps
+// its place among those in flight. From the answer on there is no delay, because the upstream notices the end when it
+// sends, and the answer may be endless.
 type clientAbort struct {
 	answered atomic.Bool
 	cancel   context.CancelFunc // nil where nothing is delayed
 	resume   context.CancelFunc // lets a body that has broken off break off
 }
 
-// delayAbort returns the request as the upstream gets it. The end of the server is not delayed. A body that breaks off
-// may be a client that has gone: the upstream has the header and may be at work, so that is delayed, too; by longest at
-// most, since the transport does not bound it. The caller calls the function when the request has ended.
+// delayAbort returns the request that the upstream gets. The end of the server is not delayed. If the body breaks off,
+// its client may have gone while the upstream has the header and may be working. So this end is delayed, too, but at
+// most by longest, because the transport does not bound it. The caller calls the function when the request has ended.
 func (x *Exchange) delayAbort(r *http.Request, server context.Context, longest time.Duration) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.abort.cancel = cancel

@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request, and another one if no
-// connection to that can be made: nothing has been sent then, so that no server does anything twice.
+// A balancer is the [http.RoundTripper] of a proxy. It chooses a server for each request. If it cannot connect to that
+// server, it chooses another: nothing has been sent yet, so no request is executed twice.
 type balancer struct {
 	*pool
 	h2c bool // the servers have HTTP/2 only
 }
 
-// RoundTrip implements [http.RoundTripper]. The request is one of a client ([exchangeOf]), and as the client sent it
-// but for its header.
+// RoundTrip implements [http.RoundTripper]. The request comes from a client ([exchangeOf]), and only its header differs
+// from what the client sent.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, target, host := exchangeOf(r), *r.URL, r.Host
 	x.resend = resend{of: b.of, empty: r.Body == nil || r.Body == http.NoBody}
@@ -77,8 +77,8 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 	return nil, ""
 }
 
-// An unreadBody is a body that stays open until it has been read from: the transport closes it also where it could make
-// no connection, and another server is to get it. [httputil.ReverseProxy] closes what it wraps in the end.
+// An unreadBody is a body that stays open until it has been read from. The transport closes a body even if it could not
+// connect, but another server must get it. [httputil.ReverseProxy] finally closes the body that the unreadBody wraps.
 type unreadBody struct {
 	io.ReadCloser
 	begun atomic.Bool
@@ -97,8 +97,8 @@ func (b *unreadBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isUnconnected reports whether an error says that no connection to a server could be made. No client can bring one
-// about. (It can bring about other errors, by a body that is too large for the server, or by the wish for a WebSocket.)
+// isUnconnected reports whether an error says that no connection to a server could be made. A client cannot cause such
+// an error. (It can cause others, by a body that is too large for the server, or by a request for a WebSocket.)
 func isUnconnected(err error) bool {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError

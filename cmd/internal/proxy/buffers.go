@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// buffers are those in which answers are copied. Without them every answer allocates one, however short it is, and the
-// collector has most of its work from that.
+// buffers has the buffers in which answers are copied. Without them every answer allocates one, however short it is,
+// and this causes most of the collector's work.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10 // as httputil.ReverseProxy has by itself
 
-// Buffers are for all answers.
+// Buffers is shared by all answers.
 var Buffers httputil.BufferPool = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
 
 // Get implements [httputil.BufferPool].

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A clientBody is the body of a request. It notes an error of the client's side, which the transport reports like a
-// failure of the upstream.
+// A clientBody is the body of a request. It notes errors on the client's side, which the transport reports like
+// failures of the upstream.
 type clientBody struct {
 	io.ReadCloser
 	broken atomic.Pointer[error] // written by the transport's goroutine

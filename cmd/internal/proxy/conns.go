@@ -52,10 +52,10 @@ type countedConn struct {
 	closed atomic.Bool
 }
 
-// ReadFrom is for io.Copy, and as quick as that of the connection.
+// ReadFrom is for io.Copy, and as fast as that of the connection.
 func (c *countedConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
 
-// CloseWrite ends one direction, as either end of a WebSocket may.
+// CloseWrite ends one direction, as both ends of a WebSocket may.
 func (c *countedConn) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }

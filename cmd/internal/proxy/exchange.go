@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An Exchange is a request on its way to an upstream, and its answer. A caller that keeps something for each request of
-// its own may hold the Exchange there, for one allocation less: a zero Exchange, which the context of the request has
-// under [ExchangeKey].
+// An Exchange is a request on its way to an upstream, and its answer. The caller may provide a zero Exchange in the
+// request's context under [ExchangeKey]. If it is part of a struct that the caller allocates for each request anyway,
+// this saves an allocation.
 type Exchange struct {
 	http.ResponseWriter                 // of the client
 	client              context.Context // that ends when the client goes
@@ -49,9 +49,9 @@ func (x *Exchange) expired() bool { return x.deadline != 0 && time.Since(epoch) 
 // answered ends the wait.
 func (x *Exchange) answered() { x.answer.waiting, x.answer.interim = false, nil }
 
-// Header implements [http.ResponseWriter]. While the exchange waits it is that of informational answers (1xx), which
-// ReverseProxy empties after each. So the caller's own fields of the answer, which are in its header by then, stay
-// there.
+// Header implements [http.ResponseWriter]. While the exchange waits, it returns the header of informational answers
+// (1xx), which ReverseProxy empties after each. The caller's own fields are in the header of the final answer by then,
+// and stay there.
 func (x *Exchange) Header() http.Header {
 	if !x.answer.waiting {
 		return x.ResponseWriter.Header()
@@ -62,8 +62,8 @@ func (x *Exchange) Header() http.Header {
 	return x.answer.interim
 }
 
-// WriteHeader implements [http.ResponseWriter]. What it writes while the exchange waits is an informational answer,
-// without the caller's own fields.
+// WriteHeader implements [http.ResponseWriter]. While the exchange waits, it writes an informational answer, without
+// the caller's own fields.
 func (x *Exchange) WriteHeader(status int) {
 	if !x.answer.waiting {
 		x.ResponseWriter.WriteHeader(status)

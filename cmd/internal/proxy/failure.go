@@ -58,8 +58,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// isTooLarge reports whether an error says that the header of a request is larger than the upstream has said it takes,
-// over HTTP/2. The upstream has not been asked and is not to blame. net/http does not export the error.
+// isTooLarge reports whether an error says that the header of a request is larger than the upstream accepts over
+// HTTP/2. The request was not sent, and the upstream is not to blame. net/http does not export the error.
 func isTooLarge(err error) bool {
 	return strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
@@ -80,8 +80,9 @@ func (x *Exchange) failed(r *http.Request, reason string, err error) {
 	}
 }
 
-// A watchedBody notices an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
-// then, because the status has been sent. At its end it removes from the trailer what the caller has set in the header.
+// A watchedBody detects an upstream that breaks off in the middle of its answer. ReverseProxy does not call unanswered
+// then, because the status has been sent. At its end, a watchedBody removes from the trailer the fields that the caller
+// has set in the header.
 type watchedBody struct {
 	io.ReadCloser
 	exchange *Exchange

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/fieldname"
 )
 
-// Forwarding says which client a request is from. It sets the fields that tell an upstream so, and removes those with
-// which a client could tell it something else.
+// Forwarding knows the client of a request. It sets the fields that report the client to an upstream, and removes
+// fields with which a client could report something else.
 type Forwarding struct {
 	Trusted []netip.Prefix // proxies
 	Header  string         // in which they write the client's address, beside X-Forwarded-For; "" for none
@@ -21,8 +21,8 @@ type Forwarding struct {
 }
 
 // set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. The X-Forwarded fields of a trusted proxy are kept, and
-// its address is appended to X-Forwarded-For. Those of other peers are dropped. [httputil.ReverseProxy] has dropped
-// X-Forwarded-For, and Forwarded, in which this proxy would be missing.
+// its address is appended to X-Forwarded-For. Those of other peers are dropped. [httputil.ReverseProxy] has already
+// dropped X-Forwarded-For, and also Forwarded, in which this proxy would be missing.
 //
 // It writes what [httputil.ProxyRequest.SetXForwarded] does, with one allocation for three values.
 func (f *Forwarding) set(r *httputil.ProxyRequest) {

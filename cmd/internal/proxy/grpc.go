@@ -10,7 +10,7 @@ import (
 
 // grpcTimeout returns how long the client of a gRPC call waits; false if it does not say.
 //
-// The upstream gets the same timeout and ends the call by itself when it is over, perhaps before the client has. So an
+// The upstream gets the same timeout and also ends the call when it is over, perhaps before the client does. So an
 // error after the deadline is not a failure of the upstream.
 func grpcTimeout(r *http.Request) (timeout time.Duration, said bool) {
 	told := r.Header["Grpc-Timeout"]

@@ -21,8 +21,8 @@ type member struct {
 	inFlight atomic.Int64
 	failed   atomic.Uint64 // requests that it did not serve
 	sick     atomic.Bool   // by checks
-	// retryAt is when a request may try the server again after a connection that failed, in nanoseconds; 0 for a server
-	// that can be reached. Each try moves it on.
+	// retryAt is when a request may try the server again after a failed connection, in nanoseconds; 0 for a server that
+	// can be reached. Each try sets a later time.
 	retryAt atomic.Int64
 }
 
@@ -36,8 +36,8 @@ func (m *member) acquire() *member {
 
 func (m *member) release() { m.inFlight.Add(-1) }
 
-// retryAfter is how long requests go to other servers after a connection that failed. Then one request tries the
-// server: one that restarts is used again within a second, and a dead one delays one request a second.
+// retryAfter is how long requests go to other servers after a failed connection. Then one request tries the server. So
+// a server that restarts is used again within a second, and a dead server delays one request a second.
 const retryAfter = time.Second
 
 // isUp reports whether requests are sent to it as to any other.
@@ -48,8 +48,8 @@ func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }
 
-// mayTry reports whether a request that was given the server may go there. To one whose time has come one request goes,
-// and the next when the time has come again.
+// mayTry reports whether a request may go to this server. If retryAt has passed, one request may go there, and the next
+// one after another retryAfter.
 func (m *member) mayTry(now time.Time) bool {
 	at := m.retryAt.Load()
 	return at == 0 || at > now.UnixNano() || // all are down

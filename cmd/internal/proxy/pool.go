@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A pool is the servers of an upstream. Each request gets the one with the fewest requests under way, of those that are
-// up: a server is down after checks that failed (healthcheck.go), and after a connection that failed (member.go). Where
-// all are down, all are tried: a check may be wrong, and no answer is no better than a bad one.
+// A pool has the servers of an upstream. Each request goes to the server with the fewest requests in progress, of those
+// that are up. A server is down after failed checks (healthcheck.go), and after a failed connection (member.go). If all
+// are down, all are tried, because a check may be wrong, and no answer is no better than a bad one.
 //
-// A pool lives as long as a configuration has an upstream with the same servers and settings, so that a reload forgets
+// A pool exists as long as a configuration has an upstream with the same servers and settings, so that a reload forgets
 // nothing about them.
 type pool struct {
 	members []*member
@@ -61,8 +61,8 @@ func (p *pool) close() {
 	p.checks.Wait()
 }
 
-// acquire chooses a server for a request that those in tried could not be reached for, and counts the request until the
-// server is released; nil if all have been tried.
+// acquire chooses a server for a request, and counts the request until the server is released. tried are the servers
+// that could not be reached. It returns nil if all have been tried.
 func (p *pool) acquire(tried []*member) *member {
 	if len(p.members) == 1 && len(tried) == 0 {
 		return p.members[0].acquire()

@@ -48,7 +48,7 @@ func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 	return p
 }
 
-// ServeHTTP implements [http.Handler]. An answer that breaks off ends with a panic.
+// ServeHTTP implements [http.Handler]. It panics if the answer breaks off.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r)
 	if x == nil {
@@ -76,8 +76,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(x, r)
 }
 
-// MayBeSilent reports whether the body of a request may stop for long: the stream of a gRPC call may be silent for
-// hours, where the upstream can have any.
+// MayBeSilent reports whether the body of a request may pause for a long time. The stream of a gRPC call may be silent
+// for hours, if the upstream can have such calls.
 func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
 
 // answered looks at the head of an answer.
@@ -114,9 +114,9 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// moveHeader moves the header of an upstream's answer to that of the client's, which has no field of the same name.
-// ReverseProxy would copy field by field, with an allocation for each. It reads the media type, to pass events on at
-// once, so that of events stays.
+// moveHeader moves the header of an upstream's answer to the client's answer, which has no field of the same name.
+// ReverseProxy would copy each field, with an allocation for each. Event streams keep their media type here, because
+// ReverseProxy reads it to pass events on at once.
 func moveHeader(from, to http.Header) {
 	mediaType := from["Content-Type"]
 	maps.Copy(to, from)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// One admitted request is executed once. net/http sends a request without a body again by itself: over every kept
-// connection that the server closes without an answer, and up to six times over HTTP/2 when the server resets the
-// stream. It asks the client's fields (Idempotency-Key) whether it may. The functions below leave it one more attempt,
-// for methods that change nothing, and none for others.
+// One admitted request must be executed only once, but net/http may send a request without a body again. It does so
+// over every kept connection that the server closes without an answer, and up to six times over HTTP/2 when the server
+// resets the stream. A field of the client (Idempotency-Key) can allow it. The functions below leave it one further
+// attempt for methods that change nothing, and none for others.
 
 // A resend bounds how often one request is sent.
 type resend struct {
@@ -43,8 +43,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		// In memory, so that the header is sent when the body has been read: without that net/http would not ask
-		// GetBody.
+		// The body is in memory, so that the header is sent when the body has been read. Otherwise net/http would not
+		// call GetBody.
 		r.Body, r.GetBody, r.TransferEncoding = io.NopCloser(&s.body), s.again, identity
 		return
 	}
@@ -61,8 +61,8 @@ func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	}
 }
 
-// isUnprocessed reports whether an error says that the server has not looked at a request without a body, over HTTP/2:
-// it refused the stream, or was about to end. net/http does not export the error.
+// isUnprocessed reports whether an error says that an HTTP/2 server has not processed a request without a body: it
+// refused the stream, or was about to end. net/http does not export the error.
 func isUnprocessed(err error) bool {
 	text, is := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
 	return is && (strings.Contains(text, "; REFUSED_STREAM; received from peer]") ||

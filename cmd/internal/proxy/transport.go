@@ -22,8 +22,8 @@ func transportOf(u *Upstream, t Target) transportKey {
 	return key
 }
 
-// newTransport returns the connections to an upstream. With its bounds an upstream that hangs cannot hold a client
-// forever. An answer that has begun may take as long as the upstream wants.
+// newTransport returns the connections to an upstream. Its timeouts prevent an upstream that hangs from holding a
+// client forever. An answer that has begun may take as long as the upstream wants.
 func (k transportKey) newTransport(conns *connCount) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!k.h2c)

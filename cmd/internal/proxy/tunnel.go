@@ -24,10 +24,10 @@ const (
 // A tunnel is a request that has become two connections, as a WebSocket does. [httputil.ReverseProxy] copies between
 // them until both ends have sent their last byte, or one has broken off.
 //
-// By itself it would wait for ever for an end that does not react to the end of the other, and the request would keep
-// its place among those in flight, and two open files. So the end that is left may go on for as long as it sends
-// something every few seconds. An end that takes nothing for a minute ends the tunnel, too: behind bytes that cannot be
-// passed on nobody sees the last one.
+// Without a tunnel it would wait forever if one end does not react when the other has finished. The request would keep
+// its place among those in flight, and two open files. So the remaining end may continue only while it sends something
+// every few seconds. An end that accepts nothing for a minute ends the tunnel, too, because the other end's last byte
+// cannot pass it.
 type tunnel struct {
 	mu               sync.Mutex
 	client, upstream tunnelEnd
@@ -48,8 +48,9 @@ type tunnelEnd struct {
 
 var errUnasked = errors.New("the upstream changes to a protocol for which it was not asked")
 
-// openTunnel makes the connection of an answer that changes the protocol an end of a tunnel. It returns an error if the
-// client did not ask for what the upstream changes to: ReverseProxy looks, too, and leaves the connection open then.
+// openTunnel makes the connection of an answer that changes the protocol one end of a tunnel. It returns an error if
+// the client did not ask for the protocol that the upstream changes to. ReverseProxy checks this, too, but leaves the
+// connection open.
 func (x *Exchange) openTunnel(answer *http.Response) error {
 	asked, got := upgradeOf(answer.Request.Header), upgradeOf(answer.Header)
 	if asked == "" || !strings.EqualFold(asked, got) {
@@ -74,7 +75,7 @@ func upgradeOf(header http.Header) string {
 	return header.Get("Upgrade")
 }
 
-// Close closes both connections. It is called by ReverseProxy when it has ended, and when the server ends.
+// Close closes both connections. ReverseProxy calls it at its end. It is also called when the server ends.
 func (t *tunnel) Close() error {
 	t.mu.Lock()
 	t.closed = true

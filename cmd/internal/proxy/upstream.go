@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// An Upstream is servers, what is told them, and what answers for them.
+// An Upstream has servers, the settings for requests to them, and how failures are answered.
 type Upstream struct {
 	Servers
 	Forwarding Forwarding
 	Fail       func(http.ResponseWriter, *http.Request, Failure) // answers a request that is not served
 }
 
-// Servers are servers that are equal, and how they are asked.
+// Servers are equivalent servers, and the settings of the connections to them.
 type Servers struct {
 	Targets         []Target // at least one, no two the same
 	ConnectTimeout  time.Duration
@@ -39,7 +39,7 @@ func (t Target) String() string {
 	return t.URL.Redacted()
 }
 
-// Health says how the servers of an upstream are checked.
+// Health has the settings of the health checks of an upstream's servers.
 type Health struct {
 	Path          string // with a query perhaps
 	Interval      time.Duration

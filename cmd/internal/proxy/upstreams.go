@@ -21,7 +21,7 @@ type Config struct {
 	Now     func() time.Time // by which servers are left out; nil for the system's time
 	Buckets []float64        // of the time until the header of an answer, in seconds
 	Log     *slog.Logger
-	// Transport is for tests: what a server is asked by in place of its connections. nil for those.
+	// Transport is for tests. It replaces the connections to a server; nil keeps them.
 	Transport func(Target, http.RoundTripper) http.RoundTripper
 }
 
@@ -35,7 +35,7 @@ type Upstreams struct {
 	retries  prometheus.Counter
 }
 
-// New returns no upstreams. [Upstreams.Open] opens some.
+// New returns Upstreams without servers. [Upstreams.Open] adds servers.
 func New(c Config) *Upstreams {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -58,13 +58,13 @@ func New(c Config) *Upstreams {
 	}
 }
 
-// Bound sets how many connections to upstreams there may be; 0 for no bound.
+// Bound sets the largest number of connections to upstreams; 0 for no bound.
 func (u *Upstreams) Bound(most int64) { u.conns.most.Store(most) }
 
-// Connections returns how many there are.
+// Connections returns the number of open connections.
 func (u *Upstreams) Connections() int64 { return u.conns.open.Load() }
 
-// Failures returns how many requests upstreams did not serve.
+// Failures returns how many requests failed because of their upstream.
 func (u *Upstreams) Failures() uint64 { return u.failed.Load() }
 
 // Collectors returns the metrics of upstreams.
@@ -80,8 +80,9 @@ type Set struct {
 	pools      map[poolKey]*refcount.Value[*pool]
 }
 
-// Open returns a Set and its proxies, in the order of the upstreams. It shares with the set before, nil for none, the
-// connections to servers of both, and what is known of them. The caller closes it.
+// Open returns a Set and its proxies, in the order of the upstreams. It shares the connections to servers that the
+// previous set also has, and what is known about these servers. before is nil if there is no previous set. The caller
+// closes the Set.
 func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	if before == nil {
 		before = &Set{}
@@ -129,7 +130,7 @@ func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.Round
 	return s.transports[key].Value
 }
 
-// Close ends what no other set has. Nothing is passed on any more.
+// Close closes what no other set uses. The set must pass on no more requests.
 func (s *Set) Close() {
 	for _, p := range s.pools { // before its connections, which checks use
 		p.Release()
@@ -139,7 +140,7 @@ func (s *Set) Close() {
 	}
 }
 
-// A Server is how one server of the upstreams does.
+// A Server is the state of one server of the upstreams.
 type Server struct {
 	Name     string
 	Up       bool
@@ -149,7 +150,7 @@ type Server struct {
 	Seconds  float64 // all together that it took until the headers of its answers
 }
 
-// Servers returns the servers of all upstreams, by name. One that several upstreams have is up if it is for all of
+// Servers returns the servers of all upstreams, by name. A server of several upstreams is up if it is up for all of
 // them.
 func (s *Set) Servers() (all []Server) {
 	for _, p := range s.pools {
@@ -169,8 +170,8 @@ func (s *Set) Servers() (all []Server) {
 	return all
 }
 
-// shown returns how the server does. Its answers and their times are in the histogram, which all members of its name
-// share.
+// shown returns the state of the server. The counts and times of its answers are in a histogram that all members with
+// its name share.
 func (m *member) shown() Server {
 	s := Server{Name: m.Target.String(), Up: m.isUp(), InFlight: m.inFlight.Load(), Failed: m.failed.Load()}
 	var now dto.Metric

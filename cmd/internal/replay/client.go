@@ -24,10 +24,10 @@ type charge struct {
 	through span
 }
 
-// clients finds the client of a log line. An address is one client however it is written (IPv4-mapped IPv6 is IPv4),
-// and so are the IPv6 addresses of a network, as for weir serve. So there are two steps: by the text, which needs
-// neither parsing nor an allocation once seen, then by the name.
-// It grows with the number of different clients: the report names them all.
+// clients finds the client of a log line. All spellings of an address are one client (IPv4-mapped IPv6 is IPv4), and so
+// are the IPv6 addresses of a network, as for weir serve. There are two steps: by the text, which needs neither parsing
+// nor an allocation once it was seen, and then by the name. The memory grows with the number of different clients,
+// because the report names them all.
 type clients struct {
 	ip     *httplimit.ClientIP
 	byText map[string]*client
@@ -68,8 +68,8 @@ func (c logClient) Key(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 	return c.ClientIP.Key(h, r)
 }
 
-// clientName returns what a client is called and counted by: its address, cut to the bits that count. A host that is
-// not an address, as servers with name look-ups write, is the text that it is.
+// clientName returns the name by which a client is counted and shown: its address, cut to the bits that count. A host
+// name, which servers with name look-ups log, is used unchanged.
 func clientName(ip *httplimit.ClientIP, host string) string {
 	prefix := ip.Prefix(&http.Request{RemoteAddr: host})
 	switch {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A clock is the time of the log: the latest stamp seen so far. The engine runs
-// on it, so that what it does in the background, such as sweeping, lives in the
-// log's time as well and not in today's: hence the atomic.
+// A clock is the time of the log: the latest stamp seen so far. The engine uses it, also for background work such as
+// sweeping, which runs in another goroutine: hence the atomic.
 //
 // The zero clock stands at the beginning of 1970, before any log.
 type clock struct{ unixNanos atomic.Int64 }

@@ -18,28 +18,28 @@ type Comparison struct {
 	LeftOut  []LeftOut     // policies that the engine does not make
 }
 
-// LeftOut is a policy that was not compared, and why: a sliding log of so many requests a
-// key does not fit into memory, say.
+// LeftOut is a policy that was not compared, and why. For example, a sliding log with a large limit needs too much
+// memory for each key.
 type LeftOut struct {
 	Policy engine.Policy
 	Reason error
 }
 
-// Compared is what one of them did.
+// Compared is what one of the policies did.
 type Compared struct {
 	Outcome
-	// WorstExcess is by how much the key that got most through within one window, wherever
-	// it begins, was over the limit: exactly, from the times of what was let through. 0 if
-	// none ever was.
+	// WorstExcess is by how much the limit was exceeded within one window, wherever the window begins, by the key that
+	// exceeded it most. It is computed exactly from the times of the admitted requests. It is 0 if no key exceeded the
+	// limit.
 	WorstExcess uint64
-	// BytesPerKey is the memory of the engine's table for each key it was made for.
+	// BytesPerKey is the memory of the engine's table, divided by the number of keys that it was made for.
 	BytesPerKey float64
 }
 
-// Compare is [Run] with all the policies at once, each in a limiter of its own, so that a log
-// is read once, even from a pipe. For the excess over the limit it holds the times of what
-// each key got through in the last window. A policy for which there is no limiter is left
-// out, and the result says so; if there is none for any, the first error is returned.
+// Compare is [Run] with all the policies at once, each in its own limiter, so that a log is read once, even from a
+// pipe. To find the excess over the limit, it keeps the times of the requests that each key got admitted in the last
+// window. A policy for which no limiter can be made is left out, and the result says so. If there is none for any
+// policy, Compare returns the first error.
 func Compare(c *limit.Comparison, newLimiter NewLimiter, log *accesslog.Log) (*Comparison, error) {
 	return repeat(log, func(a attempt) (*Comparison, error) {
 		r, err := newRun(byAddress(), a, c.Window)
@@ -88,7 +88,7 @@ func (l LeftOut) String() string {
 	return l.Policy.String() + ": " + strings.TrimPrefix(reason, l.Policy.String()+": ")
 }
 
-// EvictionNote is that of the first policy whose figures are approximate, or empty.
+// EvictionNote returns the note of the first policy whose figures are approximate; "" if there is none.
 func (c *Comparison) EvictionNote() string {
 	for _, o := range c.Outcomes {
 		if note := o.EvictionNote(); note != "" {

@@ -19,8 +19,8 @@ type jsonReport struct {
 	RefusedKeys []jsonKey `json:"refused_keys"`
 }
 
-// jsonOrder is how many requests were out of order, by how much at most, and how many of the lines that were skipped
-// have a date far from those around them.
+// jsonOrder has the number of requests that were out of order, by how much at most, and how many skipped lines have a
+// date far from those around them.
 type jsonOrder struct {
 	Late     uint64  `json:"out_of_order"`
 	MostLate float64 `json:"out_of_order_seconds"`
@@ -82,8 +82,8 @@ type jsonOutcome struct {
 	BytesPerKey float64 `json:"bytes_per_key"`
 }
 
-// WriteJSON writes the comparison as one line of JSON for other programs. What was left out is
-// [], never null, if nothing was.
+// WriteJSON writes the comparison as one line of JSON for other programs. The list of policies that were left out is
+// [], never null, if there are none.
 func (c *Comparison) WriteJSON(w io.Writer) error {
 	out := jsonComparison{
 		c.Format, c.Requests, c.Skipped, c.order(), c.Keys, c.Limit, c.Window.Seconds(),

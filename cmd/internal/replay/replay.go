@@ -12,17 +12,16 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// NewLimiter makes the limiter of a policy with room for some keys, or fewer if it is told so elsewhere, and with the
-// options given.
+// NewLimiter makes the limiter of a policy with room for room keys, or fewer if the command line says so, and with the
+// options.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
 // Run takes one token from a limiter of the policy for every request of the log and reports
 // what became of them. The limiter is made before anything is read.
 //
-// A line that cannot be used is skipped and counted. The error is not nil if the
-// input breaks off, because the figures of half a log mislead, and if it holds
-// no request at all: a wrong file must not look like a limit that refuses
-// nothing.
+// A line that cannot be used is skipped and counted. Run returns an error if the input breaks off, because the figures
+// of half a log mislead. It also returns an error if the log has no request at all, because a wrong file must not look
+// like a limit that refuses nothing.
 func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Report, error) {
 	return repeat(log, func(a attempt) (*Report, error) {
 		r, err := newRun(byAddress(), a, 0)
@@ -99,7 +98,7 @@ func (r *run) close() {
 // An action is what is done with a request.
 type action func(e *accesslog.Entry, now time.Time) error
 
-// read passes every request of the log on, in the order of time and, if that is asked for, in the order of the log: a
+// read passes on every request of the log in the order of time and, if asLogged is set, also in the order of the log: a
 // request that comes late there counts at the latest time before it.
 func (r *run) read(log *accesslog.Log, sorted, asLogged action) error {
 	var failed error

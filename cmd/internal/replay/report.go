@@ -9,17 +9,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxReasons is how many skipped lines are remembered with their reason: enough
-// to see what is wrong, without holding a whole wrong file.
+// maxReasons is how many skipped lines are remembered with their reason: enough to see what is wrong, without keeping a
+// whole wrong file.
 const maxReasons = 5
 
-// Report is a log and what a limit would have done to its requests.
+// Report describes a log, and what a limit would have done to its requests.
 type Report struct {
 	Log
 	Outcome
 }
 
-// Log is what a log holds, whatever the limit.
+// Log describes a log, whatever the limit.
 type Log struct {
 	Format   string // of its lines; several if its files differ
 	Requests uint64
@@ -33,7 +33,7 @@ type Log struct {
 	MostLate    time.Duration // how much earlier, at most
 	Astray      uint64        // lines skipped because their date is far from those around them
 
-	// ProxyNote says that few clients have nearly all of the requests, which may be proxies; "" if it is not so.
+	// ProxyNote says that a few clients sent nearly all requests and may be proxies; "" otherwise.
 	ProxyNote string
 }
 
@@ -42,13 +42,13 @@ type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
 	RefusedKeys      []Key // those refused at least once: most refused first, then by name
-	// AsLogged is how many requests are refused if they are taken in the order of the log, each at the latest time
-	// before it. It is Refused if no request is late.
+	// AsLogged is how many requests are refused if they are decided in the order of the log, each at the latest time
+	// before it. It equals Refused if no request is late.
 	AsLogged uint64
 
-	// Evictions and ForgivenTokens count the buckets that the limiter had to
-	// forget for want of room, and what was then missing in them. If not zero the
-	// figures above are approximate: too few are refused.
+	// Evictions and ForgivenTokens count the buckets that the limiter evicted because there was no room, and the tokens
+	// that were then missing in them. If Evictions is not zero, the figures above are approximate: too few requests are
+	// refused.
 	Evictions, ForgivenTokens uint64
 }
 
@@ -58,8 +58,8 @@ type Key struct {
 	Requests, Refused uint64
 }
 
-// EvictionNote says what evictions mean for the figures and what to do about
-// them; it is empty if there were none and the figures are exact.
+// EvictionNote says what evictions mean for the figures and what to do about them. It is empty if there were none, and
+// the figures are exact.
 func (o *Outcome) EvictionNote() string {
 	if o.Evictions == 0 {
 		return ""

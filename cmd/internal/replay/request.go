@@ -43,10 +43,10 @@ func (rs *requests) need(sources ...rulefile.Source) {
 	}
 }
 
-// of returns what a log line tells about its request, until the next call; false if what was logged is no HTTP request,
-// which a server answers before any limit.
+// of returns the request of a log line. It is valid until the next call. It returns false if the logged request was not
+// HTTP, because a server answers such a request before any limit.
 //
-// The host is that of the line, where it has one, or else the given one.
+// The host is that of the line, if it has one, otherwise the given one.
 func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	if !e.IsHTTP() {
 		return nil, false

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// littleRoom is for how many keys a limiter has room at first. The time of a log leaps: the engine has to sweep its
-	// table at each leap of some hours or days, and in a year of a log the sweeps of a table for a million keys, of
-	// which a few thousand are there, take longer than everything else.
+	// littleRoom is the number of keys for which a limiter has room at first. The time of a log leaps, and the engine
+	// must sweep its table at each leap of some hours or days. For a year of a log with a few thousand keys, sweeping a
+	// table for a million keys would take longer than everything else.
 	littleRoom = 1 << 15
 	allRoom    = math.MaxInt
 	// betweenLooks is how many requests there are between two looks at whether the room is enough.
@@ -26,9 +26,9 @@ type attempt struct {
 	asLogged bool // the requests are decided in the order of the log as well
 }
 
-// repeat replays a log at the least cost, and when that is not enough at some point begins again: with all the room for
-// keys, with more lines to be sorted and the decisions as logged beside the sorted ones. A stream has all but the disk
-// at once: to read it again takes a copy of it.
+// repeat replays a log with little memory, and starts over whenever that is not enough: with room for all keys, with
+// more lines for sorting, and with the decisions in logged order in addition to the sorted ones. A stream starts with
+// all of these except sorting on disk, because reading it again needs a copy of it.
 func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, error) {
 	a := attempt{room: allRoom, asLogged: true}
 	if log.Reopens() {

@@ -22,7 +22,7 @@ type RulesReport struct {
 	Log
 	NotHTTP uint64 // requests of the log that are none: a server answers them before any limit
 	Refused uint64 // requests that a rule refused
-	// AsLogged is how many a rule refuses in the order of the log: see [Outcome].
+	// AsLogged is how many requests a rule refuses in the order of the log: see [Outcome].
 	AsLogged uint64
 	Series   Series // of all requests
 	Rules    []RuleReport
@@ -34,11 +34,11 @@ type RuleReport struct {
 	Blind string   // why the rule was not judged; "" if it was
 	Notes []string // what was judged otherwise than a server would
 	Outcome
-	// Matched is how many requests the rule counts. Of those, Refused is how many it
-	// refuses: a shadow rule would have refused them.
+	// Matched is how many requests the rule counts, and Refused how many of these it refuses. A shadow rule would have
+	// refused them.
 	Matched uint64
-	// Elsewhere is how many another rule refused and this one would have let pass, or, in shadow,
-	// was not asked about.
+	// Elsewhere is how many requests another rule refused although this one would have admitted them. For a shadow
+	// rule, it is how many it was not asked about.
 	Elsewhere uint64
 	Keys      uint64
 	Series    Series
@@ -46,7 +46,7 @@ type RuleReport struct {
 	Names     []string     // of the keys of the trace
 }
 
-// Close lets go of what is kept of the requests.
+// Close deletes what is kept of the requests.
 func (r *RulesReport) Close() (err error) {
 	for i := range r.Rules {
 		if t := r.Rules[i].Trace; t != nil {
@@ -62,12 +62,12 @@ type RulesOptions struct {
 	Trace bool   // keep the requests of each rule
 }
 
-// RunRules holds the requests of a log against the rules of a file by the middleware that serves them: each goes to
-// all rules that match it, all or nothing. If one refuses, the others keep their tokens. Rules in shadow refuse nothing
-// and take tokens for what is let through. Tokens are given back by the status that was logged.
+// RunRules checks the requests of a log against the rules of a file, with the middleware that serves them: each request
+// takes tokens from all rules that match it, or from none. Rules in shadow mode refuse nothing and take tokens for
+// admitted requests. Tokens are given back by the logged status.
 //
-// Rules that match or count by what an access log does not hold are reported and take no part. The client is the one
-// that was logged, whatever proxies the file trusts. A rule that is kept in a store is one of this machine here.
+// Rules that match or count by something that an access log does not have are reported and left out. The client is the
+// logged one, whatever proxies the file trusts. A rule that is kept in a store is kept in memory here.
 func RunRules(f *rulefile.File, options RulesOptions, log *accesslog.Log) (*RulesReport, error) {
 	return repeat(log, func(a attempt) (*RulesReport, error) { return replayRules(f, a, options, log) })
 }

@@ -48,7 +48,7 @@ func (t *table) rules(r *RulesReport) {
 	}
 }
 
-// Remarks says what the rule is and what to know about its figures.
+// Remarks describes the rule and what to know about its figures.
 func (r *RuleReport) Remarks() []string {
 	if r.Blind != "" {
 		return []string{"cannot be judged from this log: " + r.Blind}

@@ -5,16 +5,16 @@ import "time"
 // maxBins is how many bins a series has at most; when there would be more, they become longer.
 const maxBins = 240
 
-// binLengths are those that people think in. Each is a multiple of the one before, so that several
-// bins make one of the next length.
+// binLengths are the lengths in which people think. Each is a multiple of the previous one, so that several bins can be
+// merged into one of the next length.
 var binLengths = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour,
 	364 * 24 * time.Hour, 3640 * 24 * time.Hour,
 }
 
-// A Series counts requests over the time of a log, in bins of one length, which begin at its
-// multiples since 1970. It takes the same room however long the log is. The zero Series is empty.
+// A Series counts requests over the time of a log, in bins of one length, which start at multiples of that length since
+// 1970. Its size does not depend on the length of the log. The zero Series is empty.
 type Series struct {
 	Start time.Time     // of the first bin
 	Bin   time.Duration // length of a bin

@@ -2,9 +2,9 @@ package replay
 
 import "time"
 
-// A span is what one key got through in the last window, and the most that it got through
-// in any: a window is as long as is said, with its beginning and without its end, so that
-// two requests exactly one length apart are not in one. It holds the times of one window.
+// A span counts how many tokens one key got in the last window, and the most that it got in any window. A window
+// includes its start and not its end, so two requests exactly one length apart are not in the same window. A span keeps
+// the times of one window.
 type span struct {
 	runs       []same // in the order of time
 	held, most uint64 // requests in the last window; in the fullest

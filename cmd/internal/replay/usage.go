@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An Estimate says how much a request holds before it is known what it costs.
+// An Estimate says how much a request holds before its cost is known.
 type Estimate struct {
 	Learned bool   // what requests for its model usually cost, as a rule with "estimate: learned"
 	Tokens  uint64 // otherwise so many; 0 for one, and everything else is charged afterwards
@@ -23,7 +23,7 @@ type Estimate struct {
 // mostTokens is the largest estimate.
 const mostTokens = 1_000_000_000
 
-// ParseEstimate returns the estimate that a text is: "learned", "none" or a number.
+// ParseEstimate parses an estimate: "learned", "none" or a number.
 func ParseEstimate(text string) (e Estimate, err error) {
 	switch text {
 	case "learned":
@@ -67,7 +67,7 @@ type UsageReport struct {
 	numbers  map[string]uint32 // of the keys
 }
 
-// Estimated is what became of the requests by one estimate.
+// Estimated is the result for one estimate.
 type Estimated struct {
 	Estimate Estimate
 	Outcome
@@ -78,7 +78,7 @@ type Estimated struct {
 	Series             Series
 }
 
-// Close lets go of what is kept of the requests.
+// Close deletes what is kept of the requests.
 func (r *UsageReport) Close() error {
 	if r.Trace == nil {
 		return nil
@@ -86,7 +86,7 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log, without what a limit would have done. keep has the requests kept for a
+// NewUsage returns the report of a log, without the results of a limit. keep says that the requests are kept for a
 // suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
@@ -116,8 +116,8 @@ func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	return r, nil
 }
 
-// Try holds the requests against a policy by each of the estimates. Without any these are learned, the mean cost and
-// none. A request is settled when it is over, and at once where the log does not say when that was.
+// Try checks the requests against a policy with each of the estimates. The default estimates are learned, the mean cost
+// and none. A request is settled when it is over, or at once if the log does not have that time.
 func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	if len(estimates) == 0 {
 		mean := min(max(r.Tokens/r.Requests, 1), mostTokens)

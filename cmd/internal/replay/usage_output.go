@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// Notes say what there is to know about the figures.
+// Notes returns what to know about the figures.
 func (r *UsageReport) Notes() []string {
 	var notes []string
 	if r.Field == "" {
@@ -98,7 +98,7 @@ type jsonEstimate struct {
 }
 
 // WriteJSON writes the report as one line of JSON for other programs. Lists are [], never null. suggestion, if not nil,
-// is written as it is.
+// is written unchanged.
 func (r *UsageReport) WriteJSON(w io.Writer, suggestion any) error {
 	out := jsonUsage{
 		r.Policy.String(), r.Format, r.Requests, r.Skipped, r.order(), r.Tokens, r.Field, r.Keys, r.Summed, r.Untimed,

@@ -33,13 +33,13 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bar":    func(part, whole uint64) float64 { return 100 * float64(part) / float64(max(whole, 1)) },
 }).Parse(page))
 
-// A Page is what there is to show.
+// A Page has the contents of a report.
 type Page struct {
 	Source string // of the requests: the name of the log
 	Rules  string // the name of the rule file; "" for none
 	Top    int    // most refused keys to show for each rule
 	Report *replay.RulesReport
-	// Suggestions are those of the rules, in order; nil for one without, or for none at all.
+	// Suggestions are the suggestions for the rules, in order; nil for a rule without one, or nil as a whole.
 	Suggestions []*suggest.Suggestion
 }
 
@@ -63,7 +63,7 @@ func (p *Page) Sections() []section {
 	return all
 }
 
-// A UsagePage is what there is to show of a usage log.
+// A UsagePage has the contents of a report on a usage log.
 type UsagePage struct {
 	Source     string
 	Top        int // most refused keys to show for each estimate

@@ -9,8 +9,8 @@ const (
 	maxArguments = 1024
 	// smallBuffer is what a connection holds while it waits for a command.
 	smallBuffer = 4 << 10
-	// queueBytes and queueCommands bound what a transaction holds until EXEC: bytes of arguments and
-	// of their lengths, of which each takes 1 to 3, and commands.
+	// queueBytes and queueCommands bound a transaction before EXEC: the bytes of arguments, including 1 to 3 bytes for
+	// the length of each, and the number of commands.
 	queueBytes, queueCommands = 256 << 10, 16 << 10
 	// flushAt is how many bytes of answers are gathered before they are written.
 	flushAt = 64 << 10

@@ -117,8 +117,8 @@ func lookup(name []byte) (int, bool) {
 	return i, ok
 }
 
-// unknown answers a command that there is not. One that is HTTP ends the connection: a page could make a browser of
-// this machine send commands in the body of a request.
+// unknown answers an unknown command. If the command looks like HTTP, it ends the connection, because a web page could
+// make a browser on this machine send commands in the body of a request.
 func (b *batch) unknown(c *conn, args [][]byte) {
 	b.counts.unknown++
 	if isWord(args[0], "POST") || isWord(args[0], "Host:") {

@@ -35,7 +35,7 @@ type conn struct {
 
 var largeBuffers = sync.Pool{New: func() any { return new([maxCommand]byte) }}
 
-// NetConn returns the connection under TLS.
+// NetConn returns the connection below TLS.
 func (c *conn) NetConn() net.Conn {
 	if t, ok := c.Conn.(*tls.Conn); ok {
 		return t.NetConn()
@@ -207,8 +207,8 @@ const (
 	lastBytes      = 1 << 20
 )
 
-// finish tells the client that nothing follows, and reads what it has sent meanwhile: a close with something unread
-// would send a reset, which can overtake the last answer.
+// finish tells the client that nothing follows, and then reads what the client has sent meanwhile. Closing a connection
+// with unread data would send a reset, which can overtake the last answer.
 func (c *conn) finish() {
 	type half interface{ CloseWrite() error }
 	most := lastWords

@@ -107,8 +107,8 @@ func auth(c *conn, b *batch, args [][]byte) {
 	}
 }
 
-// allows reports whether a password is good, or answers that it is not. Without passwords any is. A connection that
-// gives many wrong ones ends, so that a pipeline does not try a million a second.
+// allows reports whether a password is valid. If not, it answers with an error. Without passwords, every password is
+// valid. A connection with many wrong passwords ends, so that a pipeline cannot try a million a second.
 func (b *batch) allows(c *conn, user, password []byte) bool {
 	if string(user) == defaultUser && (len(c.settings.Passwords) == 0 || c.settings.Passwords.have(password)) {
 		return true

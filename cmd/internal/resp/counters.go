@@ -2,7 +2,7 @@ package resp
 
 import "sync/atomic"
 
-// Counters count what the door does. The zero Counters are ready; they must not be copied.
+// Counters counts what the servers of Redis' protocol do. The zero Counters are ready. They must not be copied.
 type Counters struct {
 	commands                [commandCount]atomic.Uint64
 	allowed, limited        atomic.Uint64
@@ -21,7 +21,7 @@ type Count struct {
 	Slow             uint64 // connections ended because the client did not read its answers
 }
 
-// Count returns the numbers.
+// Count returns the current numbers.
 func (c *Counters) Count() Count {
 	n := Count{
 		Commands: make(map[string]uint64, len(commands)), Allowed: c.allowed.Load(), Limited: c.limited.Load(),

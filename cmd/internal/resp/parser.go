@@ -20,8 +20,8 @@ type parser struct {
 	args [][]byte // of the last command, parts of the text
 }
 
-// next reads the command that text begins with. It returns how long the command is, 0 if its end is not there yet. A
-// command without arguments, such as an empty line, is one that asks for nothing.
+// next reads the first command of text. It returns the length of the command, or 0 if its end has not arrived yet. A
+// command without arguments, such as an empty line, asks for nothing.
 func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	p.args = p.args[:0]
 	if len(text) == 0 {
@@ -131,8 +131,9 @@ func (p *parser) inline(text []byte, most bounds) (int, error) {
 	return end + 1, nil
 }
 
-// word reads a word of a line from at on, and writes it over what it stood in, since no word is longer than it was
-// written. Its parts may stand in quotes. "..." has the escapes of C and \xHH, and '...' none but \'.
+// word reads a word of a line from at on. It writes the word over the start of the text that it was read from, because
+// no word is longer than its text. Parts of a word may be in quotes. "..." has the escapes of C and \xHH, and '...'
+// only has \'.
 func word(line []byte, at int) (word []byte, next int, err error) {
 	to := at
 	begin := to
@@ -152,8 +153,8 @@ func word(line []byte, at int) (word []byte, next int, err error) {
 	return line[begin:to], at, nil
 }
 
-// quoted writes what stands between at and a quote to to, and returns the ends of both. A space or the end of the line
-// follows the quote.
+// quoted copies the text between at and the closing quote to the place to, and returns the ends of both. A space or the
+// end of the line must follow the quote.
 func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	for at < len(line) && line[at] != quote {
 		c, n := line[at], 1

@@ -19,15 +19,15 @@ const (
 // maxPlaces is the highest limit of what is in flight.
 const maxPlaces = 1<<16 - 1
 
-// Places are what is in flight. They outlive all Settings.
+// Places counts requests in flight. It outlives all Settings.
 type Places struct {
 	Limiter  *engine.Limiter
 	Lifetime time.Duration // for which a place that is not left is counted
 	ids      Holds         // apart from those of holds, or settles would leave no room for releases
 }
 
-// NewPlaces returns the places of up to so many keys, and remembers as many that were left. now is nil for the clock of
-// the system.
+// NewPlaces returns Places with room for keys keys, and for the same number of ids whose places were given back. now is
+// nil for the system's clock.
 func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy, now func() time.Time, options ...engine.Option) (*Places, error) {
 	uses, err := sealed.NewUses(2*lifetime, keys, options...) // for which a place may be counted
 	if err != nil {
@@ -44,7 +44,7 @@ func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy,
 	return &Places{limiter, lifetime, Holds{sealed.New("places of the door for clients of Redis"), uses}}, nil
 }
 
-// Close ends the places. None is taken or left any more.
+// Close closes the Places. No place can be taken or given back afterwards.
 func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Uses.Close()) }
 
 // places returns them, or answers that there are none.
@@ -101,8 +101,9 @@ func enter(c *conn, b *batch, args [][]byte) {
 	b.integer(int64(d.Remaining))
 }
 
-// release answers WEIR.RELEASE id: 1 the first time, in the time in which a place may be counted, else 0. A place of
-// which cannot be remembered that it was left stays taken: a second release would free another's.
+// release answers WEIR.RELEASE id. It answers 1 for the first release while the place may still be counted, otherwise
+// 0. If there is no room to remember the release, the place stays taken, because a second release would free another
+// place.
 func release(c *conn, b *batch, args [][]byte) {
 	places, ok := b.places(c)
 	if !ok {

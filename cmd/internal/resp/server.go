@@ -14,14 +14,14 @@ import (
 
 // A Server answers the clients of a listener.
 type Server struct {
-	// Settings returns the present settings; nil if there are none any more, and then connections go on with those that
-	// they had. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
+	// Settings returns the current settings. nil means that there are none any more, and connections keep those that
+	// they have. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
 	Settings func() *Settings
-	// TLS is for connections over TLS; nil for none.
+	// TLS is the TLS configuration; nil for none.
 	TLS *tls.Config
-	// Counters count what is done; several servers may have the same. They must not be nil.
+	// Counters counts what is done. Several servers may share it. It must not be nil.
 	Counters *Counters
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
 
 	mutex    sync.Mutex
@@ -31,8 +31,8 @@ type Server struct {
 	ids      atomic.Int64
 }
 
-// Serve accepts connections until the listener fails, and returns its error. Each connection has a goroutine. Where the
-// system has no room for a connection it waits a little and tries again.
+// Serve accepts connections until the listener fails, and returns its error. Each connection has a goroutine. If the
+// system has no room for a connection, Serve waits a little and tries again.
 func (s *Server) Serve(l net.Listener) error {
 	const first, most = 5 * time.Millisecond, time.Second
 	pause := first
@@ -87,10 +87,10 @@ func (s *Server) remove(c *conn) {
 	s.running.Done()
 }
 
-// Scheme is that of a URL without TLS.
+// Scheme returns the scheme of a URL without TLS.
 func (s *Server) Scheme() string { return "redis" }
 
-// Open returns how many connections there are.
+// Open returns the number of open connections.
 func (s *Server) Open() int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -100,9 +100,9 @@ func (s *Server) Open() int {
 // Outlast returns at once: Redis' protocol cannot announce the end of a connection.
 func (s *Server) Outlast(context.Context) {}
 
-// Shutdown ends all connections: those that wait for a command at once, others when they have answered the commands
-// that they have read. If ctx ends before, it cuts off the connections that are left, and returns the error of ctx. No
-// connection is accepted any more.
+// Shutdown ends all connections: those that wait for a command at once, the others when they have answered the commands
+// that they have read. If ctx ends first, it cuts off the remaining connections and returns the error of ctx. No new
+// connections are accepted.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mutex.Lock()
 	s.draining = true

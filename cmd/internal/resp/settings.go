@@ -10,42 +10,42 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// Settings are what a reload may change. They must not be changed once they are in use: make others.
+// Settings are what a reload may change. They must not be changed while they are in use: make new ones.
 type Settings struct {
-	// Limiter decides. It is one of [engine.TokenBuckets].
+	// Limiter decides. Its policy is from [engine.TokenBuckets].
 	Limiter *engine.Limiter
-	// Formers are the previous limiters: what a key owes them is charged to Limiter when a command names the key. Nil
-	// for none.
+	// Formers are the previous limiters: what a key owes them is charged to Limiter when a command names the key. nil
+	// if there are none.
 	Formers *live.Formers
-	// Longest is the longest time in which one of its buckets may fill, for errors.
+	// Longest is the longest time in which a bucket of Limiter may fill. Errors mention it.
 	Longest time.Duration
-	// Limits are those that commands name, token buckets that Limiter takes. A name begins with a letter and has no
-	// colon.
+	// Limits are the limits that commands can name. They are token buckets that Limiter accepts. A name begins with a
+	// letter and has no colon.
 	Limits map[string]engine.Policy
-	// Passwords are those that are good for AUTH; without any, no client needs one.
+	// Passwords are the valid passwords for AUTH. Without any, no client needs one.
 	Passwords Passwords
-	// Negative is whether a negative quantity of CL.THROTTLE gives tokens back, as redis-cell does. Without it that is
-	// an error.
+	// Negative allows a negative quantity in CL.THROTTLE, which gives tokens back, as in redis-cell. Otherwise a
+	// negative quantity is an error.
 	Negative bool
 	// Holds make the ids of holds.
 	Holds *Holds
-	// Places are what is in flight; nil if nothing is counted so.
+	// Places counts requests in flight; nil if commands cannot do that.
 	Places *Places
-	// IdleTimeout is how long a connection may wait for its next command, 0 for as long as it likes.
+	// IdleTimeout is how long a connection may wait for its next command; 0 for no bound.
 	IdleTimeout time.Duration
-	// Leave is called when a batch that was decided by the settings is answered; nil for nothing.
+	// Leave is called when a batch that these settings decided has been answered; nil for nothing.
 	Leave func()
 }
 
-// Holds are what makes the ids of holds, and knows which were used. Uses outlive all Settings, or an id could be used
-// twice.
+// Holds makes the ids of holds, and remembers which were used. Uses outlives all Settings, because an id could
+// otherwise be used twice.
 type Holds struct {
 	Sealer *sealed.Sealer
 	Uses   *sealed.Uses
 }
 
-// NewHolds returns what makes and remembers up to so many ids that are used and have not expired. Its key is random, so
-// ids are good for this process only. now is nil for the clock of the system.
+// NewHolds returns Holds with room for ids ids that are used and have not expired. The key is random, so ids are valid
+// for this process only. now is nil for the system's clock.
 func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, error) {
 	uses, err := sealed.NewUses(sealed.MaxLifetime, ids, options...)
 	if err != nil {
@@ -61,7 +61,7 @@ func NewHolds(ids int, now func() time.Time, options ...engine.Option) (*Holds, 
 // Passwords are kept as hashes, so that comparing them takes the same time for every wrong one.
 type Passwords []secretfile.Hash
 
-// ReadPasswords reads a file with a password on each line, as [ParsePasswords] does. A file of more than 64 KiB is an
+// ReadPasswords reads a file with one password on each line, as [ParsePasswords] does. A file of more than 64 KiB is an
 // error.
 func ReadPasswords(name string) (Passwords, error) {
 	text, err := secretfile.Read(name, "password")
@@ -75,8 +75,8 @@ func ReadPasswords(name string) (Passwords, error) {
 	return all, nil
 }
 
-// ParsePasswords reads a password on each line: several are good at the same time, so that clients can change from one
-// to another. Spaces around a password are not part of it, and empty lines are passed over. None, or more than 16, is
+// ParsePasswords reads one password on each line. All of them are valid, so that clients can change from one to
+// another. Spaces around a password are not part of it, and empty lines are skipped. No password, or more than 16, is
 // an error.
 func ParsePasswords(text string) (all Passwords, err error) {
 	lines, err := secretfile.Lines(text, "password")

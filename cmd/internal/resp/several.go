@@ -18,8 +18,8 @@ type several struct {
 	answers  []engine.Answer
 }
 
-// severally reads numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]: a limit for each key, or one for all
-// of them. It answers what is wrong.
+// severally reads numkeys key [key ...] LIMIT rate [BURST n] [COST n] [LIMIT ...]: one limit for each key, or one for
+// all of them. If the command is wrong, it answers with an error.
 func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 	n, ok := b.ranged("numkeys", args[1], 1, maxKeys)
 	if !ok {

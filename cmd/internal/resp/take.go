@@ -53,8 +53,8 @@ func (b *batch) decide() {
 	}
 }
 
-// look answers a take of no tokens. redis-cell calls a key limited that owes more than the limit, as one may after a
-// higher one. So it is when a token more could not be taken of a token more.
+// look answers a take of 0 tokens. redis-cell reports a key as limited if it owes more than the limit, as it may after
+// a higher limit. To find that out, look tries one token of a limit that is one token larger.
 func (b *batch) look(key []byte, limit engine.Policy, quota engine.Quota, f form) {
 	b.decide()
 	k := b.key(key, quota)

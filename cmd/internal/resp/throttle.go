@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// The ranges of what a command may say. What lies in them may still be refused by the limiter, which knows the longest
-// time in which a bucket may fill.
+// These are the ranges of the numbers in commands. The limiter may still refuse a number within its range, because it
+// knows the longest time in which a bucket may fill.
 const (
 	maxBurst  = spec.MaxBurst - 1 // the limit is one more
 	maxCount  = 1e15

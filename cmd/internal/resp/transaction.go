@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// A transaction is the commands between MULTI and EXEC, which then are answered together, one after the other. Nil is
-// no transaction.
+// A transaction has the commands between MULTI and EXEC, which are then answered together, one after the other. nil
+// means that there is no transaction.
 type transaction struct {
 	queued  []byte // of each command how many arguments it has, and of each argument how long it is, and itself
 	n       int    // commands

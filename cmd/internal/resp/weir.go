@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], the options in any order. The name
-// of a limit of the rule file may stand for rate and burst.
+// The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], with the options in any order. The
+// name of a limit in the rule file may replace rate and burst.
 
 // A limit is what a command holds a key against.
 type limit struct {
@@ -18,8 +18,8 @@ type limit struct {
 	name   string // of the rule file; "" for one that came with the command
 }
 
-// key returns the key of a text. Each limit of the rule file has keys of its own, or a call under a fast one would
-// bring back what a slow one has counted.
+// key returns the key for a text. Each limit of the rule file has its own keys. Otherwise a call under a fast limit
+// would bring back tokens that a slow limit has counted.
 func (l *limit) key(text []byte) []byte {
 	if l.name == "" {
 		return text

@@ -1,6 +1,6 @@
 package rulefile
 
-// AmbiguousPaths says what becomes of a request with a path that servers read in several ways.
+// AmbiguousPaths says what happens to a request whose path servers read in different ways.
 type AmbiguousPaths string
 
 // What AmbiguousPaths can be.

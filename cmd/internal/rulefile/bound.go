@@ -11,8 +11,8 @@ import (
 // debtOfBuckets is how many limits a key of a bucket may owe, and of any other algorithm one ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
-// Bound says how many tokens the requests of a key are settled with at most, by the terms of docs/budgets.md: a line
-// for each. It is nil for a rule without tokens.
+// Bound returns how many tokens the requests of a key can cost at most, with the terms of docs/budgets.md: one line for
+// each term. It is nil for a rule without tokens.
 func (r *Rule) Bound() []string {
 	t := r.Tokens
 	if t == nil || r.Constant != Counted {

@@ -18,7 +18,7 @@ const (
 
 var constants = [...]string{"", "0", "unlimited"}
 
-// String returns the rate as a file has it.
+// String returns the rate as written in a file.
 func (c Constant) String() string { return constants[c] }
 
 // describe says what becomes of requests, for people.
@@ -40,7 +40,7 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns what a tier is if its requests are not counted: see [Tiers.Of].
+// ConstantOf returns the constant of a tier whose requests are not counted: see [Tiers.Of].
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant
@@ -64,7 +64,7 @@ func (r *Rule) PolicyIn(tier int) engine.Policy {
 	return r.Tiers.Policies[tier-1]
 }
 
-// OwnLimit returns the limit of requests in no tier, as a text.
+// OwnLimit returns, as a text, the limit of requests that are in no tier.
 func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
 		return r.Constant.describe()
@@ -91,7 +91,7 @@ func (r *Rule) tierLines() (lines []string) {
 	return lines
 }
 
-// LimitIn returns the limit of a tier as a text, with the value by which a request is in it.
+// LimitIn returns the limit of a tier as a text, with the header value that selects the tier.
 func (r *Rule) LimitIn(tier int) string {
 	if tier == 0 {
 		return r.OwnLimit()
@@ -104,8 +104,8 @@ func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant gives a rule whose own rate is a constant the policy that its limiter is made with. No request is
-// counted by it, but a limiter has one: that of a tier or plan, which suits the others, or else the least.
+// fillConstant sets the policy of the limiter if the rule's own rate is a constant. No request is counted by that
+// policy, but a limiter needs one: that of a tier or plan, which fits the others, otherwise the smallest.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, of the Fetch standard).
+// CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, in the Fetch standard).
 type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
 	Methods     []string // of requests that need a preflight

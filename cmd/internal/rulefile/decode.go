@@ -8,12 +8,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// maxNodes bounds the values that are looked at, each as often as aliases name it, so that
-// a short file cannot stand for an endless one.
+// maxNodes bounds the number of values that are read. A value counts as often as aliases name it, so that a short file
+// cannot stand for an endless one.
 const maxNodes = 200_000
 
-// A decoder walks the nodes of a file and gathers what is wrong with them: docs/decisions/0018-a-decoder-of-our-own.md
-// says why it is not a library's.
+// A decoder walks the nodes of a file and collects the mistakes. docs/decisions/0018-a-decoder-of-our-own.md says why
+// it is not from a library.
 type decoder struct {
 	yamlfile.Walker
 

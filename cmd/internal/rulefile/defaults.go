@@ -1,7 +1,6 @@
 package rulefile
 
-// Single returns the file of one rule and nothing else: each address is a client, and requests are
-// answered by the echo.
+// Single returns a file that has only one rule: each address is a client, and the echo answers requests.
 func Single(r Rule) *File {
 	f := defaults()
 	f.Name = r.Name
@@ -11,8 +10,8 @@ func Single(r Rule) *File {
 	return f
 }
 
-// NewRule returns a rule for all requests by their address, with everything at its default but the
-// name. The policy is for the caller to fill in.
+// NewRule returns a rule for all requests by their address. It has a name, and defaults for everything else except the
+// policy, which the caller sets.
 func NewRule(name string) Rule {
 	t := &ruleText{}
 	s := t.section()

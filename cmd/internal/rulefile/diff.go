@@ -10,29 +10,30 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Changes are what a reload has to do. What they do not name, such as matches, costs, timeouts
-// and header styles, is read from the new file and loses nothing.
+// Changes says what a reload must do. Anything that it does not name, such as matches, costs, timeouts and header
+// styles, is read from the new file and loses no counts.
 type Changes struct {
 	Rules   []RuleChange // in the order of the new file
 	Removed []string     // names of the rules whose limiters are to be closed
 
-	// Listeners, by address, TLS files and H2C. One that is in neither list goes on; its
-	// certificate is to be read again.
+	// Opened and Closed are listeners, by address, TLS files and H2C. A listener that is in neither list stays; its
+	// certificate is read again.
 	Opened, Closed []Listener
 	Admin          bool // the administrator's listener is another
 	Decide         bool // that for decisions is another
 	Redis          bool // that for clients of Redis is another, or what is said of it
 
-	// RedisTable says what becomes of the keys of clients of Redis, and RedisReason of Carry and Replace why.
+	// RedisTable says what happens to the keys of Redis clients, and RedisReason gives the reason for Carry and
+	// Replace.
 	RedisTable  Continuity
 	RedisReason string
 
-	// Other names the keys of the file, and RuleChange.Other those of a rule, that changed and
-	// of which nothing is said above.
+	// Other names the keys of the file that changed and that no other field covers. RuleChange.Other does the same for
+	// a rule.
 	Other []string
 }
 
-// A RuleChange says what becomes of the limiter of a rule.
+// A RuleChange says what happens to the limiter of a rule.
 type RuleChange struct {
 	Name   string
 	Limit  Continuity
@@ -42,7 +43,7 @@ type RuleChange struct {
 	Other  []string
 }
 
-// Continuity says how a limiter lives on.
+// Continuity says how a limiter continues.
 type Continuity int
 
 // What Continuity can be.
@@ -54,11 +55,11 @@ const (
 	Add                       // there was none
 )
 
-// Diff compares two files. A rule is the same if its name is.
+// Diff compares two files. A rule is the same if it has the same name.
 //
-// Whether a limiter takes the new numbers is what [engine.CheckChange] says of one that was made with the old ones. One
-// that was adjusted before may know narrower bounds (a sliding log keeps the room that it had at first): if its
-// SetPolicy fails, replace it.
+// [engine.CheckChange] decides whether a limiter accepts the new numbers. It assumes a limiter that was made with the
+// old ones. A limiter that was adjusted before may have narrower bounds: a sliding log keeps the room that it had at
+// first. If its SetPolicy fails, replace it.
 func Diff(before, after *File) *Changes {
 	c := &Changes{
 		Admin:  !reflect.DeepEqual(before.Admin, after.Admin),
@@ -88,7 +89,7 @@ func Diff(before, after *File) *Changes {
 	return c
 }
 
-// Compare says what becomes of the limiter of a rule.
+// Compare says what happens to the limiter of a rule.
 func Compare(before, now *Rule) RuleChange {
 	c := RuleChange{Name: now.Name, From: before.limits(), To: now.limits()}
 	if c.Reason = now.another(before); c.Reason != "" {
@@ -111,8 +112,8 @@ func Compare(before, now *Rule) RuleChange {
 	return c
 }
 
-// Correct corrects a change that keeps the limiter by the policies that this has: those in a file of a state may be
-// another process's.
+// Correct corrects a change that keeps the limiter, using the policies that the limiter really has. In a file of a
+// state folder, another process may have set them.
 func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	if slices.Equal(has, now.Policies()) {
 		return
@@ -205,7 +206,7 @@ func missing(a, b []Listener) (all []Listener) {
 	return all
 }
 
-// Equal reports whether the other listener does the same.
+// Equal reports whether the other listener is the same in all its settings.
 func (l Listener) Equal(other Listener) bool {
 	return l.Address == other.Address && l.Mode == other.Mode && l.H2C == other.H2C && l.ProxyProtocol == other.ProxyProtocol &&
 		l.ReusePort == other.ReusePort && equal(l.TLS, other.TLS)
@@ -237,13 +238,13 @@ func (r *Rule) tierNames() []string {
 	return append(names, r.tierLimits())
 }
 
-// Empty reports whether there is nothing to do for any limiter or listener.
+// Empty reports whether no limiter and no listener changes.
 func (c *Changes) Empty() bool {
 	return len(c.Removed) == 0 && len(c.Opened) == 0 && len(c.Closed) == 0 && !c.Admin && !c.Decide && !c.Redis &&
 		!slices.ContainsFunc(c.Rules, func(r RuleChange) bool { return r.Limit != Keep })
 }
 
-// Lines says what happens, a sentence each, for a log.
+// Lines returns one sentence for each change, for a log.
 func (c *Changes) Lines() (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, r := range c.Rules {

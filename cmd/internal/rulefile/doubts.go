@@ -247,7 +247,8 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 // muchMemory is more than limits take on most machines.
 const muchMemory = 32 << 30
 
-// MemoryWarning says that the limits may take much memory, "" if they may not. A server that has less refuses the file.
+// MemoryWarning returns a warning if the limits may take much memory; "" otherwise. A server with less memory refuses
+// the file.
 func (f *File) MemoryWarning() string {
 	total, most := uint64(0), uint64(0)
 	var largest *Rule

@@ -36,25 +36,25 @@ type File struct {
 	Tests          []Test          // what the file is expected to answer: weir check runs them
 }
 
-// Echo reports whether requests are answered by the built-in echo, because nothing is said
-// about an upstream. With routes but no upstream a request that no route takes is answered
-// 404.
+// Echo reports whether the built-in echo answers requests, because the file has no upstream and no routes. With routes
+// but no upstream, a request that matches no route is answered 404.
 func (f *File) Echo() bool { return f.Upstream == nil && len(f.Routes) == 0 }
 
-// A Listener is an address to serve on. It speaks HTTP/1.1, and HTTP/2 with H2C or TLS.
+// A Listener is an address to serve on, with HTTP/1.1, and with HTTP/2 if it has H2C or TLS.
 type Listener struct {
-	// Address is host:port, or unix:/path. Without a host it is all addresses of the machine, and port 0 is a free one.
+	// Address is host:port, or unix:/path. Without a host it means all addresses of the machine. Port 0 means any free
+	// port.
 	Address string
 	Mode    fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
 	H2C     bool        // HTTP/2 without TLS, beside HTTP/1.1
 	TLS     *TLS        // nil for none
-	// ProxyProtocol says that connections of trusted proxies begin with a header of the PROXY protocol.
+	// ProxyProtocol says that connections of trusted proxies start with a header of the PROXY protocol.
 	ProxyProtocol bool
-	// ReusePort lets other processes of the same user listen on the port, too (SO_REUSEPORT).
+	// ReusePort lets other processes of the same user also listen on the port (SO_REUSEPORT).
 	ReusePort bool
 }
 
-// String returns the address and what is spoken there.
+// String returns the address and its protocols.
 func (l Listener) String() string {
 	spoken := "HTTP/1.1"
 	switch {
@@ -69,11 +69,11 @@ func (l Listener) String() string {
 // reusable is what Describe says of an address with ReusePort.
 const reusable = ", beside other processes"
 
-// TLS names the files of a certificate. Relative names in a file are made relative to its
-// directory. Load has read them once.
+// TLS names the files of a certificate. Relative names are made relative to the directory of the rule file. Load has
+// read the files once.
 type TLS struct{ CertFile, KeyFile string }
 
-// Admin is where metrics and the like are served.
+// Admin has the settings of the administrator's endpoint, which serves metrics, for example.
 type Admin struct {
 	Address     string // on a loopback address unless AllowRemote
 	Mode        fs.FileMode
@@ -81,24 +81,24 @@ type Admin struct {
 	Pprof       bool
 	Keys        admin.Keys
 	Hosts       []string // names by which the page may be asked, in addition to localhost and addresses; in lower case
-	// TokenFile has the tokens that may do everything, ReadTokenFile those that may only look; "" for none.
+	// TokenFile has the tokens that may do everything, ReadTokenFile those that may only read; "" for none.
 	TokenFile, ReadTokenFile string
 }
 
-// Decide is where other proxies ask whether a request may pass. A caller that reaches it is believed what it says
-// about requests.
+// Decide has the settings of the address at which other proxies ask whether a request may pass. What a caller there
+// says about requests is trusted.
 type Decide struct {
 	Address   string
 	Mode      fs.FileMode
 	ReusePort bool
 }
 
-// Listener is the address, where HTTP/1.1 is spoken.
+// Listener returns the address, with HTTP/1.1.
 func (d *Decide) Listener() Listener {
 	return Listener{Address: d.Address, Mode: d.Mode, ReusePort: d.ReusePort}
 }
 
-// An Upstream is one server to pass requests to, or several of which each request has one.
+// An Upstream is a server that gets requests, or several of which one gets each request.
 type Upstream struct {
 	proxy.Servers
 	PassHeaders []string // canonical names of fields that are passed on although they mislead servers
@@ -113,13 +113,13 @@ func (u *Upstream) String() string {
 	return oneOf(names)
 }
 
-// A Route sends the requests that match to an upstream of their own.
+// A Route sends the requests that match it to an upstream of its own.
 type Route struct {
 	Match    reading.Match
 	Upstream Upstream
 }
 
-// ClientIP says where the address of a client is found and how much of it counts.
+// ClientIP says where to find the address of a client, and how many of its bits count.
 type ClientIP struct {
 	From       From
 	Header     string // with FromHeader
@@ -127,8 +127,8 @@ type ClientIP struct {
 	IPv6Prefix int
 }
 
-// From says where the address of a client is found. All but FromSocket are read only of
-// requests that come from a trusted proxy.
+// From says where to find the address of a client. All values except FromSocket are used only for requests from a
+// trusted proxy.
 type From string
 
 // What From can be.
@@ -139,7 +139,7 @@ const (
 	FromHeader        From = "header"
 )
 
-// Headers says which header fields tell a client about its limits.
+// Headers says which header fields report limits to a client.
 type Headers string
 
 // What Headers can be.
@@ -151,7 +151,7 @@ const (
 	HeadersNone    Headers = "none"
 )
 
-// Response is how a refusal is answered.
+// Response says how a refusal is answered.
 type Response struct {
 	Body        Body
 	RetryJitter time.Duration // up to so much is added to Retry-After, by chance
@@ -167,13 +167,13 @@ const (
 	BodyJSON    Body = "json"    // {"error": ..., "retryAfter": N}
 )
 
-// ByShare is the MaxConnectionsPerClient of a file that does not say it: an eighth of MaxConnections, 16 at the least.
+// ByShare is the MaxConnectionsPerClient of a file that does not set it: an eighth of MaxConnections, at least 16.
 const ByShare = -1
 
-// ByOpenFiles is the MaxConnections of a file that does not say it: as many as the limit of open files allows.
+// ByOpenFiles is the MaxConnections of a file that does not set it: as many as the limit of open files allows.
 const ByOpenFiles = -1
 
-// Server bounds what clients may hold. 0 is no bound.
+// Server bounds what clients may use. 0 means no bound.
 type Server struct {
 	ReadHeaderTimeout time.Duration
 	ReadTimeout       time.Duration
@@ -183,7 +183,8 @@ type Server struct {
 	ShutdownDelay     time.Duration // before that, not ready any more and still serving
 	MaxHeaderBytes    int
 	MaxConnections    int // of all listeners together; ByOpenFiles for as many as the limit of open files allows
-	// MaxConnectionsPerClient is how many of them one client may have; an IPv6 /64 is one. ByShare for an eighth.
+	// MaxConnectionsPerClient is how many of them one client may have; an IPv6 /64 is one client. ByShare stands for an
+	// eighth.
 	MaxConnectionsPerClient int
 	SendTimeout             time.Duration // that a client may take no byte of an answer
 	MaxWaiting              int           // requests that wait for tokens at one time, of all rules together

@@ -8,13 +8,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The functions here read single values as they are written in a file, for flags. They accept what
-// a file does, and their errors say the same, without a place.
+// The functions here parse single values as they are written in a file, for flags. They accept the same values as a
+// file, and return the same errors without a place.
 
 // ParseKey reads a key.
 func ParseKey(text string) (Key, error) { return value(text, "key", list(keyPart, notTwice)) }
 
-// ParseAddress reads an address to listen on, and returns it as it is.
+// ParseAddress checks an address to listen on, and returns it unchanged.
 func ParseAddress(text string) (string, error) { return value(text, "address", address) }
 
 // ParseUpstream reads the URL of an upstream.
@@ -22,12 +22,12 @@ func ParseUpstream(text string) (*Upstream, error) {
 	return value(text, "upstream", optional(upstreams))
 }
 
-// ParseAdmin reads the address of an admin listener, which is a loopback one.
+// ParseAdmin parses the address of an admin listener, which must be a loopback address.
 func ParseAdmin(text string) (*Admin, error) {
 	return value(text, "admin", optional(mapping((*Admin).section)))
 }
 
-// ParseProxies reads an address or a range of them.
+// ParseProxies parses an address or a range of addresses.
 func ParseProxies(text string) ([]netip.Prefix, error) {
 	return value(text, "trusted_proxies", list(prefix, nil))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// hostWarnings says which rules and exceptions a client chooses by its Host, because the upstream does not get it and
-// answers whatever is written there.
+// hostWarnings returns warnings about rules and exceptions that a client can choose by its Host, because the upstream
+// does not get the Host and answers for any.
 func (f *File) hostWarnings() (all []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -40,7 +40,7 @@ func (f *File) blindException(where string, hosts []string) []string {
 		"the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
 }
 
-// blindTo returns an upstream that has requests for the hosts and for others, too, and does not get the host; nil if
+// blindTo returns an upstream that gets requests for these hosts and for others, but does not get the host; nil if
 // there is none.
 func (f *File) blindTo(hosts []string) *Upstream {
 	if len(hosts) == 0 {

@@ -9,7 +9,7 @@ import (
 // inFlightName is what the name of a rule with a rate and a concurrency gets for the latter: that is a rule of its own.
 const inFlightName = ".concurrency"
 
-// IsInFlight reports whether the rule is about how many requests are in flight at a time.
+// IsInFlight reports whether the rule limits requests in flight.
 func (r *Rule) IsInFlight() bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 
 // checkInFlight refuses a concurrency where weir cannot know when a request is over, and what is no use to it.

@@ -10,21 +10,20 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Key is what has a bucket of its own: the values of all its parts together. It has at least
-// one.
+// A Key identifies a bucket by the values of all its parts together. It has at least one part.
 type Key []KeyPart
 
-// A KeyPart is the first of its sources that a request has. The last is one that every request
-// has, or SourceNone.
+// A KeyPart is the first of its sources that a request has. Its last source is one that every request has, or
+// SourceNone.
 type KeyPart []Source
 
-// A Source is something about a request that tells one from another.
+// A Source is a property of a request that identifies a bucket.
 type Source struct {
 	Kind SourceKind
 	Name string // of a header, canonical, of a cookie or of a query parameter
 }
 
-// SourceKind says what a Source is.
+// SourceKind is the kind of a Source.
 type SourceKind string
 
 // What SourceKind can be. A request may lack a header, a cookie or a query parameter, nothing else.
@@ -42,7 +41,7 @@ const (
 
 var sourceWords = []string{"ip", "header:NAME", "cookie:NAME", "query:NAME", "path", "method", "host", "global"}
 
-// String returns the source as it is written in a file.
+// String returns the source as written in a file.
 func (s Source) String() string {
 	if s.Name == "" {
 		return string(s.Kind)
@@ -50,7 +49,7 @@ func (s Source) String() string {
 	return string(s.Kind) + ":" + s.Name
 }
 
-// String returns the part as it is written in a file, with the sources that go without saying.
+// String returns the part as written in a file, including implied sources.
 func (p KeyPart) String() string {
 	words := make([]string, len(p))
 	for i, s := range p {
@@ -59,7 +58,7 @@ func (p KeyPart) String() string {
 	return strings.Join(words, " or ")
 }
 
-// String returns the key as it is written in a file.
+// String returns the key as written in a file.
 func (k Key) String() string {
 	words := make([]string, len(k))
 	for i, p := range k {
@@ -75,15 +74,15 @@ func (k Key) Uses(kind SourceKind) bool {
 	})
 }
 
-// Equal reports whether two keys tell the same requests apart.
+// Equal reports whether two keys distinguish the same requests.
 func (k Key) Equal(other Key) bool {
 	return slices.EqualFunc(k, other, func(a, b KeyPart) bool { return slices.Equal(a, b) })
 }
 
 var keyPart = one(pattern("", "^ *(ip|path|method|host|global|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
-// keyPart reads "A or B or C". A header or cookie without an alternative has the address: to
-// leave it out must be no way around a limit.
+// keyPart parses "A or B or C". A header or cookie without an alternative falls back to the address, because leaving it
+// out must not avoid the limit.
 func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 	if i := strings.Index(strings.ToLower(text), " or "); i >= 0 && text[i:i+4] != " or " {
 		d.Fail(n, "key: %s: write %s, in small letters", yamlfile.Quote(text), yamlfile.Quote(text[:i]+" or "+text[i+4:]))

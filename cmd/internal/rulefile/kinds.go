@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A kind is what the values of some entries have in common: how one is read, and what the schema and the reference say
-// of it.
+// A kind is what the values of some entries have in common: how to read one, and what the schema and the reference say
+// about it.
 type kind[V any] struct {
 	read   func(d *decoder, n *yaml.Node, what string, into *V)
 	fill   func(into *V) // the value of a file that has none; nil for the zero value
@@ -222,8 +222,8 @@ func chosen[V any](words []string, values []V) kind[V] {
 	})
 }
 
-// list is one value or a list of them that is not empty. each is called with those before and the new one, to refuse
-// it; nil for nothing.
+// list reads one value, or a list of values that is not empty. each is called with the previous values and the new one,
+// which it may refuse; nil for no check.
 func list[V any](k kind[V], each func(d *decoder, n *yaml.Node, what string, before []V, v V)) kind[[]V] {
 	return kind[[]V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *[]V) {

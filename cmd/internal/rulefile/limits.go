@@ -103,8 +103,8 @@ func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	return tiers
 }
 
-// resolve gives a rule the policies that a limit comes to, and notes what is wrong with it. A number that was refused
-// leaves nothing to check.
+// resolve sets the policies of a rule from its limit, and notes mistakes. If a number was refused already, it checks
+// nothing more.
 func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	if t.seen["rate"] != nil && t.limit.Rate == (spec.Rate{}) || t.seen["algorithm"] != nil && t.limit.Algorithm == engine.NoAlgorithm ||
 		t.seen["concurrency"] != nil && t.limit.Concurrency == 0 {

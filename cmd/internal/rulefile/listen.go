@@ -87,10 +87,10 @@ var tokenFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
-// IsRemote reports whether the listener can be reached from other machines.
+// IsRemote reports whether other machines can reach the listener.
 func (a *Admin) IsRemote() bool { return isRemote(a.Address) }
 
-// Access reads the tokens; nil where no file is named.
+// Access reads the tokens; nil if the file names no token file.
 func (a *Admin) Access() (*admin.Access, error) {
 	if a.TokenFile == "" {
 		return nil, nil
@@ -116,8 +116,8 @@ func (a *Admin) describe() string {
 		when(a.TokenFile != "", ", with tokens")
 }
 
-// adminHost is a name by which the page may be asked. A name for all below another is not one: any of them could be
-// another party's.
+// adminHost is a name that the Host header of a request to the page may have. A name for all names below another is
+// refused, because any of these could belong to someone else.
 var adminHost = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	name := d.host(n, "host", s)
 	if strings.HasPrefix(name, "*.") {
@@ -232,8 +232,8 @@ var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what,
 	return s
 }))
 
-// overlap reports whether two good addresses cannot both be listened on: the same port, and
-// the same host or one that is all of them.
+// overlap reports whether two valid addresses cannot both be listened on: they have the same port, and the same host or
+// one that means all hosts.
 func overlap(a, b string) bool {
 	if isSocket(a) {
 		return a == b

@@ -37,9 +37,8 @@ func Load(path string) (*File, error) {
 	return f.unless(d)
 }
 
-// Parse reads the text of a rule file. The name is for messages, and its directory is the one
-// that file names in it are relative to; nothing is read from there. The error is of type
-// [yamlfile.Errors].
+// Parse parses the text of a rule file. name is for messages, and file names in the text are relative to its directory.
+// Parse reads nothing from there. The error is of type [yamlfile.Errors].
 func Parse(name string, text []byte) (*File, error) {
 	f, d := parse(name, text)
 	return f.unless(d)
@@ -170,8 +169,7 @@ func lineOf(text []byte, line int) string {
 	return lines[line-1]
 }
 
-// tabBefore returns the column of the tab that a line begins with, after spaces perhaps; 0 if there
-// is none.
+// tabBefore returns the column of the tab that a line begins with, possibly after spaces; 0 if there is none.
 func tabBefore(text []byte, line int) int {
 	indented := lineOf(text, line)
 	rest := strings.TrimLeft(indented, " ")

@@ -28,13 +28,13 @@ const (
 	LogJSON LogFormat = "json" // one object a line
 )
 
-// A Sample says which requests have a line in a log: one in so many, by chance. 0 is none, and 1 is all.
+// A Sample says which requests have a line in a log: one in Sample, chosen at random. 0 means none, and 1 means all.
 type Sample uint32
 
 // maxSample is the largest Sample of a file.
 const maxSample = 1_000_000
 
-// String returns the sample as it is written in a file.
+// String returns the sample as written in a file.
 func (s Sample) String() string {
 	switch s {
 	case 0:

@@ -11,8 +11,8 @@ import (
 // mergeKey is YAML's way to take the keys of other mappings over: <<: *anchor.
 const mergeKey = "<<"
 
-// pairs calls each for the keys of a mapping, once each. Keys that are merged in come last, and
-// those that the mapping has itself go before them.
+// pairs calls each for the keys of a mapping, once for each key. Merged keys come last, and a key of the mapping itself
+// replaces a merged key of the same name.
 func (d *decoder) pairs(n *yaml.Node, what string, each func(key, value *yaml.Node)) bool {
 	m := d.enter(n)
 	if m == nil {

@@ -210,14 +210,14 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
-// perHop are for weir and not for the server behind it, which does not get them: as a key each would be a bucket of the
+// perHop has the fields that are for weir and not passed on to the upstream. As a key, each would be a bucket of the
 // client's choice (RFC 9110, section 7.6.1).
 var perHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
 }
 
-// headerReference reads header:NAME. If s is something else, the name is empty; if the name is
-// bad, that has been noted and the name is what it was.
+// headerReference parses header:NAME. If s is something else, the name is empty. If the name is bad, headerReference
+// has noted that, and returns the name unchanged.
 func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool) {
 	bad, isHeader := strings.CutPrefix(s, "header:")
 	if !isHeader {

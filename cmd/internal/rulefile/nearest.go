@@ -8,8 +8,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// didYouMean returns `: did you mean "rate"?` if one of the known words is near, and
-// otherwise a list of them.
+// didYouMean returns `: did you mean "rate"?` if one of the known words is similar, otherwise a list of them.
 func didYouMean(word string, known []string) string {
 	if near := nearest(word, known); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
@@ -23,9 +22,8 @@ var others = map[string]string{
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",
 }
 
-// nearest returns the known word with the fewest letters changed, or "" if that is more than a
-// third of them, which is another word and not a slip. The same letters in another order are one
-// change.
+// nearest returns the known word with the fewest changed letters. It returns "" if more than a third of the letters
+// changed, because that is another word and not a typo. The same letters in another order count as one change.
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""

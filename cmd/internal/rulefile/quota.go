@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Quota says where the numbers of a request come from, if not from the rule.
+// A Quota says where the numbers of a request come from, if they do not come from the rule.
 type Quota struct {
 	File    string     // with the limits of many keys
 	By      KeyPart    // what is looked up there
@@ -24,13 +24,13 @@ type Quota struct {
 	limit spec.Limit // of which the file has numbers
 }
 
-// A Plan is a limit that a file names.
+// A Plan is a limit that a file of limits can name.
 type Plan struct {
 	Name   string
 	Policy engine.Policy
 }
 
-// UnknownKey says what becomes of a request whose key a file of limits does not have.
+// UnknownKey says what happens to a request whose key is not in the file of limits.
 type UnknownKey string
 
 // What UnknownKey can be.
@@ -39,7 +39,7 @@ const (
 	UnknownRefuse  UnknownKey = "refuse"  // it is refused, as by a rate of 0
 )
 
-// Numbers returns what checks the numbers of the file. The caller closes it.
+// Numbers returns a checker of the file's numbers. The caller closes it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
 
 // A quotaText is a quota as it is written.
@@ -172,11 +172,11 @@ func limitText(p engine.Policy) string {
 	return describePolicy(p)
 }
 
-// LimitText is the limit of a request as a text.
+// LimitText returns the limit of a request as a text.
 func LimitText(p engine.Policy) string { return limitText(p) }
 
-// ByQuota reports whether each request brings its limit to the rule's limiter, as a quota: with a [Quota], or with more
-// tiers than a limiter has.
+// ByQuota reports whether each request brings its own limit to the rule's limiter, as a quota: the rule has a [Quota],
+// or more tiers than a limiter can have.
 func (r *Rule) ByQuota() bool {
 	return r.Quota != nil || r.Store == nil && r.Tiers != nil && len(r.Tiers.Policies) > spec.MaxTiers
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Redis is where clients of Redis ask. Their limits come with their commands.
+// Redis has the settings of the listener for Redis clients. Their limits come with their commands.
 type Redis struct {
 	Address      string
 	Mode         fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
@@ -35,19 +35,19 @@ type Redis struct {
 	State        string // file in which the keys are kept beyond the process; "" for none
 }
 
-// RedisAlone reports whether clients of Redis are the only ones, so that no rule is needed.
+// RedisAlone reports whether the server is for Redis clients only, so that it needs no rule.
 func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && len(f.Listen) == 0 }
 
 // Policy returns the policy of the table.
 func (r *Redis) Policy() engine.Policy { return engine.TokenBuckets(r.Longest) }
 
-// NewLimiter returns the engine. The caller closes it. That the machine has not the memory is the only error.
+// NewLimiter returns the limiter. The caller closes it. The only error is that the machine does not have the memory.
 func (r *Redis) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := []engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}
 	return engine.New(r.Policy(), append(own, options...)...)
 }
 
-// Memory is how many bytes the table takes; 0 for nil.
+// Memory returns how many bytes the table takes; 0 for nil.
 func (r *Redis) Memory() (uint64, error) {
 	if r == nil {
 		return 0, nil
@@ -55,7 +55,7 @@ func (r *Redis) Memory() (uint64, error) {
 	return engine.Bytes(r.Policy(), engine.MaxKeys(r.MaxKeys))
 }
 
-// Passwords reads those that are good; none if the file names no place for them.
+// Passwords reads the valid passwords; none if the file names no password file.
 func (r *Redis) Passwords() (resp.Passwords, error) {
 	switch {
 	case r.PasswordFile != "":
@@ -70,7 +70,7 @@ func (r *Redis) Passwords() (resp.Passwords, error) {
 	return nil, nil
 }
 
-// Listener is the address with what is spoken under Redis' protocol.
+// Listener returns the address, with the protocol below Redis' own.
 func (r *Redis) Listener() Listener {
 	return Listener{Address: r.Address, Mode: r.Mode, TLS: r.TLS, ReusePort: r.ReusePort}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A RedisLimit is one that commands of clients of Redis name.
+// A RedisLimit is a limit that commands of Redis clients can name.
 type RedisLimit struct {
 	Name   string
 	Policy engine.Policy // a token bucket
@@ -90,7 +90,7 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	}
 }
 
-// Policies returns the limits by their names.
+// Policies returns the limits by name.
 func (r *Redis) Policies() map[string]engine.Policy {
 	all := map[string]engine.Policy{}
 	for _, l := range r.Limits {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Refusal is how the answer to a request looks that a limit refuses. The zero Refusal says nothing about it.
+// A Refusal describes the answer to a refused request. The zero Refusal leaves it unchanged.
 type Refusal struct {
 	Status      int         // 0 for 429
 	Header      http.Header // added to the fields of limits
@@ -24,7 +24,7 @@ type Refusal struct {
 	Template    string      // of the body; "" for that of Body
 }
 
-// RefusalValues are what a template can say.
+// RefusalValues are the values that a template can use.
 type RefusalValues struct {
 	Rule       string // that refuses; of several the one with the longest wait
 	Status     int
@@ -37,8 +37,8 @@ type RefusalValues struct {
 // A Template writes the body of a refusal.
 type Template interface{ Execute(io.Writer, any) error }
 
-// Compile returns what writes the body, nil if that is the usual one. Of HTML the values are escaped as they must be at
-// their place.
+// Compile returns the template of the body; nil for the usual body. In HTML, values are escaped as their place
+// requires.
 func (r *Refusal) Compile() (t Template, err error) {
 	if r.Template == "" {
 		return nil, nil
@@ -134,7 +134,7 @@ func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 }
 
-// RefusalOf returns how the refusals of a rule look: what the rule says, and else the file.
+// RefusalOf returns how a rule's refusals are answered: as the rule says, otherwise as the file says.
 func (f *File) RefusalOf(rule *Rule) Refusal {
 	all := f.Response.Refusal
 	own := rule.Refusal
@@ -153,7 +153,7 @@ func (f *File) RefusalOf(rule *Rule) Refusal {
 	return all
 }
 
-// String says how it looks, for people.
+// String describes the refusal for people.
 func (r Refusal) String() string {
 	var parts []string
 	if r.Status != 0 {

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxRules is the most rules of a file. A request may match all of them, and so many limits
-// can be asked at once.
+// MaxRules is the largest number of rules in a file. A request may match all of them, and this is how many limits can
+// be asked at once.
 const MaxRules = 64
 
 // The longest that a timeout may be: what is longer is a mistake in the unit.

@@ -34,7 +34,7 @@ type Rule struct {
 	Line     int    // in the file
 }
 
-// Tiers are policies for some of a rule's keys, by the value of a header.
+// Tiers has policies for some of a rule's requests, selected by the value of a header.
 type Tiers struct {
 	Header    string          // canonical
 	Values    []string        // in order: those with a policy, and then those with a constant
@@ -42,14 +42,14 @@ type Tiers struct {
 	Constants []Constant      // of the other values
 }
 
-// Of returns the tier of the header's value, in the form of [spelling.Line]: 0, the rule's own limit, for one that has
-// none. Those that are counted come first, as in the limiter.
+// Of returns the tier for a value of the header, in the form of [spelling.Line]: 0, the rule's own limit, for a value
+// without a tier. Counted tiers come first, as in the limiter.
 func (t *Tiers) Of(value string) int {
 	return 1 + slices.IndexFunc(t.Values, func(v string) bool { return v == value || spelling.Line(t.Header, v) == value })
 }
 
-// Cost is how many tokens a request takes. With a header it is the number there: Default if
-// that is missing or not a whole number above 0, and Max if it is above Max.
+// Cost is the number of tokens that a request takes. With a header, it is the number in the header: Default if that is
+// missing or not a whole number above 0, and Max if it is above Max.
 type Cost struct {
 	Header       string // canonical; "" for Default always
 	Default, Max uint64
@@ -63,13 +63,13 @@ type Statuses []StatusRange
 // A StatusRange is the statuses from First to Last.
 type StatusRange struct{ First, Last int }
 
-// Contains reports whether the status is one of them.
+// Contains reports whether the status is in one of the ranges.
 func (s Statuses) Contains(status int) bool {
 	return slices.ContainsFunc(s, func(r StatusRange) bool { return r.First <= status && status <= r.Last })
 }
 
-// NewLimiter returns the engine for the rule. The caller closes it. That the machine has not
-// the memory is the only error; with [Rule.StateOptions] those of [engine.Shared], too.
+// NewLimiter returns the limiter of the rule. The caller closes it. The only error is that the machine does not have
+// the memory. With [Rule.StateOptions], it also returns the errors of [engine.Shared].
 func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	own := append([]engine.Option{engine.MaxKeys(r.MaxKeys), engine.Overflow(r.Overflow)}, r.limitOptions()...)
 	return engine.New(r.Policy, append(own, options...)...)
@@ -107,7 +107,7 @@ func (r *Rule) limits() string {
 	return s
 }
 
-// Memory is how many bytes the rule's limiter takes; 0 for one without a table.
+// Memory returns how many bytes the rule's limiter takes; 0 if it has no table.
 func (r *Rule) Memory() (uint64, error) {
 	if r.Spread {
 		return 0, nil

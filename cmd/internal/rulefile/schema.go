@@ -11,8 +11,8 @@ import (
 // A schema is a JSON Schema (draft 07, which editors know).
 type schema map[string]any
 
-// Schema returns the JSON Schema of rule files, for editors. It knows every key, choice and range; what is between
-// keys, such as a burst of a window, [Parse] alone finds.
+// Schema returns the JSON Schema of rule files, for editors. It has every key, choice and range. Only [Parse] finds
+// mistakes that involve several keys, such as a burst for a window.
 func Schema() ([]byte, error) {
 	file := new(File).section()
 	s := file.schema()

@@ -31,8 +31,8 @@ func parseState(d *decoder, n *yaml.Node, what, s string) string {
 // debtSuffix ends the names of files with what a store is owed ([redislimit.DebtFiles]).
 const debtSuffix = ".debts"
 
-// checkState gives every rule that counts on this machine its file in the folder, and clients of Redis theirs. A rule
-// in a store has files there with what it owes the store.
+// checkState gives each rule that counts on this machine a file in the state folder, and Redis clients another. A rule
+// in a store has files there for what it owes the store.
 func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.State == "" {
 		return
@@ -68,9 +68,10 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 
 func isCalendar(p engine.Policy) bool { _, _, ok := p.Calendar(); return ok }
 
-// stateName returns the name of the rule's file. It says what is counted and how, but for the numbers of the limits:
-// those change in the file. It says also which layout this program reads. So a rule that is another in any other way,
-// or a program with another layout, begins a file of its own, while a process with the old ones still has the old file.
+// stateName returns the name of the rule's file. The name describes what is counted and how, except for the numbers of
+// the limits, which change within the file. It also contains the layout that this program reads. So if a rule changes
+// in another way, or the layout changes, the program starts a new file, and a process with the old rule or layout keeps
+// the old file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
 // layoutName is the name of the file of this layout.
@@ -96,8 +97,8 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem is what the names of the files begin with in which it is kept what the rule owes the store. What they must
-// have in common beyond that is in the files.
+// debtStem returns the start of the names of the files that keep what the rule owes the store. The files themselves say
+// what else they must have in common.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
@@ -105,8 +106,8 @@ func (r *Rule) debtStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// limitedTiers returns the values of the tiers whose limits stand in the rule's file, in their places. Two orders in
-// one file would mix them up.
+// limitedTiers returns the values of the tiers whose limits are in the rule's file, in their order. A file must not be
+// used with two orders, which would mix up the tiers.
 func (r *Rule) limitedTiers() []string {
 	if r.Tiers == nil || r.ByQuota() {
 		return nil
@@ -114,10 +115,10 @@ func (r *Rule) limitedTiers() []string {
 	return r.Tiers.Values[:len(r.Tiers.Policies)]
 }
 
-// OtherLayouts returns the paths of the rule's files that programs with another layout have left, or still have.
+// OtherLayouts returns the paths of the rule's files that programs with another layout have left or still use.
 func (r *Rule) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
-// OtherLayouts is [Rule.OtherLayouts] for clients of Redis.
+// OtherLayouts is [Rule.OtherLayouts] for Redis clients.
 func (r *Redis) OtherLayouts() []string { return otherLayouts(r.State, r.stateStem()) }
 
 func otherLayouts(state, stem string) []string {
@@ -126,7 +127,7 @@ func otherLayouts(state, stem string) []string {
 	})
 }
 
-// FormerStates returns the paths of the files in which clients of Redis count, or have counted, with another longest,
+// FormerStates returns the paths of the files in which Redis clients count, or have counted, with another longest,
 // max_keys or overflow.
 func (r *Redis) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
@@ -138,8 +139,8 @@ func (r *Redis) FormerStates() []string {
 // afterName is what follows the rule's name in the names of its files, of all versions of weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
-// FormerStates returns the paths of the files in which rules of the same name count, or have counted, that are another
-// in what [Rule.stateName] says.
+// FormerStates returns the paths of the files of rules that have the same name, but differ in something else that is in
+// the name of the file ([Rule.stateName]).
 func (r *Rule) FormerStates() []string {
 	return slices.DeleteFunc(stateFiles(filepath.Dir(r.State)), func(path string) bool {
 		rest, is := strings.CutPrefix(filepath.Base(path), r.Name)
@@ -147,7 +148,7 @@ func (r *Rule) FormerStates() []string {
 	})
 }
 
-// UnusedStates returns the paths of the files in the folder of the state that neither a rule nor clients of Redis have.
+// UnusedStates returns the paths of the files in the state folder that belong to no rule and not to Redis clients.
 func (f *File) UnusedStates() []string {
 	return slices.DeleteFunc(append(stateFiles(f.State), filesWith(debtSuffix, f.State)...), func(path string) bool {
 		return f.Redis != nil && f.Redis.State == path || slices.ContainsFunc(f.Rules, func(r Rule) bool {
@@ -169,10 +170,10 @@ func filesWith(suffix, folder string) (paths []string) {
 	return paths
 }
 
-// StateOptions returns what the limiter of a server takes beside those of [Rule.NewLimiter].
+// StateOptions returns the options that a server needs in addition to those of [Rule.NewLimiter].
 func (r *Rule) StateOptions() []engine.Option { return stateOptions(r.State) }
 
-// StateOptions returns what the limiter of a server takes beside those of [Redis.NewLimiter].
+// StateOptions returns the options that a server needs in addition to those of [Redis.NewLimiter].
 func (r *Redis) StateOptions() []engine.Option { return stateOptions(r.State) }
 
 func stateOptions(path string) []engine.Option {

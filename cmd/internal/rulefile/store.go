@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Store is a Redis or Valkey in which limits are kept, together with other machines.
+// A Store is a Redis or Valkey that keeps limits for several machines together.
 type Store struct {
 	URL     string        // as redislimit.Open takes it; it may have a password in it
 	Prefix  string        // of the keys' names
@@ -41,7 +41,7 @@ func (s *Store) Redacted() string {
 	return u.Redacted()
 }
 
-// redacted returns a URL without its password, also where a mistake in its scheme hides that it has one:
+// redacted returns a URL without its password. It also finds a password that a mistake in the scheme hides:
 // "redis//user:secret@host".
 func redacted(u *url.URL) string {
 	text := u.Redacted()
@@ -52,18 +52,18 @@ func redacted(u *url.URL) string {
 	return text[:strings.LastIndexByte(text[:at], '/')+1] + "xxxxx" + text[at:]
 }
 
-// Same reports whether both keep the same keys: what else differs loses nothing.
+// Same reports whether both stores have the same keys. If they do, no other difference loses counts.
 func (s *Store) Same(other *Store) bool {
 	return s == other || s != nil && other != nil && s.URL == other.URL && s.Prefix == other.Prefix &&
 		s.Partitions == other.Partitions && s.FullKeys == other.FullKeys && s.Secret == other.Secret
 }
 
-// SameConnection reports whether both are connected to in the same way.
+// SameConnection reports whether the connections to both have the same settings.
 func (s *Store) SameConnection(other *Store) bool {
 	return s.Timeout == other.Timeout && s.Files == other.Files
 }
 
-// Options returns what redislimit.Open takes beside the URL.
+// Options returns the options of redislimit.Open.
 func (s *Store) Options() []redislimit.ClientOption {
 	options := []redislimit.ClientOption{
 		redislimit.Prefix(s.Prefix), redislimit.Timeout(s.Timeout), redislimit.Partitions(s.Partitions),
@@ -78,7 +78,7 @@ func (s *Store) Options() []redislimit.ClientOption {
 	return options
 }
 
-// StoreOptions returns what redislimit.New takes for a rule that is kept in a store.
+// StoreOptions returns the options of redislimit.New for a rule that is kept in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
 	options := []redislimit.Option{
 		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),

@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// An entry is a key that a mapping of a rule file may have, and all that weir knows of it. The decoder, the JSON
-// Schema, the reference in docs/configuration.md, the diff of a reload and the summary of weir check are made of the
-// entries, so a new key is one entry, and the use of the field that it fills.
+// An entry is a key that a mapping of a rule file may have, with everything that weir knows about the key. The decoder,
+// the JSON Schema, the reference in docs/configuration.md, the diff of a reload and the summary of weir check are made
+// from the entries. So a new key takes one entry, and the code that uses its field.
 //
-// An entry is bound to the field: the entries of a mapping are a method of the struct that it fills.
+// An entry has a pointer to its field: the entries of a mapping are made by a method of the struct with these fields.
 type entry struct {
 	name     string
 	standard string // what a file without the key means, as it would write it; "" for the zero value
@@ -123,8 +123,8 @@ func (s *section) fill() {
 	}
 }
 
-// read fills the fields, from a mapping or from the value of the brief entry. Entries are read in the order of the
-// table, whatever that of the file, so one may use what was read by another in front of it.
+// read sets the fields, from a mapping or from the value of the brief entry. Entries are read in the order of the
+// table, whatever the order in the file, so an entry may use what an earlier one has read.
 func (s *section) read(d *decoder, n *yaml.Node) {
 	s.fill()
 	var seen map[string]*yaml.Node
@@ -148,8 +148,8 @@ func (s *section) entry(name string) *entry {
 	return nil
 }
 
-// keys reads a mapping. The keys that were there are returned with their values, a slip as the key that was meant; nil
-// if n is no mapping.
+// keys reads a mapping. It returns the values by key. A misspelled key is returned as the key that was probably meant.
+// It returns nil if n is not a mapping.
 func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	names := make([]string, 0, len(s.entries)+1)
 	for _, e := range s.entries {
@@ -199,8 +199,8 @@ func lacks(name string) string {
 	return ": no "
 }
 
-// differing names the entries whose values a reload compares, and finds to differ from those of the same section of the
-// file before.
+// differing returns the names of the entries whose values differ from those in the same section of the previous file.
+// It only compares entries that a reload reports.
 func (s *section) differing(before section) (names []string) {
 	for i, e := range s.entries {
 		if e.value != nil && !reflect.DeepEqual(e.value(), before.entries[i].value()) {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Test is a request, made several times in a row, and what a rule file is expected to answer.
+// A Test is a request, sent several times in a row, and the answers that the rule file is expected to give.
 type Test struct {
 	Line, Column int // in the file
 	Asked        Asked
@@ -33,7 +33,7 @@ type Asked struct {
 	Header http.Header // with Host
 }
 
-// DefaultClient is the client of a request of which none is written. No client has that address (RFC 5737).
+// DefaultClient is the client of a test request that names none. No real client has this address (RFC 5737).
 var DefaultClient = netip.MustParseAddr("192.0.2.1")
 
 // Request returns the request as a server would get it.

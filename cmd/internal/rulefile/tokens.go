@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Tokens say that a request costs what its answer says, and what is held for it until then.
+// Tokens says that a request costs what its answer reports, and how many tokens are held until then.
 type Tokens struct {
 	API           API
 	Count         Count
@@ -34,7 +34,7 @@ type Tokens struct {
 	From          CostPlace // where the cost is, of an API that is none of a model; zero for none
 }
 
-// API is the form of requests and refusals. What an answer says of its usage is read in the forms of all.
+// API is the form of requests and refusals. The usage in an answer is read in the forms of all APIs.
 type API string
 
 // What API can be.
@@ -47,21 +47,21 @@ const (
 	APIBedrock   API = "bedrock"
 )
 
-// Count says which tokens count, and what.
+// Count says which tokens count, and with which weight.
 type Count struct {
 	Word    string // total, input or output; "" for weights
 	Weights usage.Weights
 	Models  []ModelWeights // of some models instead, the longest names first
 }
 
-// ModelWeights are those of a model, or of all whose names begin with Name.
+// ModelWeights are the weights of a model, or of all models whose names begin with Name.
 type ModelWeights struct {
 	Name    string
 	Prefix  bool
 	Weights usage.Weights
 }
 
-// Of returns the weights of a model; those of a model that is not known are the rule's own.
+// Of returns the weights of a model. For an unknown model it returns the rule's own.
 func (c *Count) Of(model string) usage.Weights {
 	for _, m := range c.Models {
 		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
@@ -71,7 +71,7 @@ func (c *Count) Of(model string) usage.Weights {
 	return c.Weights
 }
 
-// Estimate is what is held for a request.
+// Estimate is the number of tokens that is held for a request.
 type Estimate struct {
 	Kind EstimateKind
 	N    uint64 // with EstimateFixed
@@ -88,7 +88,7 @@ const (
 	EstimateFixed   EstimateKind = "a number"
 )
 
-// Abort says what a request costs whose answer has no usage because it breaks off.
+// Abort says what a request costs if its answer breaks off before it reports a usage.
 type Abort struct {
 	Kind  AbortKind
 	Drain time.Duration // with AbortDrain: how long the rest is read after the client has gone
@@ -104,7 +104,7 @@ const (
 	AbortDrain     AbortKind = "drain"
 )
 
-// Unknown says what a request costs whose answer is complete and has no usage.
+// Unknown says what a request costs if its complete answer has no usage.
 type Unknown string
 
 // What Unknown can be.
@@ -114,7 +114,7 @@ const (
 	UnknownFree      Unknown = "free"
 )
 
-// TokenFields says which fields of the APIs themselves tell clients what is left.
+// TokenFields says which of the APIs' own fields report to clients what is left.
 type TokenFields string
 
 // What TokenFields can be.
@@ -132,7 +132,7 @@ const (
 	maxScale      = 1_000_000
 )
 
-// Unit is what a token of the rule's limit stands for, in answers; "" where it is not a token of a model.
+// Unit returns the unit of the rule's limit in answers; "" if a token of the limit is not a token of a model.
 func (t *Tokens) Unit() string {
 	if t.From == (CostPlace{}) && t.Count.Word != "" && t.Scale <= 1 {
 		return "tokens"
@@ -289,7 +289,7 @@ var abort = one(anyOf(schema{"enum": []string{"keep", "delivered"}}, pattern("dr
 		return Abort{}
 	})
 
-// CostPlace says where an answer has the cost of its request.
+// CostPlace says where an answer reports the cost of its request.
 type CostPlace struct {
 	Kind PlaceKind
 	Name string // of the header, or the path
@@ -325,7 +325,7 @@ var costFrom = one(pattern("json:usage.total, header:X-Cost or trailer:X-Cost", 
 		return f
 	})
 
-// String returns it as a file has it.
+// String returns the place as written in a file.
 func (f CostPlace) String() string { return string(f.Kind) + ":" + f.Name }
 
 // describe is a line for the summary.

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Warnings says what of a good file is probably not what was meant, a sentence each.
+// Warnings returns what in a valid file is probably not intended, one sentence for each.
 func (f *File) Warnings() (all []string) {
 	for _, p := range f.TrustedProxies {
 		if p.Bits() == 0 {

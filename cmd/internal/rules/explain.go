@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// LimitOf returns the limit that a request is under, as a text: that of its key or tier, or else the rule's own.
+// LimitOf returns the limit of a request as a text: that of its key or tier, otherwise the rule's own.
 func (r *Rule) LimitOf(request *http.Request) string {
 	if r.lookup != nil {
 		return rulefile.LimitText(r.lookup.policy(request))
@@ -24,8 +24,8 @@ func (r *Rule) CostOf(request *http.Request) uint64 {
 	return 1
 }
 
-// Unmet names what of the rule's match a request does not meet, such as "path"; none if it meets all. A request meets a
-// match if some server could read it so.
+// Unmet names the parts of the rule's match that a request does not meet, such as "path"; none if it meets all. A
+// request meets a part if some server could read it so.
 func (r *Rule) Unmet(request *http.Request) (unmet []string) {
 	m := &r.Match
 	for _, part := range []struct {
@@ -47,7 +47,7 @@ func (r *Rule) Unmet(request *http.Request) (unmet []string) {
 	return unmet
 }
 
-// IsUnlimited reports whether the rule has no limit for a request, by its key or tier: then it does not count it.
+// IsUnlimited reports whether the rule does not count a request, because its key or tier has no limit.
 func (r *Rule) IsUnlimited(request *http.Request) bool {
 	if r.lookup != nil {
 		return r.lookup.policy(request) == engine.Unlimited()

@@ -62,7 +62,7 @@ func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	}
 }
 
-// ClientIP returns what finds the address of a client as the file says.
+// ClientIP returns the finder of client addresses that the file describes.
 func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	options := prefixes(f)
 	header := ""
@@ -82,8 +82,8 @@ func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(append(options, httplimit.IPHeader(header))...)
 }
 
-// PeerIP returns what takes the address of the connection for the client's. It is for requests of which the client is
-// known, such as those of a log.
+// PeerIP returns a finder that uses the address of the connection. It is for requests whose client is known, such as
+// those of a log.
 func PeerIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(prefixes(f)...)
 }

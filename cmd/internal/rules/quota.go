@@ -88,7 +88,7 @@ func (r *Rule) quota() func(*http.Request) engine.Policy {
 	return nil
 }
 
-// Quotas returns the table of limits from outside; nil for none.
+// Quotas returns the table of limits from a file; nil if there is none.
 func (r *Rule) Quotas() *quotas.Table {
 	if r.lookup == nil {
 		return nil

@@ -6,8 +6,9 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reads says what a rule looks at in a request, for requests of which not everything is known. Only headers, cookies,
-// query parameters and the host are listed: every request has the others, which are its client, method and path.
+// Reads says what a rule reads from a request. It is for requests of which not everything is known. It only lists
+// headers, cookies, query parameters and the host. The others, which are the client, the method and the path, are known
+// for every request.
 type Reads struct {
 	Match []rulefile.Source // to tell whether the rule is for the request
 	Key   []rulefile.Source // to tell the bucket
@@ -15,7 +16,7 @@ type Reads struct {
 	Cost  []rulefile.Source
 }
 
-// Reads returns what the rule looks at.
+// Reads returns what the rule reads.
 func (r *Rule) Reads() (all Reads) {
 	all.Match = readsOf(&r.Match)
 	for i := range r.Match.Not {
@@ -62,7 +63,7 @@ func readsOf(m *reading.Match) (all []rulefile.Source) {
 	return all
 }
 
-// ExemptReads returns what the exemptions of a file look at.
+// ExemptReads returns what the exemptions of a file read.
 func ExemptReads(f *rulefile.File) (all []rulefile.Source) {
 	for i := range f.Exempt {
 		all = append(all, readsOf(&f.Exempt[i])...)

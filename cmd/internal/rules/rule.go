@@ -32,8 +32,8 @@ type Client interface {
 	Addr(*http.Request) netip.Addr
 }
 
-// Compile compiles the rules of a file, in their order, and reads the files of their quotas. What is wrong with one of
-// these is an error. Any other is one that [rulefile.Parse] would have found.
+// Compile compiles the rules of a file, in their order, and reads the files of their quotas. It returns an error if one
+// of these files is wrong. [rulefile.Parse] would have found all other errors.
 func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	matches := make([]*reading.Match, len(f.Rules))
 	for i := range f.Rules {
@@ -61,8 +61,8 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 	return all, nil
 }
 
-// Limit returns the limit of the rule. What decides, its Limiter or Backend, is for the caller to fill in, and so
-// is the Cost of a rule with Tokens, which is one without the body of the request.
+// Limit returns the limit of the rule. The caller sets its Limiter or Source, and the Cost of a rule with Tokens. Until
+// then such a Cost is 1, because the rule does not have the body of the request.
 func (r *Rule) Limit() httplimit.Limit {
 	l := httplimit.Limit{
 		Name:   r.Name,
@@ -89,7 +89,8 @@ func (r *Rule) Limit() httplimit.Limit {
 	return l
 }
 
-// Exempt returns what tells the requests that no rule of the file is for, for [httplimit.Skip]; nil if there are none.
+// Exempt returns a function that selects the requests to which no rule of the file applies, for [httplimit.Skip]; nil
+// if there are no exemptions.
 func Exempt(f *rulefile.File, client Client) func(*http.Request) bool {
 	if len(f.Exempt) == 0 {
 		return nil
@@ -145,7 +146,7 @@ func (r *Rule) isFor(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
 
-// Meets reports whether a request is one that the rule is for, also where the rule does not limit it.
+// Meets reports whether the rule applies to a request, even if it does not limit that request.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
 // denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).
@@ -173,8 +174,8 @@ func (r *Rule) tierOf(request *http.Request) int {
 	return r.Tiers.Of(valueOf(request, r.Tiers.Header))
 }
 
-// valueOf returns the value of a header as a server behind reads it. Of several it is the first: requests with two that
-// differ are refused before.
+// valueOf returns the value of a header as the upstream reads it. Of several it returns the first, because requests
+// with different values have been refused already.
 func valueOf(r *http.Request, name string) string {
 	return reading.FirstLine(r, name)
 }

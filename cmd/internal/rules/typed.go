@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Typed returns a request that has the key which a person wrote, one text for each part of the rule's key: the key of
-// that request, by [Rule.Limit], is the key that was meant. Where a part may be an address or something else, what
-// reads as an address is one.
+// Typed returns a request that has the key which a person typed, one text for each part of the rule's key. By
+// [Rule.Limit], the key of this request is the intended key. If a part may be an address or something else, a text that
+// looks like an address is one.
 func (r *Rule) Typed(texts []string) *http.Request {
 	request := blank()
 	for i, sources := range r.Key {

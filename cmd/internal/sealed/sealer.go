@@ -19,13 +19,13 @@ const (
 	saltBytes = 16
 	tagBytes  = 16
 	timeBytes = 8
-	// Overhead is how many bytes an id has beyond what is sealed, before it is written as text.
+	// Overhead is how many bytes an id has in addition to the sealed receipt, before it is encoded as text.
 	Overhead = saltBytes + timeBytes + tagBytes
 	// MinKey and MaxKey bound the file of a key, in bytes.
 	MinKey, MaxKey = 32, 4096
 )
 
-// ErrForged is the error of an id that the key did not seal, or that was changed since.
+// ErrForged is returned for an id that was not sealed with the key, or was changed afterwards.
 var ErrForged = errors.New("no such id: it was not sealed with the key of this server")
 
 // A Sealer seals receipts into ids. Its methods may be called from any goroutine.
@@ -34,16 +34,16 @@ type Sealer struct {
 	use string
 }
 
-// New returns a sealer whose key is random, so that its ids are good for this process only. use names what ids are for:
-// an id of another use is forged.
+// New returns a sealer with a random key, so its ids are valid for this process only. use names the purpose of the ids:
+// an id with another purpose is forged.
 func New(use string) *Sealer {
 	s := &Sealer{use: use}
 	_, _ = rand.Read(s.key[:]) // never fails
 	return s
 }
 
-// FromFile returns a sealer whose key is in a file of 32 to 4,096 bytes, of any content: processes that read the same
-// file accept each other's ids. An error names the file, and nothing of what is in it.
+// FromFile returns a sealer with the key in a file of 32 to 4,096 bytes of any content. Processes that read the same
+// file accept each other's ids. An error names the file, and nothing of its content.
 func FromFile(use, name string) (*Sealer, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Sealer) cipher(salt []byte) cipher.AEAD {
 
 var nonce [12]byte
 
-// Seal returns the id of a receipt, which gives nothing back after a time. It is text of the letters of base64url.
+// Seal returns the id of a receipt. It gives nothing back after expires. It is base64url text.
 func (s *Sealer) Seal(receipt []byte, expires time.Time) string {
 	id := make([]byte, saltBytes, Overhead+len(receipt))
 	_, _ = rand.Read(id) // never fails
@@ -87,14 +87,14 @@ func (s *Sealer) Seal(receipt []byte, expires time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(id)
 }
 
-// An Opened is what an id says.
+// An Opened is the content of an id.
 type Opened struct {
 	Salt    []byte // of this id only
 	Receipt []byte
 	Expires time.Time
 }
 
-// Open returns what an id says, or ErrForged.
+// Open returns the content of an id, or ErrForged.
 func (s *Sealer) Open(id string) (o Opened, err error) {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(text) < Overhead {

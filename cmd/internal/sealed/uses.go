@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// MinLifetime, MaxLifetime and DefaultLifetime are of ids.
+	// These are the shortest, longest and default lifetimes of ids.
 	MinLifetime, MaxLifetime, DefaultLifetime = time.Second, 24 * time.Hour, 10 * time.Minute
 	// skew is how far the clocks of processes with one key may differ, and a clock may be set back.
 	skew = time.Minute
 )
 
-// A Use says what an id is still good for.
+// A Use says what an id can still do.
 type Use uint8
 
 const (
@@ -32,10 +32,10 @@ const (
 	NoRoom
 )
 
-// Uses know for a lifetime which ids have been used. Make them with [NewUses]. Their methods may be called from any
-// goroutine. They take no memory before the first id is used.
+// Uses remembers for a lifetime which ids have been used. Make it with [NewUses] or [NewStoredUses]. Its methods may be
+// called from any goroutine. It takes no memory before the first id is used.
 type Uses struct {
-	// Lifetime is the longest of ids, and Usual that of ids for which none is asked.
+	// Lifetime is the longest lifetime of ids, and Usual the lifetime if the client does not ask for one.
 	Lifetime, Usual time.Duration
 
 	now    func() time.Time
@@ -46,8 +46,8 @@ type Uses struct {
 	store  *redislimit.Limiter // instead
 }
 
-// NewUses returns the memory of a process for so many ids that are used within their lifetimes. Some three quarters of
-// them find room, and for those that do not the answer is [NoRoom]. Numbers out of range are an error.
+// NewUses returns Uses in the memory of a process, for ids ids that are used within their lifetimes. About three
+// quarters of them find room; the others get [NoRoom]. It returns an error for numbers out of range.
 func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
@@ -60,9 +60,9 @@ func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, 
 	return &Uses{Lifetime: lifetime, Usual: lifetime, now: time.Now, make: func() (*engine.Limiter, error) { return engine.New(policy, options...) }}, nil
 }
 
-// NewStoredUses returns the memory of all processes that have a store. It is one memory, whatever their lifetimes:
-// an id is remembered for [MaxLifetime] and the skew, since each process may be asked about the ids of all. An error
-// is one of the store's limiter.
+// NewStoredUses returns Uses that all processes with the same store share, whatever their lifetimes. An id is
+// remembered for [MaxLifetime] and the skew, because each process may be asked about the ids of all. It returns the
+// errors of the store's limiter.
 func NewStoredUses(lifetime time.Duration, client *redislimit.Client) (*Uses, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
@@ -82,14 +82,14 @@ func checkLifetime(lifetime time.Duration) error {
 	return nil
 }
 
-// WithClock sets the clock by which ids are late, for tests, and returns u.
+// WithClock sets the clock that decides whether ids are late, for tests, and returns u.
 func (u *Uses) WithClock(now func() time.Time) *Uses {
 	u.now = now
 	return u
 }
 
-// Expires returns until when an id that is sealed now gives something back, of which a client asks that it does for so
-// long: Lifetime at most, and Usual where it does not ask.
+// Expires returns the time until which an id that is sealed now gives tokens back. asked is the lifetime that a client
+// asks for: at most Lifetime applies, and Usual if the client does not ask.
 func (u *Uses) Expires(asked time.Duration) time.Time {
 	if asked <= 0 {
 		asked = u.Usual
@@ -97,11 +97,11 @@ func (u *Uses) Expires(asked time.Duration) time.Time {
 	return u.now().Add(min(asked, u.Lifetime))
 }
 
-// IsLate reports whether the lifetime of an id is over.
+// IsLate reports whether the lifetime of an id has ended.
 func (u *Uses) IsLate(o Opened) bool { return !o.Expires.After(u.now()) }
 
-// Use uses an id, and says what for. The error is one of the store, and then the id is as good as before, unless the
-// answer was lost.
+// Use uses an id, and returns what it can still do. The error is one of the store. After an error the id is unused,
+// unless only the answer was lost.
 func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	late, left := First, o.Expires.Sub(u.now())
 	if u.IsLate(o) {
@@ -123,8 +123,8 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	}
 	key := u.memory.KeyBytes(o.Salt).With(quota)
 	switch {
-	// A take that is refused would make what the id owes come back by its own quota, which is a shorter one. A look
-	// leaves it as it is.
+	// A refused take would make the id's debt come back by the take's own quota, which is shorter. A Peek leaves the
+	// debt unchanged.
 	case !u.memory.Peek(key, 1).Allowed:
 		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:
@@ -137,7 +137,7 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	return Repeated, nil
 }
 
-// Close ends the memory. No id is used any more.
+// Close frees the memory. No id can be used afterwards.
 func (u *Uses) Close() error {
 	u.once.Do(func() {})
 	switch {

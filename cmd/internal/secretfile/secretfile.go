@@ -1,5 +1,4 @@
-// Package secretfile reads files of secrets, one on each line, and compares secrets in a time that does not depend on
-// how much of one is right.
+// Package secretfile reads files of secrets, one on each line. It compares secrets in constant time.
 package secretfile
 
 import (
@@ -13,20 +12,21 @@ import (
 )
 
 const (
-	// MaxBytes is the longest file.
+	// MaxBytes is the largest size of a file.
 	MaxBytes = 64 << 10
-	// Max is how many secrets a file may have, so that clients can change from one to another.
+	// Max is the largest number of secrets in a file. A file may have several, so that clients can change from one to
+	// another.
 	Max = 16
 )
 
-// A Hash is what is kept of a secret.
+// A Hash is kept instead of a secret.
 type Hash = [sha256.Size]byte
 
 // HashOf returns the hash of a secret.
 func HashOf(secret []byte) Hash { return sha256.Sum256(secret) }
 
-// Read returns the text of a file of at most MaxBytes. The errors of this package call a secret by what, such as
-// password, and repeat none.
+// Read returns the text of a file of at most MaxBytes. Errors of this package use what as the name of a secret, such as
+// "password". They never contain a secret.
 func Read(name, what string) (string, error) {
 	file, err := openfile.Open(name)
 	if err != nil {
@@ -43,8 +43,8 @@ func Read(name, what string) (string, error) {
 	return string(text), nil
 }
 
-// Lines returns the lines of a text without the spaces around them. Empty lines are left out. None, or more than Max,
-// is an error.
+// Lines returns the lines of a text without surrounding spaces. It skips empty lines. No line, or more than Max, is an
+// error.
 func Lines(text, what string) (all []string, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -57,7 +57,7 @@ func Lines(text, what string) (all []string, err error) {
 	return all, nil
 }
 
-// Find returns the place of a secret among hashes; -1 if it is none of them. It looks at all of them in any case.
+// Find returns the index of a secret among hashes; -1 if it is not there. It always compares all of them.
 func Find(hashes []Hash, secret []byte) int {
 	hash, found := HashOf(secret), -1
 	for i := range hashes {

@@ -37,8 +37,8 @@ func (g *generation) formOf(rule *rules.Rule) string {
 
 type verdictKey struct{}
 
-// act judges a request by the actions in force. It answers a banned one, and returns false; else it returns the request
-// with what the actions mean for it.
+// act judges a request by the active actions. It answers a banned request and returns false. Otherwise it returns the
+// request, with the verdict about it.
 func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)

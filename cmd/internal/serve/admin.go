@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// observer returns the [admin.Admin] of a file: the present one if nothing but its address changes, so that its
-// counters go on, else a new one. fresh reports which.
+// observer returns the [admin.Admin] of a file. It returns the current one if only its address changes, so that its
+// counters continue, otherwise a new one. fresh reports whether it is new.
 func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin, fresh bool, err error) {
 	want, had := f.Admin, before.file.Admin
 	switch {

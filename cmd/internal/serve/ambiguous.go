@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// fieldsRead are the headers, cookies and query parameters that the rules of a file read one value of, whether they
-// read the host, and whether paths must have one reading only.
+// fieldsRead has the headers, cookies and query parameters of which the rules of a file read one value. It also says
+// whether the rules read the host, and whether paths must have only one reading.
 type fieldsRead struct {
 	headers []string // canonical
 	cookies []string
@@ -59,9 +59,9 @@ func (read *fieldsRead) add(s rulefile.Source) {
 }
 
 // check returns an error if a request has two different values of one of the fields. The limits would read one of them
-// and the server perhaps the other, so a client could choose its bucket beside the value that identifies it. A path
-// that servers read in several ways is one, too, where the file refuses such. So is a request that would take too long
-// to read.
+// and the server perhaps the other, so a client could choose its bucket independently of the value that identifies it.
+// check also returns an error for a path that servers read in different ways, if the file refuses such paths, and for a
+// request that would take too long to read.
 func (read *fieldsRead) check(r *http.Request) error {
 	if what := reading.TooLong(r); what != "" {
 		return fmt.Errorf("%s would take too long to read in all ways in which servers do", what)

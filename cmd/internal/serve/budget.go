@@ -6,15 +6,15 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A budget divides the files that the process may have open. A connection is a file, to a client or to an upstream.
+// A budget divides the files that the process may have open. Each connection to a client or an upstream is a file.
 //
-//   - reserve is for all else: listeners, the rule file, the store's connections, and the administrator's, which get
-//     half of it. So the administrator can look at a server that is full, and nobody fills the server through that
-//     listener.
-//   - Clients get half of the rest, unless the rule file says max_connections. Other proxies that ask for decisions
-//     get as many, and so do clients of Redis; where there are listeners for several of them each gets a part of it.
-//   - Upstreams get what is left. Over HTTP/2 one client can have many requests under way, a connection to an upstream
-//     each.
+//   - reserve is for everything else: listeners, the rule file, the connections to the store, and the administrator's
+//     connections, which get half of it. So the administrator can look at a full server, and no one can fill the server
+//     through that listener.
+//   - Clients get half of the rest, unless the rule file sets max_connections. Proxies that ask for decisions and Redis
+//     clients would each get the same number; if several of the three have listeners, they divide it.
+//   - Upstreams get what remains. Over HTTP/2 one client can have many requests in progress, each with a connection to
+//     an upstream.
 type budget struct {
 	clients        int64 // connections; 0 for no bound
 	decisions      int64 // the same of proxies that ask
@@ -74,8 +74,8 @@ func (b budget) warn(files uint64, log *slog.Logger) {
 	}
 }
 
-// A client may have a share of all connections where the rule file does not say how many, and minPerClient at the
-// least, or a browser could not load a page.
+// A client may have a share of all connections if the rule file does not set a number. It gets at least minPerClient,
+// because a browser could not load a page otherwise.
 const (
 	perClientShare = 8
 	minPerClient   = 16

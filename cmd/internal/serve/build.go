@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// build makes the generation of a file. What it can use of the one before it takes over, and
-// changes says what becomes of the limiters; it is corrected where a limiter does not take the new numbers
-// after all. On an error everything is as before.
+// build makes the generation of a file. It takes over what it can use from the previous generation. changes says what
+// happens to the limiters; build corrects it if a limiter does not accept the new numbers after all. After an error
+// everything is as before.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
@@ -79,7 +79,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	return g, nil
 }
 
-// A LimiterError says why the limiter of a rule cannot be made: there is not the memory, or its file is refused.
+// A LimiterError says why the limiter of a rule cannot be made: there is not enough memory, or its file is refused.
 type LimiterError struct {
 	Rule string
 	Err  error

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A cors lets pages of other origins read answers, refusals included, and answers their preflights. A preflight is
-// answered here and never passed on, so that it need not be counted.
+// A cors lets pages of other origins read answers, including refusals, and answers their preflights. A preflight is
+// never passed on, so it need not be counted.
 type cors struct {
 	rulefile.CORS
 	methods, headers, expose, maxAge string

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// decide answers another proxy, at /decide, whether a request may pass: 200, or 429 with the headers and body for the
-// client. nginx understands only 401 and 403 as a refusal; ?status=403 asks for that status instead, and Weir-Status
-// has the one that it replaces.
+// decide answers other proxies at /decide, whether a request may pass: 200, or 429 with the headers and body for the
+// client. nginx treats only 401 and 403 as a refusal. With ?status=403, the answer has that status, and Weir-Status has
+// the original one.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
 	if g == nil {
@@ -76,8 +76,9 @@ func refusalStatus(u *url.URL) (int, error) {
 }
 
 // describedRequest returns the request that a proxy asks about. Traefik and Caddy write X-Forwarded-Uri and -Method;
-// configurations of nginx often write X-Original-URI and -Method. A proxy writes one of the two, and may pass the other
-// on as its client sent it. Two that differ are refused: a client could otherwise choose the request that is decided.
+// configurations of nginx often write X-Original-URI and -Method. A proxy writes one pair, and may pass on the other as
+// its client sent it. If the two differ, the request is refused, because a client could otherwise choose the request
+// that is decided.
 func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	target, err := either(r, "X-Forwarded-Uri", "X-Original-Uri")
 	if err != nil {
@@ -102,9 +103,9 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 	return described, nil
 }
 
-// readTarget puts the target of a described request into its URL, or returns an error if it is none that rules can be
-// held against. That is the client's fault and not the proxy's. nginx chooses a location by what is before a "#", and
-// passes all of the target on.
+// readTarget puts the target of a described request into its URL. It returns an error if rules cannot be applied to the
+// target. That is the client's fault and not the proxy's. nginx chooses a location by what comes before a "#", but
+// passes on the whole target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
 		return fmt.Errorf("the target %q is none", described.RequestURI)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// An exchange is a request of a client and its answer. It is the context of the request, and holds what else is needed
-// for it: one allocation instead of several.
+// An exchange is a request of a client and its answer. It is the context of the request, and has everything else that
+// is needed for the request: one allocation instead of several.
 type exchange struct {
 	context.Context
 	response
@@ -35,7 +35,7 @@ const (
 	answerers
 )
 
-// String returns the answerer as it is written in a label.
+// String returns the answerer as written in a label.
 func (a answerer) String() string { return [answerers]string{"limits", "upstream", "weir"}[a] }
 
 type exchangeKey struct{}
@@ -53,8 +53,8 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// newExchange returns the exchange of a request, and makes it the context of the request. The request is changed in
-// place, which does not allocate: net/http does not read the context after it has called the handler.
+// newExchange returns the exchange of a request, and makes it the context of the request. It changes the request in
+// place, which does not allocate, because net/http does not read the context after it has called the handler.
 func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), response: response{ResponseWriter: w}, begin: time.Now()}
 	*r = *r.WithContext(x)
@@ -70,8 +70,9 @@ func exchangeOf(r *http.Request) *exchange {
 	return x
 }
 
-// refundable reports whether the answer may give tokens back: it came from the upstream to its end, for a client that
-// is still there. Otherwise a client could have its tokens back by leaving, or by provoking an answer of weir's own.
+// refundable reports whether the answer may give tokens back: the complete answer came from the upstream, and the
+// client was still there. Otherwise a client could get its tokens back by leaving, or by provoking an answer from weir
+// itself.
 func (x *exchange) refundable() bool {
 	return x != nil && x.whole && x.by == byUpstream && x.Context.Err() == nil
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A generation is what was made of one rule file. It lives until the last request that it got has
-// been answered.
+// A generation is everything that was made from one rule file. It exists until its last request has been answered.
 type generation struct {
 	file   *rulefile.File
 	number uint64 // from 0

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/listen"
 )
 
-// HandOver starts the program anew, from the file that its name leads to now, with the listening sockets of this
-// process. When the new process serves, [Server.Run] accepts no more connections, waits for the requests under way, and
-// returns. On an error, which is logged, this process goes on as before, by the limits that were in force. If ctx ends
-// before the new process serves, it is told to end, and killed when Run returns. HandOver may be called from any
-// goroutine, and waits.
+// HandOver starts the program at this program's path again, which may be a newer version, with the listening sockets of
+// this process. When the new process serves, [Server.Run] accepts no more connections, waits for the requests in
+// progress, and returns. After an error, which is logged, this process continues with its active limits. If ctx ends
+// before the new process serves, the new process is told to end, and is killed when Run returns. HandOver may be called
+// from any goroutine, and waits.
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
 	if !s.life.upgrade.begun.CompareAndSwap(false, true) {

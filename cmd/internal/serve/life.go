@@ -61,8 +61,8 @@ func (l *life) fail(err error) {
 	}
 }
 
-// takeTurn waits for the turn. It returns what ends it, or false if the server ends: an upgrade that has the turn may
-// wait for long.
+// takeTurn waits for the turn. It returns a function that ends the turn, or false if the server ends, because an
+// upgrade may have the turn for a long time.
 func (l *life) takeTurn() (done func(), ok bool) {
 	select {
 	case l.turn <- struct{}{}:

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// metersOf returns the meters of the rules whose cost the answer tells; nil for none. What they have learned and
-// counted they keep over reloads.
+// metersOf returns the meters of the rules whose cost comes from the answer; nil if there are none. What they have
+// learned and counted outlives reloads.
 func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	var all []*metering.Meter
 	for _, rule := range g.rules {
@@ -29,7 +29,7 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	return metering.NewMeters(all, &s.tokens, g.ip.Prefix), nil
 }
 
-// limited returns the handler of the limits. Where rules have meters, it reads the request before they decide, and
+// limited returns the handler of the limits. If rules have meters, it reads the request before the limits decide, and
 // settles by the answer.
 func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	plain := g.limits.Handler(next)

@@ -8,11 +8,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// dropPerHop removes the fields that a request's Connection names: they are for this hop alone (RFC 9110, section
-// 7.6.1), and [httputil.ReverseProxy] does not pass them on. The rules must not see them either: a client could have a
-// bucket of its own choice by a key that the server does not get.
+// dropPerHop removes the fields that a request's Connection field names. They are for this hop only (RFC 9110, section
+// 7.6.1), and [httputil.ReverseProxy] does not pass them on. The rules must not see them either, because a client could
+// choose its bucket by a key that the upstream does not get.
 //
-// The fields in which a trusted proxy tells the client's address stay: a proxy may pass its client's Connection on.
+// The fields in which a trusted proxy reports the client's address stay, because a proxy may pass on its client's
+// Connection.
 func dropPerHop(r *http.Request, ip rulefile.ClientIP) {
 	for _, line := range r.Header["Connection"] {
 		for more := line != "keep-alive" && line != "close"; more; {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// withoutForgedClient removes what a request says about its client where the header of the PROXY protocol named none.
-// The request has the address of the balancer, which is trusted, and has written none of these fields.
+// withoutForgedClient removes what a request says about its client if the PROXY protocol header named no client. Such a
+// request has the address of the trusted balancer, but the balancer has written none of these fields.
 func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if listen.NamesNoClient(r) {
@@ -31,8 +31,8 @@ func (s *Server) trustsPeer(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.current.Load().file.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// clientOf returns the client whose connections from an address are counted: an IPv6 /64 is one. Trusted proxies are
-// not counted, since many clients come through them.
+// clientOf returns the client for which a connection from an address counts: an IPv6 /64 is one client. Trusted proxies
+// are not counted, because many clients come through them.
 func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
 	if s.trustsPeer(addr) {
 		return client

@@ -65,8 +65,8 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 	return nil
 }
 
-// redisPlaces returns what counts what is in flight; nil for nothing. They are those of the first file that wants them:
-// what is in flight could not go to others.
+// redisPlaces returns the Places of Redis clients; nil if the file wants none. It always returns the Places of the
+// first file that wanted them, because requests in flight cannot move to others.
 func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	switch {
 	case want.InFlight == 0:
@@ -79,8 +79,8 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	return s.redis.places, err
 }
 
-// redisCollector reads the numbers of clients of Redis when Prometheus asks. There are none where there is no listener
-// for them.
+// redisCollector reads the statistics of Redis clients when Prometheus asks. There are none if there is no listener for
+// them.
 type redisCollector struct{ server *Server }
 
 var (

@@ -19,8 +19,8 @@ type look struct {
 	body rulefile.Template // nil for the usual body
 }
 
-// refusals returns what answers refused requests as the file says, none if it says nothing. Rules with a meter answer
-// in the form of the API that was called, unless they have a template.
+// refusals returns the options that answer refused requests as the file says; none if it says nothing. Rules with a
+// meter answer in the form of the API that was called, unless they have a template.
 func refusals(f *rulefile.File, meters *metering.Meters) ([]httplimit.Option, error) {
 	byRule := map[string]look{}
 	for i := range f.Rules {

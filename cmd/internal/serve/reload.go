@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// Reload reads the rule file again and puts it in force. No connection is dropped, and no bucket is filled unless the
-// file changes what it is. After an error, which is logged unless it is that the server ends, everything stays as it
-// was. It may be called from any goroutine, and waits for an upgrade that is under way.
+// Reload reads the rule file again and makes it active. No connection is dropped, and no bucket is filled unless the
+// file changes its identity. After an error everything stays as it was. The error is logged unless it says that the
+// server ends. Reload may be called from any goroutine, and waits for an upgrade in progress.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {

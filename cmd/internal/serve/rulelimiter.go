@@ -5,10 +5,10 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// limiter puts the limiter of a rule into g: the one that there was, or a new one. undo are the limits that it may have
-// changed, also in a file that other processes have.
+// limiter puts the limiter of a rule into g: the existing one, or a new one. undo has the limits that it may have
+// changed, also in a file that other processes use.
 //
-// A rule that counts no request (rate: 0, rate: unlimited) keeps the limiter that it had, for when it counts again.
+// A rule that counts no request (rate: 0, rate: unlimited) keeps its limiter, in case it counts again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {
 	old := before.limiters[rule.Name]
 	g.counted[rule.Name] = rule

@@ -71,7 +71,7 @@ type limitsError struct {
 	err  error
 }
 
-// Error names the rule and the limits that it has.
+// Error names the rule and its limits.
 func (e *limitsError) Error() string {
 	return fmt.Sprintf("rule %s: the limits in force are %v, and cannot be put back: %v", e.rule, e.has, e.err)
 }

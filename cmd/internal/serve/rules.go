@@ -32,8 +32,8 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		}
 		return l
 	}
-	// What a lost store means its limiter knows. An error is that of a rule that is closed then, or of a client that
-	// has gone: neither request is to come to the upstream.
+	// The stored limiter knows what a lost store means. It returns an error only for a rule with on_loss: closed, or
+	// for a client that has gone. In both cases the request must not reach the upstream.
 	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }

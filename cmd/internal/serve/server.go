@@ -23,11 +23,11 @@ import (
 // Config holds the settings of a [Server].
 type Config struct {
 	File *rulefile.File
-	// Load reads the rule file again, for a reload. Nil where there is none.
+	// Load reads the rule file again, for a reload. nil if there is no rule file.
 	Load    func() (*rulefile.File, error)
 	Version string // of the program
 	Log     *slog.Logger
-	// SetLog is called with the settings of every file that is put in force. Nil for none.
+	// SetLog is called with the settings of every file that becomes active. nil for none.
 	SetLog func(rulefile.Log)
 
 	// LimiterOptions, Clock and Sleep are for tests that move the time. nil means the system's time.
@@ -36,14 +36,14 @@ type Config struct {
 	Sleep          func(time.Duration)
 	// Transport is for tests: [proxy.Config].
 	Transport func(proxy.Target, http.RoundTripper) http.RoundTripper
-	// Inherited are the sockets that the process was started with: [listen.Inherit].
+	// Inherited has the sockets that the process was started with: see [listen.Inherit].
 	Inherited *listen.Inherited
 
-	// OpenFiles is for tests: how many files the process may have open. 0 means what the system says.
+	// OpenFiles is for tests: how many files the process may have open. 0 stands for the system's limit.
 	OpenFiles uint64
 }
 
-// Server is a server at work. Make one with [Start], then call [Server.Run].
+// Server is a running server. Make one with [Start], then call [Server.Run].
 type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
@@ -118,9 +118,9 @@ func (s *Server) urlOf(r listen.Role) string {
 	return s.sockets.URL(r)
 }
 
-// Run serves until ctx ends or [Server.HandOver] has done its work, and reloads the rule file when it changes. Then it
-// stops: it accepts no more connections, waits for the requests under way for at most shutdown_timeout, and logs a
-// summary. Call it once. It returns an error if a listener broke, and else nil.
+// Run serves until ctx ends or [Server.HandOver] is done, and reloads the rule file when it changes. Then it stops: it
+// accepts no more connections, waits for the requests in progress for at most shutdown_timeout, and logs a summary.
+// Call it once. It returns an error if a listener failed, otherwise nil.
 func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -142,7 +142,7 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.life.ending)
 	unwatch()
 	s.stop()
-	// A reload that it has begun changes nothing any more. It may wait for a file for ever: a pipe, or a disk of
+	// A reload that is still running changes nothing any more. It may wait for a file forever: a pipe, or a disk of
 	// another machine.
 	ended := make(chan struct{})
 	go func() {

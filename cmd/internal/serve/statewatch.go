@@ -32,8 +32,8 @@ func (s *Server) watchStates(ctx context.Context) {
 	}
 }
 
-// lookAtStates logs what has become of the files of rules since the last look: that one was removed, moved or replaced,
-// and that another process has changed the limits.
+// lookAtStates logs what has happened to the files of rules since the last look: that one was removed, moved or
+// replaced, or that another process has changed the limits.
 func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	g := s.enter()
 	if g == nil {

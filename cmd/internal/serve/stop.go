@@ -9,17 +9,17 @@ import (
 
 // stop ends the server, in this order:
 //
-//  1. /readyz answers 503, for shutdown_delay. From now on each answer is the last one of its connection.
+//  1. For shutdown_delay, /readyz answers 503. From now on each answer is the last one on its connection.
 //  2. The ports close. Idle connections end, and others when their request has been answered, within
 //     shutdown_timeout.
-//  3. Connections that have become something else, such as WebSockets, are cut: they would last for hours.
+//  3. Connections that have changed their protocol, such as WebSockets, are cut, because they would last for hours.
 //  4. The administrator's endpoint closes.
-//  5. The store is charged with what this machine has admitted while it was lost, within what is left of
-//     shutdown_timeout.
+//  5. Within the rest of shutdown_timeout, the store is charged with what this machine has admitted while the store was
+//     lost.
 //
 // After an upgrade another process has the ports, also the administrator's, and they close here at once. Idle
-// connections may have one more answer, for half of shutdown_timeout: a client that sends a request while its
-// connection is closed cannot know whether it counts.
+// connections may get one more answer, for half of shutdown_timeout. Otherwise a client that sends a request while its
+// connection is being closed could not know whether the request counts.
 func (s *Server) stop() {
 	s.sockets.Leave()
 	upgraded := s.life.upgrade.isDone()

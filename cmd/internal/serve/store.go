@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// openStore puts the store of g's rules into g: the present one if it stays, else a new one. A server that starts does
-// so without a store that does not answer, unless a rule would then answer 503. A reload and an upgrade fail instead:
-// what runs already knows what its keys used.
+// openStore puts the store of g's rules into g: the current one if it stays, otherwise a new one. At its start, a
+// server does not need a store that answers, unless a rule would then answer 503. A reload and an upgrade fail instead,
+// because the running server knows what its keys have used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
 	if !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
@@ -37,8 +37,8 @@ func (s *Server) openStore(g, before *generation) error {
 	return nil
 }
 
-// storedLimiter puts the limiter of a rule that is kept in the store into g: the present one if nothing about it
-// changes, because it holds leases, else a new one.
+// storedLimiter puts the limiter of a rule in the store into g. It is the current one if nothing about it changes,
+// because it has leases; otherwise it is a new one.
 func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	if old := before.stored[rule.Name]; old != nil && g.store == before.store && sameStored(before.file, rule) {
 		g.stored[rule.Name] = old.Acquire()

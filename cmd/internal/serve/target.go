@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// checkTarget returns an error if the method or the target of a request is none that rules can be held against (RFC
-// 9112, section 3). net/http takes "http:http://a/login" for a URL with an opaque part and without a path: no pattern
-// would match it, and an upstream could read a path in it. Over HTTP/2 it takes any text for a method; the transport
-// would return an error, for which the upstream is not to blame.
+// checkTarget returns an error if rules cannot be applied to the method or the target of a request (RFC 9112, section
+// 3). net/http reads "http:http://a/login" as a URL with an opaque part and no path. No pattern would match it, but an
+// upstream could find a path in it. Over HTTP/2, net/http accepts any text as a method. The transport would then return
+// an error for which the upstream is not to blame.
 func checkTarget(r *http.Request) error {
 	u := r.URL
 	if !httpguts.ValidHeaderFieldName(r.Method) { // the same characters
@@ -45,16 +45,16 @@ func checkTarget(r *http.Request) error {
 	return nil
 }
 
-// endsInBlank reports whether the last byte of a target is 85 or A0 and not the end of a character in UTF-8. Python's
-// http.server takes both for blanks and asks for what is before them. Those in a query are no matter:
-// [reading.QueryKey] passes over them.
+// endsInBlank reports whether the last byte of a target is 85 or A0, and not the end of a UTF-8 character. Python's
+// http.server treats both as blanks and uses what comes before them. In a query they do not matter, because
+// [reading.QueryKey] ignores them.
 func endsInBlank(target string) bool {
 	last, size := utf8.DecodeLastRuneInString(target)
 	return last == utf8.RuneError && size == 1 && spelling.TrimBlanks(target) != target && !strings.Contains(target, "?")
 }
 
-// checkHost returns an error if a host is neither empty, nor a name or [address], with or without a port. Servers read
-// others in several ways: "a.example:80:80" is a.example to nginx, and no name that a rule has.
+// checkHost returns an error unless a host is empty, a name, or [address], with or without a port. Servers read other
+// texts in different ways: "a.example:80:80" is a.example to nginx, but no rule has such a name.
 func checkHost(host string) error {
 	const longest = 255 + len(":65535") // RFC 1035, section 2.3.4
 	if len(host) > longest {

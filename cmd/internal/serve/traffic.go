@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 )
 
-// traffic counts requests and their answers, for the log and for the administrator. It lives as long as the server. A
+// traffic counts requests and their answers, for the log and for the administrator. It exists as long as the server. A
 // request counts once, however many rules it matches.
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without one
@@ -28,8 +28,8 @@ type traffic struct {
 
 const maxStatus = 599
 
-// durations are the bounds of histograms, in seconds: from a millisecond, which a local server needs, to a minute,
-// which is the default response_timeout.
+// durations are the bounds of histograms, in seconds: from a millisecond, as local servers need, to a minute, which is
+// the default response_timeout.
 var durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
 func newTraffic() *traffic {
@@ -126,7 +126,7 @@ func (s *Server) collectors() []prometheus.Collector {
 	)
 }
 
-// An answerCollector reads the answers when Prometheus asks. There are as many series as there are statuses that
+// An answerCollector reads the counts of answers when Prometheus asks. It has one series for each status that has
 // occurred.
 type answerCollector struct{ traffic *traffic }
 

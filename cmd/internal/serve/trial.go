@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A Trial answers requests by the rules of a file as a server would that has just started, all at one moment and each
-// after the one before. All limits are in memory, whatever the file says, and nobody waits: a request that would is
-// refused. It is not for use from several goroutines.
+// A Trial answers requests by the rules of a file, as a newly started server would, one after the other and all at the
+// same moment. All limits are in memory, whatever the file says. No request waits: a request that would wait is
+// refused. Only one goroutine may use it.
 type Trial struct {
 	file   *rulefile.File
 	rules  []*rules.Rule
@@ -32,7 +32,7 @@ type Trial struct {
 // trialKeys is room for the keys of a trial.
 const trialKeys = 1000
 
-// NewTrial returns a trial of a good file. The caller closes it.
+// NewTrial returns a trial of a valid file. The caller closes it.
 func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 	t := &Trial{file: file}
 	defer func() {
@@ -84,7 +84,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// Refused returns why a request is answered 400 before any rule is asked; nil for one that is not.
+// Refused returns why a request is answered 400 before any rule is asked; nil if it is not.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err
@@ -95,10 +95,10 @@ func (t *Trial) Refused(r *http.Request) error {
 // Rules returns all rules, in the order of the file.
 func (t *Trial) Rules() []*rules.Rule { return t.rules }
 
-// IsExempt reports whether no rule is for the request.
+// IsExempt reports whether no rule applies to the request.
 func (t *Trial) IsExempt(r *http.Request) bool { return t.exempt != nil && t.exempt(r) }
 
-// Counting returns the rules that count the request, or refuse it for ever, in the order of the file.
+// Counting returns the rules that count the request, or always refuse it, in the order of the file.
 func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	if t.IsExempt(r) {
 		return nil
@@ -109,8 +109,8 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 	})
 }
 
-// Ask returns the status of the answer to a request, and who refuses it, "" for nobody. An answer of the upstream has
-// the status that is given.
+// Ask returns the status of the answer to a request, and the name of the rule that refuses it, "" for none. upstream is
+// the status of an answer from the upstream.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
 	dropPerHop(r, t.file.ClientIP)
 	if err := t.Refused(r); err != nil {

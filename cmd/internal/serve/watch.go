@@ -19,8 +19,8 @@ import (
 
 // watch reloads when the rule file, a certificate or a file of limits has changed, until ctx ends.
 //
-// It watches the directories: editors replace a file by a new one, and Kubernetes replaces a link beside it. It
-// compares the contents, because most changes in a directory are to other files.
+// It watches the directories, because editors replace a file by a new one, and Kubernetes replaces a link next to it.
+// It compares the contents, because most changes in a directory are to other files.
 func (s *Server) watch(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -99,8 +99,8 @@ func filesOf(f *rulefile.File) []string {
 // A sum is a hash of the contents of files.
 type sum [sha256.Size]byte
 
-// fingerprint returns the hash of the contents of files. A file that cannot be read has a content of its own, and so
-// has a pipe or a device: what is read there is lost to the next who reads.
+// fingerprint returns the hash of the contents of files. A file that cannot be read counts as a content of its own. So
+// does a pipe or a device, because reading it would take the data from its next reader.
 func fingerprint(files []string) sum {
 	all := sha256.New()
 	for _, name := range files {

@@ -17,14 +17,14 @@ const mostAffected = 10
 type Affected struct {
 	Key               string
 	Requests, Refused uint64
-	// LongestWait is the most that the key would have been told to wait: [engine.Never] for a request that costs more
+	// LongestWait is the longest wait that the key would have been told: [engine.Never] for a request that costs more
 	// than the limit.
 	LongestWait time.Duration
 	First       time.Time // when it was refused first
 }
 
-// affected replays the requests of the keys that the limit may refuse something through a limiter of the engine. It
-// returns how many requests that refuses, and the keys of most of them.
+// affected replays the requests of those keys that the limit may refuse, through a limiter of the engine. It returns
+// how many requests the limit refuses, and the keys with the most refusals.
 func (r *requests) affected(p *Point, names []string) (refused uint64, all []Affected, err error) {
 	of, keys := boundOf(p.Policy), 0
 	judged := make([]bool, len(r.totals))

@@ -61,17 +61,17 @@ const (
 	roomy = 4 << 20
 )
 
-// A record is what a candidate has of a key: a state, which lives, and when it was written. A record that was not
-// written for so long that it is idle counts as none.
+// A record is a candidate's state of a key, and when it was written. A record that was not written for so long that it
+// is idle counts as empty.
 type record struct {
 	state   atomicbucket.State
 	at      int64
 	refused int64 // the last day on which the key was
 }
 
-// A pass is some candidates that go through the requests together, each with a record of its own for each key that it
-// may refuse something. Nothing else decides than the engine's algorithms; a table of records is not needed where there
-// is room for all of them.
+// A pass is a set of candidates that are tried on the requests together, each with its own record for each key that it
+// may refuse. Only the engine's algorithms decide. The engine's table is not needed, because there is room for all
+// records.
 type pass struct {
 	requests   *requests
 	candidates []*candidate
@@ -82,8 +82,8 @@ type pass struct {
 	word       atomicbucket.Word   // for what an algorithm does in place
 }
 
-// try counts the keys that each limit refuses anything, each once for each day on which it does, in as few passes as
-// there is room for.
+// try counts the keys that each limit refuses, each key once for each day on which it is refused, in as few passes as
+// the memory allows.
 func (r *requests) try(points []Point) error {
 	var all []*candidate
 	for i := range points {

@@ -20,9 +20,9 @@ const (
 
 func pace(i int) float64 { return math.Ldexp(slowest, i) }
 
-// Peaks say how full a bucket without a limit would have been at most for each key, at each pace, if it is emptied at
-// that pace: the least burst with which a token bucket of that rate refuses the key nothing. A limit that is larger in
-// this sense cannot refuse the key anything, and the key is left out when it is tried.
+// Peaks has, for each key and each pace, how full a bucket without a limit would have been at most if it were emptied
+// at that pace. This is the smallest burst with which a token bucket of that rate refuses the key nothing. A larger
+// limit cannot refuse the key anything either, so the key is left out when that limit is tried.
 type peaks struct {
 	totals []uint64
 	row    []int32 // of each key, in levels; -1 for a key of few requests
@@ -69,11 +69,11 @@ type bound struct {
 	more float64 // that the limit needs on top of the peak
 }
 
-// boundOf returns the bound of a policy.
+// boundOf returns the bound below which a key's peak cannot cause a refusal by the policy.
 //
-// A bucket that is refilled in batches is behind one that is refilled evenly by less than a batch. A window grants a
-// key all that it asks for if no two windows' time holds more than its tokens: at a given pace that is the peak, and
-// what that pace empties in two windows. The aligned and the sliding ones are met by that, too.
+// A bucket that is refilled in batches is less than a batch behind one that is refilled evenly. A window refuses a key
+// nothing if the key never asks for more than the window's tokens within the time of two windows. At a given pace, that
+// amount is at most the peak plus what the pace empties in two windows. This covers aligned and sliding windows, too.
 func boundOf(p engine.Policy) bound {
 	b := bound{most: float64(p.Limit()), pace: -1}
 	rate := p.Rate().PerSecond() * (1 - 1./512)
@@ -93,9 +93,9 @@ func boundOf(p engine.Policy) bound {
 	return b
 }
 
-// mayRefuse reports whether the limit may refuse a key anything. The engine rounds the time of each token of a bucket
-// up, by a nanosecond at most, which costs less than a token in 512 of the fastest rate that is tried, and one at the
-// end: then it may.
+// mayRefuse reports whether the limit may refuse a key anything. The engine rounds the time of each token up by at most
+// a nanosecond. That costs less than one token in 512 at the fastest rate that is tried, and one token at the end.
+// mayRefuse allows for both.
 func (p *peaks) mayRefuse(b bound, key int) bool {
 	total := float64(p.totals[key])
 	if total+1+total/512 <= b.most {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/trace"
 )
 
-// requests are those of a rule, ready to be replayed again and again. What is kept of them in memory grows with the
-// number of keys, and not with the requests.
+// requests has the requests of a rule, ready to be replayed many times. Its memory grows with the number of keys, and
+// not with the number of requests.
 type requests struct {
 	trace   *trace.Trace
 	count   uint64   // without those in a tier

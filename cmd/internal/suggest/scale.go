@@ -21,8 +21,8 @@ func periods(own, span time.Duration) []time.Duration {
 	return slices.Compact(all)
 }
 
-// amounts are 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... from the cost of the dearest request up to
-// one that is enough for any key, and abusiveTimes that.
+// amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They start at the cost
+// of the most expensive request, and end at a number that is abusiveTimes what is enough for any key.
 func amounts(dearest, most uint64) (all []uint64) {
 	series := []uint64{10, 20, 30, 40, 50, 60, 70, 80, 90}
 	for ten := uint64(1); ; ten *= 10 {
@@ -38,8 +38,8 @@ func amounts(dearest, most uint64) (all []uint64) {
 	}
 }
 
-// points returns the limits of a period that the engine makes by the algorithm of a rule. A sliding log, for one, ends
-// at 4,096.
+// points returns the limits of a period that the engine can make with the algorithm of a rule. A sliding log, for
+// example, ends at 4,096.
 func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []Point) {
 	algorithm := rule.Policy.Algorithm()
 	for _, n := range amounts {
@@ -58,8 +58,8 @@ func points(rule *rulefile.Rule, period time.Duration, amounts []uint64) (all []
 	return all
 }
 
-// curves tries the limits of every period. One whose limits all refuse something is left out: the engine has no limit
-// that is high enough.
+// curves tries the limits of every period. A period in which all limits refuse something is left out, because the
+// engine has no limit that is high enough.
 func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress func(done, all int)) (all []Curve, err error) {
 	amounts := amounts(r.dearest, r.most)
 	for i, period := range periods {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// ordinary is the percentage of keys that may ask for more than the others without being abusive: a limit that
-	// refuses no more of them is what the others need.
+	// ordinary is the percentage of keys that may ask for more than the others without being abusive. A limit that
+	// refuses no more keys than that is considered enough for the others.
 	ordinary = 1
 	// abusiveTimes is how many times that a key has to ask for to be abusive.
 	abusiveTimes = 2
-	// supports is how many times a log must hold the period of a limit: what a key did once in a log may never come
-	// again.
+	// supports is how many times the length of a limit's period a log must cover. A key may never do again what it did
+	// once in a log.
 	supports = 10
 )
 
-// A Goal is whom a limit may refuse anything on a day: at most a share of its keys, or only those that are abusive.
+// A Goal says which keys a limit may refuse on a day: at most a share of the keys, or only abusive ones.
 type Goal struct {
 	Abusive bool
 	Percent float64 // of the keys, 0 up to, not including, 100; ignored for Abusive
@@ -36,7 +36,7 @@ func (g Goal) percent() float64 {
 	return g.Percent
 }
 
-// String says whom.
+// String names these keys.
 func (g Goal) String() string {
 	if g.Abusive {
 		return "abusive keys only"
@@ -48,19 +48,20 @@ func (g Goal) String() string {
 type Suggestion struct {
 	Goal
 	Requests, Keys uint64 // of the rule
-	// KeyDays counts each key once for each day, UTC, on which it came: the longer a log, the more keys came once, and
-	// the more each did. Shares are of these.
+	// KeyDays counts each key once for each UTC day on which it had a request. A longer log has more keys that came
+	// once, and more requests of each key. Shares are of KeyDays.
 	KeyDays uint64
-	// Curves are those of several periods, which rise: for each whom its limits refuse.
+	// Curves has one curve for each of several periods, in ascending order: which keys its limits refuse.
 	Curves []Curve
 	Best   int    // of the curves, the one to choose; -1 for none
 	Reason string // why, or why there is none
-	// Refused is how many requests the suggested limit refuses, and Affected the keys of most of them: ten at most.
+	// Refused is how many requests the suggested limit refuses. Affected has the keys with the most refusals, at most
+	// ten.
 	Refused  uint64
 	Affected []Affected
 }
 
-// A Curve is limits of one period.
+// A Curve has limits of one period.
 type Curve struct {
 	Period time.Duration
 	Points []Point // the lowest limit first; the last refuses nothing
@@ -83,10 +84,10 @@ func (s *Suggestion) Point() *Point {
 	return s.Curves[s.Best].Point()
 }
 
-// Point is the lowest limit of the period that reaches the goal.
+// Point returns the lowest limit of the period that reaches the goal.
 func (c *Curve) Point() *Point { return &c.Points[c.Best] }
 
-// Settings is the point as a rule file has it.
+// Settings returns the limit as written in a rule file.
 func (p *Point) Settings() string {
 	if p.Burst == 0 {
 		return fmt.Sprintf("rate: %v", p.Rate)
@@ -94,12 +95,12 @@ func (p *Point) Settings() string {
 	return fmt.Sprintf("rate: %v, burst: %d", p.Rate, p.Burst)
 }
 
-// Find looks for the limits by the rule's algorithm which reach the goal. A window and a batch refill keep the rule's
-// period; a bucket gets that of a minute, or a shorter one if the log supports no more. names are those of the keys.
-// progress, if not nil, is told how many of all steps are done.
+// Find looks for limits with the rule's algorithm that reach the goal. A window and a batch refill keep the rule's
+// period. A bucket gets a period of a minute, or a shorter one if the log does not support a minute. names are the
+// names of the keys. progress, if not nil, is called with the number of steps done and the number of all steps.
 //
-// The requests are taken as they are in the log, those that another rule would have refused
-// included. Requests in a tier are left out: the limit is that of the others.
+// All requests of the log are used, including those that another rule would have refused. Requests in a tier are left
+// out, because the limit is for the others.
 func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, progress func(done, all int)) (*Suggestion, error) {
 	if !(goal.Percent >= 0 && goal.Percent < 100) {
 		return nil, fmt.Errorf("suggest %v percent: want 0 up to, not including, 100", goal.Percent)
@@ -207,6 +208,6 @@ func (s *Suggestion) choose(own, span time.Duration) {
 	s.Reason = fmt.Sprintf("%d times %v, which is enough for 99 of 100 keys of a day", abusiveTimes, p.Rate)
 }
 
-// supported reports whether a log that is so long says enough about a period. A log says whole seconds, so that its
-// last one counts.
+// supported reports whether a log of length span says enough about a period. A log's times are whole seconds, so its
+// last second counts, too.
 func supported(period, span time.Duration) bool { return period <= (span+time.Second)/supports }

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// WriteTable writes the suggestion for the rule of that name for people.
+// WriteTable writes the suggestion for the rule called name, for people.
 func (s *Suggestion) WriteTable(w io.Writer, name string) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n%s: limits that refuse %v\n%s requests of %s keys; %s if each counts once for each day (UTC) on "+
@@ -42,7 +42,7 @@ func (s *Suggestion) periods(out io.Writer) {
 	tw.Flush()
 }
 
-// Around is the limits about the suggested one, which show what others would refuse.
+// Around returns the limits near the suggested one, to show what they would refuse.
 func (c *Curve) Around() []Point {
 	const below, above = 6, 3
 	return c.Points[max(0, c.Best-below):min(len(c.Points), c.Best+above+1)]
@@ -86,7 +86,7 @@ func (s *Suggestion) affected(out io.Writer) {
 // right puts a text under the end of its heading.
 func right(heading, text string) string { return fmt.Sprintf("%*s", len(heading), text) }
 
-// Wait is the longest wait as a text.
+// Wait returns the longest wait as a text.
 func (a *Affected) Wait() string {
 	if a.LongestWait == engine.Never {
 		return "for ever"

@@ -1,4 +1,4 @@
-// Package tempfile makes temporary files that are gone with the process.
+// Package tempfile makes temporary files that disappear with the process.
 package tempfile
 
 import (
@@ -10,7 +10,7 @@ import (
 // File is a temporary file.
 type File struct{ *os.File }
 
-// New makes an empty one in TMPDIR. The error says what it is for, and what to do.
+// New makes an empty file in TMPDIR. what is its purpose, for errors, which also say what to do.
 func New(what string) (*File, error) {
 	f, err := os.CreateTemp("", "weir-replay-")
 	if err != nil {
@@ -20,7 +20,7 @@ func New(what string) (*File, error) {
 	return &File{f}, nil
 }
 
-// Close lets the file go.
+// Close closes and removes the file.
 func (f *File) Close() error {
 	err := f.File.Close()
 	if removed := os.Remove(f.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
@@ -29,7 +29,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// Explain says for what a temporary file was that failed, and what to do.
+// Explain returns an error that says for what a temporary file was needed, and what to do.
 func Explain(what string, err error) error {
 	return fmt.Errorf("the temporary file of %s failed (set TMPDIR to a directory with room for it): %w", what, err)
 }

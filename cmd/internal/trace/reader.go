@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
-// A Reader gives the requests of a trace back, in order.
+// A Reader returns the requests of a trace, in order.
 type Reader struct {
 	trace  *Trace
 	buffer []byte // of what comes from the file
@@ -28,7 +28,7 @@ func (t *Trace) Read() *Reader {
 	return r
 }
 
-// Next decodes the next request and reports whether there was one. At the end Err tells why.
+// Next decodes the next request and reports whether there was one. At the end, Err returns the reason.
 func (r *Reader) Next(to *Request) bool {
 	if len(r.rest) < maxRequest && !r.fill() {
 		return false
@@ -80,5 +80,5 @@ func (r *Reader) fill() bool {
 	return len(r.rest) > 0
 }
 
-// Err is why Next found no more; nil at the end of the trace.
+// Err returns why Next found no more; nil at the end of the trace.
 func (r *Reader) Err() error { return r.err }

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/tempfile"
 )
 
-// A Request is one of a rule's.
+// A Request is a request that a rule counts.
 type Request struct {
 	UnixNano int64
 	Cost     uint64
@@ -19,8 +19,8 @@ type Request struct {
 // inMemory is how many bytes of a trace stay in memory.
 const inMemory = 1 << 20
 
-// A Trace is requests in the order of time. The zero Trace is empty. It is not safe for concurrent use, but for reading
-// it when nothing is added any more.
+// A Trace has requests in the order of time. The zero Trace is empty. It is not safe for concurrent use, except for
+// reading when nothing is added any more.
 type Trace struct {
 	Keys     int // different ones
 	Requests uint64
@@ -40,8 +40,8 @@ const (
 	wholeSecond // by whole seconds
 )
 
-// Add adds a request that is not earlier than the one before. The error is that of the temporary file: a disk that is
-// full, say.
+// Add adds a request that is not earlier than the previous one. It returns the error of the temporary file, for example
+// because the disk is full.
 func (t *Trace) Add(r Request) error {
 	if t.pending == nil {
 		t.pending = make([]byte, 0, inMemory+maxRequest)

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Bounds are the bounds of an answer that a server heeds in a request: what one of its requests says at other places
-// bounds nothing. A nil *Bounds is those of a server that is not known, which are none. They are safe for concurrent
-// use.
+// Bounds are the places of a request at which a server reads bounds for its answer. A bound at another place has no
+// effect there. A nil *Bounds is for an unknown server, and has none. Bounds are safe for concurrent use.
 type Bounds struct {
 	Object []string   // the spellings of the object that they are in; none for the body itself
 	Fields [][]string // the spellings of each, of which the first is for a new one
@@ -29,15 +28,16 @@ var caps = []string{
 	"n_predict", "max_tokens_to_sample",
 }
 
-// IsBound reports whether a path, folded, may be one of a bound of the answer.
+// IsBound reports whether a folded path may be that of a bound, for any server.
 func IsBound(path string) bool { return slices.Contains(caps, path) }
 
-// IsObject reports whether a key, folded, is one of the object that the bounds are in, by any spelling.
+// IsObject reports whether a folded key, in any spelling, is that of the object in which the server reads its bounds.
 func (b *Bounds) IsObject(key string) bool {
 	return b != nil && slices.ContainsFunc(b.Object, func(o string) bool { return Fold(o) == key })
 }
 
-// Find returns which of the fields a path is, folded, and whether it is one as it is spelled. It is -1 for none.
+// Find returns the index of the field that a path names if its case is folded, and whether the spelling is exact. It
+// returns -1 if there is no such field.
 func (b *Bounds) Find(path string) (field int, exact bool) {
 	if b == nil {
 		return -1, false
@@ -57,8 +57,8 @@ func (b *Bounds) Find(path string) (field int, exact bool) {
 	return -1, false
 }
 
-// fold returns a key in lower case, and changes it. It takes a long s and the sign of Kelvin for letters, too, as
-// servers do that do not mind the case of keys.
+// fold changes a key to lower case in place, and returns it. It also folds the long s and the Kelvin sign to letters,
+// as servers do that ignore the case of keys.
 func fold(key []byte) []byte {
 	out := key[:0]
 	for i := 0; i < len(key); i++ {
@@ -76,11 +76,11 @@ func fold(key []byte) []byte {
 	return out
 }
 
-// Fold returns a key of an object in lower case, by which servers may look for it.
+// Fold returns an object's key in lower case, because servers may look for it so.
 func Fold(key string) string { return string(fold([]byte(key))) }
 
-// A tally is what a body, or an item of a batch, says of bounds. A field is a bound if it is spelled as the server
-// spells it, and no field that a server may take for it says anything else.
+// A tally counts the bounds of a body, or of an item of a batch. A field is a bound if its spelling is the server's,
+// and if no other spelling that a server may read has a different value.
 type tally struct {
 	largest uint64 // of all that may be bounds
 	fields  [maxBounds]struct {

@@ -6,7 +6,7 @@ import (
 	"path"
 )
 
-// A Fixture is an answer of one of the APIs, and what it has cost.
+// A Fixture is an answer of one of the APIs, and its cost.
 type Fixture struct {
 	File        string
 	API         string
@@ -23,7 +23,7 @@ type Fixture struct {
 	Body []byte `json:"-"`
 }
 
-// Usage is what the answer has cost, if that is known.
+// Usage returns what the answer has cost, if that is known.
 func (f *Fixture) Usage() Usage {
 	u := f.Says
 	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}
@@ -32,7 +32,7 @@ func (f *Fixture) Usage() Usage {
 //go:embed testdata/corpus
 var corpusFiles embed.FS
 
-// Corpus returns answers of all APIs. It panics if the program was built without one of them.
+// Corpus returns answers of all APIs. It panics if one is missing in the program.
 func Corpus() (all []*Fixture) {
 	read := func(name string) []byte {
 		text, err := corpusFiles.ReadFile(path.Join("testdata", "corpus", name))

@@ -1,7 +1,7 @@
 package usage
 
-// MaxField is the largest number that a field of a usage may have. More is taken for nonsense: no request has ten
-// million tokens.
+// MaxField is the largest number in a field of a usage. A larger number is ignored, because no request has ten million
+// tokens.
 const MaxField = 10_000_000
 
 // A field is something that a document can say.
@@ -53,8 +53,8 @@ func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 // isNothing reports whether no field says what the request has cost.
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
-// usage makes one of the numbers of all APIs. Anthropic's caches are beside the input, OpenAI's and Gemini's part of
-// it. Bedrock's are either, depending on the model: the total tells.
+// usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input; OpenAI's and
+// Gemini's are part of it. Bedrock's are either, depending on the model: the total shows which.
 func (r *raw) usage() Usage {
 	u := Usage{Input: r.n[fInput], Output: r.n[fOutput] + r.n[fThoughts], Cost: r.n[fCost]}
 	u.NoInput = !r.is(fInput) && !r.is(fTotal)
@@ -83,5 +83,5 @@ func number(text []byte) (n uint64, ok bool) {
 	return n, n <= MaxField
 }
 
-// Number returns the whole number from 0 to [MaxField] that a text is, as of a header; false for any other.
+// Number parses a whole number from 0 to [MaxField], such as in a header. It returns false for any other text.
 func Number(text string) (uint64, bool) { return number([]byte(text)) }

@@ -23,7 +23,7 @@ const (
 // decoding is how many answers are decompressed now.
 var decoding atomic.Int64
 
-// An Answer reads the usage in the body of an answer, as it is sent: compressed or not. Its methods may be called from
+// An Answer reads the usage in the body of an answer as it is sent, compressed or not. Its methods may be called from
 // several goroutines.
 type Answer struct {
 	Encoding string // Content-Encoding; "" for none
@@ -41,19 +41,19 @@ type Answer struct {
 	passing bool // the event is too long
 }
 
-// NewAnswer returns what reads an answer with a Content-Type and a Content-Encoding. The caller closes it.
+// NewAnswer returns the reader of an answer with a Content-Type and a Content-Encoding. The caller closes it.
 func NewAnswer(contentType, encoding string, f *Fields) *Answer {
 	return &Answer{Encoding: strings.ToLower(strings.TrimSpace(encoding)), scanner: NewScanner(contentType, f)}
 }
 
-// Scanner is for the state of an answer: f is called with the scanner while nothing is written to it.
+// Scanner calls f with the scanner while nothing is written to it, so that f can read its state.
 func (a *Answer) Scanner(f func(*Scanner)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(a.scanner)
 }
 
-// Final returns the usage of the answer; false as long as it is not final.
+// Final returns the usage of the answer; false while it is not final.
 func (a *Answer) Final() (u Usage, final bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *Answer) Final() (u Usage, final bool) {
 	return u, final
 }
 
-// Unread reports whether the body could not be read to its end so far, because of its encoding.
+// Unread reports whether a part of the body could not be read so far, because of its encoding.
 func (a *Answer) Unread() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,10 +109,10 @@ func (a *Answer) pass(p []byte) {
 	}
 }
 
-// Plain reports whether the body is not compressed, as far as is known: its bytes are those that the scanner gets.
+// Plain reports whether the body is not compressed, as far as is known, so that the scanner gets its bytes unchanged.
 func (a *Answer) Plain() bool { return a.Encoding == "" || a.Encoding == "identity" }
 
-// End says that the body has ended as it should.
+// End notes that the body is complete.
 func (a *Answer) End() {
 	a.Close()
 	a.mu.Lock()
@@ -122,7 +122,7 @@ func (a *Answer) End() {
 	}
 }
 
-// Close waits until what was written is read.
+// Close waits until everything that was written has been read.
 func (a *Answer) Close() {
 	if !a.began {
 		a.pass(a.begin())
@@ -222,8 +222,8 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 	return errUnread
 }
 
-// Decompressor returns what decompresses a body of an encoding, in lower case, and what closes it. An encoding that is
-// not known is an error, and so may be a body that is none of it.
+// Decompressor returns a decompressing reader for a body with an encoding, in lower case, and a function that closes
+// it. It returns an error for an unknown encoding, and may return one for a body that does not have its encoding.
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {
@@ -235,8 +235,8 @@ func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func
 // maxEvent is how long an event may be to be hidden.
 const maxEvent = 32 << 10
 
-// Filter is Write of server-sent events that are not compressed. It returns those that are for a client that has not
-// asked for the usage, each when it is complete or longer than 32 KiB. The bytes are good until the next call.
+// Filter is Write for uncompressed server-sent events. It returns the events that a client gets that has not asked for
+// the usage. It returns each event when it is complete or longer than 32 KiB. The bytes are valid until the next call.
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -256,7 +256,7 @@ func (a *Answer) Filter(p []byte) []byte {
 	return a.out
 }
 
-// Rest returns what [Answer.Filter] has not returned of an answer that is over.
+// Rest returns, at the end of an answer, what [Answer.Filter] has not returned yet.
 func (a *Answer) Rest() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

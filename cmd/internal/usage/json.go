@@ -48,8 +48,9 @@ const (
 
 // A sink gets the values of a document.
 type sink interface {
-	// value is called at the end of a string, a number and a literal, and at the begin of an object and an array. at is
-	// nil outside the paths. text is at most maxText bytes of it, without escapes. size is the length of a string.
+	// value is called at the end of a string, a number or a literal, and at the start of an object or an array. at is
+	// nil outside the paths. text has at most maxText bytes of the value, without escapes. size is the length of a
+	// string.
 	value(d *document, at *node, k kind, text []byte, size int)
 	// ended is called at the end of a document. Others may follow.
 	ended(d *document)

@@ -11,7 +11,7 @@ const (
 	fresh     = 1_000 // costs after which those before count half
 )
 
-// Learned are the costs of requests so far, by model. The zero Learned knows nothing. It is safe for concurrent use.
+// Learned has the costs of requests so far, by model. The zero Learned has none. It is safe for concurrent use.
 type Learned struct {
 	mu sync.Mutex
 	of map[string]*costs
@@ -40,7 +40,7 @@ func limitOf(bucket int) uint64 {
 	return (uint64(bucket%4)+5)<<e - 1
 }
 
-// Note adds what a request has cost that the server has answered with a usage. So a model that is not there is not
+// Note adds the cost of a request that the server has answered with a usage. So a model that does not exist is not
 // noted, and cannot take the room of others.
 func (l *Learned) Note(model string, cost uint64) {
 	l.mu.Lock()
@@ -68,7 +68,7 @@ func (l *Learned) Note(model string, cost uint64) {
 	}
 }
 
-// Usual returns 1.2 times what 95 of 100 requests for a model cost at most; false as long as that is not known.
+// Usual returns 1.2 times the 95th percentile of the costs of requests for a model; false while that is not known.
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

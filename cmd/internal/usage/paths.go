@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// A Fields is what is looked for in an answer. It is safe for concurrent use.
+// A Fields has the fields to look for in an answer. It is safe for concurrent use.
 type Fields struct{ root *node }
 
-// Models are the fields of the APIs of language models, of all together: which of them a server speaks need not be
-// known.
+// Models has the fields of the APIs of all language models together, because the API of a server need not be known.
 var Models = func() *Fields {
 	root := &node{}
 	root.items = root // Gemini without server-sent events: an array of what would be events

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MaxModel is how long the name of a model may be: longer ones are cut.
+// MaxModel is the longest name of a model; longer ones are cut.
 const MaxModel = maxText - 1
 
 const (
@@ -16,7 +16,7 @@ const (
 	leastBlob = 256   // bytes that a text has at least to be taken for media
 )
 
-// A Request is what the body of a request says of its cost.
+// A Request is what the body of a request says about its cost.
 type Request struct {
 	Model  string // "" if it names none, or several
 	Stream bool   // the answer may be one
@@ -89,9 +89,10 @@ var media = map[string]bool{
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
-// ReadRequest reads the body of a request, decompressed, to a server with such bounds. size is how long the body is in
-// full if that is more: what is not here counts as text. A body that is no JSON counts as text. In a body that is not
-// one whole document of JSON nothing is a bound, and it may be a stream: a server may read it otherwise.
+// ReadRequest reads the decompressed body of a request to a server that reads the bounds of. size is the length of the
+// complete body if it is longer; what is missing counts as text. A body that is not JSON counts as text. If a body is
+// not exactly one JSON document, nothing in it is a bound, and it may ask for a stream, because a server may read it
+// differently.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	q := Request{unread: uint64(max(size-int64(len(body)), 0))}
 	q.batch.is = of != nil && of.Batch
@@ -209,11 +210,10 @@ func (a *asker) name(ok bool, model string) {
 	a.named = true
 }
 
-// Bound returns the bound that the text of a number is, at most [MaxField]; 0 for what bounds nothing.
+// Bound parses a bound in the text of a number, at most [MaxField]; 0 for a text that bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound returns a number above 0, or most if it is above that; 0 for any other text. Servers take 100.0 and "100" for
-// 100.
+// bound parses a number above 0, and returns at most most; 0 for any other text. Servers treat 100.0 and "100" as 100.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {
@@ -241,21 +241,22 @@ func (q *Request) Input() uint64 {
 	return (q.text+q.unread+perToken-1)/perToken + q.numbers + q.media*perMedia
 }
 
-// Cap returns the largest bound of the answer that the server heeds; 0 for none.
+// Cap returns the largest bound of the answer that the server obeys; 0 for none.
 func (q *Request) Cap() uint64 { return q.own }
 
-// Times returns how many answers are asked for, 1 at least.
+// Times returns how many answers are asked for, at least 1.
 func (q *Request) Times() uint64 { return max(q.times, 1) }
 
-// IsBatch reports whether the request is a batch that has others inside.
+// IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.is && q.batch.items > 0 }
 
-// Answer returns how many tokens one answer to the request may have at most. Without a bound that the server heeds it
-// is defaultOutput, or what looks like a bound if that is more.
+// Answer returns how many tokens one answer may have at most. Without a bound that the server obeys, it is
+// defaultOutput, or what looks like a bound if that is more.
 func (q *Request) Answer(defaultOutput uint64) uint64 { return q.bounds.output(q.own, defaultOutput) }
 
-// Output returns how many tokens the answers may have at most: that of a batch those of its items, and that of any
-// other request those of one answer, times the answers. What looks like a batch and is none lowers nothing.
+// Output returns how many tokens all answers together may have at most. For a batch it is the sum over its items;
+// otherwise it is the maximum of one answer times the number of answers. A body that only looks like a batch does not
+// get a lower result.
 func (q *Request) Output(defaultOutput uint64) uint64 {
 	items := q.batch.bounds + q.batch.unbound*defaultOutput
 	if q.IsBatch() {

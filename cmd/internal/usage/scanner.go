@@ -1,7 +1,6 @@
 package usage
 
-// Memory is a bound of the bytes that a [Scanner] takes, whatever is written to it, apart from the windows of
-// decompression.
+// Memory bounds the bytes that a [Scanner] uses, whatever is written to it, apart from the windows of decompression.
 const Memory = 64 << 10
 
 // A Scanner reads the usage in an answer that is written to it. It is not safe for concurrent use.
@@ -43,7 +42,7 @@ var terminals = map[string]terminal{
 	"message_delta": withUse, "response.completed": terminus, "response.incomplete": terminus, "response.failed": terminus,
 }
 
-// NewScanner returns a scanner of an answer with a Content-Type, not compressed.
+// NewScanner returns a scanner of an uncompressed answer with a Content-Type.
 func NewScanner(contentType string, f *Fields) *Scanner {
 	s := &Scanner{}
 	s.doc.sink, s.doc.root = s, f.root
@@ -60,33 +59,33 @@ func (s *Scanner) Write(p []byte) {
 	}
 }
 
-// Step reads the begin of a piece that is not empty, and returns how much of it: at most to the end of an event, which
-// it reports.
+// Step reads the start of a piece that is not empty, and returns the number of bytes that it has read: at most to the
+// end of an event. event reports that it reached that end.
 func (s *Scanner) Step(p []byte) (n int, event bool) { return s.frames.step(s, p) }
 
-// End says that the answer has ended as it should: the usage that it had is final.
+// End notes that the answer is complete, so its usage is final.
 func (s *Scanner) End() {
 	s.doc.write([]byte{'\n'}) // ends a number
 	s.final = s.final || !s.raw.isNothing()
 }
 
-// Usage returns what the answer has said so far. It is known if any field was there, and final if it is of the end of
-// the answer.
+// Usage returns the usage that the answer has reported so far. known means that any field was there, and final that the
+// usage is from the end of the answer.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }
 
-// Ended reports whether the answer has said that it is over, with a usage or without.
+// Ended reports whether the answer has announced its end, with a usage or without.
 func (s *Scanner) Ended() bool { return s.done }
 
 // Text returns how many bytes the model has written so far.
 func (s *Scanner) Text() uint64 { return s.text }
 
-// Bad returns how many fields were there and are no whole numbers from 0 to [MaxField].
+// Bad returns how many fields were not whole numbers from 0 to [MaxField].
 func (s *Scanner) Bad() uint64 { return s.bad }
 
-// UsageOnly reports whether the document that has just ended has a usage and nothing for a client that has not asked
-// for one.
+// UsageOnly reports whether the document that has just ended has only a usage, so that a client that has not asked for
+// the usage does not need it.
 func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
 
 // value implements sink.

@@ -10,12 +10,12 @@ const (
 	maxHoles = 64
 )
 
-// A shape is that of the latest line with an event that says nothing but text: events of a stream differ in few places.
-// A line of the same shape is compared with it instead of being read, which takes a fifth of the time.
+// A shape is the form of the latest line whose event has only text, because the events of a stream differ in few
+// places. A line of the same shape is compared instead of being read, which takes a fifth of the time.
 //
-// Strings and numbers that nothing is known of, and text, may differ: these are holes. All else must be the same: keys,
-// the types of events, what the answer says of its end. So a line of the shape says what the line itself has said, but
-// for the length of its text.
+// Text may differ, and so may strings and numbers that have no meaning here: these are holes. Everything else must be
+// the same: keys, types of events, and what the answer says about its end. So a line of the shape differs from the
+// earlier line only in the length of its text.
 type shape struct {
 	line     []byte
 	holes    []hole
@@ -96,8 +96,8 @@ func numeric(line []byte) (n int) {
 	return n
 }
 
-// quoted returns the length of the text that a line begins with, up to its quote, and the size of that without escapes.
-// It is -1 for none, and for escapes of code points.
+// quoted returns the length of the text at the start of a line, including its closing quote, and the size of the text
+// without escapes. It returns -1 if there is no text, and for escapes of code points.
 func quoted(line []byte) (n, size int) {
 	for {
 		end := bytes.IndexByte(line[n:], '"')
@@ -115,8 +115,8 @@ func quoted(line []byte) (n, size int) {
 	}
 }
 
-// passes reports whether a whole line with a document, which begins and ends in it, needs not be read: its shape is
-// known, and its text is counted.
+// passes reports whether a line need not be read, because its shape is known; its text is counted. The line must be
+// complete and have exactly one document.
 func (s *Scanner) passes(line []byte) bool {
 	text, ok := s.shape.matches(line)
 	if !ok {

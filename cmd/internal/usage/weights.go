@@ -2,7 +2,7 @@ package usage
 
 import "math/bits"
 
-// Weights are what tokens count, in thousandths.
+// Weights are the weights of tokens, in thousandths.
 type Weights struct{ Input, Cached, CacheWrite, Output uint64 }
 
 // The weights of plain counts.
@@ -12,7 +12,7 @@ var (
 	OutputOnly = Weights{Output: 1000}
 )
 
-// Most is the most that an answer can say that a request counts: all fields that are input, or output, at [MaxField].
+// Most returns the largest cost that an answer can report: all fields that are input, or output, at [MaxField].
 func (w Weights) Most() uint64 {
 	// Two caches and the input of tools are fields of the input, and thoughts of the output.
 	const inputs, outputs = 4 * MaxField, 2 * MaxField
@@ -23,7 +23,7 @@ func (w Weights) Most() uint64 {
 	return w.sum(inputs, 0, 0, outputs)
 }
 
-// Of returns what a usage counts, rounded up. The zero Weights are those of the total.
+// Of returns the weighted cost of a usage, rounded up. The zero Weights count the total.
 func (w Weights) Of(u Usage) uint64 {
 	if w == Total {
 		return u.Total
@@ -31,7 +31,7 @@ func (w Weights) Of(u Usage) uint64 {
 	return w.sum(u.Input-u.Cached-u.CacheWrite, u.Cached, u.CacheWrite, u.Output)
 }
 
-// Estimate returns what a request counts whose input and output are guessed.
+// Estimate returns the weighted cost of a request from estimates of its input and output.
 func (w Weights) Estimate(input, output uint64) uint64 {
 	if w == Total {
 		return input + output

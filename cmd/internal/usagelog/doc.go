@@ -1,7 +1,7 @@
-// Package usagelog reads what requests to language models have cost: from lines of JSON, of which each has the usage in
-// the form of any API that package usage knows, and from the usage of OpenAI's organizations, as its API answers it and
-// as its dashboard exports it. The latter has sums of many requests: these are taken for requests of the same cost,
+// Package usagelog reads what requests to language models have cost. It reads lines of JSON, each with a usage in the
+// form of any API that package usage knows. It also reads the usage of OpenAI's organizations, as the API returns it
+// and as the dashboard exports it. These are sums over many requests; a sum is treated as requests of equal cost,
 // evenly spread over the time of the sum.
 //
-// The requests of a log are kept in memory, some hundred bytes each.
+// The requests of a log are kept in memory, about a hundred bytes each.
 package usagelog

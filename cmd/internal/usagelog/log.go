@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// A Request is one that a log tells of.
+// A Request is a request in a log.
 type Request struct {
 	At         time.Time     // when it began; when it was logged, where a log does not say more
 	Took       time.Duration // 0 where the log does not say it
@@ -23,7 +23,7 @@ type Request struct {
 	Cost       uint64
 }
 
-// A Log is what was read.
+// A Log has the requests that were read.
 type Log struct {
 	Format   string
 	Requests []Request // in the order of time
@@ -36,7 +36,7 @@ type Log struct {
 	Reasons  []*accesslog.LineError
 }
 
-// Options say how a log is read.
+// Options are the settings for reading a log.
 type Options struct {
 	Key    string        // a path of names to the key, such as "metadata.team"; "" for the first of the usual ones
 	Counts usage.Weights // what tokens count
@@ -49,8 +49,8 @@ const (
 	mostTokens  = 1e15
 )
 
-// Read reads logs from files, or from standard input for "-". The error names what is wrong with a file, or says that
-// there is no request in them. A record that cannot be used is skipped and counted.
+// Read reads logs from files, or from standard input for "-". The error says what is wrong with a file, or that the
+// files have no request. A record that cannot be used is skipped and counted.
 func Read(names []string, o Options) (*Log, error) { return readUpTo(names, o, maxRequests) }
 
 // readUpTo is Read of at most so many requests.

@@ -94,8 +94,8 @@ func (r *reader) stream(in io.Reader) error {
 	}
 }
 
-// value reads a record, a list of them, or a page or a bucket of OpenAI's. text is that of the value, nil where it is
-// to be made.
+// value reads a record, a list of records, or a page or a bucket of OpenAI's usage. text is the text of the value; nil
+// if it is not known.
 func (r *reader) value(number int, value any, text []byte) error {
 	switch v := value.(type) {
 	case []any:

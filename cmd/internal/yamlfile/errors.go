@@ -25,10 +25,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 }
 
-// Errors are all mistakes that were found.
+// Errors has all mistakes that were found.
 type Errors []*Error
 
-// Error returns a line for each.
+// Error returns one line for each mistake.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -37,7 +37,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes each of them known to errors.As.
+// Unwrap makes each mistake visible to errors.As.
 func (es Errors) Unwrap() []error {
 	all := make([]error, len(es))
 	for i, e := range es {
@@ -46,8 +46,8 @@ func (es Errors) Unwrap() []error {
 	return all
 }
 
-// Sorted returns the errors in the order of their places, each once: what an anchor has wrong is found again
-// wherever it is used.
+// Sorted returns the errors in the order of their places, without duplicates, because a mistake in an anchor is found
+// again wherever the anchor is used.
 func (es Errors) Sorted() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

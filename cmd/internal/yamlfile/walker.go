@@ -1,5 +1,5 @@
-// Package yamlfile walks the nodes of a YAML file and gathers what is wrong with them, with the place of each mistake.
-// It knows no key of any file: package config reads rule files with it, package envoy/config those of Envoy's service.
+// Package yamlfile walks the nodes of a YAML file and collects the mistakes, each with its place. It knows no keys:
+// package rulefile uses it for rule files, and package envoy/config for those of Envoy's service.
 package yamlfile
 
 import (
@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxErrors is where the reading of a file stops: one with more mistakes is another kind of file.
+// MaxErrors is the number of mistakes at which reading stops. A file with more is probably not a file of this kind.
 const MaxErrors = 100
 
-// A Walker notes the mistakes of one file. It bounds the values that are looked at, each as often as aliases name it,
-// so that a short file cannot stand for an endless one.
+// A Walker notes the mistakes of one file. It bounds the number of values that are read. A value counts as often as
+// aliases name it, so that a short file cannot stand for an endless one.
 type Walker struct {
 	File   string
 	Errors Errors
@@ -44,11 +44,11 @@ func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
 	w.full = len(w.Errors) >= MaxErrors
 }
 
-// IsFull reports whether the walk has ended, because of too many mistakes or values: nothing more is to be read.
+// IsFull reports whether the walk has ended because of too many mistakes or values.
 func (w *Walker) IsFull() bool { return w.full }
 
-// Visit counts a value and returns what it stands for. It returns nil if the walk has ended. The value beyond most ends
-// it, with the mistake that tooMany says of most.
+// Visit counts a value and resolves it. It returns nil if the walk has ended. If there are more than most values, the
+// walk ends with the mistake in tooMany, which has a verb for most.
 func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil
@@ -69,10 +69,10 @@ func Target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// IsNull reports whether a node is the value null, or none.
+// IsNull reports whether a node is null or missing.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// KindOf names what a node is, for messages.
+// KindOf names the kind of a node, for messages.
 func KindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -88,7 +88,7 @@ func KindOf(n *yaml.Node) string {
 	return "something else"
 }
 
-// Quote renders a value in a message: escaped, and short.
+// Quote formats a value for a message: escaped and shortened.
 func Quote(s string) string {
 	const longest = 60
 	if len(s) > longest {

@@ -1,4 +1,5 @@
-// Package refusal says what a refused call is told, in the messages of google.rpc, for every framework that has them.
+// Package refusal makes the details of a refused call's error, as messages of google.rpc, for every framework that has
+// them.
 package refusal
 
 import (
@@ -16,15 +17,15 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// PushbackName is the name of the trailer that tells the retries which gRPC clients make by themselves when to come
-// back (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
+// PushbackName is the name of the trailer that tells the automatic retries of gRPC clients how long to wait
+// (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 
-// longestPushback is the longest wait that retries are told. A client's call hangs meanwhile, so for more they are
-// turned off, and the call ends at once with the RetryInfo.
+// longestPushback is the longest wait that is sent to automatic retries. A client's call hangs during the wait, so for
+// longer waits retries are turned off, and the call ends at once with the RetryInfo.
 const longestPushback = time.Minute
 
-// Pushback returns the value of that trailer; "" if there is nothing to say.
+// Pushback returns the value of that trailer, or "" if it is not sent.
 func Pushback(res *rpclimit.Result) string {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return ""
@@ -39,8 +40,8 @@ func Pushback(res *rpclimit.Result) string {
 	return strconv.FormatInt(int64((retry+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Details returns what an error of a refused call carries: a RetryInfo, if it is known when it could pass, and a
-// QuotaFailure with a violation for every limit that refused it. It is nil if the call was not refused by limits.
+// Details returns the details of a refused call's error: a RetryInfo, if the time after which it could pass is known,
+// and a QuotaFailure with a violation for every limit that refused it. It returns nil if no limit refused the call.
 func Details(res *rpclimit.Result) (details []protoadapt.MessageV1) {
 	if res.Code() != rpclimit.ResourceExhausted {
 		return nil

@@ -1,4 +1,4 @@
-// Package collected turns what a reader collects into text, for tests.
+// Package collected turns the metrics that a reader collects into text, for tests.
 package collected
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/instrument"
 )
 
-// Series are the values of all series, by the metric and its attributes in the order of their keys:
+// Series has the values of all series, by the metric and its attributes in the order of their keys:
 // "weir.limit.requests weir.limit.name=a,weir.limit.outcome=allowed".
 type Series map[string]float64
 
-// From collects. A series that is there twice fails the test, and so does one of another scope.
+// From collects. A duplicate series fails the test, and so does a series of another scope.
 func From(t testing.TB, reader sdk.Reader) Series {
 	t.Helper()
 	s := Series{}
@@ -59,7 +59,7 @@ func add[N int64 | float64](t testing.TB, s Series, name string, points []metric
 	}
 }
 
-// Of returns the series of the metrics whose names begin so, with that beginning cut off.
+// Of returns the series of the metrics whose names have a prefix, with the prefix cut off.
 func (s Series) Of(prefix string) map[string]float64 {
 	some := map[string]float64{}
 	for key, value := range s {
@@ -70,7 +70,7 @@ func (s Series) Of(prefix string) map[string]float64 {
 	return some
 }
 
-// Kind returns what a metric is called in the documents.
+// Kind returns the name of a metric's kind in the documents.
 func Kind(m metricdata.Metrics) string {
 	monotonic := false
 	switch data := m.Data.(type) {

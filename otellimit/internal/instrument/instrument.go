@@ -1,4 +1,4 @@
-// Package instrument makes asynchronous instruments of numbers that are counted anyway.
+// Package instrument makes asynchronous instruments from existing counters.
 package instrument
 
 import (
@@ -21,7 +21,7 @@ const ScopeName = "github.com/weir-go/weir/otellimit"
 type Kind uint8
 
 const (
-	// Counter only rises.
+	// Counter only increases.
 	Counter Kind = iota
 	// UpDownCounter rises and falls, and adds up over processes.
 	UpDownCounter
@@ -29,7 +29,7 @@ const (
 	Seconds
 )
 
-// A Reading is one series: a metric with attributes, and where its value is in a snapshot.
+// A Reading is one series: a metric with attributes, and how to find its value in a snapshot.
 type Reading[S any] struct {
 	Kind       Kind
 	Name       string
@@ -40,8 +40,8 @@ type Reading[S any] struct {
 	Seconds    func(S) float64      // of Seconds
 }
 
-// Register has the readings reported at each collection, all of one snapshot, by one callback. Readings of one name
-// agree in all but their attributes and functions. read is called from any goroutine, and by several collections at
+// Register reports the readings at each collection, all from one snapshot, by one callback. Readings with the same name
+// may differ only in their attributes and functions. read is called from any goroutine, and by several collections at
 // once if the provider has several readers.
 func Register[S any](p metric.MeterProvider, s Scope, readings []Reading[S], read func() S) (metric.Registration, error) {
 	release, err := s.claim(p)

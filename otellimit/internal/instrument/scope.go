@@ -16,7 +16,7 @@ const (
 	maxAttributes = 16
 )
 
-// A Scope is what the metrics of one registration have in common.
+// A Scope has what the metrics of one registration have in common.
 type Scope struct {
 	Caller     string               // the function that registers, for errors
 	Kind       string               // what is registered: of each kind a name is there once
@@ -49,8 +49,8 @@ func (s *Scope) error(format string, args ...any) error {
 	return fmt.Errorf("%s(%.60q): %w", s.Caller, s.Name, fmt.Errorf(format, args...))
 }
 
-// CheckName reports what is wrong with the name of a limit, a store or a front: it is held to what httplimit and
-// rpclimit hold names to.
+// CheckName returns an error for a name that a limit, a store or a front must not have: httplimit and rpclimit refuse
+// it too.
 func CheckName(name string) error {
 	for i := range len(name) {
 		if name[i] < ' ' || name[i] > '~' {
@@ -94,8 +94,8 @@ func (s *Scope) set(own []attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(all, own...)...)
 }
 
-// A claim is a name that is registered: two callbacks that report one series would overwrite or add up each other's
-// values, whichever the SDK does.
+// A claim is a registered name. Two callbacks that report one series would overwrite or add up each other's values,
+// depending on the SDK.
 type claim struct {
 	provider metric.MeterProvider
 	kind     string

@@ -132,8 +132,8 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// A run in which a request was further behind its time than that did not offer what it was to offer, because
-// something else had the machine: it is made again, tries times at most, and the last one counts.
+// A run whose requests were later than this did not offer the intended load, because other work had the machine. It is
+// repeated, up to this number of tries, and the last run counts.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

@@ -10,10 +10,10 @@ import (
 // ProbeEvery is how often a store that counts as lost is asked whether it is back.
 const ProbeEvery = 250 * time.Millisecond
 
-// A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens
-// when calls have failed for some time without one success, and any success closes it. Calls of one moment fail
-// together, so their number says nothing. The zero Breaker is closed. All its methods may be called from any
-// goroutine.
+// A Breaker is open while its store counts as lost: then only one probe passes in every [ProbeEvery]. It opens when
+// calls have failed for some time without a success. Any success closes it. The number of failed calls says nothing,
+// because calls in flight at one moment fail together. The zero Breaker is closed. All its methods may be called from
+// any goroutine.
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
 	silent   atomic.Int64 // since when calls have failed without a success: when the first was sent; 0 for none
@@ -28,20 +28,21 @@ const latest = 5
 // IsOpen reports whether the store counts as lost.
 func (b *Breaker) IsOpen() bool { return b.probeAt.Load() != 0 }
 
-// IsFailing reports whether calls have failed and there was no success for so long.
+// IsFailing reports whether calls have failed, without a success, for at least after.
 func (b *Breaker) IsFailing(now int64, after time.Duration) bool {
 	since := b.silent.Load()
 	return since != 0 && now-since >= int64(after)
 }
 
-// LostSince returns since when the store counts as lost, and whether it does. The time is never before the last success
-// nor before the breaker opened.
+// LostSince reports whether the store counts as lost, and since when. The time is not before the last success, and not
+// before the breaker opened.
 func (b *Breaker) LostSince() (since int64, lost bool) {
 	lost = b.IsOpen() // first: the times are then those of this loss, or later
 	return max(b.opened.Load(), b.answered.Load()), lost
 }
 
-// Allows reports whether a call may be made now: any call while it is closed, else one probe at a time.
+// Allows reports whether a call may be made now. A closed breaker allows any call, an open one only one probe at a
+// time.
 func (b *Breaker) Allows(now int64) bool {
 	at := b.probeAt.Load()
 	return at == 0 || now >= at && b.probeAt.CompareAndSwap(at, now+int64(ProbeEvery))
@@ -54,12 +55,13 @@ func (b *Breaker) Succeeded(now int64) (closed bool) {
 	return b.IsOpen() && b.probeAt.Swap(0) != 0
 }
 
-// Late notes that a call was answered which had failed because that took too long. The store is there, so it counts as
-// lost later: it may have more to do than usual.
+// Late notes that a call has failed by its timeout and was answered later. The store is alive but may be busier than
+// usual, so it counts as lost later.
 func (b *Breaker) Late(now int64) { b.late.Store(now) }
 
-// Failed notes that a call failed now which was sent at another time, and opens the breaker if there was no success
-// for so long. What was sent before the last success counts from that on. It reports whether it opened the breaker.
+// Failed notes that a call sent at the time sent failed now. It opens the breaker if there was no success for at least
+// after. A call that was sent before the last success counts as sent at that success. Failed reports whether it opened
+// the breaker.
 func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	b.silent.CompareAndSwap(0, max(sent, b.answered.Load()))
 	since := b.silent.Load()
@@ -69,8 +71,9 @@ func (b *Breaker) Failed(sent, now int64, after time.Duration) (opened bool) {
 	if late := b.late.Load(); late > since && now-late < int64(after) && now-since < latest*int64(after) {
 		return false
 	}
-	// Before it opens: who finds it open finds this time. It never falls, because a call that was held up here may be
-	// later than one that has opened the breaker and was answered.
+	// The time is stored before the breaker opens, so a caller that finds the breaker open finds this time. The time
+	// never decreases, because a call that was delayed here may be later than one that opened the breaker and was
+	// answered.
 	for old := b.opened.Load(); old < now && !b.opened.CompareAndSwap(old, now); old = b.opened.Load() {
 	}
 	return b.probeAt.CompareAndSwap(0, now+int64(ProbeEvery))

@@ -1,5 +1,5 @@
-// Package defaults holds the numbers by which limiters work: those that an option may change, and those that
-// are fixed. Package redislimit works by them and package sim simulates them, so both have them from here.
+// Package defaults has the numbers by which limiters work: those that an option may change, and those that are fixed.
+// Package redislimit uses them and package sim simulates them.
 package defaults
 
 import (
@@ -24,8 +24,8 @@ const (
 	Believe   = KeepEvery // a refusal
 )
 
-// KeepEvery is how often a limiter looks at its leases, at what its shares owe, and at a lost store: once in the
-// life of a lease.
+// KeepEvery is how often a limiter checks its leases, what its shares owe, and a lost store: once in the lifetime of a
+// lease.
 const KeepEvery = 100 * time.Millisecond
 
 // Of a queue of questions to the store.

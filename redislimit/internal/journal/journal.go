@@ -1,12 +1,12 @@
 // Package journal keeps what a node owes a store in files, so that it outlives the process.
 //
-// A process has a file of its own. Whatever an entry is changed to is appended with one write, before the change is
-// answered for. So a process that is killed has lost nothing: the system has what was written. Nothing is flushed to a
-// disk, so a loss of power may take what the system had not written back.
+// A process has a file of its own. Every change of an entry is appended with one write, before the request that caused
+// it is answered. So a killed process has lost nothing: the system has what was written. Nothing is flushed to a disk,
+// so a loss of power may lose what the system had not written yet.
 //
-// The file is locked while its process lives. Any process takes over a file that nobody has locked
-// ([Journal.TakeOver]). One that is killed between taking the entries over and removing the file leaves them in two
-// files: what is owed is then charged twice, and never not at all.
+// The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). A process
+// that is killed between taking over the entries and removing the file leaves the entries in two files. The debt is
+// then charged twice, but is never dropped.
 package journal
 
 import (
@@ -54,9 +54,9 @@ type Journal struct {
 	err  string // the last that failed was told
 }
 
-// Open makes the file of this process. Its name is stem and a random word. identity says what the entries are of:
-// files with another one are not taken over. failed is called with every error of a later write that is not that of the
-// write before.
+// Open makes the file of this process. Its name is stem and a random word. identity names the limit and the store of
+// the entries: files with another identity are not taken over. failed is called with each error of a later write,
+// unless the previous write had the same error.
 func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	if !filepath.IsAbs(stem) {
 		return nil, fmt.Errorf("the path %q: want a full one", stem)
@@ -68,8 +68,8 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	return j, j.rewrite()
 }
 
-// Note has the file say that so much is owed, which is all of the entry, and not a difference. A file that cannot be
-// written to is made again by [Journal.Mend].
+// Note writes that owed is all that the entry owes; it is not a difference. If the file cannot be written to,
+// [Journal.Mend] makes it again.
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -114,7 +114,7 @@ func (j *Journal) Path() string {
 	return j.file.Name()
 }
 
-// Close ends the journal. A file in which nothing is owed is removed, and another one is left to the next process.
+// Close ends the journal. It removes a file in which nothing is owed, and leaves any other file to the next process.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -193,7 +193,7 @@ const suffix = ".debts"
 
 var random = regexp.MustCompile(`^\.[A-Z2-7]{26}` + regexp.QuoteMeta(suffix) + `$`)
 
-// Stem returns the stem of the path of a file, and whether it has the name of one.
+// Stem returns the stem of a journal file's path, and whether the path is one of a journal file.
 func Stem(path string) (stem string, is bool) {
 	at := len(path) - len(suffix) - 27
 	if at <= 0 || !random.MatchString(path[at:]) {
@@ -202,17 +202,18 @@ func Stem(path string) (stem string, is bool) {
 	return path[:at], true
 }
 
-// A Former is what a file has that nobody has locked.
+// A Former has the contents of an unlocked file.
 type Former struct {
 	Path string
 	Last time.Time // when it was last written to, by the machine's clock
 	Owed map[Entry]uint64
-	// Err says that the file is of something else, or that its end cannot be read: that is what Owed lacks then.
+	// Err reports that the file has another identity, or that its end cannot be read. In the second case Owed lacks
+	// that end.
 	Err error
 }
 
-// TakeOver calls take for each file of the stem that nobody has locked, and that has content. A file of which take
-// returns true is removed.
+// TakeOver calls take for each file of the stem that is not locked and not empty. It removes a file for which take
+// returns true.
 func (j *Journal) TakeOver(take func(Former) bool) error {
 	folder, err := os.ReadDir(filepath.Dir(j.stem))
 	for _, e := range folder {
@@ -297,8 +298,8 @@ const (
 	fixed = 26 // bytes of a record before its key
 )
 
-// appendRecord appends what is owed of an entry: the length and the checksum of what follows; the tier, whether it is
-// of a lease, how much, the quota and the key.
+// appendRecord appends a record of what an entry owes. The record has the length and the checksum of the rest, then the
+// tier, whether the entry is of a lease, the debt, the quota and the key.
 func appendRecord(to []byte, e Entry, owed uint64) []byte {
 	at := len(to)
 	to = append(to, make([]byte, head)...)

@@ -7,8 +7,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Lease is what a node holds of a key. Make one with [New]. Take, Refund, Held, Remaining and Waits may be called
-// from any goroutine, Expire by one at a time, and the rest only by a caller that was told to renew.
+// A Lease has what a node holds of a key. Make one with [New]. Take, Refund, Held, Remaining and Waits may be called
+// from any goroutine, Expire by one goroutine at a time, and the other methods only by a caller for which Take returned
+// renew.
 type Lease struct {
 	word      word.Word  // a state
 	denyUntil word.Int64 // refuse without asking until then,
@@ -33,32 +34,32 @@ type Lease struct {
 	visited uint64 // the word, when Expire last looked
 }
 
-// New returns a lease with nothing in it but a debt, of at most the overdraft, and which trusts the
-// limit to be there: the first requests of a key are admitted on overdraft.
+// New returns a lease without tokens, with a debt of at most the overdraft. Until the first answer it assumes that the
+// limit is available: the first requests of a key are admitted on overdraft.
 func New(terms *Terms, debt uint64) *Lease {
 	l := &Lease{terms: terms}
 	l.word.Store(uint64(healthy.with(0, debt)))
 	return l
 }
 
-// A Verdict is what a lease says to a request.
+// A Verdict is the decision of a lease about a request.
 type Verdict uint8
 
 const (
-	// Refused: no tokens in hand, and none to be had for now.
+	// Refused: no tokens are in hand, and the store has none for now.
 	Refused Verdict = iota
 	// Admitted: paid from what is in hand, or on overdraft.
 	Admitted
-	// Unknown: the lease cannot tell, because tokens in hand do not pay the request. Ask the store for it: with the
-	// renewal, if the caller is told to renew, and else by itself.
+	// Unknown: the lease cannot decide, because the tokens in hand do not pay the request. The caller asks the store:
+	// with the renewal if renew is true, otherwise with a question of its own.
 	Unknown
 	// Retired: the lease is no longer one. Look the key up again.
 	Retired
 )
 
-// Take takes n tokens at a time and says whether it did. now is only called where the clock matters: not for tokens
-// in hand. A caller that is told to renew must call Renewal and, whatever happens, Apply or Fail: with its request
-// if the verdict is Unknown. It is lock-free: a CAS fails only because another call has succeeded.
+// Take takes n tokens, all or none. It calls now only where the clock matters: not for tokens in hand. If renew is
+// true, the caller must call Renewal and then Apply or Fail, whatever happens. If the verdict is Unknown, the renewal
+// carries the request. Take is lock-free: a CAS fails only because another call has succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	for {
 		w := state(l.word.Load())
@@ -90,10 +91,10 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns what to ask the store for: n tokens for the request that waits for the answer, if one waits, the
-// debt, and what the next 2τ may need. now is when the question is sent, and n what the request costs that had it
-// made. If that need is not known to be two such requests at least, nothing is brought for it: it would lie here until
-// another call gives it back, and be missed elsewhere.
+// Renewal returns what to ask the store for: n tokens for the request, if the request waits for the answer; the debt;
+// and what the next 2τ may need. now is when the question is sent, and n is the cost of the request that caused the
+// renewal. If that need is not known to be at least two such requests, nothing is brought for it. Those tokens would
+// lie unused on this node until another call gives them back, and other nodes would lack them.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -123,7 +124,7 @@ func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	return l.asked
 }
 
-// Settlement returns what to ask where tokens are given back and debt is charged, and no more is wanted.
+// Settlement returns a question that gives tokens back and charges debt, and asks for no tokens.
 func (l *Lease) Settlement(now int64) script.Ask {
 	l.sent, l.carried = now, 0
 	for {
@@ -135,8 +136,8 @@ func (l *Lease) Settlement(now int64) script.Ask {
 	}
 }
 
-// Apply ends a renewal with the store's answer. It reports whether the request that waited for it is paid: what that
-// costs never comes into the hand (L1).
+// Apply ends a renewal with the store's answer. It reports whether the waiting request is paid. The cost of that
+// request never comes into the hand (L1).
 func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	l.remaining.Store(a.Remaining)
 	l.resetAt.Store(now + int64(a.ResetAfter))
@@ -158,9 +159,9 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny has requests refused for so long that the store cannot have what was asked for. If it was asked for more than
-// a renewal is worth making for, that is known of requests that cost as much, and of no others. Else it is better
-// for all of them to wait until that much is there, and for the nodes not to come back together.
+// deny refuses requests for as long as the store cannot have what was asked for. If more was asked for than makes a
+// renewal worthwhile, only requests that cost as much or more are refused. Otherwise it is better that all requests
+// wait until that much is available, and that the nodes do not return at the same moment.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -173,8 +174,8 @@ func (l *Lease) deny(retry time.Duration, now int64) {
 	l.denyUntil.Store(now + int64(wait))
 }
 
-// Fail ends a renewal without an answer: debt stays, what was given back is gone, and the store is
-// not asked again for a τ.
+// Fail ends a renewal without an answer. The debt stays, what was given back is gone, and the store is not asked again
+// for one τ.
 func (l *Lease) Fail(now int64) {
 	l.denyFrom.Store(0)
 	l.denyUntil.Store(now + int64(l.terms.Ahead))
@@ -201,11 +202,10 @@ func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	}
 }
 
-// Expire looks at the lease from time to time. settle: tokens in hand have been there too long, or
-// debt is left over: call Settlement and then Apply or Fail. gone: nothing is in it and nothing has
-// happened since the last look: it was retired and can be forgotten. One that is not healthy is kept until
-// the store has everything back: a new one would begin with a new overdraft, which could not be paid. One goroutine
-// calls it.
+// Expire checks the lease from time to time. settle means that tokens have been in hand too long, or that debt is left
+// over: call Settlement and then Apply or Fail. gone means that the lease has nothing in it and has not changed since
+// the last look: it is now retired and can be forgotten. A lease that is not healthy is kept until the store has
+// everything back, because a new lease would start with a new overdraft that could not be paid. One goroutine calls it.
 func (l *Lease) Expire(now int64) (settle, gone bool) {
 	w := state(l.word.Load())
 	idle := uint64(w) == l.visited
@@ -221,7 +221,7 @@ func (l *Lease) Expire(now int64) (settle, gone bool) {
 	return false, false
 }
 
-// Refund puts n tokens that were taken back into the hand, and reports whether there was room for them.
+// Refund puts back into the hand n tokens that were taken, and reports whether there was room for them.
 func (l *Lease) Refund(n uint64) bool {
 	for {
 		w := state(l.word.Load())
@@ -244,14 +244,14 @@ func (l *Lease) Held() (tokens, debt uint64) {
 	return w.tokens(), w.debt()
 }
 
-// Remaining returns about how many tokens are left of the limit: those in hand and what the store
-// had at its last answer.
+// Remaining returns about how many tokens are left of the limit: the tokens in hand and what the store had at its last
+// answer.
 func (l *Lease) Remaining() uint64 {
 	return min(l.remaining.Load()+state(l.word.Load()).tokens(), l.terms.Limit)
 }
 
-// Waits returns how long until a token can be had and until everything is back, by the store's
-// last answers.
+// Waits returns the time until a token is available, and the time until everything is back, both by the store's last
+// answers.
 func (l *Lease) Waits(now int64) (retry, reset time.Duration) {
 	return time.Duration(max(l.retryAt.Load()-now, l.denyUntil.Load()-now, 1)), time.Duration(max(l.resetAt.Load()-now, 0))
 }

@@ -1,7 +1,7 @@
 package lease
 
-// A pace is how fast tokens are spent, in tokens a second, by the last two renewals that were answered. Two requests
-// that happen to come close together are no pace: low is what both renewals agree on.
+// A pace is the rate at which tokens are spent, in tokens a second, by the last two answered renewals. Two requests
+// that happen to be close together do not show a rate, so low is the smaller rate of the two renewals.
 type pace struct{ last, low float64 }
 
 func (p *pace) note(perSecond float64) {

@@ -28,8 +28,8 @@ type Terms struct {
 	Random func() float64
 }
 
-// NewTerms returns the terms on which so many nodes lease a limit, with an overdraft D of so many tokens for each
-// node, or an error if leases do not suit it; see [Suits].
+// NewTerms returns the terms on which nodes nodes lease a limit, with overdraft tokens (D) for each node. It returns an
+// error if leases do not suit the limit; see [Suits].
 func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	if !Suits(p, nodes) {
 		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
@@ -46,8 +46,8 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 	}, nil
 }
 
-// Suits reports whether leases suit the limit: a token bucket or a fixed window of a token in each τ at least, and
-// of four tokens for each node. With less, a node's part of it is a handful of tokens.
+// Suits reports whether leases suit the limit: a token bucket or a fixed window with at least one token in each τ, and
+// at least four tokens for each node. With less, a node's part of the limit is a handful of tokens.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
 		return false // a lease lasts a moment, and a budget of a day is no matter of calls
@@ -77,5 +77,5 @@ func (t *Terms) bounded(n float64) uint64 {
 	return max(uint64(min(math.Ceil(n), float64(most))), 1)
 }
 
-// Cap is the most tokens that a node can have in hand of a key: so O is at most Nodes times it.
+// Cap is the largest number of tokens that a node can have in hand of a key. So O is at most Nodes * Cap.
 func (t *Terms) Cap() uint64 { return max(2*min(t.Limit/4, MaxTokens/2), 1) }

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// clockLibraries is where Debian and others put the library that gives a process another time than the
+// clockLibraries lists where Debian and other systems put the library that gives a process another time than the
 // system's, by the dynamic loader.
 var clockLibraries = []string{
 	"/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1", "/usr/lib64/faketime/libfaketimeMT.so.1",
 	"/usr/local/lib/faketime/libfaketimeMT.so.1",
 }
 
-// StartWithClock starts a server as Start does, with a clock that stands still at a time, to the microsecond,
-// until [Server.SetClock]. Only the time of day is so: what the server measures for itself goes on. With
+// StartWithClock starts a server as Start does, with a clock that stands still at a time, to the microsecond, until
+// [Server.SetClock]. Only the time of day stands still: the time that the server measures for itself runs on. With
 // Valkey the test is skipped.
 func StartWithClock(t testing.TB, at time.Time) *Server {
 	t.Helper()
@@ -31,8 +31,8 @@ func StartWithClock(t testing.TB, at time.Time) *Server {
 	}
 	file := filepath.Join(t.TempDir(), "clock")
 	s := &Server{clock: file, environment: []string{
-		// jemalloc, which Debian's redis-server is linked with, asks for the time before the library can tell it:
-		// the C library's own allocator comes in its place.
+		// Debian's redis-server is linked with jemalloc, which asks for the time before the library can answer. So the
+		// C library's own allocator is used instead.
 		"LD_PRELOAD=" + library + ":libc_malloc_debug.so.0",
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "TZ=UTC",
 	}}

@@ -21,8 +21,8 @@ var nodeConfig = []string{
 	"cluster-replica-validity-factor 0",
 }
 
-// A Cluster is three masters without replicas, until [Cluster.AddReplica]. A node that is gone takes its slots with
-// it, and the others keep serving theirs.
+// A Cluster is three masters without replicas, until [Cluster.AddReplica]. If a node stops, its slots are not served,
+// and the other nodes keep serving theirs.
 type Cluster struct {
 	Nodes []*Server
 
@@ -115,8 +115,8 @@ func (c *Cluster) Owner(slot int) int {
 	return -1
 }
 
-// MoveSlot moves a slot with its keys to the node with this index in Nodes, as an operator does
-// it. Every node knows of it on return; clients do not.
+// MoveSlot moves a slot and its keys to the node with this index in Nodes, as an operator does. When it returns, every
+// node knows of the move; clients do not.
 func (c *Cluster) MoveSlot(slot, to int) {
 	c.t.Helper()
 	c.BeginMove(slot, to)
@@ -125,8 +125,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove has a slot be on its way to the node with this index in Nodes: both nodes answer, each about
-// the keys that it has, and the new one about those that no node has.
+// BeginMove starts the move of a slot to the node with this index in Nodes. Both nodes then answer: each about the keys
+// that it has, and the new one also about keys that no node has.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -138,8 +138,7 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves that many keys of a slot that is on its way, if there are so many, and returns how many
-// there were.
+// MoveKeys moves at most most keys of a slot whose move has begun, and returns how many it moved.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]
@@ -152,7 +151,7 @@ func (c *Cluster) MoveKeys(slot, to, most int) int {
 	return len(keys)
 }
 
-// EndMove tells every node that a slot, whose keys have all been moved, is where it was on its way to.
+// EndMove ends the move of a slot, whose keys must all have been moved: it announces the new owner to every node.
 func (c *Cluster) EndMove(slot, to int) {
 	c.t.Helper()
 	from, number := c.Owner(slot), strconv.Itoa(slot)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A Command is one that a server carried out.
+// A Command is a command that a server carried out.
 type Command struct {
 	InScript bool // a script called it
 	Words    []string
 }
 
-// Monitor returns all commands that the server carries out while do runs, for any client, in their order, but
-// for PING, which idle clients send. Those of a script follow it.
+// Monitor returns all commands that the server carries out while do runs, for any client, in their order. It leaves out
+// PING, which idle clients send. The commands of a script come after the script.
 func (s *Server) Monitor(do func()) []Command {
 	s.t.Helper()
 	connection, err := net.DialTimeout("tcp", s.Addr(), startTimeout)

@@ -13,15 +13,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A Proxy is the network between a client and a server: a loopback port that passes everything
-// on until it is told otherwise. Each fault comes in place of the one before.
+// A Proxy is the network between a client and a server: a loopback port that forwards everything unless a fault is set.
+// Each fault replaces the previous one.
 type Proxy struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
 }
 
-// StartProxy starts a proxy before upstream, an address such as Server.Addr returns, on a free
-// port of 127.0.0.1. It ends with the test.
+// StartProxy starts a proxy on a free port of 127.0.0.1 that forwards to upstream, an address such as Server.Addr
+// returns. It ends with the test.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -62,16 +62,15 @@ func (p *Proxy) LoseAnswers() {
 	p.add("timeout", "downstream", `{"timeout": 0}`)
 }
 
-// Reset cuts every connection, old or new, when an answer comes, to whatever was asked first. The
-// request may have been carried out or not.
+// Reset cuts every connection, old or new, when the first answer arrives on it. The request may have been carried out
+// or not.
 func (p *Proxy) Reset() {
 	p.t.Helper()
 	p.Clear()
 	p.add("reset_peer", "downstream", `{"timeout": 0}`)
 }
 
-// Clear ends the fault. Connections on which something was swallowed are closed, as there is no
-// going on with them.
+// Clear ends the fault. It closes connections that lost data, because they cannot continue.
 func (p *Proxy) Clear() {
 	p.proxy.Toxics.ResetToxics(context.Background())
 }

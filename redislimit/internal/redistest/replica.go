@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// AddReplica starts a server that is a replica of the node with this index in Nodes, and returns when it has
-// the node's data and every node knows of it. It is not one of Nodes. It takes its master's place
-// some three seconds after that is gone, or when it is told CLUSTER FAILOVER.
+// AddReplica starts a server that is a replica of the node with this index in Nodes. It returns when the replica has
+// the node's data and every node knows of it. The replica is not in Nodes. It becomes the master about three seconds
+// after its master is gone, or after the command CLUSTER FAILOVER.
 func (c *Cluster) AddReplica(of int) *Server {
 	c.t.Helper()
 	replica := start(c.t, true, nodeConfig...)
@@ -56,8 +56,8 @@ func (c *Cluster) AwaitMaster(server *Server) {
 	}
 }
 
-// role returns what a node takes another server for: how many ranges of slots it serves, and its flags,
-// such as myself and master.
+// role returns how a node sees another server: how many ranges of slots that server serves, and its flags, such as
+// myself and master.
 func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	c.t.Helper()
 	id := server.Do("CLUSTER", "MYID")
@@ -69,8 +69,8 @@ func (c *Cluster) role(node, server *Server) (served int, flags []string) {
 	return 0, nil
 }
 
-// AwaitReplica returns when the server is a replica and has its master's data. Connections may be cut meanwhile:
-// a server that becomes a replica does that.
+// AwaitReplica returns when the server is a replica and has its master's data. Meanwhile connections may break, because
+// a server that becomes a replica cuts them.
 func (s *Server) AwaitReplica() {
 	s.t.Helper()
 	s.await("it to be a replica", func() error {
@@ -82,7 +82,7 @@ func (s *Server) AwaitReplica() {
 	})
 }
 
-// Forget has a replica lose all its data while it stays a replica: as if its master had not sent any yet.
+// Forget makes a replica lose all its data while it stays a replica, as if its master had not sent any yet.
 func (s *Server) Forget() {
 	s.t.Helper()
 	s.Do("CONFIG", "SET", "replica-read-only", "no")

@@ -13,8 +13,8 @@ import (
 // masterSet is what sentinels call the servers that they watch.
 const masterSet = "weir"
 
-// Sentinels are three processes of Sentinel that watch a master and its replica. When two of them find that
-// the master is gone, they make the replica the master: some three seconds after it went.
+// Sentinels are three Sentinel processes that watch a master and its replica. When two of them find that the master is
+// gone, they make the replica the master, about three seconds after the master went.
 type Sentinels struct {
 	Nodes []*Server
 
@@ -35,8 +35,8 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 			},
 			arguments: []string{"--sentinel"},
 		}).start(t, false)
-		// They find one another sooner, and a machine that stands still for two seconds does not have
-		// them do nothing for half a minute.
+		// With these settings they find one another sooner. And after the machine has stood still for two seconds, they
+		// do not stay inactive for half a minute.
 		node.Do("SENTINEL", "DEBUG", "publish-period", "200", "info-period", "1000", "tilt-trigger", "60000")
 		s.Nodes = append(s.Nodes, node)
 	}
@@ -62,7 +62,7 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 	return s
 }
 
-// URL returns the sentinels' addresses as one URL, with what they call the servers.
+// URL returns the sentinels' addresses as one URL, with the name that they have for the master.
 func (s *Sentinels) URL() string {
 	addresses := make([]string, len(s.Nodes))
 	for i, node := range s.Nodes {
@@ -80,15 +80,14 @@ func SentinelURL(addresses ...string) string {
 	return url
 }
 
-// Failover has the replica made the master, as an operator does it: the old master becomes its replica some
-// ten seconds later.
+// Failover makes the replica the master, as an operator does. The old master becomes its replica about ten seconds
+// later.
 func (s *Sentinels) Failover() {
 	s.t.Helper()
 	s.Nodes[0].Do("SENTINEL", "FAILOVER", masterSet)
 }
 
-// Replace has another server be the master, of which clients are not told: as an operator does it who sets
-// sentinels up anew.
+// Replace makes another server the master without telling clients, as an operator does who sets up the sentinels again.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
 	// All forget before any learns: one that still knew would tell the others of its own, with a higher epoch.

@@ -235,10 +235,10 @@ func (s *Server) Client() rueidis.Client {
 	return s.client
 }
 
-// Do asks the server, such as Do("SCRIPT", "FLUSH"), and returns its answer as text: an integer
-// in decimal, a nil as "", the strings of an array one a line. An error, or no answer within
-// 10 s, fails the test. When the connection breaks the server is asked again, for sentinels close connections to a
-// server whose role they change: so the command must bear being carried out twice.
+// Do sends a command to the server, such as Do("SCRIPT", "FLUSH"), and returns its answer as text: an integer in
+// decimal, nil as "", and an array of strings with one string per line. An error, or no answer within 10 s, fails the
+// test. When the connection breaks, Do sends the command again, because sentinels close connections to a server whose
+// role they change. So the command must be safe to carry out twice.
 func (s *Server) Do(command ...string) string {
 	s.t.Helper()
 	answer, err := s.ask(command...)
@@ -310,10 +310,10 @@ func awaitFor(t testing.TB, timeout time.Duration, what string, done func() erro
 	}
 }
 
-// Pause stops the process where it is, by SIGSTOP: connections stay open and nothing answers.
+// Pause stops the process by SIGSTOP: connections stay open and nothing answers.
 func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused process go on, by SIGCONT.
+// Resume lets a paused process continue, by SIGCONT.
 func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(signal syscall.Signal) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// StartTLS starts a server that speaks TLS on another port, too, with the certificate and key of two files, and wants
-// certificates of clients by the authority of a third one. It returns the address of that port.
+// StartTLS starts a server that also listens with TLS on another port. certificate and key are the server's files.
+// Clients need certificates that the authority in a third file has signed. It returns the address of the TLS port.
 func StartTLS(t testing.TB, certificate, key, authority string) (server *Server, address string) {
 	t.Helper()
 	port, err := freePort()

@@ -22,10 +22,10 @@ type algorithm struct {
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
-// algorithms has every algorithm that a store keeps. What is not in it is an error of [NewLimit].
+// algorithms has every algorithm that a store keeps. For any other, [NewLimit] returns an error.
 //
-// A script is asked by EVALSHA and, where a server does not know it, by EVAL once. The client library does not
-// repeat either when a connection breaks, because it may have been carried out.
+// A script is called by EVALSHA and, if a server does not know it, by EVAL once. The client library does not repeat
+// either when a connection breaks, because it may have been carried out.
 var algorithms = map[engine.Algorithm]*algorithm{
 	engine.AlgorithmTokenBucket: {
 		0, "bucket", 1 << 32, 3, (*Limit).bucketNumbers, tokenBucketLua, rueidis.NewLuaScript(compose(tokenBucketLua)), (*Model).bucket,
@@ -73,8 +73,8 @@ var (
 	slidingLogLua string
 )
 
-// compose puts the two parts of an algorithm where they belong in what all scripts share. They are one text, because
-// a function that a script has would be made anew in every call.
+// compose inserts the two parts of an algorithm into the text that all scripts share. A script is one text, because a
+// function in a script would be created again in every call.
 func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 
 // composeTogether does that with all algorithms, each in a function of its own: a call has several limits of each.

@@ -36,8 +36,8 @@ func (l *Limit) makeCalendar(p engine.Policy) error {
 	return l.makeWindow(per.Longest())
 }
 
-// ZoneOf returns the time zone of a window of the calendar. Nodes have to mean the same, so it is one that they find by
-// its name.
+// ZoneOf returns the time zone of a window of the calendar. All nodes must mean the same zone, so it must have a name
+// by which they find it.
 func ZoneOf(p engine.Policy) (*time.Location, error) {
 	per, name, _ := p.Calendar()
 	if name == "" || name == "Local" {
@@ -50,8 +50,8 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 	return zone, nil
 }
 
-// tell appends what the script is told of the limit: of a calendar also when the periods begin that are around the
-// present one. A server whose time is in none of them says what time it has.
+// tell appends the arguments that describe the limit to the script. For a calendar, these include the starts of the
+// periods around the current one. A server whose time is in none of these periods answers with its time.
 func (l *Limit) tell(args []string) []string {
 	args = append(args, l.arguments...)
 	if l.calendar == nil {

@@ -16,8 +16,8 @@ const exactly = 1<<53 - 1
 // slowest is the longest that a bucket may take to fill.
 const slowest = 10 * 365 * 24 * time.Hour
 
-// perMicrosecond returns a rate in tokens a microsecond, with the tokens as they are written in
-// decimal: 0.7 is 7/10 and not the double that is nearest to it.
+// perMicrosecond returns a rate in tokens a microsecond, with the tokens as they are written in decimal: 0.7 is 7/10
+// and not the nearest double.
 func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	if err := atomicbucket.CheckRate(rate.Tokens, rate.Period); err != nil {
 		return nil, err
@@ -29,9 +29,9 @@ func perMicrosecond(rate engine.Rate) (*big.Rat, error) {
 	return tokens.Mul(tokens, big.NewRat(int64(time.Microsecond), int64(rate.Period))), nil
 }
 
-// fraction returns num/den for a rate in tokens a microsecond: the rate itself, or, if what a key may owe, so many
-// limits, and one limit more would not stay exact in a double in units of 1/den, the largest fraction below
-// it that does, which is slower by less than two millionths.
+// fraction returns num/den for a rate in tokens a microsecond. A key may owe debts times its limit, and one limit more
+// must stay exact in a double in units of 1/den. If that is possible with the rate itself, fraction returns the rate.
+// Otherwise it returns the largest fraction below it that stays exact, which is slower by less than two millionths.
 func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	fill := new(big.Rat).Quo(new(big.Rat).SetInt(new(big.Int).SetUint64(limit)), rate)
 	if fill.Cmp(big.NewRat(slowest.Microseconds(), 1)) > 0 {
@@ -43,14 +43,14 @@ func fraction(rate *big.Rat, limit, debts uint64) (num, den int64, err error) {
 	return below.Num().Int64(), below.Denom().Int64(), nil
 }
 
-// mostUnits returns the largest den for which one limit more than a key may owe stays exact in units of 1/den, and num
-// does, for a rate whose whole part is given.
+// mostUnits returns the largest den for which (debts + 1) * limit stays exact in a double in units of 1/den, and for
+// which num is exact too. whole is the integer part of the rate.
 func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
-// floor returns the largest fraction that is at most x, above 0, and has a denominator of at most most.
-// It goes down the Stern-Brocot tree, as many steps at once as lead the same way.
+// floor returns the largest fraction that is at most x, above 0, and has a denominator of at most most. It descends the
+// Stern-Brocot tree, and takes consecutive steps in one direction at once.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
 		return x

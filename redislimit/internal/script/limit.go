@@ -15,7 +15,7 @@ import (
 // longest is the longest window, which is the engine's.
 const longest = 365 * 24 * time.Hour
 
-// A Limit is a policy in the numbers that the scripts take. It may be used by many goroutines at once.
+// A Limit is a policy in the numbers that the scripts take. Concurrent use is safe.
 type Limit struct {
 	*algorithm
 	terms     Terms
@@ -31,20 +31,20 @@ type Limit struct {
 	weight    int
 }
 
-// Terms are what else is said of a limit. The zero Terms say nothing.
+// Terms are the further settings of a limit. The zero Terms have none.
 type Terms struct {
 	MaxDebt  uint64               // how many limits a key may owe; 0 for three, or two of a sliding log
 	MaxQuota uint64               // the largest limit of a quota of a window; 0 for that of the policy
 	Refusals engine.RefusalCharge // what a refused request costs
-	// Life is how long a place in flight is kept that nobody renews; 0 for 10 seconds, or the lifetime of the policy if
-	// that is less.
+	// Life is how long a place in flight is kept without a renewal. 0 stands for 10 seconds, or the lifetime of the
+	// policy if that is less.
 	Life time.Duration
 }
 
 // NewLimit returns the limit of a policy: a token bucket, token buckets for quotas, a fixed window (aligned or not), a
-// sliding window, a sliding log, a window of the calendar, or requests in flight. A batch refill is an error. So are
-// numbers out of the ranges that [engine.Policy] states for them, a bucket that takes more than 10 years to fill, and
-// terms that leave no room for all that a key may owe. A window is rounded up to whole microseconds.
+// sliding window, a sliding log, a window of the calendar, or requests in flight. It refuses a batch refill, numbers
+// out of the ranges that [engine.Policy] states, a bucket that takes more than 10 years to fill, and terms that leave
+// no room for all that a key may owe. A window is rounded up to whole microseconds.
 func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	limit, err := newLimit(p, terms)
 	if err != nil {
@@ -141,14 +141,14 @@ func (l *Limit) makeInFlight(lifetime time.Duration) error {
 	return nil
 }
 
-// IsInFlight reports whether the limit is one of requests in flight.
+// IsInFlight reports whether the limit counts requests in flight.
 func (l *Limit) IsInFlight() bool { return l.algorithm == algorithms[engine.AlgorithmConcurrency] }
 
-// Life returns how long a place in flight is kept that nobody renews.
+// Life returns how long a place in flight is kept without a renewal.
 func (l *Limit) Life() time.Duration { return time.Duration(l.window) * time.Microsecond }
 
-// checkTerms returns an error for terms that the numbers of a limit leave no room for, of which one comes back within a
-// time.
+// checkTerms returns an error if the terms do not fit the numbers of the limit. fill is the time in which one limit's
+// tokens come back.
 func (l *Limit) checkTerms(fill time.Duration) error {
 	switch {
 	case l.terms.MaxQuota > 0 && l.window == 0:
@@ -181,26 +181,26 @@ func (l *Limit) arrange() {
 	}
 }
 
-// Tokens returns the most that a key can have; 0 if every question has a quota.
+// Tokens returns the limit of a key; 0 if every question has a quota.
 func (l *Limit) Tokens() uint64 { return l.tokens }
 
-// MaxDebt returns how many tokens a key may owe under a limit of so many.
+// MaxDebt returns how many tokens a key may owe under a limit of tokens tokens.
 func (l *Limit) MaxDebt(tokens uint64) uint64 { return l.terms.MaxDebt * tokens }
 
-// IsOfQuotas reports whether the limit is there for quotas alone.
+// IsOfQuotas reports whether every question to the limit has a quota.
 func (l *Limit) IsOfQuotas() bool { return l.tokens == 0 }
 
-// Weight returns how much of a call one key takes: a call carries keys of a weight of [Full] together, which are
-// [MaxKeys] at most, or one key. A request of a sliding log or of requests in flight adds something to the store for
-// each token, and while a script runs the server answers no other client.
+// Weight returns how much of a call one key takes. A call carries one key, or up to [MaxKeys] keys whose weights sum to
+// at most [Full]. A sliding log and requests in flight store one entry for each token, and the server answers no other
+// client while a script runs.
 func (l *Limit) Weight() int { return l.weight }
 
-// Full is how many tokens the logs of one call may have together, which a server adds within a millisecond.
+// Full is how many tokens the logs of one call may have together. A server adds that many within a millisecond.
 const Full = 1 << 15
 
-// Kind returns what states of limits have in common that understand one another: the algorithm and its window, such as
-// "fixed60000000" (microseconds). It has to be part of a key's name. Limits of one kind and other numbers count
-// together: tokens that were taken stay taken.
+// Kind returns what identifies compatible states: the algorithm and its window, such as "fixed60000000" (microseconds).
+// It must be part of a key's name. Limits of one kind with different numbers share their state: tokens that were taken
+// stay taken.
 func (l *Limit) Kind() string {
 	switch {
 	case l.window == 0 && l.tokens == 0:

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Model is what the server holds of one key, and decides as the scripts do, in Go and at any
-// time: for simulation, and to check the scripts. The zero Model is that of a key that was never
-// asked about. It must always be asked with limits of one kind ([Limit.Kind]), and by one goroutine at a time.
+// A Model is the server's state of one key. It decides as the scripts do, but in Go and at any time: for simulation,
+// and to check the scripts. The zero Model is a key that was never asked about. All its limits must be of one kind
+// ([Limit.Kind]). One goroutine may use it at a time.
 type Model struct {
 	known             bool
 	at                int64   // of a level; where a window starts; the index of a sliding window
@@ -24,8 +24,8 @@ type Model struct {
 	places            []place // in flight, those first that are forgotten first
 }
 
-// Ask answers as [Limit.Run] would at a time of the server, in microseconds since 1970, which may go back.
-// As there, Need is at most Want, or Want is 0.
+// Ask answers as [Limit.Run] would if the server's time were nowMicros, in microseconds since 1970. That time may go
+// back. As with Run, Need is at most Want, or Want is 0.
 func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	a = l.bounded(a)
 	answer := l.model(m, l, nowMicros, a)

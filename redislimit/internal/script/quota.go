@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Quota is a limit that a key is held against in a question, in the numbers that the scripts take: how many tokens,
-// and how many units of the state a token has, which is 1 but for token buckets. The zero Quota is the limit's own.
+// A Quota is the limit of one question, in the numbers that the scripts take: how many tokens, and how many units of
+// the state a token has. Only token buckets have more than one unit a token. The zero Quota is the limit's own.
 type Quota struct{ Tokens, Units uint64 }
 
 // slower is by which part a rate may become slower than asked for, because a token is rounded up to whole units.
@@ -19,8 +19,8 @@ const slower = 1000
 // finest is how many units a microsecond has at most, in a limit of quotas alone.
 const finest = 1_000_000
 
-// makeTicks makes a limit of quotas alone: token buckets of any rate that fill within a time. A unit is a part of a
-// microsecond, a power of ten, and as small as what a key may owe stays exact in a double.
+// makeTicks makes a limit that has quotas only: token buckets of any rate that fill within longest. A unit is a part of
+// a microsecond, a power of ten. It is as small as possible while all that a key may owe stays exact in a double.
 func (l *Limit) makeTicks(longest time.Duration) error {
 	if longest < time.Microsecond || longest > slowestQuota {
 		return fmt.Errorf("buckets that fill within %v: want 1µs to %v", longest, slowestQuota)
@@ -40,10 +40,10 @@ func (l *Limit) makeTicks(longest time.Duration) error {
 // slowestQuota is the longest that a bucket of a quota may take to fill, which is the engine's.
 const slowestQuota = 365 * 24 * time.Hour
 
-// Quota returns a policy as a quota of the limit: a token bucket of the same rate and no larger burst, or one that
-// fills within the time that the limit is made for; of any other limit the same policy with another limit, at most the
-// largest of its own and [Terms].MaxQuota. A token of a bucket is rounded up to whole units: its rate is never faster,
-// and slower by a thousandth at most.
+// Quota returns a policy as a quota of the limit. For a token bucket, p has the same rate and no larger burst. For
+// token buckets of quotas, p fills within the time that the limit is made for. For any other limit, p is the same
+// policy with another limit, up to the larger of the limit's own and [Terms].MaxQuota. A token of a bucket is rounded
+// up to whole units, so its rate is never faster, and slower by a thousandth at most.
 func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	if l.IsInFlight() {
 		return Quota{}, errors.New("requests in flight have no quotas in a store")
@@ -93,7 +93,7 @@ func haveSamePeriods(a, b engine.Policy) bool {
 	return per == of && zone == in && ok == is
 }
 
-// Holds reports whether a question may be held against a quota that another limit of the same kind may have made.
+// Holds reports whether a question may use a quota that another limit of the same kind may have made.
 func (l *Limit) Holds(q Quota) bool {
 	switch {
 	case q == Quota{}:

@@ -17,58 +17,58 @@ import (
 // MaxKeys is the number of keys that one call may carry.
 const MaxKeys = 64
 
-// ErrReply is the error of a reply that is not one of the scripts'.
+// ErrReply is returned for a reply that did not come from the scripts.
 var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
-// An Ask is what is asked of one key.
+// An Ask is what is asked about one key.
 type Ask struct {
-	// Need tokens or more are wanted, else none; up to Want. Need is at most Want. Both equal is to
-	// take just so many, both 0 to take none. A Want of 0 takes none and asks whether Need would fit.
+	// At least Need and at most Want tokens are wanted, or none if Need are not available. Need is at most Want. If
+	// they are equal, exactly that many are taken; if both are 0, none. A Want of 0 with a Need takes none and asks
+	// whether Need would fit.
 	Need, Want uint64
-	// All asks for as much as there is, up to Want, and not for a part of it: see [Answer].Granted. Need may then be
-	// more than Want. A refusal costs nothing ([Terms]).
+	// All asks for all available tokens up to Want, instead of a part of them: see [Answer].Granted. Need may then be
+	// more than Want. A refusal costs nothing, whatever [Terms] has.
 	All bool
-	// Returned tokens are given back first. More than was taken empties what is owed, and no more.
+	// Returned tokens are given back first. If they are more than was taken, nothing is owed afterwards.
 	Returned uint64
-	// Debt tokens are charged next, whatever is left. What a key may owe is bounded ([Terms]); of a sliding log it is
-	// owed for no longer than a window.
+	// Debt tokens are charged next, whether they are available or not. [Terms] bounds what a key may owe. A sliding log
+	// forgets it after a window.
 	Debt uint64
-	// Window is that of the Answer that Returned tokens came from, or [AnyWindow]. Of a fixed window they count only
-	// in the same one; of a sliding window only in the present one and the one before; of a sliding log only those
-	// that were taken then; of a token bucket no more than was owed then and has not come back since. With AnyWindow
-	// the latest of a log go first, and of a bucket all of them. A bucket has a Window in its Answer only if the Ask
-	// has one.
+	// Window is the Window of the Answer that Returned tokens came from, or [AnyWindow]. Tokens of a fixed window are
+	// given back only within that window, and those of a sliding window only in the current and the previous one. A
+	// sliding log gives back only tokens that were taken then. A token bucket gives back at most what was owed then and
+	// has not come back since. With AnyWindow, the latest entries of a log are removed first, and a bucket gives back
+	// all tokens. A bucket has a Window in its Answer only if the Ask has one.
 	Window int64
-	// Quota is the limit that the key is held against, and by which Returned and Debt are counted; the zero Quota is
-	// the limit's own.
+	// Quota is the limit for this question. Returned and Debt are counted by it. The zero Quota is the limit's own.
 	Quota Quota
 }
 
-// An Answer is what is said of one key.
+// An Answer is the store's answer about one key.
 type Answer struct {
-	// Granted is 0 if Need did not fit, else min(Want, max(Need, a quarter of what there was)), or for All as much of
-	// Want as there was.
+	// Granted is 0 if Need did not fit. Otherwise it is min(Want, max(Need, a quarter of the available tokens)), or,
+	// for All, min(Want, the available tokens).
 	Granted uint64
 	// Remaining is how many whole tokens are left.
 	Remaining uint64
-	// RetryAfter is 0 if Need fitted, else the time until it would if nothing else is taken, exact to
-	// the microsecond; [engine.Never] if Need is above the limit.
+	// RetryAfter is 0 if Need fitted. Otherwise it is the time until Need would fit if nothing else is taken, exact to
+	// the microsecond. It is [engine.Never] if Need is above the limit.
 	RetryAfter time.Duration
 	// ResetAfter is as in [engine.Decision], rounded up to microseconds.
 	ResetAfter time.Duration
-	// Window tells the state that Granted was taken from: see Ask.
+	// Window identifies the state that Granted was taken from: see [Ask].
 	Window int64
-	// Foreign: the key holds something of another type. Nothing was asked of it, and the rest is 0.
+	// Foreign reports that the key has a value of another type. Nothing was done, and the other fields are 0.
 	Foreign bool
 }
 
-// Run asks asks[i] of keys[i] for all keys in one call, and writes the answers to answers[i]. There are 1
-// to [MaxKeys] keys; in a cluster they have to be of one slot. A key may occur more than once.
+// Run asks asks[i] about keys[i] for all keys in one call, and writes the answers to answers[i]. There are 1 to
+// [MaxKeys] keys. In a cluster they must have the same slot. A key may occur more than once.
 //
-// Per key, in order, at the server's time: Returned is given back, Debt is charged, and what is then
-// left decides. After an error the answers are undefined, and the call may or may not have
-// been carried out, for all keys or for none; not if the error is about the arguments. A reply that is not the
-// script's is an [ErrReply].
+// For each key, in order and at the server's time, Returned is given back, Debt is charged, and what is then left
+// decides. After an error the answers are undefined, and the call may or may not have been carried out, for all keys or
+// for none. If the error is about the arguments, it was not carried out. A reply that is not the script's gives
+// [ErrReply].
 func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks []Ask, answers []Answer) error {
 	if len(keys) < 1 || len(keys) > MaxKeys {
 		return fmt.Errorf("redislimit: a call of %d keys: want 1 to %d", len(keys), MaxKeys)
@@ -92,8 +92,8 @@ func (l *Limit) Run(ctx context.Context, c rueidis.Client, keys []string, asks [
 	return l.read(reply, asks, answers)
 }
 
-// call makes a call. Where the periods of a calendar that it tells are not around the server's time it makes it once
-// more: nothing was carried out.
+// call makes a call. If the arguments lack the calendar periods around the server's time, the server does nothing, and
+// call tries once more with the right periods.
 func call(
 	ctx context.Context, c rueidis.Client, script *rueidis.Lua, keys, args []string, again func(time int64) []string,
 ) ([]int64, error) {
@@ -115,8 +115,8 @@ func badReply(err error) error {
 	return err
 }
 
-// write writes what a script is told: of requests and nothing else only what each needs, and quotas only where there
-// are any.
+// write returns the arguments of a script. Plain requests get only what each needs, and quotas are included only if
+// there are any.
 func (l *Limit) write(asks []Ask) []string {
 	wide := slices.ContainsFunc(asks, func(a Ask) bool { return a != Ask{Need: a.Need, Want: a.Need} })
 	quotas := slices.ContainsFunc(asks, func(a Ask) bool { return a.Quota != Quota{} })

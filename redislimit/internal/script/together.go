@@ -9,23 +9,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// An Item is what a group asks of one key of a limit. Its ask has a Need, which is also what is wanted unless it is for
-// All, or tokens Returned, which go back to whatever windows still count, and maybe a Quota.
+// An Item is what a group asks about one key of a limit. Its ask has a Need, which equals Want unless the ask is for
+// All, or Returned tokens, which go back to all windows that still count. It may have a Quota.
 type Item struct {
 	Limit *Limit
 	Key   string
 	Ask   Ask
 }
 
-// Fits reports whether what was needed of a key of a group is there. If all of a group fit, all have taken.
+// Fits reports whether the Need of a key of a group was available. If all keys of a group fit, all have taken.
 func (a Answer) Fits() bool { return !a.Foreign && a.RetryAfter == 0 }
 
-// RunTogether asks for groups of keys in one call, and writes the answers to answers, those of one group after those of
-// another. If all keys of a group fit, each takes what it needs, and what was Returned is given back; otherwise none
-// does, but that a key which refuses is charged for it where its limit says so. Foreign keys have no say. There are 1
-// to [MaxKeys] keys in all, each in a group once; in a cluster they have to be of one slot.
+// RunTogether asks about groups of keys in one call, and writes the answers to answers, group after group. If all keys
+// of a group fit, each takes what it needs, and what was Returned is given back. Otherwise none takes anything, except
+// that a key which refuses is charged for the refusal if its limit says so. Foreign keys do not count. There are 1 to
+// [MaxKeys] keys in all, each at most once in a group. In a cluster they must have the same slot.
 //
-// Errors are those of [Limit.Run].
+// Errors are as for [Limit.Run].
 func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers []Answer) error {
 	keys, args, err := writeGroups(groups)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// Debts are what a node's shares admitted and the store has not charged yet, key by key. All methods may be called
-// from any goroutine.
+// Debts records, for each key, what a node's shares admitted and the store has not charged yet. All methods may be
+// called from any goroutine.
 type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
 	count atomic.Int64 // of keys; changed with the map, so that a key that just went leaves room for itself
@@ -20,9 +20,9 @@ type debt struct {
 	charging uint64 // of those, in the question that is under way; 0 for none
 }
 
-// NewDebts returns debts of at most so many keys. What is admitted of further keys is not charged. note, if it is not
-// nil, is told whenever it changes what is owed of a key, before the method returns that changed it: the calls for a
-// key are in the order of its changes.
+// NewDebts returns debts of at most most keys. What is admitted of further keys is not charged. note, if it is not nil,
+// is called for every change of what a key owes, before the method that changed it returns. The calls for a key are in
+// the order of its changes.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}
@@ -30,10 +30,10 @@ func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K]
 	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most), note: note}
 }
 
-// Room returns of how many more keys something may be owed.
+// Room returns for how many more keys there is room.
 func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
 
-// Add enters that n tokens of a key were admitted, and reports whether there was room for the key.
+// Add records that n tokens of a key were admitted, and reports whether there was room for the key.
 func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	d.keys.Compute(key, func(old debt, known bool) (debt, xsync.ComputeOp) {
 		switch {
@@ -51,7 +51,7 @@ func (d *Debts[K]) Add(key K, n uint64) (added bool) {
 	return added
 }
 
-// Forgive takes n tokens of a key off that were given back, but for those that are being charged.
+// Forgive subtracts n tokens of a key that were given back, except those whose charge is in progress.
 func (d *Debts[K]) Forgive(key K, n uint64) {
 	d.change(key, func(old debt) debt {
 		old.tokens -= min(n, old.tokens-old.charging)
@@ -59,8 +59,8 @@ func (d *Debts[K]) Forgive(key K, n uint64) {
 	})
 }
 
-// Begin begins to have a key charged: it returns with how much, and 0 if there is nothing or that is under way for the
-// key already. Else the caller has to call End.
+// Begin starts a charge for a key and returns its amount. It returns 0 if nothing is owed, or if a charge for the key
+// is in progress already. Otherwise the caller must call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	if d.count.Load() == 0 {
 		return 0 // this is called after every answer of the store, and must cost nothing
@@ -74,7 +74,7 @@ func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	return tokens
 }
 
-// End ends that. What was charged is no debt any more.
+// End ends the charge that Begin started. If it was charged, its amount is no longer owed.
 func (d *Debts[K]) End(key K, charged bool) {
 	d.change(key, func(old debt) debt {
 		if charged {
@@ -85,16 +85,16 @@ func (d *Debts[K]) End(key K, charged bool) {
 	})
 }
 
-// Of returns what is owed of a key.
+// Of returns what a key owes.
 func (d *Debts[K]) Of(key K) uint64 {
 	owed, _ := d.keys.Load(key)
 	return owed.tokens
 }
 
-// Drop forgets what is owed of a key.
+// Drop forgets what a key owes.
 func (d *Debts[K]) Drop(key K) { d.change(key, func(debt) debt { return debt{} }) }
 
-// Keys calls yield for every key that something is owed of, until it returns false.
+// Keys calls yield for every key that owes something, until yield returns false.
 func (d *Debts[K]) Keys(yield func(key K) bool) {
 	d.keys.Range(func(key K, _ debt) bool { return yield(key) })
 }

@@ -1,4 +1,4 @@
-// Package shares says what a node's share of a limit is: what the node admits while it cannot reach the store.
+// Package shares defines a node's share of a limit: what the node admits while it cannot reach the store.
 package shares
 
 import (
@@ -12,8 +12,8 @@ import (
 // mostOfQuotas is the longest time that engine.TokenBuckets has.
 const mostOfQuotas = 365 * 24 * time.Hour
 
-// Of returns a node's share of a policy: the same rate and limit, divided by a divisor of 1 at least, which is the
-// number of nodes. A share is one token at least.
+// Of returns a node's share of a policy: the same policy with rate and limit divided by divisor, which is the number of
+// nodes and at least 1. A share has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
 	if longest := p.Longest(); longest > 0 { // a share of one token at least may take that much longer to fill
 		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Interval returns the time in which a share of less than one token earns a token. It is 0 if the share, by a divisor
-// of 1 at least, has one token or more.
+// Interval returns the time in which a share of less than one token earns a token. divisor is at least 1. It returns 0
+// if the share has one token or more.
 func Interval(p engine.Policy, divisor float64) time.Duration {
 	if limit := float64(p.Limit()); limit == 0 || limit >= divisor {
 		return 0
@@ -20,23 +20,23 @@ func Interval(p engine.Policy, divisor float64) time.Duration {
 	return time.Duration(min(math.Ceil(divisor*float64(rate.Period)/rate.Tokens), 1<<61))
 }
 
-// Slow are the shares of a node that are less than one token, key by key. One token for each node would be more than
-// the limit, so such a share has nothing when the store is lost, earns a token in every [Interval] from then on, and
-// keeps no more than that one. All nodes together then admit rate*t at most in the time t after the loss. Time is an
-// argument, in nanoseconds. All methods may be called from any goroutine.
+// Slow has the shares of a node that are less than one token, for each key. One token for each node would exceed the
+// limit. So such a share is empty when the store is lost, earns one token in every [Interval] from then on, and keeps
+// at most one. All nodes together then admit at most rate*t in the time t after the loss. Time is an argument, in
+// nanoseconds. All methods may be called from any goroutine.
 type Slow[K comparable] struct {
 	spent *xsync.Map[K, int64] // when the last token of a key was spent
 	count atomic.Int64         // of keys; changed with the map
 	most  int64
 }
 
-// NewSlow returns shares of at most so many keys. Further keys are admitted nothing.
+// NewSlow returns shares of at most most keys. Further keys are refused.
 func NewSlow[K comparable](most int) *Slow[K] {
 	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
 }
 
-// Take spends the token of a key if it is there and take, which is called once at most, agrees. Else wait is the time
-// until the token is there, 0 if it is. The store was lost at the time since.
+// Take spends the token of a key if it is available and take agrees. It calls take at most once. wait is the time until
+// the token is available, or 0 if it is. since is when the store was lost.
 func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take func() bool) (wait time.Duration) {
 	if wait = interval - time.Duration(now-since); wait > 0 {
 		return wait
@@ -61,7 +61,7 @@ func (s *Slow[K]) Take(key K, since, now int64, interval time.Duration, take fun
 	return wait
 }
 
-// Drop forgets the keys that is says. The next loss of the store counts from its own beginning, so a key can be
+// Drop forgets the keys for which is returns true. Each loss of the store counts from its own start, so a key can be
 // forgotten as soon as the store is back.
 func (s *Slow[K]) Drop(is func(key K) bool) {
 	if s.count.Load() == 0 {

@@ -12,11 +12,12 @@ const (
 	period = int64(10 * time.Second) // in which the shortest trip is looked for
 )
 
-// A Pace fits the calls of a queue to its store: how much is under way at once, how long an answer is waited for, and
-// how long questions wait for their turn. Times are arguments, in nanoseconds. The zero Pace knows nothing yet.
+// A Pace adapts the calls of a queue to its store: how much is in progress at once, how long a call waits for its
+// answer, and how long questions wait for their turn. Times are arguments, in nanoseconds. The zero Pace knows nothing
+// yet.
 //
-// A store that is asked more than it works on answers nothing of it sooner. So when answers take longer than the
-// shortest did, by an eighth of the timeout, less is under way; and more when they do not and questions wait.
+// A store does not answer sooner if it is asked more than it can work on. So if answers take longer than the shortest
+// did, by an eighth of the timeout, the window shrinks. If they do not and questions wait, it grows.
 type Pace struct {
 	calls   int      // under way
 	size    int      // of them
@@ -34,7 +35,7 @@ const (
 	mostWindow  = defaults.MostCalls * script.Full
 )
 
-// Window returns the size of the calls that may be under way.
+// Window returns how much may be in progress at once: the sum of the sizes of the calls.
 func (p *Pace) Window() int {
 	if p.window == 0 {
 		return firstWindow
@@ -42,29 +43,29 @@ func (p *Pace) Window() int {
 	return p.window
 }
 
-// Begins reports whether one more call may be under way: in any case the first, and one that is not full if it is of
-// the first eight.
+// Begins reports whether one more call may be sent now. The first call always may. A call that is not full may if it is
+// one of the first eight.
 func (p *Pace) Begins(isFull bool) bool {
 	return p.calls == 0 || p.size < p.Window() && (isFull || p.calls < defaults.UnderWay)
 }
 
-// Begin notes that one more call is under way, whose size is noted by Send.
+// Begin notes that one more call has begun. Send notes its size.
 func (p *Pace) Begin() { p.calls++ }
 
-// GoesOn reports whether another call may follow one that is over.
+// GoesOn reports whether another call may follow one that has ended.
 func (p *Pace) GoesOn() bool { return p.calls == 1 || p.calls > 0 && p.size < p.Window() }
 
 // Send notes the size of a call.
 func (p *Pace) Send(size int) { p.size += size }
 
-// End notes that no call follows one that is over.
+// End notes that a call has ended and that no other call follows it.
 func (p *Pace) End() {
 	if p.calls--; p.calls == 0 {
 		p.window = 0 // the next ones are the first again
 	}
 }
 
-// Answered notes the answer to a call. With isShort questions wait for which one more could have been under way.
+// Answered notes the answer to a call. isShort means that questions waited although one more call could have been sent.
 func (p *Pace) Answered(sent, now int64, size int, timeout time.Duration, isShort bool) {
 	p.size -= size
 	took := max(now-sent, 1)
@@ -107,7 +108,7 @@ func (p *Pace) cut(sent, now int64, window int) {
 // Empty notes that no question waits.
 func (p *Pace) Empty(now int64) { p.emptyAt = now }
 
-// A Turn is what holds for the next call of a queue.
+// A Turn has the rules for the next call of a queue.
 type Turn struct {
 	patience int64
 	reserve  int64 // of it, for the answer
@@ -115,9 +116,9 @@ type Turn struct {
 	IsNewest bool // the newest questions first
 }
 
-// Turn returns what holds now. The oldest question has waited for so long. If that is half the timeout, more is asked
-// than the store answers, and those that wait for longest are the ones that will be too late: every other call is of
-// the newest questions. isFailing says that calls have failed and nothing was answered for as long as a call may take.
+// Turn returns the rules for the next call. oldest is how long the oldest question has waited. If that is half the
+// timeout, more is asked than the store answers, and the oldest questions will be too late. Then every other call takes
+// the newest questions. isFailing means that calls have failed and nothing was answered for as long as a call may take.
 func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Turn {
 	t := Turn{IsFailing: isFailing, patience: max(burst, int64(timeout)), reserve: min(p.trip, int64(timeout)/2)}
 	if oldest > int64(timeout)/2 {
@@ -133,8 +134,8 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	return t
 }
 
-// IsTooLate reports whether a question that has waited so long is not asked any more. It is asked while there were
-// none two seconds ago: a burst is not dropped for its size. Else it has to be answered within the timeout. If the
-// store answers, one that has waited for less than half of that is always asked: how else should be found out that
-// calls are faster now.
+// IsTooLate reports whether a question that has waited for waited is dropped. While the queue was empty at some time in
+// the last two seconds, it is not dropped: a burst is not dropped for its size. Otherwise it must be answered within
+// the timeout. If the store answers, a question that has waited for less than half the timeout is never dropped,
+// because only an answer shows that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }

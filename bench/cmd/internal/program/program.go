@@ -1,4 +1,4 @@
-// Package program is what the command lines of the programs here have in common.
+// Package program has what the command lines of the benchmark programs have in common.
 package program
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Misuse is an error of the command line, as opposed to one of the work.
+// Misuse is an error in the command line, not in the work.
 type Misuse struct{ error }
 
-// NewMisuse marks an error as one of the command line.
+// NewMisuse marks an error as one in the command line.
 func NewMisuse(err error) Misuse { return Misuse{err} }
 
 // ExitCode is 80, the status that kong gives to a command line that it cannot parse.

@@ -15,8 +15,8 @@ import (
 // variable is set in the processes that are the program, not the tests.
 const variable = "WEIR_BENCH_TEST_PROGRAM"
 
-// Main is what TestMain of the package does: it calls the program where Execute started the process, and
-// runs the tests otherwise.
+// Main implements TestMain of the package: it calls the program if Execute started the process, otherwise it runs the
+// tests.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(variable) != "" {
 		program()
@@ -25,7 +25,7 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// Execute runs the program with arguments, and with variables beside those of this process.
+// Execute runs the program with arguments, and with variables in addition to those of this process.
 func Execute(t *testing.T, environment []string, arguments ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	self, err := os.Executable()

@@ -40,7 +40,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// New opens a window. The test is skipped where there is no Chromium: never where CI is set.
+// New opens a window. If there is no Chromium, the test is skipped, or fails if CI is set.
 func New(t *testing.T) *Browser {
 	options := append([]chromedp.ExecAllocatorOption{}, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.Headless, chromedp.DisableGPU, chromedp.NoSandbox, chromedp.ExecPath(chromium(t)),
@@ -78,13 +78,13 @@ func (b *Browser) note(event any) {
 	}
 }
 
-// Do does the actions, in order.
+// Do runs the actions, in order.
 func (b *Browser) Do(actions ...chromedp.Action) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b.ctx, actions...))
 }
 
-// Until waits until an expression is true in the page.
+// Until waits until an expression in the page is true.
 func (b *Browser) Until(expression string) {
 	b.t.Helper()
 	var got bool
@@ -97,7 +97,7 @@ func (b *Browser) Until(expression string) {
 	}
 }
 
-// Evaluate evaluates an expression in the page, into a value unless that is nil.
+// Evaluate evaluates an expression in the page, and stores the result in value unless value is nil.
 func (b *Browser) Evaluate(expression string, value any) {
 	b.t.Helper()
 	b.Do(chromedp.Evaluate(expression, value))
@@ -113,7 +113,7 @@ func (b *Browser) Set(field, value string) {
 	})()`, field, value), nil)
 }
 
-// Size sets the window and whether the system is dark.
+// Size returns an action that sets the size of the window and the system's color scheme.
 func (b *Browser) Size(width, height int64, scheme string) chromedp.Action {
 	return chromedp.Tasks{
 		chromedp.EmulateViewport(width, height),
@@ -121,7 +121,7 @@ func (b *Browser) Size(width, height int64, scheme string) chromedp.Action {
 	}
 }
 
-// NoProblems checks that the console had nothing to complain of.
+// NoProblems checks that the console has no errors.
 func (b *Browser) NoProblems() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -129,7 +129,7 @@ func (b *Browser) NoProblems() {
 	assert.Empty(b.t, b.problems)
 }
 
-// Problem takes the last complaint of the console, which there must be.
+// Problem returns the last error of the console, and removes it. There must be one.
 func (b *Browser) Problem() string {
 	b.t.Helper()
 	b.mu.Lock()
@@ -140,14 +140,14 @@ func (b *Browser) Problem() string {
 	return last
 }
 
-// Over is by how many pixels the page is wider than the window.
+// Over returns how many pixels the page is wider than the window.
 func (b *Browser) Over() (pixels int) {
 	b.t.Helper()
 	b.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &pixels)
 	return pixels
 }
 
-// Picture takes a picture of the window as PNG, when everything stands still.
+// Picture takes a picture of the window as PNG, when nothing moves any more.
 func (b *Browser) Picture() (png []byte) {
 	b.t.Helper()
 	b.Evaluate(`window.begun = undefined`, nil)

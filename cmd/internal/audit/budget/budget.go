@@ -13,38 +13,39 @@ import (
 	"time"
 )
 
-// Options say what is audited, and how.
+// Options are the settings of an audit of budgets.
 type Options struct {
 	URL     *url.URL       // of the gateway
 	Address netip.AddrPort // to which all connections go
 	TLS     *tls.Config    // of https; nil for the usual one
-	// Listen is the address at which the gateway looks for the model.
+	// Listen is the address at which the gateway expects the model.
 	Listen string
 	Model  string // the name of the model
-	// Fields are in each request. {n} in a value is the number of a key, and each key has a budget of its own.
+	// Fields are sent with each request. {n} in a value is replaced by the number of a key. Each key has a budget of
+	// its own.
 	Fields    [][2]string
 	UserAgent string
-	// Tokens are the budget of each key, 4,000 or more, of which nothing comes back while the audit runs.
+	// Tokens is the budget of each key, at least 4,000. None of it may come back while the audit runs.
 	Tokens int
-	// Settle is how long the gateway may take to count what an answer has cost.
+	// Settle is how long the gateway may take to count the cost of an answer.
 	Settle time.Duration
-	// Progress is told how far the audit is, from 0 to 1. It may be nil.
+	// Progress is called with the progress of the audit, from 0 to 1. It may be nil.
 	Progress func(doing string, done float64)
 }
 
-// A Result is what one check has found.
+// A Result is the result of one check.
 type Result struct {
-	// Pitfall is its number in docs/budgets.md.
+	// Pitfall is the number of the pitfall in docs/budgets.md.
 	Pitfall string `json:"pitfall"`
 	Name    string `json:"name"`
-	// Fault says what is wrong and Skipped why the check was not made: both are "" if nothing is wrong.
+	// Fault says what is wrong, and Skipped why the check was not made. Both are "" if nothing is wrong.
 	Fault   string `json:"fault,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
 	// Found is what was measured.
 	Found string `json:"found,omitempty"`
 }
 
-// A Report is what an audit has found.
+// A Report is the result of an audit.
 type Report struct {
 	Of       string   `json:"of"`
 	Requests int      `json:"requests"`
@@ -64,7 +65,7 @@ type auditor struct {
 	holds    bool // the gateway holds an estimate before it passes a request on
 }
 
-// Run audits a gateway. The error is [ErrNoBudget] if nothing can be measured.
+// Run audits a gateway. It returns [ErrNoBudget] if nothing can be measured.
 func Run(ctx context.Context, o Options) (*Report, error) { return run(ctx, o, checks()) }
 
 func run(ctx context.Context, o Options, all []check) (r *Report, err error) {

@@ -24,7 +24,7 @@ const within = 30 * time.Second
 // steps are in how many parts a rest is measured.
 const steps = 60
 
-// ErrNoBudget says that the gateway does not have the budget that was said, so that nothing can be measured.
+// ErrNoBudget says that the gateway does not have the budget that the options claim, so nothing can be measured.
 var ErrNoBudget = errors.New("the budget cannot be measured")
 
 // A key has a budget of its own.
@@ -62,7 +62,7 @@ func (a answer) refused() bool {
 		a.status == http.StatusPaymentRequired)
 }
 
-// String says how the gateway answered.
+// String describes how the gateway answered.
 func (a answer) String() string {
 	if a.err != nil {
 		return a.err.Error()
@@ -174,8 +174,8 @@ func (k *key) keep(ctx context.Context, rest int) error {
 	return nil
 }
 
-// left finds out how much is left of a budget that had so much, by taking it in units. A gateway that holds an estimate
-// refuses what is less than that, and one that does not admits what is more than there is.
+// left finds out how much is left of a budget of of tokens, by taking it in units. A gateway that holds an estimate
+// refuses when less than a unit is left. A gateway that does not may admit more than there is.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)

@@ -22,8 +22,8 @@ type request struct {
 	times int // how many of this mark it got before
 }
 
-// A model is the server behind the gateway. A request says by a mark in its text how it is to be answered, because
-// everything else of it may be changed on the way.
+// A model is the server behind the gateway. A mark in the text of a request says how to answer it, because the gateway
+// may change everything else.
 type model struct {
 	server http.Server
 	done   chan error

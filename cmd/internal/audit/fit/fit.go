@@ -12,23 +12,23 @@ import (
 
 // A Request is one request of a log, and what was decided.
 type Request struct {
-	// Sent is when it was sent and Done when the answer was there, since 1970: it was decided in between. A log of a
-	// server has one time for both.
+	// Sent is when the request was sent, and Done when the answer had arrived, both since 1970. The decision was made
+	// in between. A server's log has one time for both.
 	Sent, Done time.Duration
 	Key        string // that has a bucket of its own; "" for all
 	Allowed    bool
 }
 
-// A Limit is a limit that a log may have been decided by.
+// A Limit is a limit that may have made the decisions of a log.
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is when windows begin: at Phase after each multiple of the period, or if it is Anchored with the first
+	// Phase is the start of windows after each multiple of the period. If it is Anchored, windows start with the first
 	// request after two periods without any.
 	Phase time.Duration
-	// Refusals says that refused requests are charged, too.
+	// Refusals says that refused requests are charged too.
 	Refusals bool
-	// Queued is how many requests wait at most, where they do: of a burst that many are held.
+	// Queued is the largest number of waiting requests, if the limit makes requests wait: a burst of that many is held.
 	Queued uint64
 }
 
@@ -42,7 +42,8 @@ type clock struct {
 	latest map[string]time.Duration
 }
 
-// Clock returns what makes times of requests, in their order, those by which the windows of the limit go.
+// Clock returns a function that converts the times of requests, in their order, to the times by which the limit's
+// windows go.
 func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
 
 func newClock(l Limit) *clock {
@@ -61,25 +62,25 @@ func (c *clock) at(key string, at time.Duration) time.Duration {
 	return at - c.anchor[key]
 }
 
-// A Result is what a log says.
+// A Result is the limit that explains a log.
 type Result struct {
 	Limit    Limit
 	Requests int
 	Admitted int
 	// Misfits are the decisions that the limit does not explain.
 	Misfits int
-	// RunnerUp is the best limit of another kind, and RunnerUpMisfits what it does not explain.
+	// RunnerUp is the best limit of another kind. RunnerUpMisfits are the decisions that it does not explain.
 	RunnerUp        Limit
 	RunnerUpMisfits int
-	// Same are the kinds that explain the log as well: with these requests they cannot be told apart.
+	// Same are the kinds that explain the log equally well: these requests cannot distinguish them.
 	Same []check.Promise
-	// Returned says that after a refusal something was admitted again. If not, kind and period are not known.
+	// Returned says that something was admitted again after a refusal. Otherwise the kind and the period are not known.
 	Returned bool
 	// Tolerance is how inexact the times of the log are.
 	Tolerance time.Duration
 }
 
-// Confidence is how sure the kind is, from 0 to 1: by how much more the runner-up leaves unexplained.
+// Confidence is how certain the kind is, from 0 to 1. It grows with the misfits of the runner-up.
 func (r Result) Confidence() float64 {
 	if !r.Returned || len(r.Same) > 0 {
 		return 0
@@ -87,8 +88,8 @@ func (r Result) Confidence() float64 {
 	return 1 - float64(r.Misfits+1)/float64(max(r.RunnerUpMisfits, r.Misfits)+1)
 }
 
-// Log fits every kind of limit to a log. Times of a log of a server are cut to resolution; of what a client has seen
-// that is 0.
+// Log fits every kind of limit to a log. Times in a server's log are rounded down to resolution. For times that a
+// client measured, resolution is 0.
 func Log(requests []Request, resolution time.Duration) (Result, error) {
 	f := newFitter(requests, resolution)
 	if f.refused == 0 {
@@ -140,8 +141,8 @@ type event struct {
 	tolerance time.Duration
 }
 
-// newFitter orders a log. Of requests that were under way at the same time, those that were admitted are taken to be
-// the first: an admission counts from when it was sent, and a refusal from when it was known.
+// newFitter orders a log. Of requests that were in progress at the same time, the admitted ones come first: an
+// admission counts from when it was sent, and a refusal from when its answer arrived.
 func newFitter(requests []Request, resolution time.Duration) *fitter {
 	f := &fitter{base: math.MaxInt64}
 	excess := make([]time.Duration, 0, len(requests))
@@ -184,8 +185,8 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	return f
 }
 
-// waiting finds out whether requests that are admitted wait their turn, much longer than refused ones for their answer,
-// and how far apart they leave.
+// waiting finds out whether admitted requests wait their turn: their answers take much longer than those of refused
+// ones. It also finds the interval at which they leave.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return

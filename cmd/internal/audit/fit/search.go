@@ -151,8 +151,8 @@ func (of *finder) window() {
 	}
 }
 
-// usualPeriod replaces a period by one that people write. It comes after the kinds are compared, because a busy machine
-// makes the true period explain a little less.
+// usualPeriod replaces a period by a nearby one that people would write. It runs after the kinds are compared, because
+// on a busy machine the true period explains slightly fewer decisions.
 func (of *finder) usualPeriod() {
 	for _, per := range usual {
 		if off := float64(per) - float64(of.best.limit.Per); math.Abs(off) <= widest*float64(per) {

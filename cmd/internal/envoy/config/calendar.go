@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Calendar has windows begin with the days, the weeks or the months of a time zone, instead of at multiples of their
-// length since 1970. Two of the same period and zone are the same pointer.
+// A Calendar makes windows start with the days, weeks or months of a time zone, instead of at multiples of their length
+// since 1970. Equal periods in the same zone have the same pointer.
 type Calendar struct {
 	per      engine.Period
 	zone     *time.Location
@@ -49,7 +49,7 @@ func calendarOf(unit Unit, name string) (*Calendar, error) {
 	return made.(*Calendar), nil
 }
 
-// Policy returns the policy of so many tokens in a period.
+// Policy returns the policy of limit tokens in a period.
 func (c *Calendar) Policy(limit uint64) engine.Policy {
 	if known, ok := c.policies.Load(limit); ok {
 		return known.(engine.Policy)
@@ -62,7 +62,7 @@ func (c *Calendar) Policy(limit uint64) engine.Policy {
 // String returns the period and its zone: "month of Europe/Berlin".
 func (c *Calendar) String() string { return fmt.Sprintf("%v of %v", c.per, c.zone) }
 
-// UntilNext returns how long the window goes on that a time is in.
+// UntilNext returns how long the window that contains a time still lasts.
 func (l Limit) UntilNext(now time.Time) time.Duration {
 	if l.Calendar != nil {
 		return l.Calendar.begins.Wait(now.UnixNano(), 1)
@@ -70,7 +70,7 @@ func (l Limit) UntilNext(now time.Time) time.Duration {
 	return l.Window - time.Duration(now.UnixNano()%int64(l.Window))
 }
 
-// Length is the time of a window in words: "1h0m0s", "month of UTC".
+// Length returns the length of a window in words: "1h0m0s", "month of UTC".
 func (l Limit) Length() string {
 	if l.Calendar != nil {
 		return l.Calendar.String()

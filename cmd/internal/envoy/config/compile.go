@@ -16,7 +16,7 @@ import (
 // maxDepth bounds how deep descriptors nest.
 const maxDepth = 100
 
-// A Config holds the rules of all domains. It does not change, and all its methods may be called concurrently.
+// A Config has the rules of all domains. It does not change. All its methods may be called concurrently.
 type Config struct {
 	domains map[string]*domain
 	rules   []*Rule
@@ -66,18 +66,18 @@ type level struct {
 	class         bool   // the value is one of a cidr or a regex
 }
 
-// An Entry is what a rule wants of an entry of a descriptor: the key, and the value, which is "" for any, or a pattern
-// with '*'. A key with '*' is a pattern for key_value.
+// An Entry is what a rule requires of an entry of a descriptor: the key, and the value. A value may be "" for any, or a
+// pattern with '*'. A key with '*' is a pattern for key_value.
 type Entry struct{ Key, Value string }
 
-// MaxLimits is how many limits a descriptor may have.
+// MaxLimits is the largest number of limits that a descriptor may have.
 const MaxLimits = 8
 
 // IsOneOfSeveral reports whether the rule's descriptor has further limits.
 func (r *Rule) IsOneOfSeveral() bool { return r.per != "" }
 
-// ID is what a rule keeps when its limit changes: its domain and the descriptors that it stands for. All limits of a
-// descriptor have it.
+// ID returns what identifies a rule when its limit changes: its domain and its path of descriptors. All limits of a
+// descriptor have the same ID.
 func (r *Rule) ID() string {
 	id := appendText(nil, r.domain)
 	for _, l := range r.levels {
@@ -87,10 +87,10 @@ func (r *Rule) ID() string {
 	return string(id)
 }
 
-// Domain is the rule's.
+// Domain returns the domain of the rule.
 func (r *Rule) Domain() string { return r.domain }
 
-// Entries are what the rule wants of a descriptor, in order.
+// Entries returns what the rule requires of a descriptor, in order.
 func (r *Rule) Entries() []Entry {
 	all := make([]Entry, len(r.levels))
 	for i := range r.levels {
@@ -99,13 +99,13 @@ func (r *Rule) Entries() []Entry {
 	return all
 }
 
-// Options change what Compile takes.
+// Options change what Compile accepts.
 type Options struct {
 	MergeDomains bool // several documents may add to one domain
 }
 
-// Compile makes a Config of all documents. The error is of type [yamlfile.Errors] and holds all mistakes up to
-// the first hundred; there is no Config then.
+// Compile makes a Config of all documents. The error is of type [yamlfile.Errors] and has all mistakes up to the first
+// hundred. There is no Config then.
 func Compile(documents []*Document, options Options) (*Config, error) {
 	c := &compiler{config: &Config{domains: map[string]*domain{}}, options: options}
 	for _, d := range documents {
@@ -247,9 +247,10 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 	}
 }
 
-// AppendStored appends to the key of a counter what tells token buckets of a descriptor apart in a store, which keeps
-// those of all times in one place. The one for the longest time has its key also without the others, and in any order,
-// so that it keeps its count when they come and go. Windows have a place for each length.
+// AppendStored appends to the key of a counter what distinguishes the token buckets of a descriptor in a store, which
+// keeps buckets of all periods in one place. The bucket with the longest period has a key that does not depend on the
+// other limits or their order. So it keeps its count when others are added and removed. Windows are kept separately for
+// each length.
 func (r *Rule) AppendStored(to []byte) []byte {
 	if !r.shorter {
 		return to

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Differences tells what the reference would refuse in the files, or count differently: a line for each rule or domain.
+// Differences returns what the reference would refuse in the files, or count differently: one line for each rule or
+// domain.
 func (c *Config) Differences() []string {
 	var all []string
 	for name, d := range c.domains {

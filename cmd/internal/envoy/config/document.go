@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Document is what one file or one xDS resource says, before it is checked against the others.
+// A Document has the contents of one file or one xDS resource, before it is compared with the others.
 type Document struct {
 	File         string // for messages
 	Domain       string
@@ -22,7 +22,7 @@ type Document struct {
 	at place // of the domain
 }
 
-// A Descriptor is a node of the tree: what an entry of a request is matched with.
+// A Descriptor is a node of the tree. An entry of a request is compared with it.
 type Descriptor struct {
 	Key, Value     string
 	CIDR           netip.Prefix   // weir's own: addresses that the value may be; the zero Prefix for none
@@ -39,7 +39,7 @@ type Descriptor struct {
 	at place
 }
 
-// A RateLimit is the limit of a Descriptor as it is written.
+// A RateLimit is the limit of a Descriptor, as written.
 type RateLimit struct {
 	Name            string
 	Unit            string // as written; in any case of letters

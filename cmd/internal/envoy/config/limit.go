@@ -21,8 +21,8 @@ const (
 	unknown = ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN
 )
 
-// lengths of the units. A month has 30 days and a year 365, as in the reference: windows begin at multiples of
-// their length since 1970, weeks therefore on a Thursday.
+// lengths has the lengths of the units. A month has 30 days and a year 365, as in the reference. Windows start at
+// multiples of their length since 1970, so weeks start on a Thursday.
 var lengths = [...]time.Duration{
 	ratelimitv3.RateLimitResponse_RateLimit_SECOND: time.Second,
 	ratelimitv3.RateLimitResponse_RateLimit_MINUTE: time.Minute,
@@ -33,10 +33,10 @@ var lengths = [...]time.Duration{
 	ratelimitv3.RateLimitResponse_RateLimit_YEAR:   365 * day,
 }
 
-// Units is how many units there are.
+// Units is the number of units.
 const Units = len(lengths) - 1
 
-// A Limit is what a rule or a request allows. It is a value, and two equal ones are the same limit.
+// A Limit is what a rule or a request allows. It is a value: equal values are the same limit.
 type Limit struct {
 	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule says another
 	Requests   uint32           // in a window; 0 refuses
@@ -65,8 +65,8 @@ func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	return lengths[unit] * time.Duration(multiplier), true
 }
 
-// Policy returns the policy of the limit. Fixed windows begin with the clock, as in the reference. It does not
-// allocate, but for the first of a [Calendar].
+// Policy returns the policy of the limit. Fixed windows are aligned with the clock, as in the reference. It does not
+// allocate, except for the first Policy of a [Calendar].
 func (l Limit) Policy() engine.Policy {
 	if l.Calendar != nil && l.Requests > 0 {
 		return l.Calendar.Policy(uint64(l.Requests))
@@ -88,12 +88,12 @@ func (l Limit) rate() spec.Rate {
 	return spec.Of(engine.Per(float64(l.Requests), l.Window))
 }
 
-// IsUnit reports whether windows are those of a unit: a request's own limit may have them.
+// IsUnit reports whether the windows have the length of a unit, as a request's own limit may have.
 func (l Limit) IsUnit() bool {
 	return l.Calendar == nil && l.Window > 0 && slices.Contains(lengths[:], l.Window)
 }
 
-// Per is the time of a limit in names: second, 2_minutes or, without a unit, 1m30s.
+// Per returns the period of a limit for use in names: second, 2_minutes or, without a unit, 1m30s.
 func (l Limit) Per() string {
 	unit := strings.ToLower(l.Unit.String())
 	switch {

@@ -16,7 +16,7 @@ func (c *Config) Domains() int { return len(c.domains) }
 // Rules returns all rules, each at its Index. The slice must not be changed.
 func (c *Config) Rules() []*Rule { return c.rules }
 
-// Has reports whether there is a domain of that name.
+// Has reports whether there is a domain with that name.
 func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
 
 // AllOrNothing reports whether the domain's documents ask for all or nothing.
@@ -26,9 +26,9 @@ func (c *Config) AllOrNothing(domain string) bool {
 }
 
 // Match returns the rules of a descriptor, one for each of its limits; none if no limit applies. They must not be
-// changed. At each level it takes the child named key_value, else the first in the file's order whose cidr or regex has
-// the value, or with a '*' in its name that fits key_value, else the one named by the key alone. A rule counts only at
-// the depth of the descriptor. Match does not allocate.
+// changed. At each level it takes the child named key_value. If there is none, it takes the first in the file's order
+// whose cidr or regex contains the value, or whose name has a '*' and fits key_value. Otherwise it takes the child
+// named by the key alone. A rule applies only at the depth of the descriptor. Match does not allocate.
 func (c *Config) Match(domain string, descriptor *commonv3.RateLimitDescriptor) []*Rule {
 	d := c.domains[domain]
 	if d == nil {
@@ -59,8 +59,8 @@ func (n *node) child(key, value string) *node {
 	return n.children[key]
 }
 
-// fits reports whether name is the parts of the pattern with anything between them. Each part is taken where it
-// first occurs: a later place leaves less for the parts that follow.
+// fits reports whether name consists of the parts of the pattern with any text between them. Each part is matched at
+// its first occurrence, because a later one leaves less text for the parts that follow.
 func fits(name []byte, parts [][]byte) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(name) < len(first)+len(last) || !bytes.HasPrefix(name, first) || !bytes.HasSuffix(name, last) {
@@ -77,10 +77,10 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends what identifies the counter of a descriptor that matched the rule, or that has an override if
-// rule is nil. Equal keys are of one domain and of descriptors with the same entries, but that the values of a level
-// with share_threshold count as its pattern. Every text stands behind its length, so that no two lists of entries
-// have one key.
+// AppendKey appends the key of a counter: that of a descriptor that matched the rule, or, if rule is nil, of a
+// descriptor with an override. Descriptors have the same key if they have the same domain and entries. At a level with
+// share_threshold, the pattern is used instead of the value. Every text comes after its length, so that different lists
+// of entries have different keys.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {
@@ -98,8 +98,8 @@ func appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// StatOf returns the name under which a decision by the rule is counted: Stat, unless values of the request belong
-// into it.
+// StatOf returns the name under which a decision by the rule is counted: Stat, unless the name contains values of the
+// request.
 func (r *Rule) StatOf(descriptor *commonv3.RateLimitDescriptor) string {
 	if !r.StatDepends() {
 		return r.Stat
@@ -127,7 +127,7 @@ func (r *Rule) StatDepends() bool {
 	return r.DetailedMetric || slices.ContainsFunc(r.levels, func(l level) bool { return l.valueToMetric || l.wild != "" })
 }
 
-// OverrideStat is the name under which a decision by a request's own limit is counted.
+// OverrideStat returns the name under which a decision by a request's own limit is counted.
 func OverrideStat(domain string, descriptor *commonv3.RateLimitDescriptor) string {
 	var b strings.Builder
 	b.WriteString(separators.Replace(domain))
@@ -142,7 +142,7 @@ func writeEntry(b *strings.Builder, key, value string) {
 	b.WriteString(statText(key, value))
 }
 
-// statText is an entry as a part of a name in statistics. The separators of statsd, ":" and "|", and the dots of an
+// statText returns an entry as part of a name in statistics. The separators of statsd, ":" and "|", and the dots of an
 // address become "_".
 func statText(key, value string) string {
 	if _, err := netip.ParseAddr(value); err == nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// multiplierField is the number of unit_multiplier, a google.protobuf.UInt32Value, in the limit of a descriptor, and
-// multiplierToldField in the limit of an answer. The messages of this version of go-control-plane have neither, those
-// that have need Go 1.26: here they are unknown fields.
+// multiplierField is the field number of unit_multiplier, a google.protobuf.UInt32Value, in the limit of a descriptor,
+// and multiplierToldField its number in the limit of an answer. The messages of this version of go-control-plane do not
+// have these fields, and newer versions need Go 1.26. So they are handled as unknown fields.
 const (
 	multiplierField     protowire.Number = 3
 	multiplierToldField protowire.Number = 4
 )
 
-// Override is the limit that a request carries in the place of a rule's. The error names the field, its value and the
+// Override returns the limit that a request carries instead of a rule's. The error names the field, its value and the
 // range.
 func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, error) {
 	multiplier, err := multiplierOf(from.ProtoReflect().GetUnknown())
@@ -43,8 +43,8 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 	}, nil
 }
 
-// multiplierOf reads unit_multiplier from the fields of a limit that are unknown: 1 if it is not there. Several are
-// merged, as the fields of messages are.
+// multiplierOf reads unit_multiplier from the unknown fields of a limit. It is 1 if it is absent. Several are merged,
+// as for the fields of messages.
 func multiplierOf(fields []byte) (uint32, error) {
 	value, found := &wrapperspb.UInt32Value{}, false
 	for len(fields) > 0 {
@@ -71,7 +71,7 @@ func multiplierOf(fields []byte) (uint32, error) {
 	return value.GetValue(), nil
 }
 
-// Told returns the fields in which an answer tells the multiplier of a limit, where it is not 1.
+// Told returns the fields in which an answer reports the multiplier of a limit, if it is not 1.
 func (l Limit) Told() []byte {
 	if l.Multiplier <= 1 {
 		return nil

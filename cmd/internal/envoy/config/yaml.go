@@ -19,12 +19,11 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// maxNodes bounds the values that are looked at, each as often as aliases name it, so that a short file cannot
-// stand for an endless one.
+// maxNodes bounds the number of values that are read. A value counts as often as aliases name it, so that a short file
+// cannot stand for an endless one.
 const maxNodes = 2_000_000
 
-// Parse reads the text of a file. The error is of type [yamlfile.Errors] and holds all mistakes up to the
-// first hundred.
+// Parse reads the text of a file. The error is of type [yamlfile.Errors] and has all mistakes up to the first hundred.
 func Parse(file string, text []byte) (*Document, error) {
 	d := &decoder{Walker: yamlfile.Walker{File: file}, document: &Document{File: file}}
 	parser := yaml.NewDecoder(bytes.NewReader(text))
@@ -68,8 +67,8 @@ func (d *decoder) warn(n *yaml.Node, format string, args ...any) {
 
 func at(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// value follows an alias and counts the node. It returns nil if there is nothing to read: the value is null, or
-// the file is too large.
+// value resolves an alias and counts the node. It returns nil if there is nothing to read: the value is null, or the
+// file is too large.
 func (d *decoder) value(n *yaml.Node) *yaml.Node {
 	v := d.Visit(n, maxNodes, "error loading config file: more than %d values, each counted as often as an alias names it")
 	if v == nil || v.Tag == "!!null" {
@@ -81,8 +80,8 @@ func (d *decoder) value(n *yaml.Node) *yaml.Node {
 // A field reads the value of a key.
 type field func(*yaml.Node)
 
-// fields calls for each key of a mapping the function that reads it. Keys of a merge ("<<") stand behind those of
-// the mapping itself.
+// fields calls, for each key of a mapping, the function that reads it. Keys of a merge ("<<") come after those of the
+// mapping itself.
 func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	if n.Kind != yaml.MappingNode {
 		d.Fail(n, "error loading config file: want a mapping, not %s", yamlfile.KindOf(n))

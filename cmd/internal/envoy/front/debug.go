@@ -11,7 +11,7 @@ import (
 // oneLine keeps a value of a request that is part of a name from beginning a line of its own.
 var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
 
-// Debug serves what operators look at: /rlconfig, /stats, and with page all that the live page has.
+// Debug serves the pages for operators: /rlconfig, /stats, and, if page is not nil, the live page.
 func Debug(service *envoy.Service, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rlconfig", func(w http.ResponseWriter, _ *http.Request) { _ = service.WriteRules(w) })

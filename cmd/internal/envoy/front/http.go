@@ -1,4 +1,4 @@
-// Package front is what the service is reached through beside gRPC, and what a gRPC server of it needs.
+// Package front has the HTTP interfaces of the service, and what its gRPC server needs.
 package front
 
 import (
@@ -15,8 +15,8 @@ import (
 // maxBody bounds a request as JSON: a megabyte.
 const maxBody = 1 << 20
 
-// HTTP serves /healthcheck and /json. /json takes a request in the JSON of protobuf, by any method. As in the reference
-// its status is 200, 429 if the request is over the limit, and 400 for any error, also one of the store.
+// HTTP serves /healthcheck and /json. /json takes a request in the JSON of protobuf, by any method. As in the
+// reference, its status is 200, 429 if the request is over the limit, or 400 for any error, also an error of the store.
 func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthcheck", func(w http.ResponseWriter, _ *http.Request) {

@@ -23,7 +23,7 @@ type TLSFiles struct {
 // lookAgain is how long a changed file may go unnoticed.
 const lookAgain = time.Second
 
-// Server returns the settings of a TLS server, and what closes the files' reader. The error names the file.
+// Server returns the settings of a TLS server, and a function that stops reading the files. The error names the file.
 func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
 		return nil, nil, errors.New("a client's name is asked for, but no CA of clients: set GRPC_CLIENT_TLS_CACERT")

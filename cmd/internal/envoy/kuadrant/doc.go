@@ -1,5 +1,5 @@
-// Package kuadrant has the messages of Kuadrant's rate limit service (kuadrantrls.proto), and registers a server of it.
-// kuadrantrls.pb.go is generated.
+// Package kuadrant has the messages of Kuadrant's rate limit service (kuadrantrls.proto), and registers an
+// implementation of it. kuadrantrls.pb.go is generated.
 package kuadrant
 
 import (
@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Name is that of the service.
+// Name is the name of the service.
 const Name = "kuadrant.service.ratelimit.v1.RateLimitService"
 
-// A Server answers the service.
+// A Server implements the service.
 type Server interface {
 	CheckRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error)
 	Report(context.Context, *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error)
@@ -20,7 +20,7 @@ type Server interface {
 	Commit(context.Context, *CommitRequest) (*CommitResponse, error)
 }
 
-// Register has a gRPC server answer the service by s.
+// Register registers s with a gRPC server.
 func Register(to grpc.ServiceRegistrar, s Server) {
 	to.RegisterService(&grpc.ServiceDesc{
 		ServiceName: Name, HandlerType: (*Server)(nil), Metadata: "kuadrantrls.proto", Methods: []grpc.MethodDesc{

@@ -30,8 +30,8 @@ type Options struct {
 	Ready      func() error
 }
 
-// A Page is the live page of a service. Give it to the service as its Observer, then Show the service, and Close it
-// before its server is shut down.
+// A Page is the live page of a service. Give it to the service as its Observer, then call Show with the service, and
+// Close it before its server is shut down.
 type Page struct {
 	admin   *admin.Admin
 	service *envoy.Service
@@ -55,7 +55,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Show begins to show a service, with further metrics of it.
+// Show starts to show a service, with further metrics of it.
 func (p *Page) Show(service *envoy.Service, metrics ...prometheus.Collector) (err error) {
 	p.service = service
 	p.admin, err = admin.New(admin.Config{
@@ -73,7 +73,7 @@ func (p *Page) Handler() http.Handler { return p.admin.Handler() }
 // Close ends the open event streams.
 func (p *Page) Close() error { return p.admin.Close() }
 
-// Reloaded notes that a configuration was read. err says why it is not in force.
+// Reloaded notes that a configuration was read. err says why it did not become active.
 func (p *Page) Reloaded(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil}
 	if err == nil {
@@ -144,8 +144,8 @@ func (p *Page) rules() []admin.Rule {
 	})
 }
 
-// descriptor is that of the entries of a rule with what was typed for those that the rule leaves open: the value, or
-// key=value where the key is a pattern.
+// descriptor returns a descriptor with the entries of a rule. typed has the values for those that the rule leaves open:
+// the value, or key=value if the key is a pattern.
 func descriptor(r *config.Rule, typed []string) *commonv3.RateLimitDescriptor {
 	d := &commonv3.RateLimitDescriptor{}
 	for _, e := range r.Entries() {

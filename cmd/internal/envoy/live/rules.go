@@ -28,8 +28,8 @@ type shown struct {
 	rules  []admin.Rule
 }
 
-// nameOf returns the name under which a rule is counted. A rule of another configuration has the one that it will have
-// or had, if that was not taken.
+// nameOf returns the name under which a rule is counted. A rule of another configuration has the name that it would
+// have if no other rule had taken it.
 func (s *shown) nameOf(r *config.Rule) string {
 	if s.config != nil && r.Index < len(s.names) && s.config.Rules()[r.Index] == r {
 		return s.names[r.Index]

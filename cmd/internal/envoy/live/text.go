@@ -11,8 +11,8 @@ import (
 // between stands between the entries of a text.
 const between = " · "
 
-// text writes the entries of a descriptor for people: key=value · key=value. What is not plain is quoted, so that no
-// two descriptors have one text, and parse reads it.
+// text writes the entries of a descriptor for people: key=value · key=value. Special characters are quoted, so that
+// different descriptors have different texts, and parse can read them.
 func text(d *commonv3.RateLimitDescriptor) string {
 	var b strings.Builder
 	for i, e := range d.GetEntries() {

@@ -29,23 +29,23 @@ type method struct {
 	kept  *sample // nil: not wanted
 }
 
-// NewCalls makes Calls whose metrics are called as the mapping says.
+// NewCalls makes Calls whose metrics have the names of the mapping.
 func NewCalls(m *Mapping) *Calls { return &Calls{mapping: m} }
 
-// ForStatsd has times kept that Times returns.
+// ForStatsd makes Calls keep the times that Times returns.
 func (c *Calls) ForStatsd() *Calls {
 	c.samples = true
 	return c
 }
 
-// A Timing is how long some calls took, in milliseconds, and which share of all calls these are.
+// A Timing is the duration of some calls in milliseconds, and the share of all calls that these are.
 type Timing struct {
 	Name   string // such as "ratelimit_server.ShouldRateLimit.response_time"
 	Values []float64
 	Rate   float64 // above 0, at most 1
 }
 
-// Times returns how long calls took since it was called last.
+// Times returns the durations of the calls since the previous call of Times.
 func (c *Calls) Times() (all []Timing) {
 	c.all(func(m *method) {
 		if values, of := m.kept.take(); len(values) > 0 {
@@ -58,8 +58,8 @@ func (c *Calls) Times() (all []Timing) {
 // maxSample bounds what is kept of the times between two flushes.
 const maxSample = 500
 
-// A sample has some of the times that it was told, each with the same chance. All methods may be called concurrently,
-// and on nil, which has none.
+// A sample keeps some of the times that it gets, each with the same probability. All methods may be called
+// concurrently, also on nil, which keeps none.
 type sample struct {
 	mu     sync.Mutex
 	values []float64
@@ -129,7 +129,7 @@ func (c *Calls) all(each func(*method)) {
 	})
 }
 
-// Counters returns what reads all counters: those of the service and the numbers of calls.
+// Counters returns a function that reads all counters: those of the service and the numbers of calls.
 func Counters(service *envoy.Service, calls *Calls) func() []envoy.Counter {
 	return func() []envoy.Counter { return append(service.Counters(), calls.counters()...) }
 }

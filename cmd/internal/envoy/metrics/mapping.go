@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A Mapping makes names of statistics names and labels of Prometheus, as a file of statsd_exporter says. What it does
-// not name keeps its name, without labels.
+// A Mapping maps names of statistics to names and labels of Prometheus, by a file in the format of statsd_exporter. A
+// name that it does not have stays unchanged, without labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
 	known  sync.Map // name -> *mapped; as many as there are names in statistics
@@ -29,11 +29,11 @@ type mapped struct {
 	desc   *prometheus.Desc // nil: the name is dropped
 }
 
-// ErrNoMapping is the error of a mapping file that is not there.
+// ErrNoMapping is returned if the mapping file does not exist.
 var ErrNoMapping = fs.ErrNotExist
 
-// DefaultMapping has the reference's names. In milliseconds, as the reference writes them on demand, the metric of
-// response times keeps its name, which says seconds.
+// DefaultMapping returns the reference's names. With milliseconds, as an option of the reference has it, the values are
+// milliseconds although the name of the metric still says seconds.
 func DefaultMapping(milliseconds bool) (*Mapping, error) {
 	m := &Mapping{}
 	return m, m.mapper.InitFromYAMLString(defaultMapping(milliseconds))
@@ -51,8 +51,8 @@ func MappingOf(path string) (*Mapping, error) {
 	return m, nil
 }
 
-// defaultMapping is the text of DefaultMapping. The labels of a rule are its domain and the levels of its descriptor;
-// the fourth and deeper ones are in key3. The reference's default drops the third and what is deeper.
+// defaultMapping returns the text of DefaultMapping. The labels of a rule are its domain and the levels of its
+// descriptor. key3 has the fourth and deeper levels. The reference's default drops the third and deeper levels.
 func defaultMapping(milliseconds bool) string {
 	scale, buckets := "0.001", "0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10"
 	if milliseconds {
@@ -132,8 +132,8 @@ func (m *mapped) key() string {
 	return key
 }
 
-// observer makes the metric of a timer, whose values are milliseconds, and what to multiply them with. It is nil if the
-// mapping drops the name.
+// observer returns the metric of a timer, whose values are milliseconds, and the factor for these values. It returns
+// nil if the mapping drops the name.
 func (m *Mapping) observer(name string) (observer, float64) {
 	rule, labels, ok := m.mapper.GetMapping(name, mapper.MetricTypeObserver)
 	switch {

@@ -1,4 +1,4 @@
-// Package metrics brings the service's counters to Prometheus and to statsd, by the reference's names.
+// Package metrics exports the service's counters to Prometheus and statsd, under the reference's names.
 package metrics
 
 import (
@@ -18,7 +18,7 @@ type collector struct {
 	lost    *prometheus.Desc
 }
 
-// Collector returns a collector of the service's counters, and of those of calls, if they are not nil.
+// Collector returns a collector of the service's counters, and of those of calls unless calls is nil.
 func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"table"}, nil)
@@ -32,7 +32,7 @@ func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheu
 		[]string{"pool"}, nil)}
 }
 
-// Describe sends nothing: the mapping decides what the metrics are called.
+// Describe sends nothing, because the mapping decides on the names of the metrics.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c *collector) Collect(to chan<- prometheus.Metric) {
@@ -67,8 +67,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// limits sends the limit of each rule, with the labels of its hits and the length of its window. Of rules with the same
-// labels it is the smallest limit.
+// limits sends the limit of each rule, with the labels of its hits and the length of its window. If rules have the same
+// labels, it sends the smallest limit.
 func (c *collector) limits(to chan<- prometheus.Metric) {
 	now := c.service.Config()
 	if now == nil {

@@ -20,7 +20,7 @@ const maxPacket = 1400
 // patience is how long statsd may take to connect, or to read what it is sent.
 const patience = 5 * time.Second
 
-// A Statsd sends what the counters have grown by, gauges that have changed, and times.
+// A Statsd sends the increases of counters, changed gauges, and times.
 type Statsd struct {
 	Network, Address string
 	Every            time.Duration     // between two flushes
@@ -31,8 +31,8 @@ type Statsd struct {
 	connection net.Conn // nil: not connected
 }
 
-// Run sends until the context ends, and then once more. What was not sent is sent with the next flush, as far as that
-// is known: a packet by UDP may be lost.
+// Run sends until the context ends, and then once more. What could not be sent is sent with the next flush. A lost UDP
+// packet is not noticed.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
@@ -85,8 +85,8 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	return p.err
 }
 
-// A packet is lines on their way. After an error no more are sent: what the counters have grown by is sent with the
-// next flush, and times are lost.
+// A packet collects lines that are to be sent. After an error it sends no more: the increases of counters are sent with
+// the next flush, and times are lost.
 type packet struct {
 	statsd *Statsd
 	text   bytes.Buffer

@@ -1,4 +1,4 @@
-// Package source brings the configuration to the service: from files, which it watches, and from xDS.
+// Package source reads the configuration of the service: from files, which it watches, or from xDS.
 package source
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// MaxConfig bounds a file, and an answer of xDS, which holds all rules: 16 MiB.
+// MaxConfig bounds the size of a file, and of an xDS response, which has all rules: 16 MiB.
 const MaxConfig = 16 << 20
 
-// Read compiles all files below a directory, whatever their names end in, or one file. Names that begin with a dot are
-// skipped, which leaves out the folders by which Kubernetes swaps a volume. The warnings are those of the files. The
-// error is of type [yamlfile.Errors] if the files could be read.
+// Read compiles all files below a directory, whatever their extensions, or a single file. It skips names that begin
+// with a dot, which leaves out the folders by which Kubernetes swaps a volume. The warnings are those of the files. If
+// the files could be read, the error is of type [yamlfile.Errors].
 func Read(path string, options config.Options) (*config.Config, []*yamlfile.Error, error) {
 	names, err := list(path)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A Sink takes what a source finds: a configuration, or why there is none. It returns that error, or why the
-// configuration cannot be used.
+// A Sink receives what a source finds: a configuration, or the error why there is none. It returns that error, or the
+// reason why the configuration cannot be used.
 type Sink func(c *config.Config, warnings []*yamlfile.Error, err error) error
 
-// Watch reads the directory at once, and again whenever a file in it changes or a link on the way to it is
-// swapped, until the context ends. It returns an error if it cannot watch.
+// Watch reads the directory at once, and again whenever a file in it changes or a link in its path is swapped, until
+// the context ends. It returns an error if it cannot watch.
 func Watch(ctx context.Context, directory string, options config.Options, sink Sink) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -51,8 +51,8 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 	}
 }
 
-// watchAll watches the directory, the folders in it, and the folder of each link on the way to it. What cannot be
-// watched because it is not there is tried again after the next event.
+// watchAll watches the directory, the folders in it, and the folder of each link in its path. If one of these does not
+// exist, watchAll tries again after the next event.
 func watchAll(watcher *fsnotify.Watcher, directory string, watched map[string]bool) {
 	wanted := map[string]bool{}
 	want := func(name string) {

@@ -21,8 +21,8 @@ import (
 
 // An XDS is a client of the aggregated discovery service (ADS) that asks for the state of the world.
 type XDS struct {
-	// Dial opens a connection, which is closed when its stream has ended. A new one has no backoff of its own and reads
-	// renewed certificates.
+	// Dial opens a connection, which is closed when its stream has ended. A new connection starts without backoff and
+	// reads renewed certificates.
 	Dial    func() (*grpc.ClientConn, error)
 	Node    *corev3.Node
 	Backoff Backoff
@@ -47,8 +47,8 @@ func (b Backoff) wait(failed int) time.Duration {
 	return time.Duration(wait)
 }
 
-// Watch asks for the configuration until the context ends. A wrong configuration is refused, so that the server knows,
-// and given to the sink as an error. When a stream ends Watch asks again; the last configuration stays.
+// Watch asks for the configuration until the context ends. It rejects a wrong configuration, so that the server knows,
+// and passes it to the sink as an error. When a stream ends, Watch asks again; the last configuration stays active.
 func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	version, failed := "", 0
 	for ctx.Err() == nil {
@@ -75,11 +75,11 @@ type received struct {
 	err      error
 }
 
-// stream asks in one stream until it ends. version is the last one that was accepted. answered is true if the server
-// sent a response.
+// stream asks in one stream until it ends. version is the last accepted version. answered is true if the server sent a
+// response.
 //
-// A server may send a refused response again at once, as go-control-plane's cache does: its version is not the
-// accepted one. So only the first refusal in a row is sent at once, and each further one after a longer wait.
+// A server may send a rejected response again at once, as go-control-plane's cache does, because the accepted version
+// is another one. So only the first rejection in a row is sent at once, and each further one after a longer wait.
 func (x *XDS) stream(ctx context.Context, version *string, sink Sink) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

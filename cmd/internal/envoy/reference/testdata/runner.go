@@ -1,6 +1,6 @@
-// Package runner runs weir-envoy for the reference's integration suite: a suite that is compiled with this file instead
-// of its own package runner starts the program that WEIR_ENVOY names, with the suite's settings as environment
-// variables, and reads statistics from its debug port.
+// Package runner runs weir-envoy for the reference's integration suite. Compile the suite with this file instead of its
+// own package runner. It then starts the program named by WEIR_ENVOY, with the suite's settings as environment
+// variables, and reads statistics from the debug port.
 package runner
 
 import (
