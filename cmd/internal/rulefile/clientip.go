@@ -15,13 +15,13 @@ func (c *ClientIP) section() section {
 	return section{name: "client_ip", entries: []entry{
 		{
 			name: "from", schema: func() schema { return pattern("", "^(x-forwarded-for|forwarded|socket|header:.+)$") },
-			help: "`x-forwarded-for`, `forwarded` (RFC 7239), `header:NAME` or `socket`. Headers are read from the right, and only " +
-				"of `trusted_proxies`",
-			instead: "`x-forwarded-for` with `trusted_proxies`, else `socket`",
+			help: "`x-forwarded-for`, `forwarded` (RFC 7239), `header:NAME` or `socket`. A header is read from the " +
+				"right, and only in requests from `trusted_proxies`",
+			instead: "`x-forwarded-for` with `trusted_proxies`, otherwise `socket`",
 			fill:    func() {}, read: func(d *decoder, n *yaml.Node, what string) { c.readFrom(d, n, what) },
 		},
-		at("ipv4_prefix", whole[int](1, 32), &c.IPv4Prefix, "32", "bits of an IPv4 address that count"),
-		at("ipv6_prefix", whole[int](1, 128), &c.IPv6Prefix, fmt.Sprint(spec.IPv6Prefix), "bits of an IPv6 address that count"),
+		at("ipv4_prefix", whole[int](1, 32), &c.IPv4Prefix, "32", "how many bits of an IPv4 address count"),
+		at("ipv6_prefix", whole[int](1, 128), &c.IPv6Prefix, fmt.Sprint(spec.IPv6Prefix), "how many bits of an IPv6 address count"),
 	}}
 }
 

@@ -17,7 +17,7 @@ import (
 // CORS says which pages of other origins may read answers (Cross-Origin Resource Sharing, in the Fetch standard).
 type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
-	Methods     []string // of requests that need a preflight
+	Methods     []string // the methods of requests that need a preflight
 	Headers     []string // that such requests may have, in canonical form; nil for any
 	Expose      []string // of answers, that pages may read beside those of limits
 	Credentials bool     // cookies and HTTP authentication
@@ -47,13 +47,14 @@ func (c *CORS) section() section {
 	return section{
 		name: "cors", entries: []entry{
 			at("origins", list(origin, nil), &c.Origins, "",
-				"scheme and host of pages that may read answers, as browsers send them; `https://*.example.com` for all below it; `*` "+
-					"for all, not with `credentials`").needed("write for example origins: https://app.example.com"),
-			at("methods", list(method, nil), &c.Methods, "[GET, HEAD, POST]", "of requests that need a preflight"),
-			at("headers", list(field, nil), &c.Headers, "", "that these requests may have").unless("any"),
-			at("expose", list(field, nil), &c.Expose, "", "fields of the upstream's answers that scripts may read, besides those of limits"),
+				"scheme and host of pages that may read answers, as browsers send them; `https://*.example.com` for "+
+					"all hosts below; `*` for all origins, not with `credentials`").needed("write for example origins: https://app.example.com"),
+			at("methods", list(method, nil), &c.Methods, "[GET, HEAD, POST]", "the methods of requests that need a preflight"),
+			at("headers", list(field, nil), &c.Headers, "", "header fields that these requests may have").unless("any"),
+			at("expose", list(field, nil), &c.Expose, "", "header fields of the upstream's answers that scripts may "+
+				"read, in addition to those about limits"),
 			at("credentials", yes, &c.Credentials, "", "whether scripts may send cookies and HTTP authentication"),
-			at("max_age", seconds(24*time.Hour, ""), &c.MaxAge, "10m", "for how long a browser keeps the answer to a preflight"),
+			at("max_age", seconds(24*time.Hour, ""), &c.MaxAge, "10m", "how long a browser keeps the answer to a preflight"),
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			switch {

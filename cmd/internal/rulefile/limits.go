@@ -30,9 +30,9 @@ func (t *tierTexts) section() section {
 	const hint = "want a header and the limits for some of its values"
 	return section{
 		name: "tiers", entries: []entry{
-			at("header", header, &t.Header, "", "of the request, whose value says in which tier it is").needed(hint),
+			at("header", header, &t.Header, "", "the header whose value selects the tier of a request").needed(hint),
 			at("values", mapped(mapping((*tierText).section), readTiers), &t.all, "",
-				"for each value its `rate` or `burst` or both, and its `concurrency` if the rule has one").needed(hint),
+				"for each value its `rate`, `burst` or both, and its `concurrency` if the rule has one").needed(hint),
 		},
 	}
 }

@@ -22,8 +22,9 @@ func (l *Listener) section() section {
 			at("h2c", yes, &l.H2C, "", "HTTP/2 without TLS, in addition to HTTP/1.1").within("not with `tls`"),
 			tlsEntry(&l.TLS),
 			at("proxy_protocol", yes, &l.ProxyProtocol, "",
-				"a connection of one of the `trusted_proxies` must begin with a header of the PROXY protocol, version 1 or 2, and the "+
-					"client is the address there; that of another peer is its own, without a header").within("with `trusted_proxies`"),
+				"a connection from one of the `trusted_proxies` must start with a header of the PROXY protocol, "+
+					"version 1 or 2, whose address is the client. Any other peer is its own client, and must not send "+
+					"the header").within("with `trusted_proxies`"),
 			reusePortEntry(&l.ReusePort),
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
@@ -51,21 +52,23 @@ func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener)
 func (a *Admin) section() section {
 	return section{
 		name: "admin", brief: "address", entries: []entry{
-			addressEntry(&a.Address, "127.0.0.1:9090").within("loopback, but with `allow_remote`"),
+			addressEntry(&a.Address, "127.0.0.1:9090").within("loopback, unless there is `allow_remote`"),
 			modeEntry(&a.Mode),
-			at("allow_remote", yes, &a.AllowRemote, "", "the address may be one that other machines reach"),
+			at("allow_remote", yes, &a.AllowRemote, "", "other machines may reach the address"),
 			at("pprof", yes, &a.Pprof, "", "serve profiles of the program"),
 			at("keys", words(admin.AllKeys...), &a.Keys, string(admin.KeysHashed),
 				"how the keys of limits are shown: `hashed`, `full` or `off`"),
 			at("hosts", list(adminHost, nil), &a.Hosts, "",
-				"names by which the live page and `/metrics` may be asked, besides localhost and addresses: that of a proxy in front "+
-					"of it, such as `weir.example.com`, or of the service that Prometheus asks. Any other name is refused, since "+
-					"another site could point it here"),
+				"names that a Host header may have for the live page and `/metrics`, besides localhost and "+
+					"addresses: the name of a proxy in front, such as `weir.example.com`, or of the service that "+
+					"Prometheus scrapes. Any other name is refused, because another site could let its name point here"),
 			at("token_file", tokenFile, &a.TokenFile, "",
-				"a file with a token on each line, `TOKEN` or `NAME:TOKEN`, relative to the rule file. Then everything but `/healthz` and "+
-					"`/readyz` wants one, as a bearer token or as the password of a browser. It is read again when it changes").
-				unless("none: whoever reaches the listener may do everything").within("1 to 16 tokens of 16 characters or more, 64KiB"),
-			at("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same, of tokens that may only look").within("with `token_file`"),
+				"a file with a token on each line, `TOKEN` or `NAME:TOKEN`, relative to the rule file. Then "+
+					"everything except `/healthz` and `/readyz` requires one, as a bearer token or as a browser's "+
+					"password. It is read again when it changes").
+				unless("none: everyone who reaches the listener may do everything").within("1 to 16 tokens of 16 characters or more, 64KiB"),
+			at("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same for tokens that may look, but change "+
+				"nothing").within("with `token_file`"),
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			if !a.AllowRemote && isRemote(a.Address) {
@@ -150,12 +153,13 @@ func (t *TLS) section() section {
 
 func addressEntry(into *string, example string) entry {
 	return at("address", address, into, "",
-		"`host:port`; without a host all addresses of the machine, with port 0 a free one; or `unix:/path`, a Unix socket, whose "+
-			"peers count as 127.0.0.1").needed("write for example address: " + example).within("port 0 to 65535; a path of 100 bytes")
+		"`host:port`, or `unix:/path` for a Unix socket, whose peers count as 127.0.0.1. Without a host, all "+
+			"addresses of the machine. Port 0 takes a free port").needed("write for example address: " +
+		"" + example).within("port 0 to 65535; a path of 100 bytes")
 }
 
 func modeEntry(into *fs.FileMode) entry {
-	return at("mode", mode, into, "", "of the file of a Unix socket, in octal digits").unless("`660`").within("writable for the owner")
+	return at("mode", mode, into, "", "the mode of a Unix socket's file, in octal digits").unless("`660`").within("writable for the owner")
 }
 
 func tlsEntry(into **TLS) entry {
@@ -164,9 +168,9 @@ func tlsEntry(into **TLS) entry {
 
 func reusePortEntry(into *bool) entry {
 	return at("reuse_port", yes, into, "",
-		"other processes of the same user may listen on the port, too, and the kernel spreads new connections over them "+
-			"(SO_REUSEPORT): see [operations.md](operations.md#several-processes-on-one-port). It holds from when the port is opened: "+
-			"a reload cannot change it").within("Linux; a port that is not 0")
+		"other processes of the same user may also listen on the port, and the kernel distributes new connections "+
+			"among them (SO_REUSEPORT): see [operations.md](operations.md#several-processes-on-one-port). A reload "+
+			"cannot change it while the port is open").within("Linux; a port that is not 0")
 }
 
 // checkAddress refuses what the address of a listener has no use for.

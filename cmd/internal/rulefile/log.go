@@ -48,12 +48,12 @@ func (s Sample) String() string {
 func (l *Log) section() section {
 	return section{name: "log", entries: []entry{
 		at("format", words(LogText, LogJSON), &l.Format, string(LogText),
-			"`text` (key=value) or `json`, one object a line; a change holds from the next start on"),
+			"`text` (key=value) or `json`, one object a line; a change takes effect at the next start"),
 		at("level", chosen([]string{"debug", "info", "warn", "error"},
 			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}), &l.Level, "info",
 			"`debug`, `info`, `warn` or `error`: lower ones are left out"),
-		at("access", sample, &l.Access, "none", "a line for each request (`all`), for one in N at random (`1/100`), or for `none`"),
-		at("refusals", sample, &l.Refusals, "none", "the same for each refusal of a rule, those in shadow mode included"),
+		at("access", sample, &l.Access, "none", "a line for each request (`all`), for one request in N at random (`1/100`), or for `none`"),
+		at("refusals", sample, &l.Refusals, "none", "the same for each refusal of a rule, including those in shadow mode"),
 	}}
 }
 

@@ -18,13 +18,13 @@ import (
 func routeMatch(m *reading.Match) section {
 	host := one(textSchema, (*decoder).host)
 	return section{
-		name: "match", help: "Which requests are meant; all parts must hold", least: 1, entries: []entry{
-			at("host", list(host, nil), &m.Hosts, "", "a name without port, or `*.example.com` for all below it").unless("any"),
+		name: "match", help: "The requests that match; every part must match", least: 1, entries: []entry{
+			at("host", list(host, nil), &m.Hosts, "", "a name without port, or `*.example.com` for all names below").unless("any"),
 			at("path", list(path, nil), &m.Paths, "",
 				"a pattern: `/login`, `/static/`, `/users/{id}`, `/files/{rest...}`, `/{$}`; or a mapping with `prefix` or `regex`").unless("any"),
 			at("method", list(method, nil), &m.Methods, "", "in capitals; `GET` includes `HEAD`").unless("any"),
 			at("header", headerFields, &m.Headers, "",
-				"names with a value each, or a list of values, or `\"*\"` for any. It is the whole value of a line").unless("any"),
+				"for each name a value, a list of values, or `\"*\"` for any. A value is compared with a whole line of the header").unless("any"),
 		},
 		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 			if len(seen) == 0 {
@@ -38,8 +38,8 @@ func routeMatch(m *reading.Match) section {
 func exception(m *reading.Match) section {
 	s := routeMatch(m)
 	s.entries = append(s.entries,
-		at("client", list(prefix, nil), &m.Clients, "", "addresses, and ranges of them, such as `10.0.0.0/8`").unless("any"),
-		at("query", queryFields, &m.Query, "", "as `header`, for parameters of the query").unless("any"))
+		at("client", list(prefix, nil), &m.Clients, "", "addresses and ranges of addresses, such as `10.0.0.0/8`").unless("any"),
+		at("query", queryFields, &m.Query, "", "the same as `header`, for parameters of the query").unless("any"))
 	return s
 }
 
@@ -47,8 +47,8 @@ func exception(m *reading.Match) section {
 func ruleMatch(m *reading.Match) section {
 	s := exception(m)
 	s.entries = append(s.entries,
-		at("not", list(exceptions, nil), &m.Not, "", "one match or a list of them: requests that the rule is not for, found as those of "+
-			"`exempt` are"),
+		at("not", list(exceptions, nil), &m.Not, "", "one match or a list of them: requests to which the rule does "+
+			"not apply. They are matched as strictly as those of `exempt`"),
 		at("case", either("insensitive", "sensitive"), &m.KeepCase, "insensitive",
 			"`sensitive`: upper and lower case differ in the rule's `path`, in the values of its `header` and `query`, and in a key of `path`"),
 		at("extension", either("any", "exact"), &m.KeepType, "any", "`exact`: `/login.json` is not `/login`"))
@@ -99,8 +99,8 @@ func pathText(into *reading.Path) section {
 			at("prefix", byText(pattern("", "^/[^?#%]*$"), reading.ParsePrefix), into, "",
 				"every path that begins with the text, such as `/log` for `/login`"),
 			at("regex", byText(textSchema, reading.ParseRegexp), into, "",
-				"every path in which an expression in the syntax of [RE2](https://github.com/google/re2/wiki/Syntax) finds something, "+
-					"such as `^/users/[0-9]+$`"),
+				"every path that an expression in the syntax of [RE2](https://github.com/google/re2/wiki/Syntax) "+
+					"matches anywhere, such as `^/users/[0-9]+$`"),
 		},
 		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 			if len(seen) != 1 {

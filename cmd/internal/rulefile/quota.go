@@ -55,16 +55,16 @@ func (t *quotaText) section() section {
 		name: "quota", entries: []entry{
 			at("file", quotaFile, &t.File, "", "a file with the limit of each key, CSV or, by its name, `.json`, relative to the rule file: see below").
 				needed("want a file such as plans.csv"),
-			at("by", keyPart, &t.By, "", "what of a request is looked up in the file, as a part of a `key`").
+			at("by", keyPart, &t.By, "", "the part of a request that is looked up in the file, written as a part of a `key`").
 				unless("the rule's `key`, of one part").within("`ip`, `host`, a header, cookie or query parameter"),
 			at("plans", mapped(mapping((*tierText).planSection), readPlans), &t.plans, "",
-				"names that the file may use, and for each its `rate` or `burst` or both").unless("none: the file has numbers"),
+				"names that the file may use, each with a `rate`, a `burst` or both").unless("none: the file has only numbers"),
 			at("unknown", words(UnknownDefault, UnknownRefuse), &t.Unknown, string(UnknownDefault),
-				"what becomes of a request whose key is not in the file: `default`, it has the rule's own limit, or "+
-					"`refuse`, it is refused without Retry-After"),
+				"what happens to a request whose key is not in the file: `default` gives it the rule's own limit, "+
+					"`refuse` refuses it without Retry-After"),
 			at("max", whole[uint64](1, spec.MaxBurst), &t.Max, "",
-				"the most tokens that a limit of the file may have, its burst or the limit of its window; more are an error").
-				unless("`1000000`; of a sliding log, which has room for so many times a key, the rule's own limit"),
+				"the largest number of tokens that a limit of the file may have, as its burst or in its window; more is an error").
+				unless("`1000000`; for a sliding log, which needs room for each of them, the rule's own limit"),
 		},
 		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },
 	}

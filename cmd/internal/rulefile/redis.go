@@ -78,29 +78,30 @@ func (r *Redis) Listener() Listener {
 func (r *Redis) section() section {
 	return section{
 		name: "redis", brief: "address", entries: []entry{
-			addressEntry(&r.Address, "127.0.0.1:6380").within("a port of its own; loopback, but with a password or `allow_remote`"),
+			addressEntry(&r.Address, "127.0.0.1:6380").within("a port of its own; loopback, unless there is a password or `allow_remote`"),
 			modeEntry(&r.Mode),
 			tlsEntry(&r.TLS),
-			at("allow_remote", yes, &r.AllowRemote, "", "the address may be one that other machines reach, also without a password"),
+			at("allow_remote", yes, &r.AllowRemote, "", "other machines may reach the address, even without a password"),
 			at("password_file", passwordFile, &r.PasswordFile, "",
-				"a file with a password on each line, relative to the rule file: each is good for `AUTH`, so that clients can change "+
-					"from one to another. It is read again when it changes").unless("none: no client needs one").within("1 to 16 passwords, 64KiB"),
-			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of a variable of the environment with the same").
+				"a file with a password on each line, relative to the rule file: each is valid for `AUTH`, so that "+
+					"clients can change from one to another. It is read again when it changes").unless("none: no client " +
+				"needs one").within("1 to 16 passwords, 64KiB"),
+			at("password_env", passwordEnv, &r.PasswordEnv, "", "the name of an environment variable with the same contents").
 				within("not with `password_file`"),
 			at("longest", duration(time.Second, spec.MaxWindow), &r.Longest, "624h",
-				"the longest time in which a limit of a command may give everything back: (`max_burst` + 1) x `period` / `count`. Up "+
-					"to `625h` times are exact to the nanosecond; beyond, the clock goes in steps, of 2 ns up to `1250h` and 16 ns up to a year").
+				"the longest time that a bucket of a command may take to fill: (`max_burst` + 1) x `period` / "+
+					"`count`. Up to `625h`, times are exact to the nanosecond. Above, the clock has steps: 2 ns up to `1250h`, and 16 ns up to a year").
 				unless("`624h`, or as long as a limit of `limits` takes"),
 			at("limits", mapped(mapping((*RedisLimit).section), readRedisLimits), &r.Limits, "",
 				"limits by name, each a rate or a mapping of `rate` and `burst`, which commands name instead of numbers: see "+
 					"[redis-door.md](redis-door.md#named-limits)").within("token buckets; a name begins with a letter, and has letters, digits, `_`, `-` and `.`"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
-			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "for how long a place of `WEIR.ENTER` that is not left is "+
-				"certainly counted. A reload cannot change it").unless("`WEIR.ENTER` is an error"),
-			at("negative_quantities", yes, &r.Negative, "", "a negative quantity of `CL.THROTTLE` gives tokens back, as redis-cell does. "+
-				"Without it that is an error"),
-			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "of a connection without a command; 0s is no bound"),
+			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "how long a place of "+
+				"`WEIR.ENTER` counts at least if it is not released. A reload cannot change it").unless("`WEIR.ENTER` is an error"),
+			at("negative_quantities", yes, &r.Negative, "", "a negative quantity in `CL.THROTTLE` gives tokens "+
+				"back, as in redis-cell. Otherwise it is an error"),
+			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "how long a connection may wait for its next command; 0s is no bound"),
 			reusePortEntry(&r.ReusePort),
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {

@@ -30,7 +30,7 @@ func (l *RedisLimit) section() section {
 		name: fmt.Sprintf("limit %q", l.Name), brief: "rate", entries: []entry{
 			at("rate", rate, &l.text.Rate, "", "N in a period: `100/s`, `10/m`, `5000/h`, `1000/30d`").within("up to 1000000000/s"),
 			at("burst", optional(whole[uint64](1, spec.MaxBurst)), &l.text.Burst, "", "tokens of a full bucket").
-				unless("as many as the rate gives in its period"),
+				unless("the tokens of the rate in its period"),
 		},
 	}
 }

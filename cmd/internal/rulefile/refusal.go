@@ -70,9 +70,9 @@ func (r *Refusal) section() section {
 		name: "response", entries: []entry{
 			at("status", whole[int](400, 599), &r.Status, "", "of refusals").unless("429"),
 			at("headers", mapped(text, refusalHeader), &r.Header, "",
-				"a mapping of fields that refusals have, besides those that weir writes itself"),
+				"a mapping of header fields that refusals get in addition to weir's own"),
 			at("content_type", mediaType, &r.ContentType, "",
-				"of the template. In `text/html` values are escaped as they must be at their place").unless("`" + plainText + "`"),
+				"the media type of the template. In `text/html`, values are escaped as their place requires").unless("`" + plainText + "`"),
 			at("template", text, &r.Template, "",
 				"the body of refusals, instead of that of `body`: a [template of Go](https://pkg.go.dev/text/template) with .Rule, "+
 					".Status, .Limit, .Remaining, .RetryAfter and .Never"),

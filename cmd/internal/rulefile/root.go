@@ -47,17 +47,17 @@ func (f *File) places() []entry {
 				"[redis-door.md](redis-door.md). Without `listen` and `decide` a file with it needs no `rules`").
 			apart().saying("redis", f.Redis.describe),
 		at("exempt", list(exceptions, nil), &f.Exempt, "",
-			"requests that no rule is for: a list of matches, as below. Doubtful requests are not exempt: a path must match "+
-				"unchanged and be read in one way only, and all values of a field must be wanted ones. What a client can send, "+
-				"such as a header, is no proof").listing("exempt", func() (lines []string) {
+			"requests to which no rule applies: a list of matches, as below. Doubtful requests are not exempt: the "+
+				"path must match as written and have only one reading, and all values of a field must be wanted values. "+
+				"Do not exempt by something that any client can send, such as a header").listing("exempt", func() (lines []string) {
 			for _, m := range f.Exempt {
 				lines = append(lines, m.String())
 			}
 			return lines
 		}),
 		at("routes", list(mapping((*Route).section), nil), &f.Routes, "",
-			"other servers for some requests: a list; the first that matches has the request. Without `upstream` what no "+
-				"route takes is answered 404").listing("upstream", func() (lines []string) {
+			"other servers for some requests: a list, of which the first match gets the request. Without "+
+				"`upstream`, a request that matches no route is answered 404").listing("upstream", func() (lines []string) {
 			for _, r := range f.Routes {
 				lines = append(lines, r.Upstream.String()+" for "+r.Match.String())
 			}
@@ -67,9 +67,9 @@ func (f *File) places() []entry {
 			"the server that requests go to, or several: a URL, a list of them, or a mapping").
 			unless("the built-in echo").saying("upstream", f.describeUpstream),
 		at("trusted_proxies", list(prefix, nil), &f.TrustedProxies, "",
-			"addresses, and ranges of them, whose headers about the client are trusted"),
+			"addresses and ranges of the proxies whose headers about the client are trusted"),
 		at("client_ip", mapping((*ClientIP).section), &f.ClientIP, "",
-			"where the client's address is found, and how much of it counts").unless("the connection's").
+			"where to find the client's address, and how many of its bits count").unless("the connection's").
 			saying("client", func() string {
 				if f.RedisAlone() {
 					return ""
@@ -77,9 +77,9 @@ func (f *File) places() []entry {
 				return f.ClientIP.describe(len(f.TrustedProxies))
 			}),
 		at("store", optional(mapping((*Store).section)), &f.Store, "",
-			"a Redis (7 or later) or Valkey in which limits are kept together with other machines: a URL, or a mapping. With "+
-				"`on_loss: closed` it must answer when weir starts; else weir starts without it and joins it "+
-				"[when it answers](operations.md#several-machines)").saying("store", f.Store.describe),
+			"a Redis (7 or later) or Valkey that keeps the limits of several machines: a URL, or a mapping. With "+
+				"`on_loss: closed` it must answer when weir starts; otherwise weir starts without it and connects [when "+
+				"it answers](operations.md#several-machines)").saying("store", f.Store.describe),
 	}
 }
 
@@ -87,16 +87,16 @@ func (f *File) places() []entry {
 func (f *File) behavior() []entry {
 	return []entry{
 		at("ambiguous_paths", words(AmbiguousMatch, AmbiguousRefuse), &f.AmbiguousPaths, string(AmbiguousMatch),
-			"what becomes of a request whose path servers read in several ways, such as `/a%2fb`, `/a//b`, `/a;x`, `/%2e/a` or "+
-				"`/%6c`: `match`, it meets the rules for every reading, or `refuse`, it is answered 400").
+			"what happens to a request whose path servers read in different ways, such as `/a%2fb`, `/a//b`, "+
+				"`/a;x`, `/%2e/a` or `/%6c`: `match` applies the rules for every reading, `refuse` answers 400").
 			saying("paths", func() string {
 				return when(f.AmbiguousPaths == AmbiguousRefuse, "400 to what can be read in several ways")
 			}),
 		at("headers", words(HeadersIETF, HeadersLegacy, HeadersDraft06, HeadersBoth, HeadersNone), &f.Headers, string(HeadersIETF),
-			"which fields tell clients about their limits: `ietf` (RateLimit, RateLimit-Policy, as in "+
+			"which header fields report limits to clients: `ietf` (RateLimit, RateLimit-Policy, as in "+
 				"draft-ietf-httpapi-ratelimit-headers-10), `legacy` (X-RateLimit-...), `draft-06` (RateLimit-Limit, ...), `both` "+
-				"(`ietf` and `legacy`) or `none`. Retry-After goes with every refusal"),
-		at("response", mapping((*Response).section), &f.Response, "", "how a refusal looks").unless("as below").
+				"(`ietf` and `legacy`) or `none`. Every refusal has Retry-After"),
+		at("response", mapping((*Response).section), &f.Response, "", "how refusals are answered").unless("as below").
 			saying("answer", func() string {
 				look := f.Response.Refusal.String()
 				return when(!f.RedisAlone(), "headers "+string(f.Headers)+", body "+string(f.Response.Body)+
@@ -104,16 +104,17 @@ func (f *File) behavior() []entry {
 			}),
 		at("cors", optional(mapping((*CORS).section)), &f.CORS, "", "which pages of other origins may read answers").
 			unless("none: the upstream decides").saying("cors", f.CORS.describe),
-		at("server", mapping((*Server).section), &f.Server, "", "what clients may hold").unless("as below"),
-		at("log", mapping((*Log).section), &f.Log, "", "what is logged, and how").unless("as below"),
+		at("server", mapping((*Server).section), &f.Server, "", "bounds on connections, times and sizes").unless("as below"),
+		at("log", mapping((*Log).section), &f.Log, "", "which events are logged, and in which form").unless("as below"),
 		at("state", one(pattern("", "^/"), parseState), &f.State, "",
-			"a folder on this machine in which the limits outlive the process: a restart, and several processes with the same "+
-				"rules, hand out no fresh buckets. What a `store` is owed outlives it, too. The folder must be there. See [shared.md](shared.md#weir-serve)").
-			unless("none: limits end with the process").within("the full path"),
+			"a folder on this machine for files that keep the counts of limits. They outlive the process, so a "+
+				"restart gives no key a fresh bucket. Processes with the same rules share them. What is owed to a "+
+				"`store` is kept there, too. The folder must exist. See [shared.md](shared.md#weir-serve)").
+			unless("none: counts are lost when the process ends").within("the full path"),
 		at("rules", f.rulesKind(), &f.Rules, "", "the limits, at least one").
-			unless("none: needed, but with `redis` alone").within("1 to 64").apart(),
+			unless("none: required, unless there is only `redis`").within("1 to 64").apart(),
 		at("tests", f.testsKind(), &f.Tests, "",
-			"requests, and what is expected of them: see [Tests](#tests). A list of mappings, as below").within("up to 1000").apart(),
+			"requests with their expected answers: see [Tests](#tests). A list of mappings, as below").within("up to 1000").apart(),
 	}
 }
 
@@ -154,41 +155,42 @@ func (r *Response) section() section {
 	s.entries = append([]entry{
 		at("body", words(BodyProblem, BodyJSON), &r.Body, string(BodyProblem), "`problem` (application/problem+json, RFC 9457) or `json`"),
 		at("retry_jitter", seconds(spec.MaxJitter, ", because Retry-After is"), &r.RetryJitter, "0s",
-			"up to so much is added to Retry-After, by chance"),
+			"a random time up to this is added to Retry-After"),
 	}, s.entries...)
 	return s
 }
 
 func (s *Server) section() section {
 	return section{name: "server", entries: []entry{
-		at("read_header_timeout", duration(time.Millisecond, longest), &s.ReadHeaderTimeout, "10s", "for the header of a request"),
-		at("read_timeout", duration(0, longest), &s.ReadTimeout, "0s", "for a whole request; 0s is no bound"),
-		at("write_timeout", duration(0, longest), &s.WriteTimeout, "0s", "for a whole answer; 0s is no bound"),
-		at("idle_timeout", duration(time.Millisecond, longest), &s.IdleTimeout, "2m", "of a connection without a request"),
+		at("read_header_timeout", duration(time.Millisecond, longest), &s.ReadHeaderTimeout, "10s", "how long the "+
+			"header of a request may take to arrive"),
+		at("read_timeout", duration(0, longest), &s.ReadTimeout, "0s", "how long a whole request may take to arrive; 0s is no bound"),
+		at("write_timeout", duration(0, longest), &s.WriteTimeout, "0s", "how long sending a whole answer may take; 0s is no bound"),
+		at("idle_timeout", duration(time.Millisecond, longest), &s.IdleTimeout, "2m", "how long a connection may wait for its next request"),
 		at("shutdown_timeout", duration(0, longest), &s.ShutdownTimeout, "10s",
-			"for requests under way at the end. What is left of it is for charging a `store` with what was admitted while it was "+
-				"lost. After an upgrade half of it is also for idle connections, which may have one more answer"),
+			"how long requests in progress may take when weir stops. In the rest of this time, a `store` is charged "+
+				"with what was admitted while it was lost. After an upgrade, idle connections may get one more answer in half of this time"),
 		at("shutdown_delay", duration(0, longest), &s.ShutdownDelay, "0s",
-			"before that: `/readyz` says no, and requests are served as ever, until load balancers have noticed; each answer is "+
-				"the last one of its connection. Not waited for at an [upgrade](operations.md#upgrades)"),
-		at("max_header_bytes", size(1<<10, 16<<20), &s.MaxHeaderBytes, "64KiB", "of a request, such as `64KiB`"),
+			"how long weir still serves requests before it stops, while `/readyz` answers 503, so that load "+
+				"balancers notice. Each answer is then the last one on its connection. Not used at an [upgrade](operations.md#upgrades)"),
+		at("max_header_bytes", size(1<<10, 16<<20), &s.MaxHeaderBytes, "64KiB", "the largest header of a request, such as `64KiB`"),
 		at("max_connections", connections(ByOpenFiles), &s.MaxConnections, "",
-			"of all listeners for clients together; further ones are answered 503; 0 is no bound. When fewer than a sixteenth "+
-				"are free, each new one closes the one that has been idle for longest").
+			"how many connections all listeners for clients may have together; further ones are answered 503; 0 is "+
+				"no bound. When fewer than a sixteenth are free, each new connection closes the one that has been idle for longest").
 			unless("[half of the open files](operations.md#timeouts-and-sizes)"),
 		at("max_connections_per_client", connections(ByShare), &s.MaxConnectionsPerClient, "",
-			"of one address at `listen`, or one IPv6 /64; further ones are answered 503; 0 is no bound. Not for "+
-				"`trusted_proxies` and Unix sockets; with `proxy_protocol` the client that the header names").
-			unless("an eighth of `max_connections`, 16 at the least"),
+			"how many connections one address, or one IPv6 /64, may have at `listen`; further ones are answered "+
+				"503; 0 is no bound. `trusted_proxies` and Unix sockets have no such bound. With `proxy_protocol`, the client in the header counts").
+			unless("an eighth of `max_connections`, at least 16"),
 		at("send_timeout", duration(0, longest), &s.SendTimeout, "1m",
-			"for which a client may take no byte of an answer over HTTP/1, where any byte counts, and no 16 KiB of it, or the "+
-				"rest, over HTTP/2, where its stream is reset; 0s is no bound"),
+			"how long a client may accept nothing of an answer before it is cut off; 0s is no bound. Over HTTP/1 "+
+				"any byte counts. Over HTTP/2 it must accept 16 KiB, or the rest of the answer, or its stream is reset"),
 		at("max_waiting", whole[int](1, 1<<20), &s.MaxWaiting, "1000",
-			"requests that wait for tokens at one time (`max_wait`), of all rules together, and an eighth of them for one key; "+
-				"further ones are refused at once"),
+			"how many requests of all rules together may wait for tokens at a time (`max_wait`). An eighth of them "+
+				"may wait for one key. Further ones are refused at once"),
 		at("min_body_rate", size(0, 1<<30), &s.MinBodyRate, "240",
-			"bytes a second at which the body of a request must come on average, after ten seconds. What comes faster is time "+
-				"for later, a minute at most; 0 is no bound. Not for gRPC, whose streams may be silent"),
+			"bytes a second at which the body of a request must arrive on average, after ten seconds; 0 is no "+
+				"bound. A body that arrives faster may pause later, for at most a minute. Not for gRPC, whose streams may be silent"),
 	}}
 }
 

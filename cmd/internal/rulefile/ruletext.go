@@ -39,39 +39,39 @@ func (t *ruleText) section() section {
 func (t *ruleText) numbers() []entry {
 	r := &t.Rule
 	return []entry{
-		at("name", ruleName, &r.Name, "", "what headers, metrics and reloads know the rule by; no two have the same").
-			needed("it is what answers, metrics and reloads know the rule by").apart().
+		at("name", ruleName, &r.Name, "", "the name of the rule in headers, metrics and reloads; no two rules have the same").
+			needed("it identifies the rule in answers, metrics and reloads").apart().
 			within("1 to 64 letters, digits, `-` `_` `.`"),
-		at("match", mapping(ruleMatch), &r.Match, "", "which requests are meant").unless("all").saying("for", r.Match.String),
-		at("key", list(keyPart, notTwice), (*[]KeyPart)(&r.Key), "ip", "what has a bucket of its own: see below").apart().
+		at("match", mapping(ruleMatch), &r.Match, "", "the requests that the rule applies to").unless("all").saying("for", r.Match.String),
+		at("key", list(keyPart, notTwice), (*[]KeyPart)(&r.Key), "ip", "what identifies a bucket: see below").apart().
 			saying("by", r.Key.String),
 		at("algorithm", algorithm, &t.limit.Algorithm, "",
 			"`token-bucket`, `batch-refill`, `fixed-window`, `sliding-window` or `sliding-log`: see [algorithms.md](algorithms.md)").
 			unless("`token-bucket`").apart(),
-		rateEntry(&t.limit.Rate).unless("needed, without `concurrency`").saying("limit", r.OwnLimit),
+		rateEntry(&t.limit.Rate).unless("required without `concurrency`").saying("limit", r.OwnLimit),
 		burstEntry(&t.limit.Burst),
 		concurrencyEntry(&t.limit.Concurrency),
-		at("aligned", yes, &t.limit.Aligned, "", "fixed windows begin at multiples of their length (UTC)").apart(),
+		at("aligned", yes, &t.limit.Aligned, "", "fixed windows start at multiples of their length (UTC)").apart(),
 		at("zone", zone, &t.limit.Zone, "",
 			"the time zone of a rate in days, weeks or months of the calendar, by its name in the tz database: `Europe/Berlin`").
 			unless("`UTC`").apart(),
-		at("tiers", optional(mapping((*tierTexts).section)), &t.tiers, "", "other limits for some values of a header: see below").
+		at("tiers", optional(mapping((*tierTexts).section)), &t.tiers, "", "other limits for requests with some values of a header: see below").
 			within("any number; in a `store` up to 64").
 			comparing(func() any { return r.tierNames() }).listing("", r.tierLines),
 		at("quota", optional(mapping((*quotaText).section)), &t.quota, "",
-			"limits from outside, by the key: see below").within("not with `tiers` or `spread`, not in a `store`").
+			"limits of single keys, from a file: see below").within("not with `tiers` or `spread`, not in a `store`").
 			comparing(func() any { return r.Quota.lines() }).listing("quota", r.Quota.lines),
 		at("max_wait", duration(spec.MinWait, spec.MaxWait), &r.MaxWait, "",
-			"a request that would be refused waits up to so long for its tokens, while its client stays: see below").
+			"how long a request that would be refused may wait for its tokens, while its client stays: see below").
 			unless("none: it is refused at once").within("1ms to 1m; token buckets, not in a `store`").
 			saying("wait", func() string {
 				return when(r.MaxWait > 0, fmt.Sprintf("up to %v for tokens before a refusal", r.MaxWait))
 			}),
 		at("cost", mapping((*Cost).section), &r.Cost, "",
-			"tokens of a request: a number, or a mapping that takes it from a header of the request").
-			unless("`1`").within("up to the least limit of the rule").saying("cost", r.Cost.describe),
+			"how many tokens a request takes: a number, or a mapping that reads it from a header of the request").
+			unless("`1`").within("up to the smallest limit of the rule").saying("cost", r.Cost.describe),
 		at("tokens", optional(mapping((*Tokens).section)), &r.Tokens, "",
-			"a request costs the tokens of a language model that its answer says: see below and [budgets.md](budgets.md)").
+			"a request costs the tokens of a language model that its answer reports: see below and [budgets.md](budgets.md)").
 			saying("tokens", r.Tokens.describe),
 	}
 }
@@ -91,10 +91,10 @@ func (t *ruleText) deeds() []entry {
 			}
 			return "refusals: " + r.Refusal.String()
 		}),
-		at("shadow", yes, &r.Shadow, "", "count and report, refuse no request"),
+		at("shadow", yes, &r.Shadow, "", "the rule counts and reports, but refuses no request"),
 		at("spread", yes, &r.Spread, "",
-			"the bucket is on all processors, so that a limit of a million requests a second and more gets no slower with each "+
-				"processor: see below").within("`key: global` and a `token-bucket`, on this machine alone").apart().
+			"the bucket is divided among all processors, so that a limit of a million requests a second and more "+
+				"does not get slower with more processors: see below").within("`key: global` and a `token-bucket`, on this machine alone").apart().
 			saying("bucket", func() string { return when(r.Spread, "on all processors") }),
 		maxKeysEntry(&r.MaxKeys).saying("memory", func() string {
 			if r.Spread || r.Store != nil || !r.Counts() {
@@ -105,9 +105,9 @@ func (t *ruleText) deeds() []entry {
 		}),
 		overflowEntry(&r.Overflow),
 		at("store", optional(yes), &t.store, "",
-			"whether the limit is kept in the file's `store`. `max_wait`, `batch-refill` and an `overflow` of "+
-				"`refuse` or `admit` cannot be: a rule that has one of them is an error unless it says `store: false`, and then each "+
-				"machine counts by itself. A `concurrency` next to a `rate` in the store is a rule of its own").
+			"whether the limit is kept in the file's `store`. A rule with `max_wait`, `batch-refill`, or an "+
+				"`overflow` of `refuse` or `admit` cannot be in the store, and is an error unless it says `store: "+
+				"false`. Then each machine counts separately. A `concurrency` next to a `rate` in the store is a rule of its own").
 			unless("`true` if the file has a store, else `false`").apart().saying("kept", func() string {
 			if r.Store == nil {
 				return ""
@@ -120,14 +120,15 @@ func (t *ruleText) deeds() []entry {
 
 func rateEntry(into *spec.Rate) entry {
 	return at("rate", rate, into, "",
-		"N in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`; whole numbers for all but a token bucket. `1000/day`, `/week` "+
-			"and `/month` are of the calendar, for a `fixed-window`: see below. `0` refuses every request, without Retry-After, and to `unlimited` the rule does not apply; neither counts anything").
+		"N in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`. Only a token bucket may have a fraction as "+
+			"N. A `fixed-window` may have a period of the calendar, `1000/day`, `/week` or `/month`: see below. `0` "+
+			"refuses every request, without Retry-After. With `unlimited` the rule does not apply. Neither counts anything").
 		within("up to 1000000000/s; a sliding log 4096").apart()
 }
 
 func burstEntry(into **uint64) entry {
 	return at("burst", optional(whole[uint64](1, spec.MaxBurst)), into, "", "tokens of a full bucket; windows have none").
-		unless("as many as the rate gives in a period: `1` of `1/s`, `100` of `100/s`").apart()
+		unless("the tokens of the rate in its period: `1` for `1/s`, `100` for `100/s`").apart()
 }
 
 func concurrencyEntry(into *uint64) entry {
@@ -138,7 +139,8 @@ func concurrencyEntry(into *uint64) entry {
 
 func maxKeysEntry(into *int) entry {
 	return at("max_keys", whole[int](1, 1<<31-1), into, strconv.Itoa(engine.DefaultMaxKeys),
-		"keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each of its limit; a token bucket with tiers or a quota, and the door for clients of Redis: 54)").apart()
+		"how many keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each request of its limit; a "+
+			"token bucket with tiers or a quota, and the table of Redis clients: 54)").apart()
 }
 
 func overflowEntry(into *engine.OverflowPolicy) entry {
@@ -194,13 +196,14 @@ func (c *Cost) section() section {
 	const hint = "want a number, or header and max, or estimate and from"
 	return section{
 		name: "cost", brief: "default", anyOf: [][]string{{"header", "max"}, {"estimate", "from"}}, entries: []entry{
-			at("header", header, &c.Header, "", "of the request, in which its cost stands"),
-			at("default", whole[uint64](1, spec.MaxBurst), &c.Default, "1", "if that is missing or not a whole number above 0"),
-			at("max", whole[uint64](1, spec.MaxBurst), &c.Max, "1", "if it is above that").unless("needed with `header`"),
-			at("estimate", whole[uint64](1, spec.MaxBurst), &c.Estimate, "", "tokens that are held until the answer says what it has cost").
-				unless("needed with `from`"),
-			at("from", costFrom, &c.From, "", "where the answer says it: `json:usage.total`, `header:X-Cost`, `trailer:X-Cost`; without "+
-				"a number from 0 to 10000000 there, the request costs the estimate"),
+			at("header", header, &c.Header, "", "the header of the request that has its cost"),
+			at("default", whole[uint64](1, spec.MaxBurst), &c.Default, "1", "the cost if the header is missing or not a whole number above 0"),
+			at("max", whole[uint64](1, spec.MaxBurst), &c.Max, "1", "the largest cost; a larger number in the "+
+				"header counts as this").unless("required with `header`"),
+			at("estimate", whole[uint64](1, spec.MaxBurst), &c.Estimate, "", "how many tokens are held until the answer reports its cost").
+				unless("required with `from`"),
+			at("from", costFrom, &c.From, "", "where the answer reports its cost: `json:usage.total`, "+
+				"`header:X-Cost`, `trailer:X-Cost`; without a number from 0 to 10000000 there, the request costs the estimate"),
 		},
 		check: func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 			afterwards, header := seen["estimate"] != nil || seen["from"] != nil, seen["header"] != nil || seen["max"] != nil

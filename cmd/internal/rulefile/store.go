@@ -99,32 +99,32 @@ func (s *Store) section() section {
 	return section{
 		name: "store", brief: "url", check: s.check, entries: []entry{
 			at("url", storeURL, &s.URL, "",
-				"`redis://host:port`, or `rediss://` for TLS, with `user:password@` before and `/database` behind; `?addr=host:port` "+
-					"names more nodes of a cluster, and with `&master_set=name` it is Sentinel").needed(exampleStore),
-			at("prefix", storePrefix, &s.Prefix, "weir", "what the names of all keys in the store begin with").
+				"`redis://host:port`, or `rediss://` for TLS, with `user:password@` before the host and `/database` "+
+					"after the port. `?addr=host:port` names more nodes of a cluster; with `&master_set=name` they are sentinels").needed(exampleStore),
+			at("prefix", storePrefix, &s.Prefix, "weir", "the prefix of all key names in the store").
 				within("1 to 64 characters, no braces"),
 			at("timeout", duration(time.Millisecond, 10*time.Second), &s.Timeout, "50ms", "how long a request waits for the store"),
-			at("nodes", whole[int](1, 100_000), &s.Nodes, "4", "how many machines share the limits, more or less"),
+			at("nodes", whole[int](1, 100_000), &s.Nodes, "4", "about how many machines share the limits"),
 			at("on_loss", choice(redislimit.FailShare, redislimit.FailClosed, redislimit.FailOpen), &s.OnLoss, "share",
-				"what happens while the store is lost: `share`, each machine admits its share, the limit divided by `nodes`; `closed`, "+
-					"requests are answered 503; `open`, they pass"),
-			at("share", percent, &s.Share, "", "with `on_loss: share` the part of the limit that a machine admits, such as `10%`").
-				unless("one of `nodes` parts"),
+				"what happens while the store is lost: with `share`, each machine admits its share, which is the "+
+					"limit divided by `nodes`; with `closed`, requests are answered 503; with `open`, they pass"),
+			at("share", percent, &s.Share, "", "with `on_loss: share`, the part of the limit that a machine admits, such as `10%`").
+				unless("1/`nodes`"),
 			at("mode", choice(redislimit.Auto, redislimit.Strict), &s.Mode, "auto",
-				"`strict` asks the store for every request, except of a key that it refused in the last 100 ms; `auto` uses tokens that "+
-					"the store has lent, where that suits the limit"),
-			at("partitions", whole[int](1, 4096), &s.Partitions, "64", "into how many parts a cluster spreads the keys; part of their names"),
+				"`strict` asks the store about every request, except for a key that it refused in the last 100 ms; "+
+					"`auto` spends tokens that the store has charged in advance, if that suits the limit"),
+			at("partitions", whole[int](1, 4096), &s.Partitions, "64", "into how many parts a cluster divides the keys; it is part of the key names"),
 			at("keys", either("hashed", "full"), &s.FullKeys, "hashed",
-				"`hashed`, or `full`: written in the store as they are, up to 256 bytes"),
+				"`hashed`, or `full`: written to the store in clear text, up to 256 bytes"),
 			at("secret", secret, &s.Secret, "",
-				"what keys are hashed with, so that a key cannot be found by trying, given what is in the store").
-				within("16 characters and more"),
+				"a secret with which keys are hashed, so that a reader of the store cannot find out a key by trying candidates").
+				within("at least 16 characters"),
 			at("ca", text, &s.Files.CA, "",
-				"of `rediss://`: the file of the authority of its certificate, instead of those of the machine"),
-			at("certificate", text, &s.Files.Certificate, "", "of `rediss://`: the file of the certificate by which the store knows weir"),
+				"for `rediss://`: the file of the authority that signed the store's certificate, instead of the machine's authorities"),
+			at("certificate", text, &s.Files.Certificate, "", "for `rediss://`: the file of weir's client certificate"),
 			at("certificate_key", text, &s.Files.CertificateKey, "", "the file of its key"),
 			at("password_file", text, &s.Files.Password, "",
-				"a file with the password of the store's user, instead of one in the `url`; sentinels are not sent it"),
+				"a file with the password of the store's user, instead of one in the `url`; sentinels do not get it"),
 		},
 	}
 }

@@ -21,9 +21,9 @@ type Test struct {
 	Asked        Asked
 	Answer       int      // the status of the upstream
 	Rules        []string // that count the request, in any order; nil if that is not said
-	Status       int      // of the answers to the first requests
-	Times        uint64   // how many those are
-	Then         int      // the status of the answer to the next request; 0 for none
+	Status       int      // the status of the answers to the first requests
+	Times        uint64   // the number of these first requests
+	Then         int      // the status of the answer to the next request request; 0 for none
 }
 
 // Asked is a request as a person writes it.
@@ -83,9 +83,9 @@ func (t *Test) section(f *File) section {
 				needed("write for example request: GET /login"),
 			at("client", one(textSchema, parseClient), &a.Client, DefaultClient.String(), "the address of the client"),
 			at("headers", mapped(list(text, nil), readAsked), &a.Header, "",
-				"a mapping of names to a value or a list of them; `Host` is the host").unless("none, and `localhost` as host"),
-			at("answer", whole[int](200, 599), &t.Answer, "200", "the status that the upstream answers"),
-			at("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "what weir is to answer").
+				"a mapping of names to a value or a list of values; `Host` is the host").unless("none, and `localhost` as host"),
+			at("answer", whole[int](200, 599), &t.Answer, "200", "the status of the upstream's answer"),
+			at("expect", mapping(func(t *Test) section { return t.expected(f) }), t, "", "the answers that weir must give").
 				needed("write for example expect: {times: 5, then: 429}"),
 		},
 		check: func(_ *decoder, n *yaml.Node, _ map[string]*yaml.Node) { t.Line, t.Column = n.Line, n.Column },
@@ -100,9 +100,9 @@ func (t *Test) expected(f *File) section {
 				instead: "not looked at", read: func(d *decoder, n *yaml.Node, what string) { t.readRules(d, n, what, f) },
 				schema: func() schema { return anyOf(many(textSchema), schema{"type": "array", "maxItems": 0}) },
 			},
-			at("status", whole[int](200, 599), &t.Status, "", "of the answers to the first requests").unless("as `answer`"),
-			at("times", whole[uint64](1, maxTimes), &t.Times, "1", "how many those are"),
-			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next").unless("not looked at"),
+			at("status", whole[int](200, 599), &t.Status, "", "the status of the answers to the first requests").unless("as `answer`"),
+			at("times", whole[uint64](1, maxTimes), &t.Times, "1", "the number of these first requests"),
+			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next request").unless("not looked at"),
 		},
 		check: func(_ *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			if seen["status"] == nil {

@@ -144,33 +144,35 @@ func (t *Tokens) section() section {
 	return section{
 		name: "tokens", entries: []entry{
 			at("api", words(APIAuto, APIOpenAI, APIAnthropic, APIGemini, APIOllama, APIBedrock), &t.API, "auto",
-				"the form of refusals, and which requests cost nothing; `auto` tells it by the path"),
+				"the API that decides on the form of refusals and on requests that cost nothing; `auto` finds it by the path"),
 			at("count", count, &t.Count, "total",
-				"`total`, `input`, `output`, or a mapping of `input`, `cached`, `cache_write` and `output` to what each counts, such "+
-					"as `{input: 3, output: 15}` in millionths of a dollar, and `models` with such a mapping for each of some models").
+				"`total`, `input`, `output`, or a mapping with the weights of `input`, `cached`, `cache_write` and "+
+					"`output`, such as `{input: 3, output: 15}` in millionths of a dollar. `models` has such a mapping for each of some models").
 				within("weights 0 to 1000000, three decimals"),
 			at("scale", whole[uint64](1, maxScale), &t.Scale, "1",
-				"how many of what `count` counts one token of the limit stands for; what a request costs is rounded up"),
+				"one token of the limit stands for this many units of `count`; the cost of a request is rounded up"),
 			at("estimate", estimate, &t.Estimate, "worst",
-				"what is held until the answer says what it has cost: `worst`, `learned`, a number, or `none`: one token").
+				"how many tokens are held until the answer reports its cost: `worst`, `learned`, a number, or `none` for one token").
 				within("a number 1 to 4294967296"),
 			at("default_output", whole[uint64](1, usage.MaxField), &t.DefaultOutput, strconv.Itoa(defaultOutput),
-				"tokens of an answer where the request does not bound them"),
+				"the assumed tokens of an answer if the request has no bound"),
 			at("abort", abort, &t.Abort, "keep",
-				"what a request costs whose client leaves, or whose answer breaks off: what is held (`keep`), its estimated input and "+
-					"what was delivered (`delivered`), or what the rest of the answer says, which is read for so long (`drain 30s`)").
+				"what a request costs if its client leaves or its answer breaks off: what is held (`keep`), its "+
+					"estimated input and what was delivered (`delivered`), or what the rest of the answer reports, "+
+					"which is read for this time (`drain 30s`)").
 				within("drain 1s to 5m"),
 			at("unknown", words(UnknownKeep, UnknownDelivered, UnknownFree), &t.Unknown, "keep",
-				"what a request costs whose answer has no usage"),
+				"what a request costs if its answer has no usage"),
 			at("clamp", yes, &t.Clamp, "",
-				"lower the bound of the answer in a request, such as max_tokens, to what is left, and refuse only what does not have its "+
-					"prompt left; a request without one gets one if less than `default_output` is left").within("estimates `worst` and `learned`"),
+				"lower a request's bound for its answer, such as max_tokens, to what is left. A request is then "+
+					"refused only if less than its prompt is left. A request without a bound gets one if less than "+
+					"`default_output` is left").within("estimates `worst` and `learned`"),
 			at("ask_usage", yes, &t.AskUsage, "",
-				"add stream_options.include_usage to OpenAI's requests for a stream that do not have it, and hide the event that it brings"),
+				"add stream_options.include_usage to requests for a stream of OpenAI's API that do not have it, and hide the additional event"),
 			at("max_body", size(1<<10, 64<<20), &t.MaxBody, "8MiB",
-				"how much of a request's body is read before the request is passed on; the rest counts as text by its length"),
+				"how much of a request's body is read before the request is passed on; the length of the rest counts as text"),
 			at("fields", words(TokenFieldsNone, TokenFieldsOpenAI, TokenFieldsAnthropic), &t.Fields, "none",
-				"fields of answers besides those of `headers`: `openai`: x-ratelimit-limit-tokens, -remaining-tokens and "+
+				"header fields of answers in addition to those of `headers`: `openai`: x-ratelimit-limit-tokens, -remaining-tokens and "+
 					"-reset-tokens; `anthropic`: anthropic-ratelimit-tokens-limit, -remaining and -reset"),
 		},
 	}
@@ -205,17 +207,17 @@ var count = kind[Count]{
 func (c *Count) section() section {
 	return section{name: "count", least: 1, entries: append(weightEntries(&c.Weights),
 		at("models", mapped(mapping((*ModelWeights).section), readModels), &c.Models, "",
-			"the same for some models by their names, or the beginning of their names and a `*`; of several the longest. A request "+
-				"that names another model, or several, counts by the weights of the rule"),
+			"the weights of some models, by name, or by the start of a name and a `*`. If several fit, the longest "+
+				"applies. A request that names another model, or several models, has the weights of the rule"),
 	)}
 }
 
 func weightEntries(w *usage.Weights) []entry {
 	return []entry{
-		at("input", weight, &w.Input, "0", "a token of the prompt that is in no cache"),
-		at("cached", weight, &w.Cached, "0", "one that was read from a cache"),
-		at("cache_write", weight, &w.CacheWrite, "0", "one that was written to a cache"),
-		at("output", weight, &w.Output, "0", "one of the answer"),
+		at("input", weight, &w.Input, "0", "the weight of a prompt token that is in no cache"),
+		at("cached", weight, &w.Cached, "0", "the weight of a prompt token that was read from a cache"),
+		at("cache_write", weight, &w.CacheWrite, "0", "the weight of a prompt token that was written to a cache"),
+		at("output", weight, &w.Output, "0", "the weight of a token of the answer"),
 	}
 }
 

@@ -20,20 +20,20 @@ func (u *Upstream) section() section {
 	return section{
 		name: "upstream", brief: "url", entries: []entry{
 			at("url", list(target, notTwice), &u.Targets, "",
-				"`http://` or `https://`, with a path to be put before the request's if wanted; or `unix:/path`, a server on a Unix "+
-					"socket. Of a list, each request has the server with the fewest requests under way").
+				"`http://` or `https://`, optionally with a path that is put before the request's; or `unix:/path`, "+
+					"a server on a Unix socket. With a list, each request goes to the server with the fewest requests in progress").
 				needed("write for example url: http://127.0.0.1:3000"),
-			at("connect_timeout", duration(time.Millisecond, longest), &u.ConnectTimeout, "10s", "for the connection"),
-			at("response_timeout", duration(0, longest), &u.ResponseTimeout, "1m", "until the header of the answer; 0s is no bound"),
-			at("keep_host", yes, &u.KeepHost, "", "pass the client's Host on instead of the URL's"),
+			at("connect_timeout", duration(time.Millisecond, longest), &u.ConnectTimeout, "10s", "how long a connection attempt may take"),
+			at("response_timeout", duration(0, longest), &u.ResponseTimeout, "1m", "how long the header of the answer may take; 0s is no bound"),
+			at("keep_host", yes, &u.KeepHost, "", "pass on the client's Host instead of the URL's"),
 			at("h2c", yes, &u.H2C, "", "speak HTTP/2 without TLS, as for gRPC").within("`http://` only"),
 			at("ignore_client_abort", yes, &u.IgnoreAbort, "",
-				"a request whose client hangs up goes on until the server answers, and keeps its place in a `concurrency`: for servers "+
-					"that [do not notice](operations.md#requests-at-a-time)"),
+				"a request whose client hangs up continues until the server answers, and keeps its place in a "+
+					"`concurrency`: for servers that [do not notice](operations.md#requests-at-a-time)"),
 			at("health", optional(mapping(healthSection)), &u.Health, "",
-				"a path, such as `/healthz`, or a mapping: each server is asked for it, and is down while it does not answer 200 to 399"),
+				"a path, such as `/healthz`, or a mapping: weir requests it from each server, which is down while the answer is not 200 to 399"),
 			at("pass_headers", list(passedHeader, notTwice), &u.PassHeaders, "",
-				"names of fields that are passed on as the client sent them, although they [mislead "+
+				"names of header fields that are passed on as the client sent them, although they [mislead "+
 					"servers](operations.md#what-your-server-sees): `True-Client-IP`, `X_Legacy`"),
 		},
 		check: u.check,
@@ -78,11 +78,11 @@ func healthSection(h *proxy.Health) section {
 		return s
 	})
 	return section{name: "health", brief: "path", entries: []entry{
-		at("path", path, &h.Path, "", "what is asked for, with a query if wanted").needed("write for example path: /healthz"),
-		at("interval", duration(time.Millisecond, longest), &h.Interval, "10s", "between checks"),
-		at("timeout", duration(time.Millisecond, longest), &h.Timeout, "2s", "of a check"),
-		at("passes", whole[int](1, 100), &h.Passes, "2", "in a row that bring a server back"),
-		at("fails", whole[int](1, 100), &h.Fails, "3", "in a row that take it out"),
+		at("path", path, &h.Path, "", "the path to request, optionally with a query").needed("write for example path: /healthz"),
+		at("interval", duration(time.Millisecond, longest), &h.Interval, "10s", "the time between checks"),
+		at("timeout", duration(time.Millisecond, longest), &h.Timeout, "2s", "how long a check may take"),
+		at("passes", whole[int](1, 100), &h.Passes, "2", "how many consecutive successes bring a server back"),
+		at("fails", whole[int](1, 100), &h.Fails, "3", "how many consecutive failures take a server out"),
 	}}
 }
 
@@ -135,7 +135,7 @@ func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 
 func (r *Route) section() section {
 	return section{name: "a route", entries: []entry{
-		at("match", routeMatches, &r.Match, "", "which requests are meant").
+		at("match", routeMatches, &r.Match, "", "the requests of the route").
 			needed("want one, or write upstream outside routes for all other requests"),
 		at("upstream", upstreams, &r.Upstream, "", "as above").needed("write for example upstream: http://127.0.0.1:3000"),
 	}}

@@ -31,8 +31,8 @@ func TestSeveralServers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, &proxy.Health{Path: "/well", Interval: 10 * time.Second, Timeout: 2 * time.Second, Passes: 2, Fails: 3}, f.Upstream.Health)
 
-	for _, row := range []string{"`interval` | between checks | `10s`", "`timeout` | of a check | `2s`",
-		"`passes` | in a row that bring a server back | `2`", "`fails` | in a row that take it out | `3`"} {
+	for _, row := range []string{"`interval` | the time between checks | `10s`", "`timeout` | how long a check may take | `2s`",
+		"`passes` | how many consecutive successes bring a server back | `2`", "`fails` | how many consecutive failures take a server out | `3`"} {
 		assert.Contains(t, document(t), row)
 	}
 
