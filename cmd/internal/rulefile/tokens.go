@@ -157,16 +157,14 @@ func (t *Tokens) section() section {
 			at("default_output", whole[uint64](1, usage.MaxField), &t.DefaultOutput, strconv.Itoa(defaultOutput),
 				"the assumed tokens of an answer if the request has no bound"),
 			at("abort", abort, &t.Abort, "keep",
-				"what a request costs if its client leaves or its answer breaks off: what is held (`keep`), its "+
-					"estimated input and what was delivered (`delivered`), or what the rest of the answer reports, "+
-					"which is read for this time (`drain 30s`)").
+				"what a request costs if its client leaves or its answer breaks off: what is held (`keep`), its estimated input and what "+
+					"was delivered (`delivered`), or what the rest of the answer reports, which is read for this time (`drain 30s`)").
 				within("drain 1s to 5m"),
 			at("unknown", words(UnknownKeep, UnknownDelivered, UnknownFree), &t.Unknown, "keep",
 				"what a request costs if its answer has no usage"),
 			at("clamp", yes, &t.Clamp, "",
-				"lower a request's bound for its answer, such as max_tokens, to what is left. A request is then "+
-					"refused only if less than its prompt is left. A request without a bound gets one if less than "+
-					"`default_output` is left").within("estimates `worst` and `learned`"),
+				"lower a request's bound for its answer, such as max_tokens, to what is left. A request is then refused only if less than "+
+					"its prompt is left. A request without a bound gets one if less than `default_output` is left").within("estimates `worst` and `learned`"),
 			at("ask_usage", yes, &t.AskUsage, "",
 				"add stream_options.include_usage to requests for a stream of OpenAI's API that do not have it, and hide the additional event"),
 			at("max_body", size(1<<10, 64<<20), &t.MaxBody, "8MiB",
