@@ -200,8 +200,8 @@ func parts(chosen []mutation, n int) []mutation {
 		of(n/4, mutation.isNew))
 }
 
-// fewChanges is up to how many changes are each tried against all tests. For so few it takes longer to learn which tests
-// reach which functions.
+// fewChanges is up to how many changes are each tried against all tests. For so few it takes longer to learn which
+// tests reach which functions.
 const fewChanges = 100
 
 // choose returns the changes that the options select, in an order that depends on the seed.
