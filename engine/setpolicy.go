@@ -96,9 +96,9 @@ func (ps policies) changed(to []Policy) (policies, error) {
 			after.last[i] = ps.last[i]
 		}
 		after.room[i] = max(ps.room[i], p.limit)
-		if ps.base.algorithm == AlgorithmSlidingWindow && ps.base.window != to[0].window {
-			// An estimate is rounded up.
-			after.room[i] = max(after.room[i], min(ps.all[i].limit+1, atomicbucket.MaxCount))
+		if ps.base.algorithm == AlgorithmSlidingWindow && !to[0].isFixed() && ps.base.window != to[0].window {
+			// An estimate is rounded up, of what was taken under the highest limit.
+			after.room[i] = max(after.room[i], min(ps.room[i]+1, atomicbucket.MaxCount))
 		}
 	}
 	after.base = after.last[0]

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, what the counters say is rounded
+// up. That may be a token more than the highest limit, for which a record has room: also if the limit was lowered, or
+// the key blocked, in between, and under a tier.
+func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
+	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
+	for name, between := range map[string][]Policy{
+		"at once": nil, "a lower limit": {minute(3)}, "blocked": {Blocked()}, "blocked and lower": {Blocked(), minute(3), Blocked()},
+	} {
+		for tier, policies := range [][2]func(p Policy) (Policy, []Policy){
+			{func(p Policy) (Policy, []Policy) { return p, nil }},
+			{func(p Policy) (Policy, []Policy) {
+				own := minute(1)
+				if !p.isFixed() {
+					own = SlidingWindow(1, p.window)
+				}
+				return own, []Policy{p}
+			}},
+		} {
+			own, tiers := policies[0](minute(7))
+			l, h := newLimiter(t, own, Tiers(tiers...))
+			k := l.Key("k").Tier(tier)
+			require.Zero(t, time.Unix(1_700_000_000, 0).Add(40*time.Second).Unix()%60)
+			h.advance(40 * time.Second)
+			require.True(t, l.TakeKey(k, 7).Allowed)
+			h.advance(63 * time.Second) // 7 * 57/60 are 6.65, and count as 6
+			require.True(t, l.TakeKey(k, 1).Allowed)
+			require.False(t, l.AllowKey(k))
+			for _, p := range append(between, SlidingWindow(7, 2*time.Minute), SlidingWindow(7, 3*time.Minute)) {
+				own, tiers := policies[0](p)
+				require.NoError(t, l.SetPolicy(own, tiers...))
+			}
+			owed, _ := l.Owed(k)
+			assert.EqualValues(t, 8, owed, "%s, tier %d", name, tier)
+		}
+	}
+}
+
+// TestTheRoomForAPartOfAToken is none that a change without another window needs, and none above the highest count.
+func TestTheRoomForAPartOfAToken(t *testing.T) {
+	most := SlidingWindow(atomicbucket.MaxCount, time.Hour)
+	l, _ := newLimiter(t, most)
+	for _, p := range []Policy{most, SlidingWindow(atomicbucket.MaxCount, 2*time.Hour), Blocked(), most} {
+		require.NoError(t, l.SetPolicy(p))
+	}
+	// With 12 bits for a count the window may be a microsecond, and with 13 it may not.
+	short := SlidingWindow(1<<12-1, time.Microsecond)
+	_, err := New(SlidingWindow(1<<12, time.Microsecond))
+	require.Error(t, err)
+	l, _ = newLimiter(t, short)
+	require.NoError(t, l.SetPolicy(short))
+	require.NoError(t, l.SetPolicy(SlidingWindow(5, time.Microsecond)))
+	require.NoError(t, l.SetPolicy(short))
+}
+
+// TestATierThatIsBlockedAsTheWindowChanges: its numbers are those of no window any more, and are not needed.
+func TestATierThatIsBlockedAsTheWindowChanges(t *testing.T) {
+	for _, with := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow, SlidingLog} {
+		for _, fixed := range []Policy{Blocked(), Unlimited()} {
+			l, _ := newLimiter(t, with(5, time.Minute), Tiers(with(7, time.Minute)))
+			require.NoError(t, l.SetPolicy(with(5, 30*time.Second), fixed))
+			require.Equal(t, fixed == Unlimited(), l.AllowKey(l.Key("k").Tier(1)))
+			require.NoError(t, l.SetPolicy(with(5, 30*time.Second), with(7, 30*time.Second)))
+			require.EqualValues(t, 7, l.Peek(l.Key("k").Tier(1), 0).Remaining)
+		}
+	}
+}
+
+// TestAllTiersAreBlocked (I1): where the limiter's own policy is blocked, too, a tier's keys owe what they owed by its
+// own numbers.
+func TestAllTiersAreBlocked(t *testing.T) {
+	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
+	for _, fixed := range []Policy{Blocked(), Unlimited()} {
+		l, _ := newLimiter(t, hourly(10), Tiers(hourly(100)))
+		k := l.Key("k").Tier(1)
+		require.True(t, l.TakeKey(k, 70).Allowed)
+		for range 2 {
+			require.NoError(t, l.SetPolicy(fixed, fixed))
+			owed, under := l.Owed(k)
+			require.EqualValues(t, 70, owed)
+			require.Equal(t, k, under)
+		}
+		require.NoError(t, l.SetPolicy(hourly(10), fixed))
+		require.NoError(t, l.SetPolicy(hourly(10), hourly(200)))
+		require.EqualValues(t, 130, l.Peek(k, 0).Remaining)
+	}
+}
+
+// TestOwedUnderAQuotaOfAnotherRate: what is owed is charged further at the price of the last take, whatever the key's own
+// policy or quota is.
+func TestOwedUnderAQuotaOfAnotherRate(t *testing.T) {
+	own := TokenBucket(PerSecond(1), 10)
+	for name, options := range map[string][]Option{"quotas": {MaxQuota(10)}, "tiers": {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
+		l, _ := newLimiter(t, own, options...)
+		quota, err := l.Quota(TokenBucket(Per(1, 3*time.Second), 10))
+		require.NoError(t, err)
+		k := l.Key("k")
+		require.True(t, l.TakeKey(k.With(quota), 4).Allowed)
+		for _, asked := range []Key{k, k.Tier(1), k.With(quotaOf(t, l, Unlimited())), k.With(quotaOf(t, l, Blocked()))} {
+			owed, under := l.Owed(asked)
+			require.EqualValues(t, 4, owed, name)
+			require.Equal(t, 12*time.Second, l.Peek(under, 0).ResetAfter, name)
+			_, lost := l.Charge(under, 1)
+			require.Zero(t, lost)
+			require.Equal(t, 15*time.Second, l.Peek(under, 0).ResetAfter, name)
+			l.Refund(under, 1)
+		}
+	}
+}
+
+func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
+	q, err := l.Quota(p)
+	require.NoError(t, err)
+	return q
+}
+
+// TestOwedUnderAQuotaOfTheLimitersRate: where a token costs the same under every limit, also of a key that is
+// unlimited or blocked now.
+func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
+	k := l.Key("k")
+	require.True(t, l.TakeKey(k.With(quotaOf(t, l, TokenBucket(PerSecond(1), 20))), 12).Allowed)
+	for _, p := range []Policy{TokenBucket(PerSecond(1), 20), TokenBucket(PerSecond(1), 1), Unlimited(), Blocked()} {
+		asked := k.With(quotaOf(t, l, p))
+		owed, under := l.Owed(asked)
+		require.EqualValues(t, 12, owed, "%v", p)
+		require.Equal(t, asked, under)
+	}
+}
