@@ -127,6 +127,15 @@ var mutants = []interleave.Mutant{
 	{"R27", "a higher price that another offers leaves the watermark behind", "TestALateCallAfterAnothersHigherPrice", "I1", []interleave.Edit{
 		{"shard/price.go", "\t\t\tt.raise(v.earliest) // as move does\n", ""},
 	}},
+	{"R27", "a price that another offers is not entered", "TestAPriceThatAnotherOffersIsEntered", "R27", []interleave.Edit{
+		{"shard/price.go", "\t\tt.hasten(plan, min(price, next))\n", ""},
+	}},
+	{"R27", "an offer looks like one for every other state", "TestALateOffer", "I2", []interleave.Edit{
+		{"atomicbucket/price.go", ">> (64 - markBits) }", ">> 63 }"},
+	}},
+	{"R11", "a sweep covers a record by its address", "TestASweepCoversEveryOrder", "R11", []interleave.Edit{
+		{"shard/sweep.go", "if i := p.index(sl); i < t.probeWindow {", "if i := p.index(sl) ^ p.order(); i < t.probeWindow {"},
+	}},
 	{"R27", "an offer for which there is no room stays one for that state", "TestAnOfferForWhichThereIsNoRoom", "I5", []interleave.Edit{
 		{"shard/price.go", "\t\tsl.state.Move(v.from, v.from.Payload()+1) // a tick more, so that the offer is one for another state\n", ""},
 	}},

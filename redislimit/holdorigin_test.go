@@ -1,0 +1,41 @@
+//go:build unix
+
+package redislimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+// TestAHoldOfAnotherProcess: what another process has in hand, or has admitted by its share, is not this one's to give
+// back. What the store has is anybody's.
+func TestAHoldOfAnotherProcess(t *testing.T) {
+	store, err := Open(t.Context(), redistest.Start(t).URL())
+	require.NoError(t, err)
+	defer store.Close()
+	l, err := New(store, "texts", engine.FixedWindow(100, time.Hour))
+	require.NoError(t, err)
+	defer l.Close()
+	for from, elsewhere := range map[origin]origin{
+		fromNowhere: fromNowhere, fromStore: fromStore, fromLease: fromNowhere, fromShare: fromNowhere,
+	} {
+		h := &Hold{quota: l.own, key: "k", taken: 5, from: from}
+		text := h.Append(nil)
+		parsed, err := l.ParseHold("k", text)
+		require.NoError(t, err)
+		require.Equal(t, from, parsed.from)
+		for bit := range 64 {
+			text[1+bit/8] ^= 1 << (bit % 8)
+			parsed, err = l.ParseHold("k", text)
+			text[1+bit/8] ^= 1 << (bit % 8)
+			require.NoError(t, err)
+			require.Equal(t, elsewhere, parsed.from)
+			require.EqualValues(t, 5, parsed.Taken())
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAPriceThatAnotherOffersIsEntered (R27): a conversion to a faster price that another call has offered is entered
+// as one of the call's own price is. So a refund knows how fast debts may have come back.
+func TestAPriceThatAnotherOffersIsEntered(t *testing.T) {
+	const usual, fastest, fast = time.Second, time.Microsecond, time.Millisecond
+	table, p, under := priced(t, usual)
+	require.Equal(t, Admitted, table.TakeAt(p, start, start, 100, under(usual), nil).Verdict)
+	record, plan, sl := table.record(p)
+	_, offered := record.Ring.Offer(record.State, uint64(fastest), &sl.state)
+	require.True(t, offered)
+	later := start + int64(50*time.Second)
+	require.Equal(t, Admitted, table.TakeAt(p, later, later, 1, under(fast), nil).Verdict)
+	price, known := table.LastPrice(p)
+	require.True(t, known)
+	require.EqualValues(t, fastest, price)
+	if least := table.least16(plan, uint64(usual)); least != plan.bucket.Sixteenths(uint64(fastest)) {
+		t.Errorf("broken: R27: debts came back at %d sixteenths of a nanosecond a token at most", least)
+	}
+}
