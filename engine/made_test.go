@@ -23,6 +23,9 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 		"Reset":     func() { l.Reset(k) },
 		"TakeBatch": func() { _ = l.TakeBatch([]Key{k}, 1, make([]Decision, 1)) },
 		"Algorithm": func() { l.Algorithm() },
+		"Quota":     func() { _, _ = l.Quota(p) },
+		"a ban":     func() { _, _ = l.Quota(Blocked()) },
+		"Owed":      func() { l.Owed(k) },
 		"SetPolicy": func() { _ = l.SetPolicy(p) }, "Policy": func() { l.Policy(0) },
 		"Stats": func() { l.Stats() }, "Sweep": func() { l.Sweep() }, "Close": func() { _ = l.Close() },
 	}

@@ -18,35 +18,41 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 		"nothing":     func(l *Limiter, k Key) { l.TakeKey(k, 0) },
 		"Peek":        func(l *Limiter, k Key) { l.Peek(k, 1) },
 		"TakeReceipt": func(l *Limiter, k Key) { l.TakeReceipt(k, 2) },
+		"no receipt":  func(l *Limiter, k Key) { l.TakeReceipt(k, 0) },
 		"Hold":        func(l *Limiter, k Key) { l.Hold(k, 2) },
 		"Charge":      func(l *Limiter, k Key) { l.Charge(k, 2) },
+		"HoldUpTo":    func(l *Limiter, k Key) { l.HoldUpTo(k, 1, 2) },
+		"above it":    func(l *Limiter, k Key) { l.Hold(k, 1000) },
 		"too much":    func(l *Limiter, k Key) { l.Charge(k, 1000) },
 		"no charge":   func(l *Limiter, k Key) { l.Charge(k, 0) },
 		"Reserve":     func(l *Limiter, k Key) { _, _ = l.ahead(k, 4, time.Hour) },
 		"WaitKey":     func(l *Limiter, k Key) { _ = l.WaitKey(context.Background(), k, 1) },
 		"TakeBatch":   func(l *Limiter, k Key) { _ = l.TakeBatch([]Key{k, k}, 1, make([]Decision, 2)) },
 	} {
-		for _, quota := range []bool{false, true} {
-			for _, taken := range []uint64{0, 3} {
-				readings, now := 0, time.Unix(1_700_000_000, 0)
-				l, err := New(TokenBucket(Per(1, time.Millisecond), 4), MaxKeys(100), MaxQuota(4), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
-					readings++
-					now = now.Add(time.Microsecond)
-					return now
-				}))
-				require.NoError(t, err)
-				k := l.KeyUint64(1)
-				if quota {
-					q, err := l.Quota(TokenBucket(Per(1, 2*time.Millisecond), 4))
-					require.NoError(t, err)
-					k = k.With(q)
-				}
-				l.TakeKey(k, taken)
-				readings = 0
-				verb(l, k)
-				require.Equal(t, 1, readings, "%s, quota %v, %d taken", name, quota, taken)
-				require.NoError(t, l.Close())
+		for situation := range 12 {
+			several, quota, taken := situation&1 > 0, situation&2 > 0, []uint64{0, 2, 3}[situation/4]
+			readings, now, options := 0, time.Unix(1_700_000_000, 0), []Option{MaxKeys(100), SweepInterval(24 * time.Hour)}
+			period := time.Millisecond
+			if several {
+				options, period = append(options, MaxQuota(4)), 2*time.Millisecond
 			}
+			l, err := New(TokenBucket(Per(1, time.Millisecond), 4), append(options, ClockFunc(func() time.Time {
+				readings++
+				now = now.Add(time.Microsecond)
+				return now
+			}))...)
+			require.NoError(t, err)
+			k := l.KeyUint64(1)
+			if quota {
+				q, err := l.Quota(TokenBucket(Per(1, period), 4))
+				require.NoError(t, err)
+				k = k.With(q)
+			}
+			l.TakeKey(k, taken)
+			readings = 0
+			verb(l, k)
+			require.Equal(t, 1, readings, "%s, several rates %v, quota %v, %d taken", name, several, quota, taken)
+			require.NoError(t, l.Close())
 		}
 	}
 }

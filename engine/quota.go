@@ -77,7 +77,7 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 
 // under returns what policy p grants in a limiter whose policy is base.
 func (p Policy) under(base Policy, plan *shard.Plan) (atomicbucket.Quota, error) {
-	if bucket, ok := plan.Bucket(); ok && base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
+	if bucket, _ := plan.Bucket(); base.isTokenBucket() && p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit && !p.aligned {
 		quota, err := bucket.Grant(p.rate.Tokens, p.rate.Period, p.limit)
 		if err == nil && !bucket.HasPrices() && quota.Token != bucket.Quota().Token {
 			err = fmt.Errorf("rate of %v: the limiter's records are of one rate, %v: want that, or a limiter with room for "+

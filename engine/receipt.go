@@ -92,12 +92,11 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 func (l *Limiter) takeReceiptSlowly(
 	d *Decision, r *Receipt, k Key, n uint64, place shard.Place, o shard.Outcome, ends shard.Ends, estimate bool,
 ) {
-	asked := n
 	if estimate && o.Verdict == shard.Undecided {
 		n = capped(l.table.Plan(), k, n)
 	}
 	switch {
-	case n == 0 || n != asked:
+	case n == 0:
 		o = l.take(d, k, n)
 	case o.Verdict == shard.Refused:
 		o = l.takeSlowly(d, k, n, place, o, o.Plan.StatusOf(o.State, o.At, n, k.quota))
@@ -185,7 +184,6 @@ func (r *Receipt) Settle(actual uint64) (lost uint64) {
 // be called from any goroutine and concurrently.
 func (r *Receipt) Charge(n uint64) (lost uint64) {
 	switch {
-	case n == 0:
 	case r.spread != nil:
 		lost = r.spread.Charge(n)
 	case r.limiter != nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, what the counters say is rounded
-// up. That may be a token more than the highest limit, for which a record has room: also if the limit was lowered, or
-// the key blocked, in between, and under a tier.
+// TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, what the counters say is
+// rounded up. That may be a token more than the highest limit, for which a record has room: also if the limit was
+// lowered, or the key blocked, in between, and under a tier.
 func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
 	for name, between := range map[string][]Policy{
@@ -59,9 +59,15 @@ func TestTheRoomForAPartOfAToken(t *testing.T) {
 	_, err := New(SlidingWindow(1<<12, time.Microsecond))
 	require.Error(t, err)
 	l, _ = newLimiter(t, short)
-	require.NoError(t, l.SetPolicy(short))
-	require.NoError(t, l.SetPolicy(SlidingWindow(5, time.Microsecond)))
-	require.NoError(t, l.SetPolicy(short))
+	for _, p := range []Policy{short, SlidingWindow(5, time.Microsecond), Blocked(), Unlimited(), short} {
+		require.NoError(t, l.SetPolicy(p))
+	}
+	l, _ = newLimiter(t, SlidingWindow(5, time.Millisecond))
+	require.NoError(t, l.SetPolicy(short), "whose limit is above what is rounded up")
+	require.True(t, l.Take("k", 1<<12-1).Allowed)
+	require.Zero(t, left(l, "k"))
+	l, _ = newLimiter(t, SlidingWindow(1<<12-2, 2*time.Microsecond))
+	require.NoError(t, l.SetPolicy(SlidingWindow(1<<12-2, time.Microsecond)), "a token more has room")
 }
 
 // TestATierThatIsBlockedAsTheWindowChanges: its numbers are those of no window any more, and are not needed.
@@ -97,8 +103,8 @@ func TestAllTiersAreBlocked(t *testing.T) {
 	}
 }
 
-// TestOwedUnderAQuotaOfAnotherRate: what is owed is charged further at the price of the last take, whatever the key's own
-// policy or quota is.
+// TestOwedUnderAQuotaOfAnotherRate: what is owed is charged further at the price of the last take, whatever the key's
+// own policy or quota is.
 func TestOwedUnderAQuotaOfAnotherRate(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 10)
 	for name, options := range map[string][]Option{"quotas": {MaxQuota(10)}, "tiers": {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
@@ -128,13 +134,15 @@ func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
 // TestOwedUnderAQuotaOfTheLimitersRate: where a token costs the same under every limit, also of a key that is
 // unlimited or blocked now.
 func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
-	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
-	k := l.Key("k")
-	require.True(t, l.TakeKey(k.With(quotaOf(t, l, TokenBucket(PerSecond(1), 20))), 12).Allowed)
-	for _, p := range []Policy{TokenBucket(PerSecond(1), 20), TokenBucket(PerSecond(1), 1), Unlimited(), Blocked()} {
-		asked := k.With(quotaOf(t, l, p))
-		owed, under := l.Owed(asked)
-		require.EqualValues(t, 12, owed, "%v", p)
-		require.Equal(t, asked, under)
+	for _, options := range [][]Option{nil, {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
+		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)
+		k := l.Key("k")
+		require.True(t, l.TakeKey(k.With(quotaOf(t, l, TokenBucket(PerSecond(1), 20))), 12).Allowed)
+		for _, p := range []Policy{TokenBucket(PerSecond(1), 20), TokenBucket(PerSecond(1), 1), Unlimited(), Blocked()} {
+			asked := k.With(quotaOf(t, l, p))
+			owed, under := l.Owed(asked)
+			require.EqualValues(t, 12, owed, "%v", p)
+			require.Equal(t, asked, under)
+		}
 	}
 }

@@ -188,10 +188,10 @@ func (l *Limiter) TakeAt(k Key, n uint64, now time.Time) (d Decision) {
 const maxLead = time.Second
 
 // instant puts a caller's time on the timeline. It also returns the time of the limiter's clock, and by how much the
-// caller's time is too far ahead.
+// caller's time is too far ahead: 0 or less if it is not.
 func (l *Limiter) instant(now time.Time) (nanos, clock int64, early time.Duration) {
 	nanos, clock = l.clock.instant(now), l.clock.surely()
-	return nanos, clock, max(time.Duration(max(nanos-clock, 0))-maxLead, 0)
+	return nanos, clock, time.Duration(max(nanos-clock, 0)) - maxLead
 }
 
 func (l *Limiter) takeAt(d *Decision, k Key, n uint64, nanos, clock int64) {
@@ -211,7 +211,7 @@ func (l *Limiter) decide(d *Decision, k Key, o shard.Outcome, status atomicbucke
 		*d = everything
 		return
 	case shard.TooMuch:
-		*d = l.peek(k, n, nanos, min(nanos, l.clock.surely()))
+		*d = l.peek(k, n, nanos, l.clock.surely())
 		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1) // the limit may have grown meanwhile
 	case shard.NoRoom:
 		// There will be room when the first record of the neighborhood becomes idle.

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
+
+// aPrime is a rate at which no tick is a whole number of nanoseconds.
+const aPrime = 97
+
+// TestWhatThereIsRoomForIsKept (I1): a debt as large as a record of a rounded tick has room for is converted to such
+// ticks without a loss, at whatever time, and as the ticks round. So one that is as large is no error, and a larger one
+// is.
+func TestWhatThereIsRoomForIsKept(t *testing.T) {
+	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(28, 6))
+	for _, burst := range []uint64{1, 1 << 20, 1 << 27, 1 << 28} {
+		rounded, err := atomicbucket.NewTokenBucket(aPrime, time.Second, burst)
+		require.NoError(t, err)
+		to := rounded.Priced()
+		require.False(t, to.Exact())
+		most := capacity(to)
+		assert.NoError(t, policies{quotas: most}.fits(to))
+		assert.ErrorContains(t, policies{quotas: most + 1}.fits(to), "want at most")
+		owed := min(most, uint64(atomicbucket.Most(&from)))
+		for range 1000 {
+			nanos := random.Int64N(1 << 62)
+			state := atomicbucket.NewState(atomicbucket.Live, 0, from.Ticks(nanos)+owed)
+			after := to.Convert(&from, state, nanos, atomicbucket.Change{})
+			require.GreaterOrEqual(t, uint64(to.Wait(nanos, after-to.Ticks(nanos))), owed, "at %d", nanos)
+		}
+	}
+}
+
+// TestLongerTicksAreLongEnough (I1): where a debt under a quota does not fit into a record at a rate whose ticks are
+// rounded, the ticks are as long as they must be, and not twice as long, also where the room for it is a token, or a
+// billionth of it, short.
+func TestLongerTicksAreLongEnough(t *testing.T) {
+	base := TokenBucket(PerSecond(aPrime), 5)
+	ps := policiesOf(base, nil)
+	algorithm, err := base.build(5)
+	require.NoError(t, err)
+	bucket := algorithm.(*atomicbucket.TokenBucket).Priced()
+	ticks := bucket.Ticks(int64(time.Hour))
+	second := uint64(time.Second)
+	for _, c := range []struct {
+		tokens uint64 // of the rate, that the debt is
+		longer uint64 // times
+	}{
+		{1<<27 - 1, 1}, {1 << 27, 2}, {1<<27 + 1, 2}, {1<<28 - 1, 2}, {1 << 28, 4}, {1<<28 + 1, 4},
+	} {
+		ps.quotas = c.tokens * second / aPrime
+		longer, err := ps.roomy(bucket)
+		require.NoError(t, err, "%d tokens", c.tokens)
+		require.GreaterOrEqual(t, capacity(longer), ps.quotas)
+		require.EqualValues(t, c.longer, (ticks+c.longer/2)/longer.Ticks(int64(time.Hour)), "%d tokens", c.tokens)
+	}
+}
+
+// TestALimiterOfOneRateKeepsItsLimitBesideAQuota (I1): a slower rate, at which a record has no room for what was taken
+// under a large quota, is given longer ticks. The limiter's own limit stays what the policy says.
+func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
+	quota, err := l.Quota(TokenBucket(PerSecond(1), 1_000_000))
+	require.NoError(t, err)
+	k := l.Key("k")
+	require.True(t, l.TakeKey(k.With(quota), 1_000_000).Allowed)
+	slower := TokenBucket(Per(1, time.Hour), 10)
+	require.NoError(t, l.SetPolicy(slower))
+	require.EqualValues(t, 10, l.Take("new", 1).Limit)
+	owed, _ := l.Owed(k)
+	require.EqualValues(t, 1_000_000, owed)
+	h.advance(999_990 * time.Hour)
+	require.False(t, l.AllowKey(k))
+	h.advance(time.Hour + time.Hour/1000)
+	require.True(t, l.AllowKey(k))
+}
+
+// TestAQuotaOfMoreThanAYear: a record of the longest ticks has room for a quota that takes longer than any window. The
+// limiter can change to shorter ticks, which are as long then.
+func TestAQuotaOfMoreThanAYear(t *testing.T) {
+	l, h := newLimiter(t, TokenBuckets(atomicbucket.MaxWindow))
+	day := 24 * time.Hour
+	quota, err := l.Quota(TokenBucket(Per(1, 400*day), 1))
+	require.NoError(t, err)
+	k := l.Key("k")
+	require.True(t, l.AllowKey(k.With(quota)))
+	require.NoError(t, l.SetPolicy(TokenBuckets(time.Hour)))
+	quota, err = l.Quota(TokenBucket(Per(1, 400*day), 1))
+	require.NoError(t, err)
+	h.advance(399 * day)
+	require.False(t, l.AllowKey(k.With(quota)))
+	h.advance(day + time.Second)
+	require.True(t, l.AllowKey(k.With(quota)))
+}
+
+// TestTheRoomOfATierIsInItsOwnTokens: how many tokens a key may still owe at a tier's new rate is judged by the tier's
+// token, and not by the limiter's.
+func TestTheRoomOfATierIsInItsOwnTokens(t *testing.T) {
+	own := TokenBucket(PerSecond(1), 1)
+	cheap, dear := TokenBucket(PerSecond(1000), 1000), TokenBucket(Per(1000, time.Hour), 1000)
+	l, _ := newLimiter(t, own, Tiers(cheap, dear))
+	slower := TokenBucket(Per(1, time.Hour), 10)
+	require.ErrorContains(t, l.SetPolicy(own, cheap, slower), "tier 2, token bucket 1/h burst 10: a key may still owe 1000 tokens")
+	require.ErrorContains(t, l.SetPolicy(own, slower, dear), "tier 1, token bucket 1/h burst 10: a key may still owe 1000 tokens")
+	require.NoError(t, l.SetPolicy(slower, cheap, dear), "the limiter's own ticks are others then")
+}
