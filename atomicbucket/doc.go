@@ -37,7 +37,7 @@
 //	Move        LIVE              LIVE               any call: a take or refund  C
 //	Convert     LIVE, LIVE'       either, version+1  any call, when the plan has
 //	                                                 been changed; a refund of a
-//	                                                 log, or beside others       C
+//	                                                 log, or behind other takes  C
 //	Free        LIVE              FREE               the sweeper, if idle; Reset H
 //
 // # The algorithms

@@ -307,12 +307,12 @@
 // reservation near by is due, if that is later than the time of R15. A call that grants a reservation records the end
 // of its wait before its compare-and-swap, and a refund reads that time after the state.
 //
-// There is one exception. If nothing was taken after a take, the bucket becomes what it would be without the refunded
-// part, at all times, and no clock is read. (Earlier refunds of the same take that were made in this way do not
-// matter.) So the last reservation in line comes back in whole, or in part. A reservation in the middle of the line
-// gives back only what the line behind it does not need. The rest is lost, because the payload cannot represent a gap
-// in the line. If a refund were calculated at its own time, the tokens that it gives back could be taken at the time
-// for which others have reserved.
+// There is one exception. If nothing else was taken since, a refund of a take, or of a part of it, makes the bucket
+// what it would be if the take had taken less. This holds at all times, so no clock is read. (Earlier refunds of the
+// same take that were made in this way do not matter.) So the last reservation in line comes back in whole, or in part.
+// A reservation in the middle of the line gives back only what the line behind it does not need. The rest is lost,
+// because the payload cannot represent a gap in the line. If a refund were calculated at its own time, the tokens that
+// it gives back could be taken at the time for which others have reserved.
 //
 // R24. A conversion uses the numbers of the record's own tier. Four bits of the key word name the tier under which the
 // key last took, or say that it took under a quota with its own numbers. If records have no prices (R27), a token costs

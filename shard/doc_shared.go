@@ -76,14 +76,15 @@
 // by the new one, or be lost.
 //
 // Step 5 moves the watermark as in R7, by the smaller skew of the two plans and without whole turns. It sweeps first if
-// the last sweep is more than that skew behind. One step is usually enough. It is not enough if the skew of the new
-// plan is less than a quarter of the other, and four of the new skews have passed. In that case a call that is a skew
-// of the previous plan ahead of the watermark completes the replacement before it decides. When step 5 is made, all
-// records follow the previous plan, with one exception. A call may be suspended in step 5 after it has read planned,
-// and make its compare-and-swap of the watermark while records are converted, or later. It read the watermark before
-// planned. So at most one such compare-and-swap succeeds after step 6, and none after step 5 of the next replacement.
-// That move of the watermark is one that any call may make by either plan. If planned were read first, a move by the
-// skews of much older plans could succeed.
+// the last sweep is more than that skew behind. One step is usually enough. The exception is a new skew of less than a
+// quarter of the other, if more than four of the new skews have passed. Then the watermark stays behind, and a call
+// that is a skew of the previous plan ahead of it completes the replacement before it decides.
+//
+// When step 5 is made, all records follow the previous plan, with one exception. A call in step 5 reads the watermark,
+// then planned, and then may be suspended. Its compare-and-swap of the watermark may come while records are converted,
+// or later. Because the call read the watermark first, at most one such compare-and-swap succeeds after step 6, and
+// none after step 5 of the next replacement. It moves the watermark by no more than any call may move it by either
+// plan. If planned were read first, a move by the skews of much older plans could succeed.
 //
 // Apart from step 5, the watermark does not move between steps 4 and 8, since the circles of the two plans differ (R7).
 // A call that wants to move it reads the watermark, then checks that no replacement is under way, then makes its

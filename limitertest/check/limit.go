@@ -24,8 +24,8 @@ func (l Limit) String() string { return fmt.Sprintf("%d in %v, burst %d", l.Toke
 type Promise uint8
 
 const (
-	// Bucket: in any time t at most Burst + t * Tokens/Per. Token buckets promise it, leaky buckets used as a meter,
-	// and GCRA.
+	// Bucket: in any time t at most Burst + t * Tokens/Per. This is the promise of token buckets, of leaky buckets used
+	// as a meter, and of GCRA.
 	Bucket Promise = iota
 	// BatchRefill: a bucket that gets Tokens at once at every multiple of Per, up to Burst.
 	BatchRefill
