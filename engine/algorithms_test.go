@@ -51,8 +51,8 @@ func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l
 	}
 }
 
-// 100 per 60 s, from the key's first request on; every answer says what is left and when the
-// window ends, which is the same instant from its first request to its last.
+// 100 tokens in 60 s, from the key's first request on. Every answer says how many are left and when the window ends.
+// That is the same instant from the first request of the window to its last.
 func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	for i := range uint64(100) {
@@ -76,7 +76,7 @@ func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, ResetAfter: 1}, l.Take("k", 97))
 }
 
-// Aligned windows are those of the clock: the tests' begins 20 s after a full minute.
+// Aligned windows begin with the clock's minutes. The test's clock starts 20 s after a full minute.
 func TestAlignedWindowEndsOnTheMinute(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute).Aligned())
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, ResetAfter: 40 * time.Second}, l.Take("k", 100))
@@ -86,8 +86,8 @@ func TestAlignedWindowEndsOnTheMinute(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 99, ResetAfter: time.Minute}, l.Take("k", 1))
 }
 
-// floor(previous x weight) + current: 80 in the last minute and 30 in this, a quarter of
-// which is over, are 60 + 30.
+// The estimate is floor(previous x weight) + current. With 80 in the last minute and 30 in this one, of which a quarter
+// is over, it is 60 + 30.
 func TestSlidingWindowEstimate(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
 	require.True(t, l.Take("k", 80).Allowed)
@@ -103,7 +103,7 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
-// The exact log: nothing leaves before its time, and each token at its own.
+// The exact log: no token leaves the window too early, and each leaves at its own time.
 func TestSlidingLogIsExact(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(100, time.Minute))
 	for range 10 {
@@ -118,8 +118,8 @@ func TestSlidingLogIsExact(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 5, ResetAfter: time.Second}, l.Take("k", 25))
 }
 
-// Refused requests count for nothing. (The fault: a sliding counter that counts them, so
-// that a client who insists is never let in again.)
+// Refused requests do not count. (The fault: a sliding counter counts them, so a client that keeps asking is never
+// admitted again.)
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		quiet := l.Key("quiet") // takes as much, and then waits
@@ -142,8 +142,7 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	})
 }
 
-// RetryAfter: waiting that long is enough, and a nanosecond less is not, whatever was asked
-// for, also when only peeking.
+// RetryAfter is exact for every cost, also in Peek: waiting that long is enough, and a nanosecond less is not.
 func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(8, 8))
@@ -168,8 +167,8 @@ func TestRetryAfterOfEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// Capacity 100, 10 per 1000 ms: who polls faster than the interval gets what comes back. (The
-// fault: lastRefill = now at every check.)
+// Capacity 100, 10 per 1000 ms: a client that polls faster than the interval gets what comes back. (The fault:
+// lastRefill = now at every check.)
 func TestBatchRefillWhileAClientPolls(t *testing.T) {
 	l, h := newLimiter(t, BatchRefill(10, time.Second, 100))
 	require.True(t, l.Take("k", 100).Allowed)
@@ -204,8 +203,8 @@ func TestTokenBucketWithCosts(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// What costs more than the limit is never let through, by no algorithm, and leaves no trace.
-// (The fault: a new key's first request is let through whatever it costs, and goes negative.)
+// A request for more than the limit is never admitted, by any algorithm, and changes nothing. (The fault: the first
+// request of a new key is admitted whatever it costs, and the count becomes negative.)
 func TestFirstRequestAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		for _, n := range []uint64{101, 1 << 32, 1 << 62, math.MaxUint64 - 50, math.MaxUint64} {
@@ -226,8 +225,8 @@ func TestFirstRequestAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestSweepNeverResetsALiveQuota (I7): a sweep at any moment changes no answer, however long
-// a key has not been heard of. (The fault: clean-up after a fixed time of idleness.)
+// TestSweepNeverResetsALiveQuota (I7): a sweep at any moment changes no answer, however long a key was not used. (The
+// fault: a cleanup after a fixed idle time.)
 func TestSweepNeverResetsALiveQuota(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		random := rand.New(rand.NewPCG(9, 9))
@@ -258,9 +257,9 @@ func TestSweepNeverResetsALiveQuota(t *testing.T) {
 	})
 }
 
-// TestRequestsAtAWindowEdge (I1, I8): requests whose clocks are on both sides of an edge
-// wipe nobody's counters. (The fault: 4.7 times the limit with 200 goroutines, because who saw
-// the new window first and who saw the old one last reset each other.)
+// TestRequestsAtAWindowEdge (I1, I8): concurrent requests whose clocks are on both sides of a window edge do not reset
+// counters. (The fault: 4.7 times the limit with 200 goroutines, because those that saw the new window and those that
+// still saw the old one reset each other's counter.)
 func TestRequestsAtAWindowEdge(t *testing.T) {
 	edge := time.Unix(1_700_000_040, 0) // a full minute
 	for _, a := range algorithms {
@@ -299,8 +298,8 @@ func TestRequestsAtAWindowEdge(t *testing.T) {
 	}
 }
 
-// TestStaleTimes (I8): a time in the past mints nothing, by no algorithm. (The fault of
-// x/time/rate: 1001 events in a millisecond at 1000/s.)
+// TestStaleTimes (I8): a time in the past creates no tokens, in any algorithm. (The fault of x/time/rate: 1001 events
+// in a millisecond at 1000/s.)
 func TestStaleTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k, base := l.Key("k"), h.now()
@@ -321,7 +320,7 @@ func TestStaleTimes(t *testing.T) {
 	})
 }
 
-// A clock that leaps ahead is believed: the limit is there again, and time does not go back.
+// A clock that leaps ahead is trusted: the whole limit is there again, and time does not go back.
 func TestLeapingTimes(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
@@ -335,9 +334,9 @@ func TestLeapingTimes(t *testing.T) {
 	})
 }
 
-// TestATimeFromTheFutureMovesNothing (I1): one request with a time ten years ahead is refused, and every other key is
-// as if it had not been made. One that is ahead by less than maxLead is decided at its own time, in a full table too,
-// and the others are not: what idles only then is not forgotten, and no key has its tokens sooner.
+// TestATimeFromTheFutureMovesNothing (I1): a request with a time ten years ahead is refused, and all other keys are
+// unaffected. A request that is ahead by less than maxLead is decided at its own time, also in a full table. Other
+// requests are not: a record that is idle only at that time is not forgotten, and no other key gets its tokens sooner.
 func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1), Overflow(Refuse)}, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39*time.Second + 500*time.Millisecond) // half a second before the next minute
@@ -370,8 +369,8 @@ func TestATimeFromTheFutureMovesNothing(t *testing.T) {
 	})
 }
 
-// TestARateThatRoundsChargesFromTheNextNanosecond: at 97/s, burst 10, Remaining is 8, 8, 7. It is what can be taken at
-// that instant, no token more; the part of a token that is missing is back two nanoseconds later at the latest.
+// TestARateThatRoundsChargesFromTheNextNanosecond: at 97/s with burst 10, Remaining is 8, 8, 7. It is exactly what can
+// be taken at that instant. The missing part of a token is back two nanoseconds later at the latest.
 func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(97), 10))
 	for _, want := range []uint64{8, 8, 7, 6} {
@@ -394,8 +393,8 @@ func TestARateThatRoundsChargesFromTheNextNanosecond(t *testing.T) {
 	}
 }
 
-// A limit of 1e6 a second gives 1e6 in the first second, and in the second. (The fault: the
-// interval divided by the tokens, used as tokens: 1,000 in the second.)
+// A limit of 1e6 a second grants 1e6 in the first second and 1e6 in the next. (The fault: the interval divided by the
+// tokens was used as the number of tokens, so the next second granted 1,000.)
 func TestAMillionASecondInEverySecond(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -458,8 +457,8 @@ func TestTenMillionAnHour(t *testing.T) {
 	assert.EqualValues(t, 100_000, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// 3e8 a second are 300 a microsecond. (The fault: whole nanoseconds a token, 3 instead of
-// 3 1/3, are 11 % fast.)
+// 3e8 a second is 300 a microsecond. (The fault: with whole nanoseconds per token, 3 instead of 3 1/3, the rate is 11 %
+// too fast.)
 func TestThreeHundredMillionASecond(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(3e8), 600))
 	require.True(t, l.Take("k", 600).Allowed)
@@ -470,8 +469,8 @@ func TestThreeHundredMillionASecond(t *testing.T) {
 	}
 }
 
-// What no algorithm can grant is refused by New, with the numbers. (The fault: accepted, then
-// a panic.)
+// New refuses numbers that no algorithm can grant, and names them. (The fault: they were accepted, and caused a panic
+// later.)
 func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		policy Policy
@@ -520,8 +519,8 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// TestSetPolicyHandsOutNoFreshBucket (I1): what a key has taken it has taken afterwards, whatever the new limit; and
-// what is more than that is there at once.
+// TestSetPolicyHandsOutNoFreshBucket (I1): after a change of the limit, the tokens that a key has taken still count,
+// and the rest of the new limit is there at once.
 func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	for _, a := range algorithms[:5] {
 		t.Run(a.name, func(t *testing.T) {
@@ -567,8 +566,8 @@ func TestSetPolicyHandsOutNoFreshBucket(t *testing.T) {
 	})
 }
 
-// TestChangesOfPolicyDoNotAddUp: a controller changes the limit a hundred times, to and fro, in steps and in leaps.
-// What is rounded is less than a token altogether.
+// TestChangesOfPolicyDoNotAddUp: a controller changes the limit up and down a hundred times, in small and large steps.
+// All roundings together are less than a token.
 func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	courses := map[string]func(i uint64) uint64{
 		"to and fro":     func(i uint64) uint64 { return 100 + i%2 },
@@ -598,8 +597,8 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// A window of another length: what was taken stays, and a fixed window ends when it would have, or
-// when one that begins now would end.
+// A window of another length: taken tokens still count. A fixed window ends when it would have ended, or when a window
+// that begins now would end, whichever is sooner.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
@@ -646,7 +645,7 @@ func TestSetPolicyOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestSetPolicyUnderTraffic (I1): while the limit goes up and down, and the clock stands, no key gets more than the
+// TestSetPolicyUnderTraffic (I1): the clock stands still and the limit goes up and down. No key gets more than the
 // highest limit.
 func TestSetPolicyUnderTraffic(t *testing.T) {
 	rounds := 25
@@ -753,8 +752,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Tiers of a token bucket may differ in rate and burst. What a key owes is tokens, and comes back at the rate of the
-// tier under which it took last.
+// Tiers of a token bucket may differ in rate and burst. A key's debt is in tokens, and comes back at the rate of the
+// tier under which the key last took.
 func TestTiersOfATokenBucket(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(PerSecond(100), 200)))
 	free := l.Key("k")
@@ -806,7 +805,7 @@ func TestTiersRefuse(t *testing.T) {
 		"engine: tier 1, token bucket 999983/s burst 5: rate of 999983 tokens every 1s: it would be slower by more than a millionth")
 }
 
-// What is given back was taken: there is never more than the limit.
+// A refund gives back only taken tokens: there are never more than the limit.
 func TestRefund(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		l.Refund(l.Key("nobody"), 5)
@@ -964,8 +963,8 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 	}
 }
 
-// Every algorithm has a name, policies in the list above, and a case in each switch; an algorithm without a case panics
-// instead of being taken for another one.
+// Every algorithm has a name, policies in the list above, and a case in each switch. An algorithm without a case
+// panics, and is not treated as another one.
 func TestEveryAlgorithmHasItsCases(t *testing.T) {
 	tested := map[Algorithm]bool{}
 	for _, a := range algorithms {

@@ -21,8 +21,8 @@ func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Lim
 	return l
 }
 
-// All takes from every limit or from none. The decision is the tightest, or else that with the
-// longest wait.
+// TakeAll takes from every limit or from none. If it admits, the tightest decision counts; if it refuses, the one with
+// the longest wait.
 func TestAllOrNothing(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	second, hour := pinned(t, &now, TokenBucket(PerSecond(10), 10)), pinned(t, &now, FixedWindow(25, time.Hour))
@@ -52,7 +52,7 @@ func TestAllOrNothing(t *testing.T) {
 	require.Equal(t, uint64(98), everybody.Peek(everybody.Key(""), 1).Remaining)
 }
 
-// TestTakeAllSaysNothingOfTheCallBefore: answers that are used again are those of the last call only.
+// TestTakeAllSaysNothingOfTheCallBefore: if a slice of answers is reused, it has only the answers of the latest call.
 func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := pinned(t, &now, TokenBucket(PerSecond(10), 10), MaxQuota(3))
@@ -71,8 +71,8 @@ func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	}
 }
 
-// What was let through without a record was not taken, and is not given back: another's
-// tokens would be.
+// A request that was admitted without a record took nothing, so nothing is given back for it. Otherwise another key's
+// tokens would be given back.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
@@ -108,8 +108,7 @@ func TestAllRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Two limits taken in opposite order by goroutines at the same time: no call hangs, and no
-// more than the limit of either gets through.
+// Goroutines take from two limits in opposite order at the same time: no call hangs, and neither limit is exceeded.
 func TestAllInOppositeOrders(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 50 {

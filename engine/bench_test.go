@@ -9,9 +9,8 @@ import (
 
 // What can be measured from outside is measured by the module bench/.
 
-// BenchmarkCoarseLateness is how late the word of a coarse clock is while every
-// processor is busy and nothing is refused, which would renew it. The figure in
-// ns/op means nothing here; the metrics do.
+// BenchmarkCoarseLateness measures how late the word of a coarse clock is while every processor is busy and no request
+// is refused, since a refusal would renew the word. ns/op has no meaning here; the metrics do.
 func BenchmarkCoarseLateness(b *testing.B) {
 	l, err := New(TokenBucket(PerSecond(1), 1), ClockCoarse(), MaxKeys(1))
 	if err != nil {

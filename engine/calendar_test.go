@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalendarWindow: a day has the hours that it has, RetryAfter is exact, and what was held in one period takes
-// nothing from the next when it is settled there.
+// TestCalendarWindow: a day has 23, 24 or 25 hours, RetryAfter is exact, and a hold of one period that is settled in
+// the next takes nothing from the next.
 func TestCalendarWindow(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestCalendarWindow(t *testing.T) {
 	}
 }
 
-// TestCalendarPolicies are values, say what they are, and become others of their kind.
+// TestCalendarPolicies: calendar policies are values, have a text, and can be changed to others of their kind.
 func TestCalendarPolicies(t *testing.T) {
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	require.NoError(t, err)

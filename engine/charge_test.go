@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestChargeTakesWhatHasHappened (I1, I2): a debt above the limit is paid back before the key passes again, to the
-// nanosecond.
+// TestChargeTakesWhatHasHappened (I1, I2): a debt above the limit is paid back before the key is admitted again, exact
+// to the nanosecond.
 func TestChargeTakesWhatHasHappened(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy engine.Policy
@@ -46,7 +46,8 @@ func TestChargeTakesWhatHasHappened(t *testing.T) {
 	}
 }
 
-// TestChargeWithoutMaxDebt: ten limits of a bucket, whichever way it is refilled, and one of all others.
+// TestChargeWithoutMaxDebt: the default bound is ten limits for both kinds of buckets, and one limit for all other
+// algorithms.
 func TestChargeWithoutMaxDebt(t *testing.T) {
 	for policy, owed := range map[engine.Policy]uint64{
 		engine.TokenBucket(engine.PerSecond(1), 7):          70,
@@ -71,7 +72,7 @@ func TestChargeWithoutMaxDebt(t *testing.T) {
 	}
 }
 
-// TestChargeBadInput: numbers out of range are errors that name them, and the odd charges have their answers.
+// TestChargeBadInput: numbers out of range return errors that name them, and unusual charges have defined answers.
 func TestChargeBadInput(t *testing.T) {
 	for _, limits := range []uint64{0, 1<<32 + 1, math.MaxUint64} {
 		_, err := engine.New(engine.FixedWindow(1, time.Hour), engine.MaxDebt(limits))
@@ -106,7 +107,7 @@ func TestChargeBadInput(t *testing.T) {
 	require.Equal(t, uint64(3), l.Peek(l.Key("anna"), 1).Remaining)
 }
 
-// TestChargeWithoutRoom: what a new key is charged that finds no slot is lost, and said to be.
+// TestChargeWithoutRoom: if a new key finds no slot, its charge is lost and reported as lost.
 func TestChargeWithoutRoom(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Refuse, engine.Admit, engine.Evict} {
 		l, _ := limiterOf(t, engine.TokenBucket(engine.Per(3, time.Minute), 3), engine.MaxKeys(1), engine.Overflow(overflow))
@@ -122,7 +123,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCost (I1): what a refusal takes, in every algorithm and by every verb that may be refused.
+// TestRefusalsThatCost (I1): what a refusal is charged, in every algorithm and by every verb that may be refused.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),
@@ -165,7 +166,8 @@ func TestRefusalsThatCost(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCostByALateClock: a refusal is charged by the exact clock, so a coarse one takes from nobody.
+// TestRefusalsThatCostByALateClock: a refusal is charged by the exact clock, so a late coarse clock charges no request
+// that should be admitted.
 func TestRefusalsThatCostByALateClock(t *testing.T) {
 	for _, charge := range []engine.RefusalCharge{engine.ChargeTheRest, engine.ChargePenalty} {
 		l, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 2), engine.MaxKeys(10), engine.ClockCoarse(),
@@ -188,7 +190,7 @@ func expired() context.Context {
 	return ctx
 }
 
-// TestReserveCostsNoPenalty: to ask for a place in the line is not to go on asking.
+// TestReserveCostsNoPenalty: a request for a place in the line is not charged as a refusal.
 func TestReserveCostsNoPenalty(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBucket(engine.PerSecond(1), 2), engine.ChargeRefusals(engine.ChargePenalty))
 	require.True(t, l.Take("anna", 2).Allowed)
@@ -202,7 +204,7 @@ func TestReserveCostsNoPenalty(t *testing.T) {
 	require.Equal(t, 4*time.Second, l.Peek(l.Key("anna"), 1).RetryAfter)
 }
 
-// TestChargesAreExact (I2): whatever is charged by many goroutines at once is charged exactly, or said to be lost.
+// TestChargesAreExact (I2): concurrent charges of many goroutines are charged exactly, or reported as lost.
 func TestChargesAreExact(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.Per(1000, time.Hour), 1000),

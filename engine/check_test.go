@@ -31,7 +31,7 @@ var checked = [][]engine.Policy{
 	append([]engine.Policy{engine.FixedWindow(10, time.Minute)}, make([]engine.Policy, 15)...),
 }
 
-// TestCheckIsWhatNewSays: for good and bad numbers.
+// TestCheckIsWhatNewSays: Check and New agree on valid and invalid numbers.
 func TestCheckIsWhatNewSays(t *testing.T) {
 	for _, p := range checked {
 		l, err := engine.New(p[0], engine.MaxKeys(1), engine.Tiers(p[1:]...))
@@ -42,7 +42,7 @@ func TestCheckIsWhatNewSays(t *testing.T) {
 	}
 }
 
-// TestBytesIsWhatNewHolds: to the byte, in small tables on the heap and in mapped ones.
+// TestBytesIsWhatNewHolds: Bytes is exact for small tables on the heap and for mapped ones.
 func TestBytesIsWhatNewHolds(t *testing.T) {
 	for _, p := range checked {
 		for _, keys := range []int{1, 7, 1000, 157_284, 300_001} {
@@ -64,7 +64,8 @@ func TestBytesIsWhatNewHolds(t *testing.T) {
 	assert.ErrorContains(t, err, "engine: MaxKeys(") // more than memory can be
 }
 
-// TestCheckChangeIsWhatSetPolicySays: from every good policy to every other, good or not.
+// TestCheckChangeIsWhatSetPolicySays: CheckChange and SetPolicy agree for a change from every valid policy to every
+// other one, valid or not.
 func TestCheckChangeIsWhatSetPolicySays(t *testing.T) {
 	for _, from := range checked {
 		if from[0].Check(from[1:]...) != nil {

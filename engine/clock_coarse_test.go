@@ -25,8 +25,8 @@ func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limite
 	})
 }
 
-// TestACoarseClockAdmitsEarlyByItsLateness: the worst case. What a late reading admits is charged for that much
-// earlier, and what comes back in the meantime is there at once: in a real time t, all that t + lateness allow.
+// TestACoarseClockAdmitsEarlyByItsLateness: the worst case. A take at a late reading is charged for that earlier time,
+// and the tokens that come back since then are there at once. So in a real time t, a key gets what t + lateness allows.
 func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	const lateness = 10 * time.Millisecond
 	take := func(l *Limiter) (n int) {
@@ -58,8 +58,8 @@ func TestACoarseClockAdmitsEarlyByItsLateness(t *testing.T) {
 	}
 }
 
-// TestInRealTimeACoarseClockKeepsItsBound (I1): whatever the clock is late by, up to some lateness, in no real time t
-// does a key get more than burst + rate * (t + lateness) through, and burst + rate * t is exceeded.
+// TestInRealTimeACoarseClockKeepsItsBound (I1): the clock is late by varying amounts, up to some lateness. In no real
+// time t does a key get more than burst + rate * (t + lateness), and it does get more than burst + rate * t.
 func TestInRealTimeACoarseClockKeepsItsBound(t *testing.T) {
 	const burst, lateness = 10, 8 * time.Millisecond
 	type passed struct {

@@ -20,8 +20,9 @@ func (h *hand) pass(l *Limiter, d time.Duration) {
 	}
 }
 
-// TestAClockThatLeapsAndComesBack: what was idle by the leap is, and time goes on from there. No key waits for the time
-// of the leap to come again, however often that happens, and the same leap gives no key anything twice.
+// TestAClockThatLeapsAndComesBack: records that the leap made idle stay idle, and time continues from there. No key
+// waits until the time of the leap comes again, however often the clock leaps, and one leap refills each key at most
+// once.
 func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		const years = 365 * 24 * time.Hour
@@ -50,8 +51,8 @@ func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	})
 }
 
-// TestAClockThatIsWrongAgainAndAgain (I1): readings of a moment that are early, or late, by whatever they are. The
-// worst of those that are ahead counts, once.
+// TestAClockThatIsWrongAgainAndAgain (I1): single readings are early or late by any amount. Of those that are ahead,
+// the worst one counts, once.
 func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)
@@ -74,8 +75,8 @@ func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesToAndFro: a call reads the function once, also if each reading is far from the one before. The leap
-// ahead counts, once.
+// TestAClockThatGoesToAndFro: a call reads the function once, even if each reading is far from the previous one. The
+// leap ahead counts once.
 func TestAClockThatGoesToAndFro(t *testing.T) {
 	const leap = 10 * maxBack
 	begin := time.Unix(1_700_000_000, 0)
@@ -93,8 +94,8 @@ func TestAClockThatGoesToAndFro(t *testing.T) {
 	}
 }
 
-// TestAClockThatReadsNoTime: a reading that the timeline does not have is not believed. Time stands still, and goes on
-// when the clock is right again.
+// TestAClockThatReadsNoTime: a reading outside the timeline is ignored. Time stands still, and continues when the clock
+// is right again.
 func TestAClockThatReadsNoTime(t *testing.T) {
 	begin := time.Unix(1_700_000_000, 0)
 	for _, wrong := range []time.Time{
@@ -117,7 +118,7 @@ func TestAClockThatReadsNoTime(t *testing.T) {
 }
 
 // TestLeapsThatTheTimelineCannotHold: a reading that would leave less than half of the timeline, 119 years from 2023
-// on, is not believed, so that time goes on when the clock is right again.
+// on, is ignored. Time continues when the clock is right again.
 func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		right := time.Unix(1_700_000_000, 0)
@@ -150,8 +151,8 @@ func TestLeapsThatTheTimelineCannotHold(t *testing.T) {
 	})
 }
 
-// TestAClockThatGoesBackALittleIsLate: a minute back nothing is let through, and the time of the latest reading is not
-// told twice.
+// TestAClockThatGoesBackALittleIsLate: while the clock is a minute back, nothing is admitted, and no later answer
+// repeats the time of the latest reading.
 func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		longest := 2 * maxBack
@@ -170,8 +171,8 @@ func TestAClockThatGoesBackALittleIsLate(t *testing.T) {
 	})
 }
 
-// TestARefundByALateClockGivesNoMore (I1): what came back by itself before another take stays with that take, also if
-// the clock has gone back when the refund is made.
+// TestARefundByALateClockGivesNoMore (I1): tokens that came back with time before another take belong to that take,
+// even if the clock has gone back when a refund is made.
 func TestARefundByALateClockGivesNoMore(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		_, receipt := l.TakeReceipt(l.Key("k"), 50)

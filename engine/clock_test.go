@@ -59,8 +59,8 @@ func TestSweeperInABubble(t *testing.T) {
 	})
 }
 
-// A refusal on a coarse clock is checked before it stands, and the word renewed; one
-// with a long wait stands at once.
+// A refusal by a coarse clock is checked by the exact clock, and the word renewed. A refusal with a long wait stands
+// without a check.
 func TestCoarseClockChecksRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(TokenBucket(PerSecond(1000), 1), ClockCoarse(), MaxKeys(10))
@@ -135,7 +135,7 @@ func (c *counterClock) count(d time.Duration) uint64 {
 	return uint64(float64(d) / float64(c.current.Load().mul) * (1 << (64 - counterScale)))
 }
 
-// A counter that stopped agreeing with Go's clock is given up without time falling.
+// If the counter stops agreeing with Go's clock, it is no longer used, and time does not go back.
 func TestCounterThatRunsAwayIsGivenUp(t *testing.T) {
 	if !tsc.Trusted() {
 		return // there is none to give up

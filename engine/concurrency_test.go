@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestNeverMoreInside: whatever goroutines enter and leave, at no moment are more inside of a key than its limit, and
-// in the end none is.
+// TestNeverMoreInside: goroutines enter and leave concurrently. At no moment does a key have more in flight than its
+// limit, and at the end it has nothing in flight.
 func TestNeverMoreInside(t *testing.T) {
 	const keys, limit = 3, 4
 	l, err := New(Concurrency(limit, time.Hour), MaxKeys(50), Tiers(Concurrency(2, time.Hour)))
@@ -70,7 +70,8 @@ func TestNeverMoreInside(t *testing.T) {
 	assert.Zero(t, l.Stats().Forgotten)
 }
 
-// TestAnEntryThatNeverComesBack: it is forgotten after one to two periods, and counted once; its release does nothing.
+// TestAnEntryThatNeverComesBack: an entry that is never released is forgotten after one to two periods, and counted
+// once. A later release does nothing.
 func TestAnEntryThatNeverComesBack(t *testing.T) {
 	l, h := newLimiter(t, Concurrency(3, time.Minute), SweepInterval(24*time.Hour))
 	d, lost := l.TakeReceipt(l.Key("k"), 2) // the clock begins 20 s after a full minute
@@ -101,8 +102,8 @@ func TestAnEntryThatNeverComesBack(t *testing.T) {
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 }
 
-// TestAChangeOfTheLimitKeepsWhatIsInside: and those inside leave as they would have: also where the limit has become
-// less than they are, or none, and however often it has changed.
+// TestAChangeOfTheLimitKeepsWhatIsInside: what is in flight stays, and leaves as before, even if the limit has become
+// lower than its number, or 0, and however often it has changed.
 func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(5, time.Hour))
 	d, many := l.TakeReceipt(l.Key("k"), 4)
@@ -140,7 +141,8 @@ func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	require.NoError(t, CheckChange([]Policy{Concurrency(2, time.Hour)}, []Policy{Concurrency(1<<16-1, time.Hour)}))
 }
 
-// TestAResetForgetsWhatIsInside: and those that were inside take nothing from those that enter afterwards.
+// TestAResetForgetsWhatIsInside: a reset forgets what is in flight. A later release of it takes nothing from later
+// entries.
 func TestAResetForgetsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour))
 	d, before := l.TakeReceipt(l.Key("k"), 2)
@@ -154,7 +156,7 @@ func TestAResetForgetsWhatIsInside(t *testing.T) {
 	assert.EqualValues(t, 2, l.Peek(l.Key("k"), 1).Remaining)
 }
 
-// TestEvictionsInFlight: a key with the fewest inside is forgotten for a new one, and counted.
+// TestEvictionsInFlight: the key with the fewest in flight is evicted for a new one, and counted.
 func TestEvictionsInFlight(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(2, time.Hour), MaxKeys(1), Shards(1))
 	var entries []Receipt
@@ -193,7 +195,7 @@ func TestQuotasInFlight(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestWhatALimitInFlightCannot: what is no sense for it is told.
+// TestWhatALimitInFlightCannot: calls that make no sense for a limit in flight return errors.
 func TestWhatALimitInFlightCannot(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(1, time.Hour))
 	_, err := l.ahead(l.Key("k"), 1, time.Minute)
@@ -206,7 +208,7 @@ func TestWhatALimitInFlightCannot(t *testing.T) {
 	assert.Equal(t, Never, d.RetryAfter)
 }
 
-// TestEntriesOfOtherPolicies: Enter takes, and Release gives back what a receipt does.
+// TestEntriesOfOtherPolicies: in other algorithms, Release gives back what the receipt took.
 func TestEntriesOfOtherPolicies(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, e := l.TakeReceipt(l.Key("k"), 40)
@@ -232,8 +234,8 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// TestAllWithALimitInFlight: a limit in flight and a rate are taken from together or not at all, and the receipt of the
-// former is the way out.
+// TestAllWithALimitInFlight: TakeAll takes from a limit in flight and a rate together, or from neither. The receipt of
+// the former releases it.
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))

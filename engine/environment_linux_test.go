@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What goes wrong around a shared table: too little memory, copies with holes, processes that stop, folders and clocks
-// of others, and files that are removed. Run by `make test-environment`. Mounting needs root.
+// Failures of the environment of a shared table: too little memory, copies with holes, processes that stop, folders and
+// clocks of other users, and files that are removed. `make test-environment` runs these tests. Mounting needs root.
 
 // mounted returns a folder that is memory of so many bytes.
 func mounted(t *testing.T, size int64) string {
@@ -41,7 +41,7 @@ func largeLimiter(path string) (*Limiter, error) {
 	return New(FixedWindow(1000, 24*time.Hour), Shared(path))
 }
 
-// TestEnvironmentStarter attaches, takes a token, tells what is left, and stays until its input ends.
+// TestEnvironmentStarter attaches, takes a token, prints what is left, and stays until its input ends.
 func TestEnvironmentStarter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -136,8 +136,8 @@ func TestEnvironmentFullDisk(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestEnvironmentSparseRestore: a copy with holes that is moved into place is allocated when a process attaches: on a
-// disk that is full that is an error, and no process is killed later.
+// TestEnvironmentSparseRestore: a copy with holes that is moved into place is allocated completely when a process
+// attaches. If the disk is full, that returns an error, and no process is killed later.
 func TestEnvironmentSparseRestore(t *testing.T) {
 	folder := mounted(t, 40<<20)
 	path, ballast := filepath.Join(folder, "table"), filepath.Join(folder, "ballast")
@@ -172,8 +172,8 @@ func TestEnvironmentSparseRestore(t *testing.T) {
 	}
 }
 
-// TestEnvironmentStoppedWhileAttaching: a process that is stopped at any moment of its start, also while it makes the
-// file, does not keep others from attaching.
+// TestEnvironmentStoppedWhileAttaching: a process that is stopped at any moment of its start, even while it makes the
+// file, does not prevent others from attaching.
 func TestEnvironmentStoppedWhileAttaching(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute")
@@ -200,7 +200,7 @@ func TestEnvironmentStoppedWhileAttaching(t *testing.T) {
 	}
 }
 
-// TestEnvironmentRemoved: processes whose file is removed find that out, and who comes later begins one file.
+// TestEnvironmentRemoved: processes whose file is removed notice it, and later processes start one new file.
 func TestEnvironmentRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	first, err := largeLimiter(path)
@@ -224,8 +224,8 @@ func TestEnvironmentRemoved(t *testing.T) {
 	assert.EqualValues(t, 1000-8, second.Peek(second.Key("key"), 1).Remaining, "one file for all that came")
 }
 
-// TestEnvironmentForeignFolder: a process of another user is refused where the folder is not its own or root's, and
-// where another user has taken the name.
+// TestEnvironmentForeignFolder: a process is refused if the folder belongs neither to its user nor to root, and if
+// another user has taken the name.
 func TestEnvironmentForeignFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestEnvironmentForeignFolder is skipped: only root starts processes of others")

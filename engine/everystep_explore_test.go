@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// stepPolicies are limiters of every algorithm, with a tier of another limit. Those whose limits come with the calls
-// have the first of them as a tier, too.
+// stepPolicies are limiters of every algorithm, with a tier that has another limit. If limits come with the calls, the
+// first of them is also a tier.
 var stepPolicies = [][2]Policy{
 	{TokenBucket(PerSecond(1), 20), TokenBucket(Per(1, 700*time.Millisecond), 30)},
 	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
@@ -43,8 +43,8 @@ type step struct {
 	again func() step
 }
 
-// forEachStep makes a call of every algorithm's limiter once for each of its operations on shared words, and before
-// that operation another one.
+// forEachStep makes a call to a limiter of every algorithm, once for each of the call's operations on shared words, and
+// makes another call before that operation.
 func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func(), check func(what string))) {
 	for _, p := range stepPolicies {
 		t.Run(p[0].String(), func(t *testing.T) {
@@ -70,8 +70,8 @@ func forEachStep(t *testing.T, make func(t *testing.T, s step) (call, other func
 	}
 }
 
-// TestAReceiptIsOfItsTakeAtEveryStep (I1): before any operation of a call that makes a receipt its key is reset, and
-// another takes as much. What the receipt gives back is never the other's.
+// TestAReceiptIsOfItsTakeAtEveryStep (I1): before any operation of a call that makes a receipt, the key is reset, and
+// another call takes as much. The receipt never gives back what the other call took.
 func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	type back = func()
 	verbs := map[string]func(s step) back{
@@ -141,8 +141,8 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestWhatEndsEndsOnceAtEveryStep (I2): before any operation of a call that ends an entry or a hold another call ends
-// it, too. What a third has taken stays taken.
+// TestWhatEndsEndsOnceAtEveryStep (I2): before any operation of a call that ends an entry or a hold, another call ends
+// it, too. What a third call has taken stays taken.
 func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	for name, of := range map[string]func(s step) (end func()){
 		"entry": func(s step) func() {
@@ -180,8 +180,9 @@ func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAQuotaIsOfOnePlanAtEveryStep (I1): before any operation of the call that makes a quota the policy changes to one
-// whose ticks are others. The quota is of one of the two: its tokens come back as it says, or it grants nothing.
+// TestAQuotaIsOfOnePlanAtEveryStep (I1): before any operation of the call that makes a quota, the policy changes to one
+// with other ticks. The quota belongs to one of the two policies: its tokens come back as it says, or it grants
+// nothing.
 func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	for _, changes := range []int{1, 2} {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -254,8 +255,8 @@ func outcomeOf(s step, call, other any) any {
 	return [4]any{call, other, own, tier}
 }
 
-// requireOneAfterTheOther makes a call, and before any operation of it another one. Both answer, and leave the key, as
-// if they had been made one after the other. prepare makes the situation in which they are made, or returns false.
+// requireOneAfterTheOther makes a call, and another one before each operation of it. Both must answer, and leave the
+// key, as if one had been made after the other. prepare makes the situation before the calls, or returns false.
 func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare func(t *testing.T, s *step) bool) {
 	forEachStep(t, func(t *testing.T, s step) (func(), func(), func(string)) {
 		one, two := s.again(), s.again()
@@ -272,7 +273,8 @@ func requireOneAfterTheOther(t *testing.T, call, other func(s step) any, prepare
 	})
 }
 
-// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before any operation of one verb another one is made of the same key.
+// TestVerbsBesideEachOtherAtEveryStep (I2, I9): before any operation of one verb, another verb is called for the same
+// key.
 func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for otherName, other := range stepVerbs {
@@ -329,8 +331,9 @@ func (s *step) waits() bool {
 	return s.waiting
 }
 
-// TestVerbsUnderEverythingAtEveryStep (I2, I9): the same beside a take, a charge and a reset, of a key that has taken
-// under the limiter's own policy or under a quota, after a change of the policy, and while somebody waits.
+// TestVerbsUnderEverythingAtEveryStep (I2, I9): every verb is combined with a take, a charge and a reset in the same
+// way. The key has taken under the limiter's own policy or under a quota, before or after a change of the policy, or
+// while a caller waits.
 func TestVerbsUnderEverythingAtEveryStep(t *testing.T) {
 	for name, call := range stepVerbs {
 		for _, otherName := range []string{"take", "charge", "reset"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// What a language model will say is not known beforehand. A request takes what it may cost, and settles for what it
-// did.
+// The length of a language model's answer is not known in advance. A request takes what it may cost, and settles its
+// actual cost.
 func ExampleLimiter_Hold() {
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()
@@ -74,8 +74,8 @@ func ExampleReceipt_Settle() {
 	// 8500 tokens left, of the model 8500
 }
 
-// A request begins on one connection and ends on another. Between them the receipt is bytes, sealed so that nobody can
-// write one.
+// A request begins on one connection and ends on another. In between, the receipt is stored as bytes, which are sealed
+// so that clients cannot forge them.
 func ExampleLimiter_ParseReceipt() {
 	tokens, _ := engine.New(engine.FixedWindow(10_000, time.Minute), engine.MaxKeys(1000))
 	defer tokens.Close()

@@ -58,8 +58,7 @@ func ExampleLimiter_KeyAddr_network() {
 	// 2001:db8:0:1::1 true
 }
 
-// A Key has no text, so the program counts by key what it wants to know. A map that is used from several goroutines
-// needs a lock.
+// A Key has no text, so the program keeps its own counts by key. A map that several goroutines use needs a lock.
 func ExampleObserve() {
 	refused := map[engine.Key]int{}
 	count := func(k engine.Key, _ uint64) { refused[k]++ }

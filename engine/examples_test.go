@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryVerbHasAnExample: each method of a limiter that is not the form of another for a hashed key.
+// TestEveryVerbHasAnExample: each method of a limiter has an example, unless it is another method's form for a hashed
+// key.
 func TestEveryVerbHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("example_*_test.go")
 	require.NoError(t, err)

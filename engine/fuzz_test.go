@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// FuzzPolicy (I1): with any numbers New either says which one is wrong and what would be
-// right, or makes a limiter that admits its burst while the clock stands, and no more.
+// FuzzPolicy (I1): for any numbers, New either returns an error that names the wrong one and its range, or makes a
+// limiter that admits exactly its burst while the clock stands still.
 func FuzzPolicy(f *testing.F) {
 	f.Add(1.0, int64(time.Second), uint64(5), int32(1000), 1)
 	f.Fuzz(func(t *testing.T, tokens float64, period int64, burst uint64, keys int32, shards int) {
@@ -119,10 +119,8 @@ func firstWrong(tokens float64, period time.Duration, burst uint64, maxKeys, sha
 	return nil
 }
 
-// FuzzKey (I2): a key is its text, whatever the text is, and nothing else: the same
-// from a string and from bytes, another for another text, for an address and for a
-// number of the same bytes; and what is asked about it, by any name of it, is asked
-// about one bucket.
+// FuzzKey (I2): a key depends only on its text, whatever the text is. It is the same for a string and for bytes, and
+// different for another text, and for an address or a number with the same bytes. All calls for one key use one bucket.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("a"), []byte("b"), uint64(7))
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
@@ -179,8 +177,8 @@ func requireOneBucketOf(t *testing.T, l *Limiter, k Key) {
 		func(n uint64) Decision { return l.Peek(k, n) }, func() { l.Reset(k) })
 }
 
-// requireOneBucket checks that a key and its text have one bucket of two tokens, which is
-// full, and that what Peek says is what Take then does.
+// requireOneBucket checks that a key and its text have one bucket of two tokens, which is full, and that Peek returns
+// what Take then does.
 func requireOneBucket(t *testing.T, l *Limiter, k Key, take func(uint64) Decision, allow func() bool,
 	peek func(uint64) Decision, reset func()) {
 	defer l.Reset(k)

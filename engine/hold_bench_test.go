@@ -2,8 +2,7 @@ package engine
 
 import "testing"
 
-// BenchmarkHold is a hold beside the take that it is made of. Both take a token of a million, so that neither is
-// refused.
+// BenchmarkHold compares a hold with the take that it includes. Both take a token of a million, so neither is refused.
 func BenchmarkHold(b *testing.B) {
 	l, err := New(TokenBucket(PerSecond(1e9), 1<<30), MaxKeys(1000))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // left returns how many tokens a key has.
 func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
-// TestAHoldCostsWhatItIsSettledFor (I2): less than the estimate, as much, or more; the estimate, if it is dropped; and
-// once.
+// TestAHoldCostsWhatItIsSettledFor (I2): a hold is settled with less than the estimate, the same, or more; it is
+// dropped, which costs the estimate; and it is settled twice, of which the first counts.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, less := l.Hold(l.Key("k"), 30)
@@ -49,7 +49,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	})
 }
 
-// TestAReceiptChargesLater: what a request costs beyond its receipt, also when that has ended.
+// TestAReceiptChargesLater: a receipt charges what a request costs beyond it, even after the receipt has ended.
 func TestAReceiptChargesLater(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		_, h := l.Hold(l.Key("k"), 30)
@@ -77,8 +77,8 @@ func TestAReceiptChargesLater(t *testing.T) {
 	require.EqualValues(t, 10, r.Taken())
 }
 
-// TestAnEstimateAboveTheLimit: it passes when the key has all of the limit. What it costs more is charged, up to the
-// bound of the debt, and what is not charged is told.
+// TestAnEstimateAboveTheLimit: the request is admitted if the key has its whole limit. The cost above the limit is
+// charged, up to the bound on the debt, and the rest is reported.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, h := l.Hold(l.Key("k"), math.MaxUint64)
@@ -99,7 +99,7 @@ func TestAnEstimateAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestAHoldUnderOtherLimits: of tiers and quotas; without a limit, or with none at all.
+// TestAHoldUnderOtherLimits: holds under tiers and quotas, under Unlimited, and under Blocked.
 func TestAHoldUnderOtherLimits(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(100, time.Minute), Tiers(FixedWindow(10, time.Minute), Unlimited()))
 	quota, err := l.Quota(FixedWindow(50, time.Minute))
@@ -129,8 +129,8 @@ func TestAHoldUnderOtherLimits(t *testing.T) {
 	require.EqualValues(t, 100, l.Peek(k, 0).Remaining)
 }
 
-// TestAHoldIsSettledInTheNextWindow (I1): nothing of the next window is given back, and what the request cost more is
-// charged to it.
+// TestAHoldIsSettledInTheNextWindow (I1): nothing is given back to the next window, and an additional cost is charged
+// to it.
 func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, h *hand) {
 		h.advance(39 * time.Second) // to the end of a minute
@@ -154,8 +154,8 @@ func TestAHoldIsSettledInTheNextWindow(t *testing.T) {
 	require.EqualValues(t, 70, left(l, "k"))
 }
 
-// TestAHoldOutlivesMuch (I1): after Close a hold is settled like any other. After a reset, an eviction or a change of
-// the policy nothing is given back that others have taken, and what it cost more is charged.
+// TestAHoldOutlivesMuch (I1): after Close, a hold is settled like any other. After a reset, an eviction or a change of
+// the policy, nothing is given back that others have taken, and an additional cost is charged.
 func TestAHoldOutlivesMuch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, l *Limiter, a perMinute)
@@ -184,7 +184,7 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedIsTheSumSettled (I2): holds, settlements from other goroutines, twice, and dropped ones.
+// TestTheSumChargedIsTheSumSettled (I2): holds are settled by other goroutines, settled twice, and dropped.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	const limit = 4000
 	for _, a := range algorithms {
@@ -229,8 +229,9 @@ func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedUnderEviction (I2, I7): keys that evict each other. What is owed and was forgiven is at least what
-// was settled, and at most the larger of estimate and cost of each hold: what a forgotten key held is not given back.
+// TestTheSumChargedUnderEviction (I2, I7): keys evict each other. The sum of debts and forgiven tokens is at least what
+// was settled, and at most the sum of the larger of estimate and cost of each hold, because the hold of a forgotten key
+// is not given back.
 func TestTheSumChargedUnderEviction(t *testing.T) {
 	forEach(t, []Option{MaxKeys(1), Shards(1)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		random := rand.New(rand.NewPCG(7, 7))
@@ -263,7 +264,7 @@ func TestTheSumChargedUnderEviction(t *testing.T) {
 	})
 }
 
-// TestHoldAllIsAllOrNothing: requests and tokens, of a user and of all. Each limit is settled by itself.
+// TestHoldAllIsAllOrNothing: holds of requests and tokens, for a user and for all. Each limit is settled separately.
 func TestHoldAllIsAllOrNothing(t *testing.T) {
 	requests, _ := newLimiter(t, FixedWindow(2, time.Minute))
 	tokens, _ := newLimiter(t, TokenBucket(PerSecond(10), 1000))

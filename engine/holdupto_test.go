@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldUpTo takes what is there, from a least to a most, and is settled like any hold.
+// TestHoldUpTo takes what is there, between a least and a most, and is settled like any hold.
 func TestHoldUpTo(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -39,7 +39,8 @@ func TestHoldUpTo(t *testing.T) {
 	})
 }
 
-// TestAHoldOfNothingIsRefusedInDebt, and of a key that is empty; a hold of a key that has tokens pays afterwards.
+// TestAHoldOfNothingIsRefusedInDebt: a hold with a least of 0 is refused for a key that is in debt or empty. A key with
+// tokens is admitted, and pays afterwards.
 func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	forEach(t, []Option{MaxDebt(2)}, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")
@@ -59,7 +60,7 @@ func TestAHoldOfNothingIsRefusedInDebt(t *testing.T) {
 	})
 }
 
-// TestHoldUpToUnderOtherLimits: of a quota, without a limit, and with none at all.
+// TestHoldUpToUnderOtherLimits: under a quota, under Unlimited, and under Blocked.
 func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(24*time.Hour))
 	for _, c := range []struct {
@@ -78,8 +79,8 @@ func TestHoldUpToUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// TestHoldUpToAtOnce: however many take what is left beside each other, they get the limit, none gets less than its
-// least, and who is refused would not have got it.
+// TestHoldUpToAtOnce: many goroutines take what is left at the same time. Together they get the limit, none gets less
+// than its least, and a refused one could not have got its least.
 func TestHoldUpToAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
 	for round := range 50 {

@@ -74,8 +74,8 @@ func TestDecision(t *testing.T) {
 		"the bucket holds no more than its burst")
 }
 
-// Cost 0 is free and cost above the limit is never; neither leaves a trace. (The
-// fault: the first request with a cost above the maximum is let through.)
+// A cost of 0 is free, and a cost above the limit is never admitted. Neither changes anything. (The fault: the first
+// request with a cost above the maximum is admitted.)
 func TestCostsOutsideTheBucket(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(2), 10))
 	for _, n := range []uint64{11, math.MaxUint64, uint64(1) << 63} {
@@ -114,7 +114,7 @@ func TestReset(t *testing.T) {
 	assert.False(t, l.Allow("k"))
 }
 
-// TestTakeAtLateTimes (I8): a time in the past never lets through what the latest would refuse.
+// TestTakeAtLateTimes (I8): a call with a time in the past never admits what a call with the latest time would refuse.
 func TestTakeAtLateTimes(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1000), 1))
 	k, base := l.Key("k"), time.Unix(1_700_000_000, 0)
@@ -226,7 +226,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What memory cannot hold is refused with the numbers.
+// New refuses a table that is too large for the memory, and names the numbers.
 func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells how much memory there is")
@@ -297,8 +297,7 @@ func TestCloseTwiceAndThenDecide(t *testing.T) {
 	}
 }
 
-// A limiter that is forgotten without Close stops its goroutines (leakcheck in TestMain
-// sees to the rest).
+// A limiter that is dropped without Close stops its goroutines. (leakcheck in TestMain checks that.)
 func TestForgottenLimiterStops(t *testing.T) {
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(100), ClockCoarse())
 	require.NoError(t, err)

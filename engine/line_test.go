@@ -25,7 +25,7 @@ func lined(t *testing.T, p Policy, test func(*testing.T, *Limiter, Key)) {
 	})
 }
 
-// TestATurnThatMovesUpBeforeItIsAwaited: the caller waits for the turn that it has then.
+// TestATurnThatMovesUpBeforeItIsAwaited: if a turn moves up before its caller waits, the caller waits for the new turn.
 func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -40,7 +40,8 @@ func TestATurnThatMovesUpBeforeItIsAwaited(t *testing.T) {
 	})
 }
 
-// TestALineOfSeveralCosts: those behind a leaver move up by its tokens, unless somebody else has reserved in between.
+// TestALineOfSeveralCosts: when a caller leaves, those behind it move up by its tokens, unless another caller has
+// reserved in between.
 func TestALineOfSeveralCosts(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -77,7 +78,8 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	}
 }
 
-// TestAPanicOfMoved leaves the line and its tokens as they are to be, and all others are told.
+// TestAPanicOfMoved: if the function moved panics, the line and its tokens are still right, and all other callers are
+// informed.
 func TestAPanicOfMoved(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		lined(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter, k Key) {
@@ -101,8 +103,8 @@ func TestAPanicOfMoved(t *testing.T) {
 	}
 }
 
-// TestGoodputUnderCancellation: callers who give up cost the others nothing, also if they want different numbers of
-// tokens.
+// TestGoodputUnderCancellation: callers that leave the line cost the others nothing, even if they want different
+// numbers of tokens.
 func TestGoodputUnderCancellation(t *testing.T) {
 	for most := range uint64(3) {
 		lined(t, TokenBucket(PerSecond(50), 3), func(t *testing.T, l *Limiter, k Key) {
@@ -128,8 +130,8 @@ func TestGoodputUnderCancellation(t *testing.T) {
 	}
 }
 
-// TestLinesKeepTheLaw: however callers of different costs join, leave, take and reserve, no more goes in any time than
-// the limit and the rate allow, and nobody's turn comes later than he was told.
+// TestLinesKeepTheLaw: callers with different costs join, leave, take and reserve. Over any time, no more is due than
+// the limit and the rate allow, and no turn comes later than the caller was told.
 func TestLinesKeepTheLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -213,8 +215,8 @@ func TestLinesKeepTheLaw(t *testing.T) {
 	}
 }
 
-// TestALineForOneBatch: those who wait for the same batch of tokens and leave when it has come lose none of them, in
-// whatever order they leave.
+// TestALineForOneBatch: callers wait for the same batch of tokens, and leave when it has come, in any order. No token
+// is lost.
 func TestALineForOneBatch(t *testing.T) {
 	for seed := range uint64(50) {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
@@ -238,8 +240,8 @@ func TestALineForOneBatch(t *testing.T) {
 	}
 }
 
-// TestACallerThatComesOutOfTurn: those in front of it, whose tokens were there before, keep their places and lose
-// nothing. If one of them leaves then, those behind it move up by its tokens.
+// TestACallerThatComesOutOfTurn: callers in front of it, whose tokens were there earlier, keep their places and lose
+// nothing. If one of them then leaves, those behind it move up by its tokens.
 func TestACallerThatComesOutOfTurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)
@@ -264,7 +266,7 @@ func TestACallerThatComesOutOfTurn(t *testing.T) {
 	})
 }
 
-// TestTheReceiptOfATurn: what was waited for is given back by it.
+// TestTheReceiptOfATurn: the receipt of a turn gives back the tokens for which the caller waited.
 func TestTheReceiptOfATurn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 3)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// methods are calls of a limiter's methods. Those that decide by a Key, or make one, are apart: what a nil limiter says
-// of them costs too much to be said well.
+// methods are calls of a limiter's methods. Methods that decide by a Key, or make one, are listed separately: a good
+// error message for a nil limiter would cost them too much time.
 func methods(l *Limiter) (all, quick map[string]func()) {
 	p, k := TokenBucket(PerSecond(1), 1), Key{}
 	all = map[string]func(){
@@ -37,7 +37,7 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 	return all, quick
 }
 
-// TestALimiterThatNewDidNotMakeSaysSo: a program that drops New's error is told where to look.
+// TestALimiterThatNewDidNotMakeSaysSo: a program that ignores New's error gets a panic that says where to look.
 func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 	for _, l := range []*Limiter{nil, {}} {
 		slow, quick := methods(l)

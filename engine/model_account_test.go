@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// An account is what one key owes, on paper. Instants are nanoseconds of the limiter's timeline. A call may come later
-// than others that were made at a later instant.
+// An account is the exact debt of one key in the model. Instants are nanoseconds of the limiter's timeline. A call may
+// have an earlier instant than calls before it.
 type account interface {
 	under(q *grants) // holds the calls that follow against the limit of a quota
 	take(at int64, n uint64) bool
@@ -107,7 +107,7 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns what is owed at the price of a token of the quota: as many tokens at the earliest time, and at the
+// counted returns the debt at the price of a quota: the same number of tokens, counted at the earliest time, and at the
 // latest time at which some may have been granted.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
@@ -206,9 +206,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// change keeps the tokens that were taken under the tier of the last take: those owed at that time, and those owed at
-// the latest time at which somebody was granted something, or goes. Without prices what is above the highest limit
-// stays as much time until the last one who waits goes. What was taken under a quota stays as much time.
+// change preserves the tokens that were taken under the tier of the last take. They are counted at that time, and at
+// the latest time of a grant or a reservation. Without prices, debt above the highest limit keeps its time until the
+// last reservation is due. What was taken under a quota keeps its time.
 func (b *bucket) change(at, latest, promised int64, from, to *grants) {
 	if from.token == to.token {
 		return
@@ -252,9 +252,9 @@ func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}
 }
 
-// giveBack gives back what is owed because of the take. If nothing came behind it, it has taken so much less. If others
-// took since, it is what the bucket would owe for the take alone. If others gave back since, it is what the rest of the
-// take cost, less what has passed since.
+// giveBack gives back what is owed because of the take. If nothing was taken since, the take becomes smaller. If others
+// took since, it gives back at most what the bucket would owe because of the take alone. If others gave back since, it
+// gives back at most the cost of the rest of the take less the time since.
 func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	cost, latest := int64(n)*of.q.token, near.latest
 	if b.prices != nil {
@@ -281,8 +281,8 @@ func (b *bucket) giveBack(at int64, of *paper, n uint64, near nearby) {
 	}
 }
 
-// giveBackPriced is giveBack in tokens. Of a take that is not the last by its price, what came back since has done so
-// at the fastest price at which anything was converted.
+// giveBackPriced is giveBack in tokens. If the take is not the last one at its price, tokens since came back at the
+// fastest price of all conversions.
 func (b *bucket) giveBackPriced(at int64, of *paper, n uint64, latest int64) {
 	cost := int64(n) * b.price
 	owed, back := b.owed(at), min(b.owed(latest), cost)

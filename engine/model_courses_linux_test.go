@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestEveryCourseOfChangesOfASharedTable (I1): short courses in a file that processes share.
+// TestEveryCourseOfChangesOfASharedTable (I1): short sequences of changes in a shared file.
 func TestEveryCourseOfChangesOfASharedTable(t *testing.T) {
 	folder, files := t.TempDir(), 0
 	walksCourses(t, courseKind{"shared", 0, []courseStep{

@@ -97,9 +97,9 @@ func courseKinds() []courseKind {
 	}
 }
 
-// TestEveryCourseOfChanges (I1): every sequence of so many steps, by the shortest one to each state. After every
-// change of the policy all keys are told what requireChange demands, whatever comes next is what the accounts on paper
-// say, and in the end what a key was given fits the limits that it had.
+// TestEveryCourseOfChanges (I1): every sequence of a number of steps, with the shortest one to each state. After every
+// change of the policy, the answers for all keys must satisfy requireChange. All later answers must be those of the
+// model's accounts. At the end, what a key was granted must fit the limits that it had.
 func TestEveryCourseOfChanges(t *testing.T) {
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {

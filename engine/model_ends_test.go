@@ -91,22 +91,22 @@ func (m *model) givesBack(tk *taken, n uint64) {
 	tk.of.n -= n
 }
 
-// mayEnd reports whether what a take gives back now is known. Of two that are given back to a log at one moment it is
-// not which of its times go.
+// mayEnd reports whether it is defined what a take gives back now. If two takes are given back to a log at the same
+// time, it is not defined which of their times leave.
 func (m *model) mayEnd(tk *taken) bool {
 	twice := m.kind.policy.algorithm == AlgorithmSlidingLog && tk.modelKey.given == m.seen
 	return !twice && !m.isAhead(tk.modelKey)
 }
 
-// isAhead reports whether a window, or a log, may have been granted a request ahead of the clock. What it gives back
-// until then is the matter of TestARefundForgivesNoTakeAhead.
+// isAhead reports whether a window or a log may have granted a request ahead of the clock.
+// TestARefundForgivesNoTakeAhead tests refunds until that time.
 func (m *model) isAhead(k *modelKey) bool {
 	_, counts := k.account.(*window)
 	return counts && m.leading > m.seen
 }
 
-// forgetIdle forgets a record that owes nothing. A refund would make it end now instead of then, which those who come
-// late could tell.
+// forgetIdle forgets a record that owes nothing. A refund would end it now instead of at its own end, which late calls
+// could observe.
 func (m *model) forgetIdle(k *modelKey) {
 	if k.idle(m.seen) {
 		now := m.now
@@ -185,8 +185,8 @@ func (m *model) takesAll() {
 	}
 }
 
-// ofBoth is the decision of two limits: that with less left, or if both are left with as much that which is full later;
-// or that which makes wait longer.
+// ofBoth returns the decision of two limits. If both admit, it is the one with fewer tokens left, or the one that is
+// full later if both have the same number. If one refuses, it is the one with the longer wait.
 func ofBoth(allowed bool, one, two Decision) Decision {
 	second := two.RetryAfter > one.RetryAfter
 	if allowed {

@@ -18,8 +18,8 @@ var withUnsettled = flag.Bool("unsettled", false, "programs of the model make al
 // may reports whether programs make a step.
 func may(step string) bool { return !unsettled[step] || *withUnsettled }
 
-// requireFits holds what a key was given, by the times at which it went, against its limits: what was taken in any
-// time and not given back is no more than the largest burst and what came back by itself at the highest rate.
+// requireFits compares what a key was granted, at the times for which it was granted, with its limits. Over any time,
+// what was taken and not given back is at most the largest burst and what came back at the highest rate.
 func (m *model) requireFits(k *modelKey) {
 	b, isBucket := k.account.(*bucket)
 	if w, ok := k.account.(*window); ok && !k.vague {
@@ -44,8 +44,8 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn is requireFits from one event to another, the i-th: in tokens, under whatever limits they were taken.
-// It is no more than the largest burst and the highest rate of those in that time, as they were then.
+// requireFitsIn is requireFits for the time between two events, in tokens. The sum is at most the largest burst and the
+// highest rate of the limits in that time.
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int64) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -63,8 +63,8 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int
 	require.LessOrEqual(m.t, tokens, burst+uint64(passed/token), "%s: I1: %d tokens in %d ticks", m.call, tokens, passed)
 }
 
-// requireFitsWindow: what was granted in less than a window is no more than the limit, by a log; and than twice the
-// limit less one, by windows that begin with a request. (What a record was charged unasked is not granted.)
+// requireFitsWindow checks what was granted in less than a window: at most the limit by a log, and at most twice the
+// limit less one by windows that begin with a request. (Charges do not count as granted.)
 func (m *model) requireFitsWindow(k *modelKey, _ *window) {
 	p := m.kind.policy
 	times := uint64(0)
@@ -117,8 +117,8 @@ func (m *model) setsPolicy() {
 	m.sets(tier, burst, period, longest)
 }
 
-// sets changes the numbers of one tier. Each key keeps the tokens that it has taken, by the tier of its last take. So
-// keys under other tiers are told what they were told before.
+// sets changes the numbers of one tier. The tokens that each key has taken still count, by the tier of its last take.
+// So the answers for keys under other tiers stay the same.
 func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	policies := make([]Policy, len(m.kind.tiers)+1)
 	for i := range policies {
@@ -173,11 +173,11 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange holds what a change of one tier's numbers has done to every key against the properties of
-// docs/decisions/0031: (a) nothing to keys under others; (d) a raised limit and a faster rate are there at once; (c)
-// who has taken no more than the limit waits no longer than one who has taken all of it, and who has taken more until
-// that is back at the new rate. Some may have been granted ahead, or wait: until then what is owed may come back at the
-// previous rate. (b) is what requireFits is about.
+// requireChange compares the effect of a change of one tier's numbers on every key with the properties of
+// docs/decisions/0031. (a) Keys under others are not affected. (d) A raised limit and a faster rate are active at once.
+// (c) A key that has taken no more than the limit waits no longer than one that has taken all of it. A key that has
+// taken more waits until the excess is back at the new rate. If there were grants ahead of the clock, or reservations,
+// debt may come back at the previous rate until those are due. requireFits checks (b).
 func (m *model) requireChange(q *grants, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
@@ -211,8 +211,8 @@ func (m *model) requireSame(was, is Decision, what string) {
 	}
 }
 
-// requireTokens holds what a key that owes so many tokens is told under a tier against (c) and (d), if some were
-// granted so long ahead.
+// requireTokens compares the answer for a key with a debt, under a tier, with (c) and (d), if some tokens were granted
+// for a later time.
 func (m *model) requireTokens(k *modelKey, q *grants, owed uint64, ahead int64, is [2]Decision, what string) {
 	if q.tokens == 0 {
 		return

@@ -17,10 +17,10 @@ import (
 // modelPrograms is how many random programs an ordinary run makes.
 var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the model makes")
 
-// FuzzModel (I1, I2, I7, I8): a program is any bytes. The first ones choose the limiter, the others the calls: every
-// verb, of keys that change between tiers and quotas of which no two have the same limit, nor two of a bucket the same
-// cost of a token; at times that run, are late, and lead. Every field of every answer is that of the model, and what is
-// admitted and not given back fits the limits.
+// FuzzModel (I1, I2, I7, I8): any bytes are a program. The first ones choose the limiter, and the others the calls:
+// every verb, for keys that change between tiers and quotas. No two of these have the same limit, and no two of a
+// bucket the same price. The times of the calls advance, are late, and are ahead. Every field of every answer must be
+// that of the model, and what is admitted and not given back must fit the limits.
 func FuzzModel(f *testing.F) {
 	for seed := range *modelPrograms {
 		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)

@@ -13,8 +13,8 @@ func (m *model) set(nanos int64) {
 	m.limiter.clock.nanos()
 }
 
-// passes lets time pass: from the latest that the clock has read, by parts of a second, by some, or until a key's
-// bucket is full or a nanosecond about that.
+// passes lets time pass, from the latest reading of the clock: by parts of a second, by several seconds, or until about
+// the nanosecond at which a key's bucket is full.
 func (m *model) passes() {
 	k, wait := pick(m, m.keys[:]), int64(m.byte())
 	switch m.byte() % 8 {
@@ -34,8 +34,8 @@ func (m *model) passes() {
 	m.set(m.seen + wait)
 }
 
-// late makes the clock read a time before the latest. Not that of a log, of which a refund may forget what has left by
-// the latest: TestSlidingLogAgainstItsModel is about that.
+// late makes the clock read an earlier time than the latest one, except for a log, because a refund of a log may forget
+// tokens that have left by the latest time. TestSlidingLogAgainstItsModel tests that.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.catchUp(); m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -43,8 +43,8 @@ func (m *model) late() {
 	}
 }
 
-// catchUp makes a limiter of windows decide all that is late by the latest time. A window that is over may have been
-// forgotten or not, which one who is late could tell. (A bucket is decided by its own time then, or the watermark.)
+// catchUp makes a limiter of windows decide late calls at the latest time. A window that is over may or may not have
+// been forgotten, and a late call could observe that. (A bucket decides by its own time, or by the watermark.)
 func (m *model) catchUp() {
 	if m.kind.perNano > 0 || m.kind.refill > 0 {
 		return

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAVerbReadsTheClockOnce: an answer is of one time, also if the clock goes on between any two of its readings.
+// TestAVerbReadsTheClockOnce: an answer is for a single time, even if the clock advances between any two of its
+// readings.
 func TestAVerbReadsTheClockOnce(t *testing.T) {
 	for name, verb := range map[string]func(l *Limiter, k Key){
 		"AllowKey":    func(l *Limiter, k Key) { l.AllowKey(k) },
@@ -57,7 +58,7 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 	}
 }
 
-// TestErrorsAndAnswersNameTheLimitOfTheCall, not that of the limiter's own policy.
+// TestErrorsAndAnswersNameTheLimitOfTheCall: they name the limit of the call, and not that of the limiter's own policy.
 func TestErrorsAndAnswersNameTheLimitOfTheCall(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	k := l.KeyUint64(1).Tier(1)
@@ -97,7 +98,8 @@ func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 	require.Equal(t, Decision{Limit: 7, RetryAfter: 5 * time.Second, ResetAfter: 5 * time.Second}, d)
 }
 
-// TestTheObserverOfAReservationIsToldItsKey: of one that is refused because it would wait too long.
+// TestTheObserverOfAReservationIsToldItsKey: the observer gets the key of a reservation that is refused because its
+// wait would be too long.
 func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	var told []refusal
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(k Key, n uint64) { told = append(told, refusal{k, n}) }, 1))
@@ -108,7 +110,7 @@ func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	require.Equal(t, []refusal{{k, 2}}, told)
 }
 
-// TestATakeOfNothingUnderAQuota looks at the key that it is about.
+// TestATakeOfNothingUnderAQuota: a take of 0 tokens reads the record of its own key.
 func TestATakeOfNothingUnderAQuota(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	q, err := l.Quota(TokenBucket(PerSecond(1), 7))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOwed: what a key has used, above its limit, too, and nothing of a token bucket.
+// TestOwed: what a key has used, including what is above its limit, for all algorithms except token buckets.
 func TestOwed(t *testing.T) {
 	for _, c := range []struct{ policy, lower Policy }{
 		{FixedWindow(10, time.Hour), FixedWindow(3, time.Hour)},
@@ -38,7 +38,7 @@ func TestOwed(t *testing.T) {
 	}
 }
 
-// TestOwedOfATokenBucket: tokens of the tier, or of the quota, under which the key took.
+// TestOwedOfATokenBucket: the debt is in tokens of the tier or quota under which the key took.
 func TestOwedOfATokenBucket(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
@@ -70,7 +70,7 @@ func TestOwedOfATokenBucket(t *testing.T) {
 	assert.Equal(t, bob, under)
 }
 
-// TestOwedOfTokenBuckets: under is the quota of the last take, whatever its rate, so that one may charge by it.
+// TestOwedOfTokenBuckets: under is the quota of the last take, with any rate, so that a caller can charge under it.
 func TestOwedOfTokenBuckets(t *testing.T) {
 	l, _ := newLimiter(t, TokenBuckets(26*24*time.Hour))
 	for i, period := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour} {

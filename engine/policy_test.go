@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestPolicyNumbers: the limit, and the time in which it comes back as a whole.
+// TestPolicyNumbers: the limit, and the time in which the whole limit comes back.
 func TestPolicyNumbers(t *testing.T) {
 	for _, c := range []struct {
 		policy engine.Policy
@@ -42,8 +42,8 @@ func TestPolicyNumbers(t *testing.T) {
 	}
 }
 
-// TestTheWindowIsWhenTheLimitIsBack: for every algorithm without a clock of its own, a key that has
-// used up everything is told the window.
+// TestTheWindowIsWhenTheLimitIsBack: for every algorithm whose windows do not follow the clock, a key that has used its
+// whole limit gets it back after Policy.Window.
 func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, policy := range []engine.Policy{
@@ -57,7 +57,7 @@ func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	}
 }
 
-// TestLimiterPolicy: what New and SetPolicy were given, tier by tier, also while it changes.
+// TestLimiterPolicy: Policy returns what New and SetPolicy were given, for each tier, also during a change.
 func TestLimiterPolicy(t *testing.T) {
 	small, large := engine.FixedWindow(5, time.Minute), engine.FixedWindow(50, time.Minute)
 	l, err := engine.New(small, engine.MaxKeys(100), engine.Tiers(large))

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhichWindowsAreExact: the rule of the comments, in numbers. A window of the longest length is exact, a nanosecond
-// more is not, and what Precision says is how late a request is at worst, and is reached.
+// TestWhichWindowsAreExact: the rules in the comments, with numbers. A window of the longest exact length is exact, and
+// one that is a nanosecond longer is not. Precision returns the largest delay of a request, and that delay occurs.
 func TestWhichWindowsAreExact(t *testing.T) {
 	type kind struct {
 		policy func(uint64, time.Duration) Policy
@@ -73,7 +73,7 @@ func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	return late
 }
 
-// TestHowLateABucketIsThatRounds: a token is there at its time at the earliest, and Precision later at the latest.
+// TestHowLateABucketIsThatRounds: a token is never there before its time, and is late by at most Precision.
 func TestHowLateABucketIsThatRounds(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(97), 10), TokenBucket(Per(17, 24*time.Hour), 1<<32),
 		TokenBucket(Per(999_999_937, time.Second), 100)} {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPricesOfASharedTable (I1): what a token cost is in the file, so all processes count a key's tokens alike, and so
-// do a copy and a table that is restored from it.
+// TestPricesOfASharedTable (I1): the price of a token is in the file, so all processes count a key's tokens alike, and
+// so do a copy and a table that is restored from it.
 func TestPricesOfASharedTable(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, options ...Option) *Limiter {
@@ -41,8 +41,8 @@ func TestPricesOfASharedTable(t *testing.T) {
 	require.InDelta(t, 50, left(two), 1)
 }
 
-// TestASharedChangeHasRoomForQuotas (I1): a process changes the policy, and another has made a quota that takes weeks.
-// A copy knows of it, too, and so does a table that is restored from that.
+// TestASharedChangeHasRoomForQuotas (I1): one process changes the policy after another has made a quota that takes
+// weeks to come back. A copy remembers the quota, too, and so does a table that is restored from it.
 func TestASharedChangeHasRoomForQuotas(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string, p Policy) *Limiter {

@@ -35,8 +35,8 @@ func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *tim
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced makes a test with limits that come with the calls, beside a limit of the limiter's own, too, and with
-// tiers. Those have ticks as long, and of a rounded clock.
+// forEachPriced runs a test with limits that come with the calls, also next to a limit of the limiter's own, and with
+// tiers. The last two have ticks of the same length, and a rounded clock.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -58,8 +58,8 @@ func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	})
 }
 
-// TestAQuotaKeepsTheTokensTaken (I1): a bucket of 100/s that is drained owes a second, which at 1/s is one token of a
-// hundred. The next ninety-nine are refused all the same, by whatever verb they are asked for.
+// TestAQuotaKeepsTheTokensTaken (I1): a drained bucket of 100/s owes a second, which at 1/s would be one token of a
+// hundred. The next ninety-nine tokens are refused nevertheless, by every verb.
 func TestAQuotaKeepsTheTokensTaken(t *testing.T) { forEachPriced(t, testAQuotaKeepsTheTokensTaken) }
 
 func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
@@ -100,8 +100,8 @@ func testAQuotaKeepsTheTokensTaken(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaToAndFro (I1): however often a key changes its quota, it gets what one bucket of the largest burst gives.
-// Nothing adds up that is not taken, either.
+// TestAQuotaToAndFro (I1): however often a key changes its quota, it gets what one bucket of the largest burst grants.
+// Debts do not add up without takes, either.
 func TestAQuotaToAndFro(t *testing.T) { forEachPriced(t, testAQuotaToAndFro) }
 
 func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
@@ -122,8 +122,8 @@ func testAQuotaToAndFro(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestAQuotaThatIsRaised: a larger burst and a faster rate are there at once, for no more than the difference. Nobody
-// waits longer than for what is left of the wait before.
+// TestAQuotaThatIsRaised: a larger burst and a faster rate are active at once, and add only the difference. No key
+// waits longer than for the rest of its previous wait.
 func TestAQuotaThatIsRaised(t *testing.T) { forEachPriced(t, testAQuotaThatIsRaised) }
 
 func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
@@ -144,8 +144,8 @@ func testAQuotaThatIsRaised(t *testing.T, priced pricedTable) {
 	require.Equal(t, before, l.Peek(other, 1), "another key")
 }
 
-// TestAQuotaThatIsLowered: a key that has taken more than a smaller limit waits until what is above that has come back,
-// at the rate by which it was taken: refusals change nothing.
+// TestAQuotaThatIsLowered: a key that has taken more than a lower limit waits until the excess has come back, at the
+// rate under which it was taken: refusals change nothing.
 func TestAQuotaThatIsLowered(t *testing.T) { forEachPriced(t, testAQuotaThatIsLowered) }
 
 func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
@@ -161,8 +161,8 @@ func testAQuotaThatIsLowered(t *testing.T, priced pricedTable) {
 	require.Equal(t, time.Hour, d.ResetAfter, "ten tokens at 10/h")
 }
 
-// TestReceiptsOfSeveralQuotas: what a take took goes back in its tokens, whatever was taken behind it. Where others
-// changed the quota since, it is what cannot have come back by itself at the fastest of them.
+// TestReceiptsOfSeveralQuotas: a take is given back in its own tokens, whatever was taken since. If others changed the
+// quota since, it gives back what cannot have come back at the fastest of their rates.
 func TestReceiptsOfSeveralQuotas(t *testing.T) { forEachPriced(t, testReceiptsOfSeveralQuotas) }
 
 func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
@@ -188,8 +188,8 @@ func testReceiptsOfSeveralQuotas(t *testing.T, priced pricedTable) {
 	require.EqualValues(t, 45, l.Peek(under(perSecond1), 1).Remaining)
 }
 
-// TestAQuotaWhileSomebodyWaits (I1): who has reserved goes when it was told, and what a faster quota takes meanwhile
-// fits beside that.
+// TestAQuotaWhileSomebodyWaits (I1): a reservation is due when its caller was told, and what a faster quota takes in
+// the meantime fits the limit together with it.
 func TestAQuotaWhileSomebodyWaits(t *testing.T) { forEachPriced(t, testAQuotaWhileSomebodyWaits) }
 
 func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
@@ -213,8 +213,8 @@ func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 	require.False(t, l.TakeKey(slow, 6).Allowed)
 }
 
-// TestAQuotaByALateClock (I1, I8): a call that was decided by a slower quota, and one whose clock is earlier. What came
-// back between the two did so at the faster rate.
+// TestAQuotaByALateClock (I1, I8): a call under a slower quota is decided, and then one with an earlier clock. What
+// came back between the two times came back at the faster rate.
 func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
 
 func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
@@ -238,8 +238,8 @@ func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestPricesFollowThePolicy: what keys owe is so many tokens of their quotas also when the longest time changes, and so
-// the tick, and under a tier when its numbers change.
+// TestPricesFollowThePolicy: debts are the same number of tokens of their quotas after a change of the longest time,
+// and so of the tick, and the same number of a tier's tokens after a change of its numbers.
 func TestPricesFollowThePolicy(t *testing.T) {
 	l, _, under := priced(t, engine.Tiers(perSecond100))
 	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)
@@ -254,7 +254,7 @@ func TestPricesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestOwedByQuotas: what a key owes is told in its tokens, whatever the quota of the question.
+// TestOwedByQuotas: a debt is reported in the tokens under which it was taken, whatever the quota of the call.
 func TestOwedByQuotas(t *testing.T) {
 	l, _, under := priced(t)
 	for _, k := range []engine.Key{l.Key("anna"), under(perSecond1)} {
@@ -269,8 +269,8 @@ func TestOwedByQuotas(t *testing.T) {
 	}
 }
 
-// TestARefusedReservationGetsItsFasterPrice (R27): a key that was drained under a slow tier, and then only reserves
-// under a fast one, waits for no token of the slow one. Neither does one that is only charged.
+// TestARefusedReservationGetsItsFasterPrice (R27): a key was drained under a slow tier, and then only reserves under a
+// fast one. It does not wait for a token of the slow tier. The same holds for a key that is only charged.
 func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key) bool{
 		"reserve": func(l *engine.Limiter, k engine.Key) bool {
@@ -291,14 +291,14 @@ func TestARefusedReservationGetsItsFasterPrice(t *testing.T) {
 	}
 }
 
-// nearRoom is a limit that takes about as long as a record has room for, 2^51 ns: 26 days. Some of its tokens take less
-// than a time may be ahead of the clock.
+// nearRoom is a limit whose debt takes about the whole room of a record, 2^51 ns: 26 days. Some of its tokens take less
+// time than a call may be ahead of the clock.
 var nearRoom = engine.TokenBucket(engine.Per(nearTokens, 1<<51-1<<24), nearTokens)
 
 const nearTokens = 1 << 23
 
-// TestADebtWithoutRoomAdmitsNothing (I1): a key owes twice the tokens of a limit near 26 days, for which no record
-// has room at its price. A request under it is refused also where its time is ahead of the clock.
+// TestADebtWithoutRoomAdmitsNothing (I1): a key owes twice the tokens of a limit near 26 days, for which no record has
+// room at its price. A request under that limit is refused, even if its time is ahead of the clock.
 func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	fast := engine.TokenBucket(engine.PerSecond(1_000_000), 2*nearTokens)
 	for name, ask := range map[string]func(l *engine.Limiter, k engine.Key, ahead time.Time) bool{
@@ -322,8 +322,8 @@ func TestADebtWithoutRoomAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a request that is refused under a slightly faster quota converts
-// the record. With what was taken ahead of the clock it owes more than 26 days, and keeps it.
+// TestAFasterPriceKeepsWhatWasTakenAhead (I1): a request that is refused under a slightly faster quota converts the
+// record. With what was taken ahead of the clock, the record owes more than 26 days, and keeps that debt.
 func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	l, now := limiterOf(t, engine.TokenBuckets(1<<51))
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -333,7 +333,7 @@ func TestAFasterPriceKeepsWhatWasTakenAhead(t *testing.T) {
 	assert.False(t, l.TakeAt(faster, 1, ahead).Allowed)
 }
 
-// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): so does a change of the policy.
+// TestAChangeKeepsWhatWasTakenAheadOfALongLimit (I1): a change of the policy also keeps such a debt.
 func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	l, now := limiterOf(t, nearRoom)
 	k, ahead := l.Key("k"), now.Add(time.Second)
@@ -345,8 +345,8 @@ func TestAChangeKeepsWhatWasTakenAheadOfALongLimit(t *testing.T) {
 	}
 }
 
-// TestAChangeHasRoomForQuotas (I1): what was taken under a quota is kept where a change of the policy makes ticks finer
-// or the rate slower, and back, although the quota takes weeks to come back.
+// TestAChangeHasRoomForQuotas (I1): takes under a quota still count after a change of the policy to finer ticks or a
+// slower rate, and back, although the quota takes weeks to come back.
 func TestAChangeHasRoomForQuotas(t *testing.T) {
 	slow := engine.TokenBucket(engine.Per(1, time.Hour), 500) // 21 days
 	tenth := engine.TokenBucket(engine.PerSecond(10), 10)
@@ -393,8 +393,8 @@ func TestAChangeHasRoomForQuotas(t *testing.T) {
 	})
 }
 
-// TestAChangeWithoutRoomForQuotas: where no record of the new numbers could hold what was taken, the change is an error
-// that says so, and nothing has changed.
+// TestAChangeWithoutRoomForQuotas: if no record under the new numbers could hold what was taken, the change returns an
+// error that says so, and changes nothing.
 func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	year := engine.TokenBucket(engine.Per(100, 365*24*time.Hour), 100)
 	l, _ := limiterOf(t, engine.TokenBucket(engine.Per(1, 365*24*time.Hour), 2))
@@ -412,8 +412,8 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 	require.False(t, l.TakeKey(k.With(quotaOf(t, l, year)), 1).Allowed)
 }
 
-// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price a receipt is taken for one of the
-// record's present version. It gives back what it is for at most, and that once.
+// TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a receipt seems to be for the record's
+// current version. It gives back at most what it is for, once.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)

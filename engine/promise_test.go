@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPartOfWhatWaits (I1): a part of a reservation is given back only when its time has come. What goes by then and
-// what was taken fit together into the limit.
+// TestAPartOfWhatWaits (I1): a part of a reservation is given back only when the reservation is due. What is due by
+// then and what was taken fit the limit together.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -36,7 +36,8 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestAHoldWithoutALimit: what is held while there is no limit is settled by the limit that there is then.
+// TestAHoldWithoutALimit: a hold that is made while there is no limit is settled under the limit that there is at the
+// settlement.
 func TestAHoldWithoutALimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 50))
 	require.NoError(t, l.SetPolicy(Unlimited()))
@@ -50,8 +51,8 @@ func TestAHoldWithoutALimit(t *testing.T) {
 	assert.EqualValues(t, 50, l.Peek(l.Key("b"), 0).Remaining)
 }
 
-// TestWhatComesBackWhileOthersWait (I1): what a hold has not used comes back as far as no reservation behind it has
-// what had come back by its time. What goes then and what is taken meanwhile fit into the limit.
+// TestWhatComesBackWhileOthersWait (I1): the unused part of a hold is given back, except for what comes back with time
+// until the last reservation after it is due. What is due then and what is taken in the meantime fit the limit.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)
@@ -68,8 +69,8 @@ func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	assert.EqualValues(t, 10+1, 1+5+3+1+l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestARefundUnderAHigherLimit (I1): a reservation under a lower one waits, though what is owed is not above the
-// higher.
+// TestARefundUnderAHigherLimit (I1): a reservation under a lower limit waits, although the debt is not above the higher
+// limit.
 func TestARefundUnderAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(PerSecond(1), 100)))
 	k := l.Key("k")
@@ -83,7 +84,7 @@ func TestARefundUnderAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(k, 0).Remaining, uint64(5), "five go now")
 }
 
-// TestAPartOfWhatWaitsComesBackAtOnce: that of the last in line.
+// TestAPartOfWhatWaitsComesBackAtOnce: a part of the last reservation in line is given back at once.
 func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -93,8 +94,8 @@ func TestAPartOfWhatWaitsComesBackAtOnce(t *testing.T) {
 	assert.Equal(t, 16*time.Second, l.Peek(l.Key("k"), 0).ResetAfter)
 }
 
-// TestTheFirstInLineGoesAway (I1): in a bucket there is no place for the gap that it leaves. If its token came back,
-// the next to come would go at one time with the last.
+// TestTheFirstInLineGoesAway (I1): a bucket cannot represent the gap that the first caller leaves. If its token came
+// back, the next caller would be due at the same time as the last one.
 func TestTheFirstInLineGoesAway(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	require.True(t, l.Allow("k"))

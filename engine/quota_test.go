@@ -42,7 +42,7 @@ func quotaOf(t testing.TB, l *engine.Limiter, p engine.Policy) engine.Quota {
 	return q
 }
 
-// TestQuotaThroughEveryVerb (I1): every verb holds the key's one record against the limit that came with the call.
+// TestQuotaThroughEveryVerb (I1): every verb compares the key's one record with the limit that came with the call.
 func TestQuotaThroughEveryVerb(t *testing.T) {
 	for name, c := range quotasOf {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,8 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 	}
 }
 
-// TestQuotaOfAnother (I1): a quota of another limiter, and one that a change of policy has left behind, grant nothing.
+// TestQuotaOfAnother (I1): a quota of another limiter, and one whose units a change of policy has replaced, grant
+// nothing.
 func TestQuotaOfAnother(t *testing.T) {
 	refusesAll := func(t *testing.T, l *engine.Limiter, k engine.Key) {
 		t.Helper()
@@ -129,7 +130,7 @@ func TestQuotaOfAnother(t *testing.T) {
 	})
 }
 
-// TestQuotasLast: what was made before a change of policy that leaves the units stays good.
+// TestQuotasLast: a quota that was made before a change of policy stays valid if the units stay the same.
 func TestQuotasLast(t *testing.T) {
 	for name, c := range map[string]struct{ own, other, next engine.Policy }{
 		"token buckets":  {engine.TokenBuckets(time.Hour), engine.TokenBucket(engine.Per(7, time.Minute), 7), engine.TokenBuckets(2 * time.Hour)},
@@ -274,7 +275,7 @@ func TestQuotaBadInput(t *testing.T) {
 	require.NoError(t, l.SetPolicy(engine.TokenBuckets(time.Hour)))
 }
 
-// TestTokenBucketsNeedAQuota: a call without one is refused, and so is one in a tier that there is not.
+// TestTokenBucketsNeedAQuota: a call without a quota is refused, and so is a call in a tier that does not exist.
 func TestTokenBucketsNeedAQuota(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour), engine.Tiers(engine.TokenBucket(engine.Per(3, time.Minute), 3)))
 	require.False(t, l.Allow("anna"))
@@ -283,7 +284,7 @@ func TestTokenBucketsNeedAQuota(t *testing.T) {
 	require.False(t, l.AllowKey(l.Key("anna").Tier(2)))
 }
 
-// TestSetPolicyOfTokenBucketsKeepsTime: what a key owes stays what it is, as time, when the tick becomes another.
+// TestSetPolicyOfTokenBucketsKeepsTime: debts keep their length in time when the tick changes.
 func TestSetPolicyOfTokenBucketsKeepsTime(t *testing.T) {
 	l, _ := limiterOf(t, engine.TokenBuckets(time.Hour))
 	p := engine.TokenBucket(engine.Per(60, time.Minute), 60)

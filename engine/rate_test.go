@@ -75,8 +75,7 @@ func TestRateString(t *testing.T) {
 	assert.Equal(t, "no policy", Policy{}.String())
 }
 
-// FuzzParseRate: whatever is accepted makes a limiter, and is written in a form that
-// is read as the same rate.
+// FuzzParseRate: every accepted text makes a limiter, and is written in a form that is read as the same rate.
 func FuzzParseRate(f *testing.F) {
 	for _, s := range []string{"100/s", "10/1500ms", "1/1h30m", "0.5/d", "1e9/s", "x", "1/", "-1/s", "1e-300/ms",
 		"9/65535d"} {

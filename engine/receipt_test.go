@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptIsOfATenure (I1): the key's record was forgotten by force since, and others have taken. What was taken by
-// another than the receipt's take is not given back, also if the next record looks like it.
+// TestAReceiptIsOfATenure (I1): the key's record was reset or evicted after the take, and other calls have taken. The
+// receipt does not give back what they took, even if the next record looks like the receipt's.
 func TestAReceiptIsOfATenure(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Limiter, a perMinute){
 		"reset": func(_ *testing.T, l *Limiter, _ perMinute) { l.Reset(l.Key("k")) },
@@ -40,8 +40,8 @@ func TestAReceiptIsOfATenure(t *testing.T) {
 	}
 }
 
-// TestAReceiptIsOfAPolicy (I1): the policy was changed since. What is left of the take then is not known, but of
-// a log, and of what is in flight.
+// TestAReceiptIsOfAPolicy (I1): the policy was changed after the take. How much of the take is left is then unknown,
+// except for a log and a limit in flight.
 func TestAReceiptIsOfAPolicy(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
@@ -58,8 +58,7 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	})
 }
 
-// TestAReceiptOutlivesAnIdleRecord (I1): what a record owed that was forgotten because it was idle, came back by
-// itself.
+// TestAReceiptOutlivesAnIdleRecord (I1): what a record owed that was forgotten as idle has come back with time.
 func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
@@ -73,8 +72,8 @@ func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	})
 }
 
-// TestARefundForgivesNoTakeAhead (I1): a request was made at a time ahead of the clock, when what was taken before was
-// there again. A refund of that by the clock does not give back what the request took.
+// TestARefundForgivesNoTakeAhead (I1): a request was made at a time ahead of the clock, when the tokens of an earlier
+// take were back. A refund of the earlier take by the clock does not give back what the request took.
 func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	for name, refund := range map[string]func(l *Limiter, r *Receipt){
 		"with a receipt":    func(_ *Limiter, r *Receipt) { r.Refund(1) },
@@ -101,7 +100,8 @@ func TestARefundForgivesNoTakeAhead(t *testing.T) {
 	}
 }
 
-// TestWhatWasChargedAboveTheLimitIsGivenBack, whether or not a reservation waits meanwhile.
+// TestWhatWasChargedAboveTheLimitIsGivenBack: a charge above the limit is given back, whether or not a reservation
+// waits.
 func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, reserved := range []bool{false, true} {
 		l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
@@ -127,8 +127,8 @@ func TestWhatWasChargedAboveTheLimitIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAReceiptOutlivesALowerLimit: what a log and a limit in flight give back after a change of the policy is all that
-// was taken, also if that is more than the limit has become.
+// TestAReceiptOutlivesALowerLimit: after a change of the policy, a log and a limit in flight give back everything that
+// was taken, even if that is more than the new limit.
 func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 	for _, policy := range []func(limit uint64) Policy{
 		func(limit uint64) Policy { return SlidingLog(limit, time.Minute) },
@@ -144,7 +144,7 @@ func TestAReceiptOutlivesALowerLimit(t *testing.T) {
 	}
 }
 
-// TestWhatIsOwedAboveTheLimitIsGivenBack: a charge that was wrong is given back at once, as it was made.
+// TestWhatIsOwedAboveTheLimitIsGivenBack: a wrong charge is given back completely and at once.
 func TestWhatIsOwedAboveTheLimitIsGivenBack(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(100, time.Minute), 100), BatchRefill(100, time.Minute, 100), FixedWindow(100, time.Minute),

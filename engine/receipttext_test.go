@@ -20,7 +20,8 @@ func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	return &parsed
 }
 
-// TestAReceiptAsText (I1, I2) gives back, settles and charges as the receipt would, also under tiers and quotas.
+// TestAReceiptAsText (I1, I2): the text of a receipt gives back, settles and charges as the receipt would, also under
+// tiers and quotas.
 func TestAReceiptAsText(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		k := l.Key("k")
@@ -64,8 +65,8 @@ func TestAReceiptAsText(t *testing.T) {
 	require.EqualValues(t, 97, left(tiers, "k"))
 }
 
-// TestAReceiptOfElsewhere (I1): of another limiter, of a tenure that is over, of another plan. It gives nothing back,
-// and what the request cost beyond is charged.
+// TestAReceiptOfElsewhere (I1): the text is of another limiter, of a tenure that has ended, or of another plan. It
+// gives nothing back, and a cost beyond the take is charged.
 func TestAReceiptOfElsewhere(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		other, _ := newLimiter(t, a.policy(100))
@@ -99,7 +100,7 @@ func TestAReceiptOfElsewhere(t *testing.T) {
 	require.EqualValues(t, 50, left(l, "k"))
 }
 
-// TestAReceiptAsTextDoesNotAllocate, where there is room for it.
+// TestAReceiptAsTextDoesNotAllocate: if the buffer has room for the text.
 func TestAReceiptAsTextDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1<<30))
 	k, room := l.Key("k"), make([]byte, 0, 64)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelMintsNoTokens (I1): fifty rounds in which two queue up and the first goes away. Every reservation that was
-// not cancelled has a second of its own.
+// TestCancelMintsNoTokens (I1): in each of fifty rounds, two callers queue up and the first one cancels. Each
+// reservation that was not canceled has its own second.
 func TestCancelMintsNoTokens(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 1))
 	var instants []time.Duration
@@ -35,7 +35,7 @@ func TestCancelMintsNoTokens(t *testing.T) {
 	_ = h
 }
 
-// TestCancelledWaitersLetNobodyThrough (I1): thirty that wait and give up do not make way for thirty at once.
+// TestCancelledWaitersLetNobodyThrough (I1): after thirty waiters give up, thirty others are not admitted at once.
 func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter) {
 		begin := time.Now()
@@ -64,8 +64,8 @@ func TestCancelledWaitersLetNobodyThrough(t *testing.T) {
 	})
 }
 
-// TestCancelGivesBackTheLastReservation: who leaves from the end of the queue leaves no trace, one after the other, and
-// a second Release does nothing.
+// TestCancelGivesBackTheLastReservation: callers that leave from the end of the queue, one after the other, leave no
+// trace, and a second Release does nothing.
 func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 2))
 	require.True(t, l.Take("k", 2).Allowed)
@@ -83,8 +83,8 @@ func TestCancelGivesBackTheLastReservation(t *testing.T) {
 	require.Equal(t, before, l.Peek(l.Key("k"), 1))
 }
 
-// TestAllThatIsRefusedLetsNoneThroughLater (I1): a log, 2 in any 10 s, behind which another limit refuses. Its refund
-// forgets the request that was refused, and not one that was granted before or after it.
+// TestAllThatIsRefusedLetsNoneThroughLater (I1): a log of 2 in any 10 s admits a request that another limit refuses.
+// The refund forgets that request, and not one that was granted before or after it.
 func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	d, own := l.TakeReceipt(l.Key("k"), 1)
@@ -100,7 +100,8 @@ func TestAllThatIsRefusedLetsNoneThroughLater(t *testing.T) {
 	require.Equal(t, 9*time.Second, l.Peek(l.Key("k"), 1).RetryAfter)
 }
 
-// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt the log forgets the oldest, and so never lets more through.
+// TestRefundOfFailedLoginsIsNoWayIn (I1): without a receipt, a refund of a log forgets the oldest token, and so never
+// admits more than the limit.
 func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(2, 10*time.Second))
 	require.True(t, l.Allow("k"))
@@ -112,7 +113,8 @@ func TestRefundOfFailedLoginsIsNoWayIn(t *testing.T) {
 	require.False(t, l.Allow("k"))
 }
 
-// TestLateRefundsGiveNothingBack (I1): of a window that is over, of a bucket that would be full by now.
+// TestLateRefundsGiveNothingBack (I1): a window that has ended, and a bucket that would be full by now, give nothing
+// back.
 func TestLateRefundsGiveNothingBack(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(PerSecond(1), 10), "batch": BatchRefill(10, 10*time.Second, 10),
@@ -137,8 +139,9 @@ type granted struct {
 	n  uint64
 }
 
-// TestARefundBehindATimeAhead (I1): a request was made at a time ahead of the clock, at which another had left the
-// window of a log. A refund by the clock does not forget that one: it is in the window of those who come now.
+// TestARefundBehindATimeAhead (I1): a request was made at a time ahead of the clock, at which an earlier one had left
+// the window of a log. A refund by the clock does not forget the earlier one, which is still in the window at the
+// clock's time.
 func TestARefundBehindATimeAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(3, time.Second))
 	k, begun := l.Key("k"), h.now()
@@ -152,8 +155,8 @@ func TestARefundBehindATimeAhead(t *testing.T) {
 	require.False(t, l.TakeKey(k, 1).Allowed, "the fourth")
 }
 
-// TestReceiptsNeverLetThroughMoreThanTheLimit (I1): takes and refunds of any of them at any time, of every algorithm.
-// What was taken and not given back is within the limit in every window, as if the rest had never been.
+// TestReceiptsNeverLetThroughMoreThanTheLimit (I1): takes, and refunds of any of them at any time, for every algorithm.
+// In every window, what was taken and not given back is within the limit.
 func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	const limit, length = 7, 70 * time.Second
 	for name, policy := range map[string]Policy{
@@ -220,7 +223,7 @@ func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length 
 }
 
 // TestRefusedTakeAllLeavesNoTrace: each limit is as if it had not been asked, an unaligned window has not begun, and
-// each says what it alone would have said.
+// each answer is the limit's own.
 func TestRefusedTakeAllLeavesNoTrace(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

@@ -22,8 +22,7 @@ func inBubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter)) {
 	})
 }
 
-// Waiters of a token bucket are served in the order in which they came, each at the very
-// moment at which its tokens are there.
+// Waiters of a token bucket are served in the order in which they came, each exactly when its tokens are there.
 func TestWaitServesInOrder(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
@@ -75,7 +74,7 @@ func TestWaitFailsAtOnceBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-// A waiter that gives up gives its tokens back, unless their time had come.
+// A waiter that gives up gives its tokens back, unless their time had already come.
 func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
@@ -103,7 +102,7 @@ func TestWaitGivesBackWhenItIsCancelled(t *testing.T) {
 	})
 }
 
-// The line has an end, and says so.
+// A line has a maximum length, and an error says when it is full.
 func TestReserveHasAnEnd(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		_, err := l.ahead(l.Key("k"), 3, time.Hour)
@@ -132,7 +131,7 @@ func TestReserveHasAnEnd(t *testing.T) {
 	})
 }
 
-// TestTheReceiptOfAReservation: what was reserved goes back by it once its time has come, and no more than that.
+// TestTheReceiptOfAReservation: the receipt gives back exactly what was reserved, after its time has come.
 func TestTheReceiptOfAReservation(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		require.True(t, l.Take("k", 2).Allowed)
@@ -155,7 +154,7 @@ func TestTheReceiptOfAReservation(t *testing.T) {
 	})
 }
 
-// What was taken ahead is not forgiven by a change of policy.
+// A change of policy does not forgive what was taken in advance.
 func TestSetPolicyKeepsReservations(t *testing.T) {
 	inBubble(t, TokenBucket(PerSecond(1), 2), func(t *testing.T, l *Limiter) {
 		for range 3 {

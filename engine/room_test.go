@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHowManyNewKeysFindNoRoom: with MaxKeys keys that are not idle it is one in some five hundred in a table that was
-// just filled, and one in a thousand or more once all keys have come and gone. The bounds are generous: the hash is
-// another in each run.
+// TestHowManyNewKeysFindNoRoom: with MaxKeys keys that are not idle, one new key in some five hundred finds no room in
+// a table that was just filled, and one in a thousand or more after all keys were replaced once. The bounds are
+// generous, because the hash differs in each run.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	const keys, tries = 100_000, 100_000
 	l, _ := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), MaxKeys(keys), Overflow(Refuse))
@@ -65,8 +65,8 @@ func withoutRoom(t *testing.T, overflow OverflowPolicy) (*Limiter, Key) {
 	return nil, Key{}
 }
 
-// TestWhoHasNoRoomIsNamed: the answer of a limit that has no room for a key says so, though the key owes nothing; and
-// that to a request which is wrong is no.
+// TestWhoHasNoRoomIsNamed: if a limit has no room for a key, its answer says so, although the key owes nothing. The
+// answer to an invalid request does not.
 func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	l, k := withoutRoom(t, Refuse)
 	other, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
@@ -86,8 +86,8 @@ func TestWhoHasNoRoomIsNamed(t *testing.T) {
 	require.False(t, allowed)
 }
 
-// TestAHoldWithoutRoomIsOfTheLimit: who is admitted without a record holds no more than the limit, of which there is
-// nothing to give back, and what the request costs above that is not charged to anybody.
+// TestAHoldWithoutRoomIsOfTheLimit: a request that is admitted without a record holds at most the limit. Nothing of it
+// is given back, and a cost above it is charged to no key.
 func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	for most, want := range map[uint64]uint64{3: 3, 5: 5, 100: 5} {

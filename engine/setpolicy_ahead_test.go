@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): what was taken at a time ahead of the clock has not come
-// back by then, whatever becomes of the rate meanwhile.
+// TestAFasterRateGivesNothingBackOfWhatWasTakenAhead (I1): tokens that were taken for a time ahead of the clock have
+// not come back by that time, however the rate changes in between.
 func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 100), TokenBucket(PerSecond(100), 100)
 	l, h := newLimiter(t, slow)
@@ -32,8 +32,8 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	assert.Zero(t, l.Peek(l.Key("k"), 1).ResetAfter)
 }
 
-// TestASetterThatIsSuspended (I1): between its clock and the moment from which on the new policy holds others take, by
-// the old one, at later times.
+// TestASetterThatIsSuspended (I1): the call that changes the policy reads its clock and is suspended. Before the new
+// policy becomes current, others take by the old one at later times.
 func TestASetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},
@@ -61,8 +61,8 @@ func TestASetterThatIsSuspended(t *testing.T) {
 	}
 }
 
-// TestAFasterRateBehindAHigherLimit (I1): a reservation waits of which the debt does not tell, since the limit was
-// raised behind it. It goes when it was told, and what comes back by then is no more than by the old rate.
+// TestAFasterRateBehindAHigherLimit (I1): a reservation waits, which the debt does not show because the limit was
+// raised after it. It is due when its caller was told, and no more comes back by then than at the old rate.
 func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -75,8 +75,8 @@ func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
-// TestASlowerRateWhileSomeWait (I1): what was taken under a limit that has been higher counts when that comes back.
-// What is above all limits, since others reserved, stays time until they go.
+// TestASlowerRateWhileSomeWait (I1): what was taken under a higher limit counts when that limit returns. Debt above all
+// limits, which is due to reservations, keeps its time until those are due.
 func TestASlowerRateWhileSomeWait(t *testing.T) {
 	for name, waits := range map[string]string{"of the key": "k", "of another near by": "n"} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1000), MaxKeys(10), Shards(1))
@@ -90,8 +90,8 @@ func TestASlowerRateWhileSomeWait(t *testing.T) {
 	}
 }
 
-// TestAnyCourseOfChangesAndWaits (I1): what goes at any time, taken at once, ahead of the clock, or after a wait, fits
-// over any interval into the highest burst and the highest rate that there was.
+// TestAnyCourseOfChangesAndWaits (I1): over any interval, everything that is taken at once, ahead of the clock, or is
+// due after a wait fits the highest burst and the highest rate of that interval.
 func TestAnyCourseOfChangesAndWaits(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 31))

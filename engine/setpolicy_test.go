@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAChangeOfOneTierLeavesTheOthers (I1): what a key owes under a tier or a quota whose numbers stay is what it was,
-// whatever becomes of the limiter's own policy and of other tiers.
+// TestAChangeOfOneTierLeavesTheOthers (I1): the debt of a key under a tier or a quota whose numbers stay is unchanged,
+// however the limiter's own policy and other tiers change.
 func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	for name, change := range map[string]struct{ from, to Policy }{
 		"a smaller burst": {TokenBucket(PerSecond(1), 1000), TokenBucket(PerSecond(1), 10)},
@@ -46,7 +46,7 @@ func TestAChangeOfOneTierLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestAChangeLeavesQuotas (I1): a quota has its numbers with it. What a key owes under one keeps its price.
+// TestAChangeLeavesQuotas (I1): a quota has its own numbers, and a debt under it keeps its price.
 func TestAChangeLeavesQuotas(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Hour), 1), MaxQuota(1))
 	quota := func() Quota {
@@ -74,8 +74,8 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 	require.Equal(t, time.Minute, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
 }
 
-// TestAChangeToAndFro (I1): what was taken under a high limit counts when that comes back, however low it was
-// meanwhile, and whether or not anybody has asked or swept.
+// TestAChangeToAndFro (I1): what was taken under a high limit counts when that limit returns, however low it was in
+// between, and whether or not there were requests or sweeps.
 func TestAChangeToAndFro(t *testing.T) {
 	for name, policy := range map[string]func(n uint64) Policy{
 		"token bucket":   func(n uint64) Policy { return TokenBucket(PerSecond(100), n) },
@@ -103,7 +103,7 @@ func TestAChangeToAndFro(t *testing.T) {
 	}
 }
 
-// TestTimeOwedIsNoShareOfASlowerRate (I1): a hundred tokens that were taken at 100/s are a hundred at 1/s.
+// TestTimeOwedIsNoShareOfASlowerRate (I1): a hundred tokens that were taken at 100/s are still a hundred tokens at 1/s.
 func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(100), 100), Tiers(TokenBucket(PerSecond(100), 100)))
 	keys := []Key{l.Key("own"), l.Key("tier").Tier(1)}
@@ -122,7 +122,8 @@ func TestTimeOwedIsNoShareOfASlowerRate(t *testing.T) {
 	assert.True(t, l.TakeKey(keys[1], 10).Allowed)
 }
 
-// TestAFasterRateWhileSomeWait (I1): who has reserved goes when it was told, and the burst does not pass beside it.
+// TestAFasterRateWhileSomeWait (I1): a reservation is due when its caller was told, and the burst is not admitted in
+// addition.
 func TestAFasterRateWhileSomeWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -138,8 +139,8 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 	assert.True(t, l.Allow("k"))
 }
 
-// TestWhatAnotherLimitGrantedIsKept (I1): a key that has taken all of a high limit, and waits under a low one when the
-// rate becomes slower, owes all tokens of the high one afterwards.
+// TestWhatAnotherLimitGrantedIsKept (I1): a key has taken all of a high limit, and waits under a low one when the rate
+// becomes slower. Afterwards it owes all tokens of the high limit.
 func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
@@ -172,7 +173,7 @@ func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	}
 }
 
-// TestATierThatWasBlocked (I1): its keys owe what they owed by the numbers that it had.
+// TestATierThatWasBlocked (I1): the keys of a blocked tier owe what they owed under the tier's last numbers.
 func TestATierThatWasBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own := TokenBucket(PerSecond(1), 1)
@@ -188,8 +189,8 @@ func TestATierThatWasBlocked(t *testing.T) {
 	}
 }
 
-// TestARecordHasRoomForWhatWasTaken: a slower rate at which what may be owed does not fit is an error of a tier, whose
-// ticks are the limiter's; the limiter's own policy has other ticks then.
+// TestARecordHasRoomForWhatWasTaken: a slower rate under which a possible debt does not fit is an error for a tier,
+// whose ticks are the limiter's. The limiter's own policy gets other ticks instead.
 func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 1)
 	l, _ := newLimiter(t, own, Tiers(TokenBucket(Per(1000, time.Hour), 1000)))
@@ -206,8 +207,8 @@ func TestARecordHasRoomForWhatWasTaken(t *testing.T) {
 	require.ErrorContains(t, l.SetPolicy(SlidingWindow(10, time.Microsecond)), "1048577 of earlier limits")
 }
 
-// TestAnyCourseOfChanges (I1): a key in a tier gets over any interval at most the highest burst and the highest rate
-// that its tier had, however often that and others change, and as much as if the others did not.
+// TestAnyCourseOfChanges (I1): over any interval, a key in a tier gets at most the highest burst and the highest rate
+// of its tier, however often that tier and others change. It gets as much as if the others did not change.
 func TestAnyCourseOfChanges(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

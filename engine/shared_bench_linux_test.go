@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkShared is what a decision costs in a limiter that is shared, beside one of one process. The file lies in
+// BenchmarkShared measures a decision of a shared limiter, next to one of a limiter of one process. The file is in
 // TMPDIR.
 func BenchmarkShared(b *testing.B) {
 	limiters := [2]*Limiter{roundLimiter(b), roundLimiter(b, Shared(filepath.Join(b.TempDir(), "table")))}
@@ -34,8 +34,8 @@ func BenchmarkShared(b *testing.B) {
 	}
 }
 
-// allow makes the decisions of a round, and reports whether all requests are admitted. So do those below: a call
-// through a pointer for each decision would hide a part of the difference.
+// allow makes the decisions of a round, and reports whether all requests are admitted. The functions below do the same
+// for other calls. A call through a pointer for each decision would hide a part of the difference.
 func (d *decider) allow() bool {
 	all := true
 	for _, key := range d.keys[d.at : d.at+roundDecisions] {
@@ -60,8 +60,8 @@ func (d *decider) take() bool {
 	return all
 }
 
-// BenchmarkSharedAttach is how long New takes to attach to a table of a million keys. (The sweeper that it starts is
-// closed, and the memory is given back when the limiter is collected.)
+// BenchmarkSharedAttach measures how long New takes to attach to a table of a million keys. (The sweeper that it starts
+// is closed, and the memory is released when the limiter is collected.)
 func BenchmarkSharedAttach(b *testing.B) {
 	path := Shared(filepath.Join(b.TempDir(), "table"))
 	for b.Loop() {

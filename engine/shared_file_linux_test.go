@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharedFileLost: the statistics of a limiter say after a sweep that its file is not at its path any more.
+// TestSharedFileLost: after a sweep, the statistics of a limiter say that its file is no longer at its path.
 func TestSharedFileLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)

@@ -27,8 +27,8 @@ func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }
 
-// TestSharedInFlightWorker is the work of one process: it enters and leaves, and notes in the tally who is inside of a
-// key. If that is another process, the tally's word for the key behind says which.
+// TestSharedInFlightWorker is the work of one process. It enters and leaves, and records in the tally which process is
+// inside a key. If that is another process, it records that in the tally's word for the next key.
 func TestSharedInFlightWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -54,8 +54,8 @@ func TestSharedInFlightWorker(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightKilled: processes that enter and leave are killed at any instruction. Nobody enters beside another
-// process that is alive, and after a sweep nothing is in flight of those that were killed, and no entry is lost.
+// TestSharedInFlightKilled: processes that enter and leave are killed at any instruction. No process enters while
+// another live one is inside. After a sweep, nothing of the killed processes is in flight, and no entry is lost.
 func TestSharedInFlightKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -93,8 +93,8 @@ func TestSharedInFlightKilled(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightOfTheDead: what a process has in flight counts for others for as long as it lives, also if it is
-// stopped, and is free with the first sweep when it was killed, or when another process attaches.
+// TestSharedInFlightOfTheDead: what a process has in flight counts for others as long as it lives, even if it is
+// suspended. If it was killed, it is freed by the first sweep, or when another process attaches.
 func TestSharedInFlightOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))
@@ -125,8 +125,8 @@ func TestSharedInFlightOfTheDead(t *testing.T) {
 	assert.EqualValues(t, 2, l.Stats().Forgotten)
 }
 
-// TestSharedInFlightOfAnotherBoot: nothing is in flight after a boot, whatever was written back before: here a record
-// whose entry was not.
+// TestSharedInFlightOfAnotherBoot: nothing is in flight after a boot, whatever was written back before. Here a record
+// was written back without its entry.
 func TestSharedInFlightOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	holder := processOf(t, "TestSharedInFlightHolder", path)
@@ -173,7 +173,7 @@ func TestSharedInFlightHolder(t *testing.T) {
 }
 
 // TestSharedInFlight: entries leave once, also in parts, after a reset, a change of the limit, or the end of their
-// lifetime; and a copy has none.
+// lifetime. A copy has no entries.
 func TestSharedInFlight(t *testing.T) {
 	now, folder := frozen(), t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -232,7 +232,7 @@ func TestSharedInFlight(t *testing.T) {
 	assert.Zero(t, allocations)
 }
 
-// TestSharedInFlightWithoutRoom: when no entry is free, or no slot, new requests are refused, and none is forgotten.
+// TestSharedInFlightWithoutRoom: if no entry or no slot is free, new requests are refused, and no record is evicted.
 func TestSharedInFlightWithoutRoom(t *testing.T) {
 	l, err := New(Concurrency(atomicbucket.MaxInFlight, time.Hour), Shared(filepath.Join(t.TempDir(), "table")), MaxKeys(1), Shards(1))
 	require.NoError(t, err)

@@ -104,8 +104,7 @@ func processOf(t *testing.T, test, path string) *exec.Cmd {
 	return command
 }
 
-// TestSharedProcesses: two and four processes admit of each key exactly its burst between them, while time stands
-// still.
+// TestSharedProcesses: two and four processes together admit exactly the burst of each key, while time stands still.
 func TestSharedProcesses(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -140,9 +139,9 @@ func killsOf(t *testing.T) int {
 	return kills
 }
 
-// TestSharedProcessesKilled: processes are killed at any instruction and others take their place. No key gets more than
-// its burst, none loses more than the one token for each kill that was taken and not counted, no slot is lost after a
-// sweep, and nobody hangs.
+// TestSharedProcessesKilled: processes are killed at any instruction, and others replace them. No key gets more than
+// its burst. No key loses more than one token for each kill, which was taken and not counted. After a sweep no slot is
+// lost, and no process hangs.
 func TestSharedProcessesKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -174,8 +173,8 @@ func TestSharedProcessesKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// TestSharedProcessStopped: while one of two processes stands still at any instruction (SIGSTOP) the other decides and
-// sweeps on, and each key gets exactly its burst.
+// TestSharedProcessStopped: while one of two processes is suspended at any instruction (SIGSTOP), the other one
+// continues to decide and sweep, and each key gets exactly its burst.
 func TestSharedProcessStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -219,7 +218,7 @@ func stopWhenDrained(t *testing.T, l *Limiter, counts *[tallyWords]atomic.Uint64
 	}
 }
 
-// TestSharedAcrossRestarts: a limiter that is made again finds the buckets as they were, whatever the kind of key.
+// TestSharedAcrossRestarts: a limiter that is made again finds the buckets unchanged, for every kind of key.
 func TestSharedAcrossRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for i := range 3 {
@@ -233,7 +232,7 @@ func TestSharedAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestSharedByTheMachinesClock: limiters with different clocks of one file agree on the time, and take from one bucket.
+// TestSharedByTheMachinesClock: limiters of one file with different clocks agree on the time, and take from one bucket.
 func TestSharedByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var limiters []*Limiter
@@ -256,7 +255,7 @@ func TestSharedByTheMachinesClock(t *testing.T) {
 	assert.False(t, limiters[0].TakeKey(limiters[0].Key("key"), 2).Allowed, "of ten they have taken nine")
 }
 
-// TestSharedFilesThatAreRefused: each error says what is wrong, or by which field a file differs, and what to do.
+// TestSharedFilesThatAreRefused: each error says what is wrong, or in which field a file differs, and what to do.
 func TestSharedFilesThatAreRefused(t *testing.T) {
 	policy := TokenBucket(PerSecond(5), 10)
 	table := func(path string, options ...Option) error {
@@ -357,8 +356,8 @@ func listenUnix(t *testing.T, path string) {
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 }
 
-// TestSharedSeatsOfClosedLimiters: a limiter that is closed has its seat until it is collected. Where that leaves none,
-// New collects, and does not fail.
+// TestSharedSeatsOfClosedLimiters: a closed limiter has its seat until it is collected. If no other seat is free, New
+// runs a collection and succeeds.
 func TestSharedSeatsOfClosedLimiters(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing is collected but by New
 	path := filepath.Join(t.TempDir(), "table")
@@ -369,8 +368,8 @@ func TestSharedSeatsOfClosedLimiters(t *testing.T) {
 	}
 }
 
-// TestSharedFileOnAFullDisk: the file is allocated as a whole, so a lack of room is an error of New, and leaves
-// nothing.
+// TestSharedFileOnAFullDisk: the file is allocated completely at once, so a lack of space is an error of New, and
+// nothing is left.
 func TestSharedFileOnAFullDisk(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("no table of this machine is larger than a disk")

@@ -34,8 +34,8 @@ func movingLimiter(path string, clock Option) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(movingRate), sharedBurst), Shared(path), clock, MaxKeys(1000), SweepInterval(time.Millisecond))
 }
 
-// TestSharedProcessesKilledWhileTimePasses: processes with different clocks of the machine are killed at any
-// instruction, and no key gets more than burst + rate * (t + d), where d is how far two clocks may be apart.
+// TestSharedProcessesKilledWhileTimePasses: processes with different clocks of one machine are killed at any
+// instruction. No key gets more than burst + rate * (t + d), where d is the largest difference of two clocks.
 func TestSharedProcessesKilledWhileTimePasses(t *testing.T) {
 	const kills, apart = 12, 30 * time.Millisecond
 	names := []string{"tsc", "precise"}

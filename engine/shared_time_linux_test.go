@@ -21,8 +21,8 @@ func fastShared(path string) (*Limiter, error) {
 	return New(TokenBucket(PerSecond(1e6), 1), Shared(path), MaxKeys(1000))
 }
 
-// admits requires that 19 of a million requests for a key are admitted: 19 microseconds have passed by then. A key
-// whose table is hours ahead gets one.
+// admits requires that 19 of a million requests for a key are admitted, because 19 microseconds have passed by then. In
+// a table that is hours ahead, a key gets one.
 func admits(t *testing.T, l *Limiter, key string) {
 	admitted := 0
 	for range 1_000_000 {
@@ -35,8 +35,8 @@ func admits(t *testing.T, l *Limiter, key string) {
 	assert.Fail(t, "no bucket refills", "%s: %d of a million requests are admitted", key, admitted)
 }
 
-// TestSharedBesideAClockThatRanAhead: a processor's counter that went on while the machine slept does not move the
-// table, whatever its process does first, so all processes go on, old and new ones, and its own, too.
+// TestSharedBesideAClockThatRanAhead: a processor's counter that continued while the machine slept does not move the
+// table, whatever its process does first. So all processes continue, old and new ones, and the one with that counter.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },
@@ -82,8 +82,8 @@ func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	}
 }
 
-// TestSharedTableAheadOfTheClock: a table that is beyond the machine's clock, by a bit that has flipped, is refused
-// with an error that says so, and not attached to for nothing.
+// TestSharedTableAheadOfTheClock: a table that is ahead of the machine's clock, because a bit has flipped, is refused
+// with an error that says so.
 func TestSharedTableAheadOfTheClock(t *testing.T) {
 	for _, bit := range []int{56, 57, 58, 61, 62} {
 		path := filepath.Join(t.TempDir(), "table")
@@ -106,7 +106,7 @@ func TestSharedTableAheadOfTheClock(t *testing.T) {
 	}
 }
 
-// TestSharedNamespaced is the process of TestSharedTimeNamespaces: it takes five tokens and tells what is left, and
+// TestSharedNamespaced is the process of TestSharedTimeNamespaces: it takes five tokens, and prints what is left and
 // its clock.
 func TestSharedNamespaced(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
@@ -124,8 +124,8 @@ func dailyShared(path string) (*Limiter, error) {
 	return New(TokenBucket(Per(1, 24*time.Hour), 10), Shared(path), MaxKeys(100))
 }
 
-// TestSharedTimeNamespaces: processes of two time namespaces, whose monotonic clocks are a day apart, count by one
-// timeline and take from one bucket, whichever of them makes the file.
+// TestSharedTimeNamespaces: processes in two time namespaces, whose monotonic clocks are a day apart, use one timeline
+// and take from one bucket, whichever of them makes the file.
 func TestSharedTimeNamespaces(t *testing.T) {
 	namespaced := func(path string) (left uint64, clock int64) {
 		command := exec.CommandContext(t.Context(), "unshare", "--time", "--monotonic", "86400", "--fork",

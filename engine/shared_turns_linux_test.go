@@ -24,8 +24,8 @@ type way struct {
 	round func() time.Duration
 }
 
-// byTurns makes a round in each of two ways at every iteration, and reports the least time of a decision in each, and
-// the ratio of the second to the first. What else the machine does is in some rounds and not in the least one.
+// byTurns makes a round in each of two ways at every iteration. It reports the least time of a decision in each way,
+// and the ratio of the second to the first. Other load of the machine affects some rounds, but not the least ones.
 func byTurns(b *testing.B, first, second way) {
 	ways, least := [2]way{first, second}, [2]time.Duration{noRound, noRound}
 	for b.Loop() {
@@ -97,8 +97,8 @@ func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	return s
 }
 
-// both returns how long two rounds took, if they were made at the same time but for a tenth. A round that was made
-// beside no other one costs less where both ask for one key.
+// both returns how long two rounds took, if at least nine tenths of them ran at the same time. A round that runs alone
+// is faster if both ask for one key.
 func both(s, t span) time.Duration {
 	took, shared := max(s.end, t.end)-min(s.begin, t.begin), min(s.end, t.end)-max(s.begin, t.begin)
 	if shared < took/10*9 {
@@ -123,8 +123,8 @@ func roundLimiter(tb testing.TB, options ...Option) *Limiter {
 	return l
 }
 
-// TestSharedPartner is the other process of BenchmarkSharedProcesses: for each line, which says of how many keys, it
-// makes a round and writes when it did.
+// TestSharedPartner is the other process of BenchmarkSharedProcesses. For each line, which has a number of keys, it
+// makes a round and writes its start and end.
 func TestSharedPartner(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_PARTNER")
 	if path == "" {
@@ -141,9 +141,9 @@ func TestSharedPartner(t *testing.T) {
 	}
 }
 
-// BenchmarkSharedProcesses is what a decision costs two processes that decide at once, and two goroutines of one
-// process that do, for the same keys in the same table: the time until both have made a round. It wants two cores. The
-// file lies in TMPDIR.
+// BenchmarkSharedProcesses compares decisions of two concurrent processes with those of two goroutines of one process,
+// for the same keys in the same table: the time until both have made a round. It needs two cores. The file is in
+// TMPDIR.
 func BenchmarkSharedProcesses(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "table")
 	here, l := &tally(b, path+".tally")[0], roundLimiter(b, Shared(path))
@@ -191,8 +191,7 @@ func onDisk(b *testing.B, folder string) {
 	}
 }
 
-// BenchmarkSharedDisk is what a decision costs whose file lies on a disk, in TMPDIR, beside one whose file lies in
-// /dev/shm.
+// BenchmarkSharedDisk compares a decision with a file on a disk, in TMPDIR, with one whose file is in /dev/shm.
 func BenchmarkSharedDisk(b *testing.B) {
 	disk := b.TempDir()
 	onDisk(b, disk)
@@ -210,9 +209,9 @@ func BenchmarkSharedDisk(b *testing.B) {
 	}
 }
 
-// BenchmarkSharedWriteBack is how many bytes a second the system writes back of a file on a disk, in TMPDIR, that has
-// 100,000 keys in use: 10,000 decisions a second, and as many as one goroutine makes. The system waits for half a
-// minute, as a rule, before it writes a page, so want a -benchtime of minutes.
+// BenchmarkSharedWriteBack measures how many bytes a second the system writes back for a file on a disk, in TMPDIR,
+// with 100,000 keys in use: at 10,000 decisions a second, and at the maximum of one goroutine. The system usually waits
+// for half a minute before it writes a page, so use a -benchtime of minutes.
 func BenchmarkSharedWriteBack(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"10000-a-second": 10 * time.Millisecond, "all-it-can": 0} {
 		b.Run(name, func(b *testing.B) {
@@ -239,8 +238,8 @@ func BenchmarkSharedWriteBack(b *testing.B) {
 	}
 }
 
-// writtenBytes returns how many bytes the process has made the system write to disks: pages count when they change
-// for the first time since they were written back.
+// writtenBytes returns how many bytes the process has caused the system to write to disks. A page counts when it
+// changes for the first time since it was written back.
 func writtenBytes(tb testing.TB) (n int64) {
 	text, err := os.ReadFile("/proc/self/io")
 	require.NoError(tb, err)

@@ -19,8 +19,8 @@ func copied(t *testing.T, from string, policy Policy, options ...Option) *Limite
 	return l
 }
 
-// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers by which the keys of such a tier have taken, for when
-// they come back.
+// TestACopyOfATierThatIsBlocked (I1): a copy has the numbers under which the keys of a blocked tier have taken, for the
+// time when the tier is active again.
 func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
 		own, tier := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000)
@@ -38,7 +38,7 @@ func TestACopyOfATierThatIsBlocked(t *testing.T) {
 	}
 }
 
-// TestACopyAfterALowerLimit (I1): a copy has room for what was taken by an earlier limit, and counts it in the same
+// TestACopyAfterALowerLimit (I1): a copy has room for what was taken under an earlier limit, and counts it in the same
 // units.
 func TestACopyAfterALowerLimit(t *testing.T) {
 	for _, p := range []struct{ high, low, slow Policy }{
@@ -59,8 +59,8 @@ func TestACopyAfterALowerLimit(t *testing.T) {
 	}
 }
 
-// TestACopyWithOtherTiers (I1): keys of a tier keep what they have taken, in tokens, as by SetPolicy, also if there
-// are more tiers, or fewer.
+// TestACopyWithOtherTiers (I1): the tokens that keys of a tier have taken still count, as after SetPolicy, even if the
+// copy has more or fewer tiers.
 func TestACopyWithOtherTiers(t *testing.T) {
 	own, tier, slow := TokenBucket(PerSecond(1), 1), TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(10, time.Hour), 600)
 	from := filepath.Join(t.TempDir(), "table")
@@ -75,8 +75,8 @@ func TestACopyWithOtherTiers(t *testing.T) {
 	assert.ErrorContains(t, CopyShared(from, from+" 2", Tiers(TokenBucket(Per(1, time.Hour), 1))), "may still owe 1000 tokens")
 }
 
-// TestACopyWithRoomForOtherRates (I1): keys keep the tokens that they have taken where the copy has tiers of other
-// rates, or room for quotas, and the table has not; and where a copy with tiers is restored to a table without.
+// TestACopyWithRoomForOtherRates (I1): taken tokens still count if the copy has tiers with other rates, or room for
+// quotas, and the table does not. The same holds if a copy with tiers is restored to a table without.
 func TestACopyWithRoomForOtherRates(t *testing.T) {
 	fast, slow := TokenBucket(Per(1000, time.Hour), 1000), TokenBucket(Per(7, time.Hour), 1000)
 	folder := t.TempDir()
@@ -105,9 +105,9 @@ func TestACopyWithRoomForOtherRates(t *testing.T) {
 	assert.InDelta(t, 100, left(l, l.Key("k")), 2, "in the fast one's tokens")
 }
 
-// TestARestoreUnderOtherNumbers (I1): what a key owes in a copy it owes in tokens of its tier, as if the policy of the
-// table had been set at the moment of the restore. In units of time a drained bucket of 100/s would owe one token of a
-// hundred at 1/s.
+// TestARestoreUnderOtherNumbers (I1): the debts in a copy are tokens of their tiers, as if the policy of the table had
+// been set at the time of the restore. In units of time, a drained bucket of 100/s would owe one token of a hundred at
+// 1/s.
 func TestARestoreUnderOtherNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to Policy // of tier 1; a key has taken 60
@@ -144,8 +144,8 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 	}
 }
 
-// TestThePolicyChangesDuringARestore (I1): what was charged by the earlier numbers does not stand for what is owed by
-// the later ones.
+// TestThePolicyChangesDuringARestore (I1): what was charged under the earlier numbers does not count as what is owed
+// under the later ones.
 func TestThePolicyChangesDuringARestore(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

@@ -17,8 +17,8 @@ import (
 // aDay is how long it takes until what a test takes is back, whatever the algorithm.
 const aDay = 24 * time.Hour
 
-// TestCopySharedCarriesDebts into a table of another size and with other options, of every algorithm: each key has as
-// much left there as it had, as far as the algorithm lets go of nothing meanwhile.
+// TestCopySharedCarriesDebts: a copy to a table of another size and with other options, for every algorithm. Each key
+// has as much left there as it had, except for what the algorithm gives back in the meantime.
 func TestCopySharedCarriesDebts(t *testing.T) {
 	for _, policy := range []Policy{
 		TokenBucket(Per(1, aDay), 40), TokenBucket(Per(97.3, 365*aDay), 40), BatchRefill(1, aDay, 40), FixedWindow(40, aDay),
@@ -48,8 +48,8 @@ func TestCopySharedCarriesDebts(t *testing.T) {
 	}
 }
 
-// TestCopySharedOfAnotherSize is for a limiter of that size without any other option, also where the number of shards
-// follows from it; a number that was asked for stays.
+// TestCopySharedOfAnotherSize: the copy fits a limiter of that size without any other option, even if the number of
+// shards depends on the size. An explicit number of shards stays.
 func TestCopySharedOfAnotherSize(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -70,7 +70,7 @@ func TestCopySharedOfAnotherSize(t *testing.T) {
 	require.NoError(t, make("large of four", MaxKeys(100_000), Shards(4)))
 }
 
-// TestSharedBytes are as many as the file has.
+// TestSharedBytes: Bytes returns the length of the file.
 func TestSharedBytes(t *testing.T) {
 	for _, policy := range []Policy{TokenBucket(PerSecond(1), 5), Concurrency(5, time.Hour)} {
 		path := filepath.Join(t.TempDir(), "table")
@@ -89,8 +89,8 @@ func TestSharedBytes(t *testing.T) {
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 }
 
-// TestRestoreShared: what keys owe in a copy and have been given since is taken from them again, also if the table is
-// in use and if it is done twice; what they owe beyond that stays.
+// TestRestoreShared: debts in a copy that keys were granted again since are charged again, even if the table is in use,
+// or if the restore is repeated. What keys owe beyond that stays.
 func TestRestoreShared(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")
@@ -127,8 +127,7 @@ func TestRestoreShared(t *testing.T) {
 	assert.EqualValues(t, 10, restored.Peek(restored.Key("new"), 1).Remaining)
 }
 
-// TestCopyBesideTraffic: a copy and a restore while others take give nobody more than the limit: of each key at most
-// its burst is admitted.
+// TestCopyBesideTraffic: a copy and a restore run while others take. Each key is admitted at most its burst.
 func TestCopyBesideTraffic(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -157,7 +156,7 @@ func TestCopyBesideTraffic(t *testing.T) {
 	}
 }
 
-// TestCopySharedRefuses what would make the copy another table than the one that it is of.
+// TestCopySharedRefuses: options that would make the copy a table of another limit return errors.
 func TestCopySharedRefuses(t *testing.T) {
 	folder := t.TempDir()
 	path, to := filepath.Join(folder, "table"), filepath.Join(folder, "copy")

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARestoreKnowsTheTiersOfTheCopy: a debt of a large tier that comes with a copy stays so many tokens, although no
-// tier of the new limiter is as large.
+// TestARestoreKnowsTheTiersOfTheCopy: a debt of a large tier that comes with a copy stays the same number of tokens,
+// although no tier of the new limiter is as large.
 func TestARestoreKnowsTheTiersOfTheCopy(t *testing.T) {
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }
 	for _, by := range []string{"restore", "fewer tiers"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestSharedFormatVectors: docs/shared-format.md has the numbers that this program comes to.
+// TestSharedFormatVectors: the numbers in docs/shared-format.md are those that this program computes.
 func TestSharedFormatVectors(t *testing.T) {
 	page, err := os.ReadFile("../docs/shared-format.md")
 	require.NoError(t, err)
@@ -66,8 +66,8 @@ func inC(t *testing.T) string {
 	return program
 }
 
-// TestSharedBesideC: processes in C that are killed at any instruction take from the records that Go makes. No key
-// gets more than its burst, and none loses more than the one token for each kill that was taken and not counted.
+// TestSharedBesideC: processes in C, which are killed at any instruction, take from the records that Go makes. No key
+// gets more than its burst. No key loses more than one token for each kill, which was taken and not counted.
 func TestSharedBesideC(t *testing.T) {
 	program, kills, path := inC(t), killsOf(t), filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")

@@ -42,8 +42,8 @@ func pair(t *testing.T, policy Policy, options ...Option) (one, other *Limiter) 
 	return one, other
 }
 
-// TestSetPolicyOfOneIsFollowedByAll (I1): the other limiter of a file has the new numbers with its next call, each key
-// the share that it has used up, and a quota that was made before is still good.
+// TestSetPolicyOfOneIsFollowedByAll (I1): the other limiter of a file has the new numbers with its next call. Each
+// key's taken tokens still count, and a quota that was made before is still valid.
 func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 	for name, policy := range settable {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,8 @@ func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 	}
 }
 
-// TestSetPolicyOfAllAtOnce: of changes that several limiters make at once all see one in the end, with its tiers.
+// TestSetPolicyOfAllAtOnce: several limiters change the policy at once. At the end all of them have one of the
+// policies, with its tiers.
 func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	tier := func(limit uint64) Policy { return TokenBucket(PerSecond(1), 10*limit) }
 	one, other := pair(t, TokenBucket(PerSecond(1), 1), Tiers(tier(1)))
@@ -109,8 +110,8 @@ func TestSetPolicyOfAllAtOnce(t *testing.T) {
 	assert.Equal(t, tier(one.Policy(0).Limit()).Limit()-2, one.TakeKey(one.Key("a").Tier(1), 1).Remaining)
 }
 
-// TestReplacePolicy: a process with other numbers is refused, or replaces them if it is told to; and what SetPolicy
-// does not change is refused nonetheless.
+// TestReplacePolicy: a process with other numbers is refused, or replaces them if it has that option. Settings that
+// SetPolicy cannot change are refused anyway.
 func TestReplacePolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	make := func(policy Policy, options ...Option) (*Limiter, error) {
@@ -158,8 +159,8 @@ func TestReplacePolicy(t *testing.T) {
 	assert.ErrorContains(t, err, `"concurrency, forgotten after 1h0m0s"`)
 }
 
-// TestNewComesBehindAnAnnouncedChange: a process that died has announced a policy, and no other has followed yet. New
-// compares its own with that, so that the change does not overtake it later.
+// TestNewComesBehindAnAnnouncedChange: a process that has died has announced a policy, and no other process has
+// followed it yet. New compares its own policy with the announced one, so that the change does not replace it later.
 func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	make := func(limit uint64, options ...Option) (*Limiter, error) {
@@ -195,8 +196,8 @@ func TestNewComesBehindAnAnnouncedChange(t *testing.T) {
 	assert.EqualValues(t, 30, old.Policy(0).Limit())
 }
 
-// TestSharedTableFollowsThePolicy: who looks from outside sees the present policies, and with words that stand for none
-// the latest; and no process attaches to those.
+// TestSharedTableFollowsThePolicy: ReadShared returns the current policies. If the words are not valid policies, it
+// returns the latest valid ones, and no process attaches.
 func TestSharedTableFollowsThePolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)
@@ -230,7 +231,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 // setPolicies are those between which the processes of a test change, to and fro. Their ticks differ.
 var setPolicies = [2]Policy{TokenBucket(PerSecond(1), sharedBurst), TokenBucket(PerSecond(3), 2*sharedBurst)}
 
-// TestSharedSetter is the work of one process: it changes the policy to and fro until it is told to stop.
+// TestSharedSetter is the work of one process: it changes the policy back and forth until it is told to stop.
 func TestSharedSetter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
@@ -248,8 +249,8 @@ func TestSharedSetter(t *testing.T) {
 }
 
 // TestSharedSettersKilled (I1): processes decide while others change the policy, all at once, and are killed at any
-// instruction. No key gets more than the larger limit, or less than the smaller one but for the tokens that were taken
-// and not counted; the policy can be changed after each kill, and no slot is lost.
+// instruction. No key gets more than the larger limit, or less than the smaller one, except for tokens that were taken
+// and not counted. The policy can be changed after each kill, and no slot is lost.
 func TestSharedSettersKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	counts := tally(t, path+".tally")
@@ -280,8 +281,8 @@ func TestSharedSettersKilled(t *testing.T) {
 	assert.Zero(t, o.Claimed+o.Tentative, "%+v", o)
 }
 
-// TestASharedSetterThatIsSuspended (I1): while a process that changes the policy is suspended, at any of its readings
-// of the clock, another one takes by the old policy at later times. The tokens have not come back by the new one.
+// TestASharedSetterThatIsSuspended (I1): a process that changes the policy is suspended at each of its readings of the
+// clock, while another one takes by the old policy at later times. By the new policy, those tokens have not come back.
 func TestASharedSetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},

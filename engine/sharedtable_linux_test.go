@@ -77,8 +77,8 @@ func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestSharedTableFromOutside: what is told of keys, of sweeps and of processes is what they do, and looking changes not
-// a byte of the file.
+// TestSharedTableFromOutside: the reported keys, sweeps and processes are the real ones, and reading does not change a
+// byte of the file.
 func TestSharedTableFromOutside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var seconds atomic.Int64
@@ -125,8 +125,8 @@ func TestSharedTableFromOutside(t *testing.T) {
 	assert.Len(t, stats().Attached, 2)
 }
 
-// TestSharedTableJudgesByTheMachinesClock: keys are judged at the present time, whoever swept last; and by the table's
-// own time when nobody has attached since the machine was booted.
+// TestSharedTableJudgesByTheMachinesClock: keys are judged at the current time, whichever process swept last. If no
+// process has attached since the machine was booted, they are judged at the table's own time.
 func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := New(TokenBucket(PerSecond(1000), 1000), Shared(path), MaxKeys(100), SweepInterval(time.Hour))
@@ -150,7 +150,7 @@ func TestSharedTableJudgesByTheMachinesClock(t *testing.T) {
 	assert.EqualValues(t, l.table.Watermark(), s.At.UnixNano())
 }
 
-// TestSharedTableTellsWhoIsAlive: a process that is killed is not attached any more.
+// TestSharedTableTellsWhoIsAlive: a killed process is no longer attached.
 func TestSharedTableTellsWhoIsAlive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	tally(t, path+".tally")
@@ -168,7 +168,7 @@ func TestSharedTableTellsWhoIsAlive(t *testing.T) {
 	assert.Equal(t, s.Claimed, s.Deserted, "of the dead alone")
 }
 
-// TestSharedTableOfAnyContent: the words of a file may be anything, and the file be made shorter, while it is read.
+// TestSharedTableOfAnyContent: the words of a file may have any values, and the file may be truncated while it is read.
 func TestSharedTableOfAnyContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := sharedLimiter(path)

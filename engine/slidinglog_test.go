@@ -112,8 +112,7 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 	}
 }
 
-// Limits that no machine should keep a log for are refused with the numbers, and memory is
-// what Stats says.
+// Limits for which a log would be too large are refused with the numbers, and the memory is what Stats reports.
 func TestSlidingLogRefusesSillyLimits(t *testing.T) {
 	for _, policy := range []Policy{
 		SlidingLog(0, time.Minute), SlidingLog(4097, time.Minute), SlidingLog(1<<63, time.Minute),
@@ -134,7 +133,7 @@ func TestSlidingLogRefusesSillyLimits(t *testing.T) {
 	assert.InEpsilon(t, stats.Slots*(16+8*100), stats.Bytes, 0.01)
 }
 
-// A live change of a log's numbers leaves the requests in it what they are.
+// A change of a log's numbers under traffic does not change the requests in it.
 func TestSlidingLogSetPolicy(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, err := New(SlidingLog(10, time.Minute), MaxKeys(100), ClockFunc(func() time.Time { return now }))
@@ -152,8 +151,7 @@ func TestSlidingLogSetPolicy(t *testing.T) {
 	require.ErrorContains(t, l.SetPolicy(SlidingLog(10, 100*time.Hour)), "100h")
 }
 
-// A token that is taken and given back again and again, faster than ticks go by, leaves no
-// trace.
+// A token that is taken and given back repeatedly, faster than a tick, leaves no trace.
 func TestSlidingLogTakenAndGivenBack(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, err := New(SlidingLog(4096, 24*time.Hour), MaxKeys(10), ClockFunc(func() time.Time { return now }))

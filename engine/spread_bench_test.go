@@ -11,12 +11,12 @@ import (
 )
 
 // BenchmarkSpread measures one bucket on one and on all processors, by turns in one process: a contended
-// compare-and-swap, a Limiter and a Spread, for two milliseconds each in a round. Decisions are timed by batches of
-// 256. A batch counts only if every other goroutine has ended a batch or more meanwhile: on a machine that others use,
-// a goroutine is often alone, and then nothing is contended. It reports the medians of the rounds, each of which is
-// the median of its batches, in nanoseconds of one processor for a decision; and of the rounds' ratios to the
-// compare-and-swap the median and the quarters. Decisions are counted: a row whose admitted share is not what its name
-// says fails.
+// compare-and-swap, a Limiter and a Spread, for two milliseconds each in a round. Decisions are timed in batches of
+// 256. A batch counts only if every other goroutine has completed a batch in the meantime: on a machine with other
+// load, a goroutine often runs alone, and then nothing is contended. The benchmark reports the median of the rounds, in
+// nanoseconds of one processor for a decision, where a round is the median of its batches. It also reports the median
+// and the quartiles of the rounds' ratios to the compare-and-swap. Decisions are counted: a row fails if its admitted
+// share is not what its name says.
 //
 //	go test -run '^$' -bench Spread -benchtime 100x ./engine
 func BenchmarkSpread(b *testing.B) {
@@ -104,8 +104,8 @@ func hotRounds(b *testing.B, cores int, least, most float64, limiter, spread fun
 	b.ReportMetric(0, "ns/op")
 }
 
-// hotTurn lets so many goroutines decide for a time. It returns the median nanoseconds of a decision in the batches
-// that count, 0 if those are fewer than 16, and the share that was admitted.
+// hotTurn lets a number of goroutines decide for a time. It returns the median nanoseconds of a decision in the batches
+// that count (0 if fewer than 16 do), and the share that was admitted.
 func hotTurn(decide func() bool, cores int, length time.Duration) (ns, admitted float64) {
 	const batch = 256
 	type lane struct {

@@ -28,7 +28,7 @@ func spreadAt(t *testing.T, now *atomic.Int64, policy Policy, options ...Option)
 	return s
 }
 
-// At a rate at which processors hold nothing a Spread decides as a Limiter does, to the nanosecond.
+// At a rate at which processors hold nothing, a Spread decides exactly as a Limiter does, to the nanosecond.
 func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)
@@ -67,8 +67,7 @@ func TestSpreadAtALowRateIsALimiter(t *testing.T) {
 	assert.NotZero(t, refused)
 }
 
-// A Spread on more processors than it was made for, and on fewer, admits the burst while the clock stands still, and no
-// token more or less.
+// A Spread with more or fewer processors than it was made for admits exactly the burst while the clock stands still.
 func TestSpreadOnOtherProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
@@ -186,7 +185,8 @@ func TestSpreadAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A burst that is too large for one word names the largest that is not, and a rate that is too low says so.
+// The error for a burst that is too large for one word names the largest possible one, and the error for a rate that is
+// too low says so.
 func TestSpreadNamesTheLargestBurst(t *testing.T) {
 	for _, period := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
 		_, err := NewSpread(TokenBucket(Per(1, period), 1<<32))

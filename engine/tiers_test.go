@@ -21,8 +21,8 @@ type tieredKey struct {
 	story []tierEvent
 }
 
-// A tierEvent is tokens that the key was given, or was refused, by the numbers that a tier had then; at the time at
-// which they go.
+// A tierEvent is a number of tokens that a key was granted or refused under the numbers of a tier, and the time at
+// which they are due.
 type tierEvent struct {
 	at     time.Duration
 	tokens uint64
@@ -114,8 +114,8 @@ func (k *tieredKey) requireFits() {
 	}
 }
 
-// TestAnyCourseUnderTiers (I1): a key that changes between tiers of other rates, while the numbers of these change,
-// gets over any time at most the highest burst and the highest rate that it had in it, whatever it waits for.
+// TestAnyCourseUnderTiers (I1): a key changes between tiers with different rates, while the numbers of these change.
+// Over any time it gets at most the highest burst and the highest rate that it had in that time, with any waits.
 func TestAnyCourseUnderTiers(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestAnyCourseUnderTiers(t *testing.T) {
 	}
 }
 
-// TestATierToAndFro (I1): a key whose tier has 1000, then 10, then 1000 gets no second thousand, whichever tier it is
-// asked under in between, and whether or not somebody waits or sweeps. Other keys do not lose anything.
+// TestATierToAndFro (I1): a key's tier has 1000, then 10, then 1000. The key gets no second thousand, whichever tier it
+// uses in between, and whether or not there are waits or sweeps. Other keys lose nothing.
 func TestATierToAndFro(t *testing.T) {
 	for _, between := range []int{0, 1, 2} {
 		for _, sweeps := range []bool{false, true} {
@@ -179,8 +179,8 @@ func TestATierToAndFro(t *testing.T) {
 	}
 }
 
-// TestALimiterOfOneRateHasOne: a limiter without tiers has room for no other rate, by an error that says what has; and
-// takes no memory for prices.
+// TestALimiterOfOneRateHasOne: a limiter without tiers refuses other rates, with an error that names the options that
+// allow them, and takes no memory for prices.
 func TestALimiterOfOneRateHasOne(t *testing.T) {
 	own := TokenBucket(PerSecond(97), 10)
 	l, _ := newLimiter(t, own)
@@ -200,8 +200,8 @@ func TestALimiterOfOneRateHasOne(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfTheSameRateAfterAChange (I1): what a key has taken under a quota of the limiter's rate is tokens of that
-// after a change of the rate, and the quota is good no more.
+// TestAQuotaOfTheSameRateAfterAChange (I1): after a change of the rate, tokens that a key has taken under a quota of
+// the limiter's old rate still count, and the quota is void.
 func TestAQuotaOfTheSameRateAfterAChange(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(100), 100))
 	large, err := l.Quota(TokenBucket(PerSecond(100), 1000))

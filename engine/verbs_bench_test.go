@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkVerbs times the verbs by turns, so that what else the machine does meets all of them alike: a round is some
+// BenchmarkVerbs times the verbs by turns, so that other load of the machine affects all of them alike. A round is some
 // calls of each for keys that are hashed and have records. It prints the least time of a call in any round, and how
 // many times that of a take it is. Let there be many rounds:
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and each of the others has all that it had.
+// TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and the others get back all that they had.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
@@ -58,7 +58,8 @@ func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	assert.Equal(t, used, left())
 }
 
-// TestABatchIntoUsedDecisions: nothing of what stood there before is left, for more keys than come from memory at once.
+// TestABatchIntoUsedDecisions: a reused slice of decisions keeps nothing of its old content, with more keys than are
+// loaded from memory at once.
 func TestABatchIntoUsedDecisions(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	batch, each := pinned(t, &now, TokenBucket(Per(10, time.Hour), 10)), pinned(t, &now, TokenBucket(Per(10, time.Hour), 10))
@@ -74,8 +75,8 @@ func TestABatchIntoUsedDecisions(t *testing.T) {
 	}
 }
 
-// TestWaitOfAWindow: a caller asks again when its tokens should be there, and ends with its context. What comes too
-// late, or never, is an error that says so at once.
+// TestWaitOfAWindow: a caller asks again when its tokens should be there, and stops with its context. If the tokens
+// come too late, or never, it gets an error at once.
 func TestWaitOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(FixedWindow(1, 10*time.Second), MaxKeys(1), ClockFunc(time.Now))
@@ -105,8 +106,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	})
 }
 
-// TestARefusalThatIsInDoubtUnderATier (I1): by a coarse clock, a request that is refused, but might not be, is decided
-// once more by the exact one, under its own tier or quota.
+// TestARefusalThatIsInDoubtUnderATier (I1): if a coarse clock may be the reason for a refusal, the request is decided
+// again by the exact clock, under its own tier or quota.
 func TestARefusalThatIsInDoubtUnderATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := TokenBucket(PerSecond(20), 2) // a token comes back within the time by which the clock may be late

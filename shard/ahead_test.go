@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsAheadIsEntered (R15): a request that is granted at a time ahead of its clock enters that time for refunds,
-// whichever call it is, and whether its key has a record. A reservation that has to wait enters until when.
+// TestWhatIsAheadIsEntered (R15): each kind of call that is granted at a time ahead of its clock records that time for
+// refunds, with or without a record of its key. A reservation that waits records the end of its wait.
 func TestWhatIsAheadIsEntered(t *testing.T) {
 	for name, call := range map[string]func(table *Table, now, clock int64) Outcome{
 		"take": func(table *Table, now, clock int64) Outcome {
@@ -49,7 +49,7 @@ func TestWhatIsAheadIsEntered(t *testing.T) {
 	}
 }
 
-// TestAChargeASkewAhead of the watermark is made there and then.
+// TestAChargeASkewAhead: a charge that is a skew ahead of the watermark is made at its own time.
 func TestAChargeASkewAhead(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -60,7 +60,7 @@ func TestAChargeASkewAhead(t *testing.T) {
 	assert.Equal(t, start, table.Watermark())
 }
 
-// TestAReservationThatWaitsForANanosecond enters that, too.
+// TestAReservationThatWaitsForANanosecond: it also records the end of its wait.
 func TestAReservationThatWaitsForANanosecond(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))

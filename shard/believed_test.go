@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhatACallGoesByWhenItsClockIsAhead (R23): by the machine's clock, unless its caller has supplied the time.
+// TestWhatACallGoesByWhenItsClockIsAhead (R23): such a call uses the machine's clock, unless its caller has supplied
+// the time.
 func TestWhatACallGoesByWhenItsClockIsAhead(t *testing.T) {
 	for name, c := range map[string]struct{ now, clock, machine, wantNow, wantClock int64 }{
 		"its clock is ahead":                  {100, 100, 50, 50, 50},

@@ -13,8 +13,8 @@ import (
 )
 
 // TestChargesBesideATakeAtEveryStep (I2): before any operation of a call that may charge more than there is, another
-// one takes a token of the same key. What the call says that it charged, and what the other was admitted, is what the
-// key has taken at the end, and a call that began again says so.
+// call takes a token of the same key. At the end the key has taken what the first call reports as charged and what the
+// other was admitted. If the first call started over, it is counted as a retry.
 func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	quota := func(tb *Table, tokens uint64) Quota {
@@ -124,7 +124,8 @@ func algorithmsOfTen(t *testing.T) map[string]atomicbucket.Algorithm {
 	return all
 }
 
-// TestAChargeThatHitsIsDecidedBesideATakeAtEveryStep: a charge whose record changes under it is tried again at once.
+// TestAChargeThatHitsIsDecidedBesideATakeAtEveryStep: if the record changes during a charge, the charge is retried in
+// place.
 func TestAChargeThatHitsIsDecidedBesideATakeAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 1, 1, nil)

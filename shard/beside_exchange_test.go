@@ -12,10 +12,10 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnExchangeBesideARefusalAtEveryStep (R10): a refund by a receipt has taken the older of two requests out of a
-// log, and before any operation of a call it puts its time in the place of the other. That one has left the window
-// by then, so there is room. A call that is refused nonetheless was refused before: it says how long to wait, and is
-// charged what was left then.
+// TestAnExchangeBesideARefusalAtEveryStep (R10): a refund by a receipt has removed the older of two requests from a
+// log. Before any operation of a call, it exchanges the times of the two. The other one has left the window by then, so
+// there is room. If the call is refused, it was refused before that: it returns how long to wait, and is charged what
+// was left then.
 func TestAnExchangeBesideARefusalAtEveryStep(t *testing.T) {
 	const now = start + 7*second
 	for name, refusals := range map[string]RefusalCharge{"that costs nothing": Nothing, "that costs": Penalty} {

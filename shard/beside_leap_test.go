@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund of a key that has taken
-// something time leaps, so that the key is idle and forgotten, or its record is another one that is too far ahead to be
+// TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund for a key that has taken
+// something, time leaps. Then the key is idle and forgotten, or its record is another one that is too far ahead to be
 // judged. The answer is as of the time after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
@@ -51,8 +51,8 @@ func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	}
 }
 
-// tentativeIn makes the record of a key tentative in a slot of its probe window, as a call does that is then suspended,
-// and returns what commits it, with a token that it takes under the plan of this moment.
+// tentativeIn makes a tentative record of a key in a slot of its probe window, like a call that is then suspended. It
+// returns a function that commits the record with a take under the current plan.
 func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool) {
 	p, plan := tb.Find(key), tb.Plan()
 	sl := p.at(index)
@@ -68,8 +68,8 @@ func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool
 	}
 }
 
-// TestACommitBesideAChangeOfPlanAtEveryStep (I1): R9. Before any operation of a replacement of the plan a call that has
-// read the plan before it commits. The record follows the new plan when the replacement has returned.
+// TestACommitBesideAChangeOfPlanAtEveryStep (I1): R9. Before any operation of a replacement of the plan, a call that
+// has read the previous plan commits. When the replacement has returned, the record follows the new plan.
 func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	committed := map[bool]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -92,8 +92,8 @@ func TestACommitBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	require.Positive(t, committed[false])
 }
 
-// TestACommitBesideASweepAtEveryStep (I3): R11. Before any operation of a sweep that lowers probe bounds a call commits
-// a record that lies far from its home, whose bound it has extended before. Searches find it nonetheless.
+// TestACommitBesideASweepAtEveryStep (I3): R11. Before any operation of a sweep that lowers probe bounds, a call
+// commits a record far from its home, whose bound the call has extended before. Searches still find it.
 func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	committed := map[bool]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -116,8 +116,8 @@ func TestACommitBesideASweepAtEveryStep(t *testing.T) {
 	require.Positive(t, committed[false])
 }
 
-// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. The slot of a stranger that has nothing left is given to a key
-// that has, before any operation of a call of that key. It is not refused on what it has read of the stranger.
+// TestAStrangersBucketRefusesNobodyAtEveryStep (I9): R2. Before any operation of a call, the slot of a drained stranger
+// is given to the call's key, which has tokens. The call is not refused because of what it has read of the stranger.
 func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for verb, call := range map[string]func(tb *Table) Verdict{
@@ -158,8 +158,8 @@ func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of some homes share a word. None is lost when two are
-// extended at once, and of one home the larger counts.
+// TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of several homes share a word. No extension is lost when
+// two are made at once, and for one home the larger one counts.
 func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	tb := newTable(t, 64, 16, nil)
 	var places []Place
@@ -184,7 +184,7 @@ func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 }
 
 // TestAnInsertBesideASweepAtEveryStep (I7): R7. The watermark moves before any operation of the first take of a key. If
-// the record is not committed yet, it begins full at the watermark.
+// the record is not committed yet, it starts full at the watermark.
 func TestAnInsertBesideASweepAtEveryStep(t *testing.T) {
 	later := start + int64(aPlan(t, 1, 5).skew)/2
 	injected(t, func() (call, other func(), check func(string)) {
@@ -221,7 +221,7 @@ func TestAnInsertBesideARefundToItsVictimAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTwoRaisesAtEveryStep: of two times that are entered at once the later stays.
+// TestTwoRaisesAtEveryStep: if two times are recorded at once, the later one stays.
 func TestTwoRaisesAtEveryStep(t *testing.T) {
 	for _, other := range []int64{3, 7} {
 		injected(t, func() (call, beside func(), check func(string)) {
@@ -233,8 +233,8 @@ func TestTwoRaisesAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideALeapAtEveryStep (I7): before any operation of an insert time leaps, and the key whose slot it
-// wants takes all that there is. By the insert's own clock that would look idle.
+// TestAnInsertBesideALeapAtEveryStep (I7): before any operation of an insert, time leaps, and the key whose slot the
+// insert wants takes all its tokens. By the insert's own clock, that record would look idle.
 func TestAnInsertBesideALeapAtEveryStep(t *testing.T) {
 	const later = start + 1<<53
 	injected(t, func() (call, other func(), check func(string)) {

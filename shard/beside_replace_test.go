@@ -31,8 +31,9 @@ func (p process) Dead(claimant uint64) bool {
 // numbersOf stand for one token a second, and so many at once. Half of them and half of others' stand for nothing.
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
-// processes returns a table of one line as two processes have it: one token a second, five at once. One has been taken.
-// By dies the first process makes a call and dies before one of its operations, unless it makes fewer; dies says which.
+// processes returns a table of one line as two processes see it: one token a second, five at once, and one taken. With
+// dies, the first process makes a call and dies before one of its operations, unless the call makes fewer. dies returns
+// which.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()
@@ -74,8 +75,8 @@ func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies
 // burst returns how many tokens a plan has.
 func burst(plan *Plan) uint64 { return plan.Quota(0).Tokens }
 
-// TestTheOperationsOfAReplacement (R21, R22): what a replacement of a shared table's plan reads and writes, in which
-// order; what a call that completes one does, from where so ever; and what one that follows it does.
+// TestTheOperationsOfAReplacement (R21, R22): the reads and writes, in order, of a replacement of a shared table's
+// plan, of a call that completes one from each stage, and of a call that follows one.
 func TestTheOperationsOfAReplacement(t *testing.T) {
 	announced := func(tb *Table) {
 		tb.areas.write(2, numbersOf(6))
@@ -116,8 +117,8 @@ func TestTheOperationsOfAReplacement(t *testing.T) {
 	}
 }
 
-// TestTwoCallsFollowAtEveryStep (R21): before any operation of a call that follows a replacement another call of the
-// process follows it. They have one plan, of one unit, so that what a quota of the one grants the other grants, too.
+// TestTwoCallsFollowAtEveryStep (R21): before any operation of a call that follows a replacement, another call of the
+// process follows it. Both get one plan with one unit, so a quota of one is valid for the other.
 func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)
@@ -131,9 +132,9 @@ func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): before any operation of a call that follows a replacement
-// there are two more, so that the numbers of the next plan but one stand where it reads. It builds the plan whose
-// number it says, whichever that is.
+// TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): before any operation of a call that follows a replacement,
+// there are two more, so that the area which it reads is rewritten. The plan that it builds matches its number,
+// whichever that is.
 func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 	followed := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -155,7 +156,8 @@ func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 }
 
 // TestNumbersAreReadBesideReplacementsAtEveryStep (R21): before any operation of a call that reads the numbers of the
-// present plan there are two replacements. It looks at last, and returns those of the plan that is present by then.
+// current plan, there are two replacements. The call checks planned at the end, and returns the numbers of the plan
+// that is current by then.
 func TestNumbersAreReadBesideReplacementsAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		cfg, memory, one, _, _ := processes(t)
@@ -173,8 +175,8 @@ func TestNumbersAreReadBesideReplacementsAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAReplacementBesideAnotherAtEveryStep (R22): before any operation of a replacement another process makes one. Each
-// is made or says that it was not, and all that was made is complete.
+// TestAReplacementBesideAnotherAtEveryStep (R22): before any operation of a replacement, another process makes one.
+// Each is made, or reports that it was not, and those that were made are complete.
 func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 	replaced := map[[2]bool]bool{}
 	injected(t, func() (call, also func(), check func(string)) {
@@ -201,8 +203,8 @@ func TestAReplacementBesideAnotherAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[[2]bool]bool{{true, true}: true, {true, false}: true}, replaced)
 }
 
-// TestAReplacementBesideOneThatBeginsAtEveryStep (R22): before any operation of a replacement another process enters
-// that it writes the next numbers, if nobody is there, and goes no further. One of the two writes them.
+// TestAReplacementBesideOneThatBeginsAtEveryStep (R22): before any operation of a replacement, another process tries to
+// enter its number in setting, and goes no further. Exactly one of the two writes the numbers.
 func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	replaced := map[bool]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -247,7 +249,8 @@ func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 }
 
 // TestTheWatermarkBesideADeathAtEveryStepOfAReplacement (R7, R22): before any operation of a call that is about to move
-// the watermark another process dies in any step of a replacement. The skew is that of a plan which all records follow.
+// the watermark, another process dies in some step of a replacement. The call uses the skew of a plan that all records
+// follow.
 func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		injected(t, func() (call, other func(), check func(string)) {
@@ -264,7 +267,7 @@ func TestTheWatermarkBesideADeathAtEveryStepOfAReplacement(t *testing.T) {
 }
 
 // TestAStepTowardsAPlanThatIsPresentByThen (R7, R22): before any operation of a call that moves the watermark towards
-// the next plan's time another process completes the replacement. The watermark stands still from then on.
+// the next plan's time, another process completes the replacement. The watermark does not move from then on.
 func TestAStepTowardsAPlanThatIsPresentByThen(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		_, _, one, tb, _ := processes(t)

@@ -23,8 +23,8 @@ func taken(tb *Table, key uint64, now int64) uint64 {
 	return plan.algorithm.Tokens(plan.algorithm.Debt(record, plan.algorithm.Ticks(now)))
 }
 
-// TestCallsBesideATakeAtEveryStep (I2): before any operation of a call another one takes a token of the same key. Both
-// take effect once, and a call that began again says so.
+// TestCallsBesideATakeAtEveryStep (I2): before any operation of a call, another call takes a token of the same key.
+// Both take effect once. If the first call started over, it is counted as a retry.
 func TestCallsBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	var status atomicbucket.Status
@@ -86,7 +86,7 @@ func TestCallsBesideATakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAHitIsDecidedBesideATakeAtEveryStep: a hit whose record changes under it is tried again at once.
+// TestAHitIsDecidedBesideATakeAtEveryStep: if the record changes during a hit, the hit is retried in place.
 func TestAHitIsDecidedBesideATakeAtEveryStep(t *testing.T) {
 	for _, n := range []uint64{1, 4} { // admitted; refused after the other
 		injected(t, func() (call, other func(), check func(string)) {
@@ -100,8 +100,8 @@ func TestAHitIsDecidedBesideATakeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestASweepBesideATakeAtEveryStep (I7): before any operation of a sweep a key comes back. What it takes is not
-// forgotten, and the sweep counts as freed what it freed.
+// TestASweepBesideATakeAtEveryStep (I7): before any operation of a sweep, a key comes back. Its take is not forgotten,
+// and the sweep counts exactly the records that it freed.
 func TestASweepBesideATakeAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for name, sweep := range map[string]func(tb *Table, now int64) bool{
@@ -158,8 +158,8 @@ func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert the idle record comes back
-// whose slot it is going to take. One of the two finds no room, or what is evicted is counted.
+// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert, the key of the idle record
+// that the insert will claim comes back. One of the two finds no room, or the eviction is counted.
 func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, overflow := range []Overflow{Refuse, Evict, Admit} {
@@ -195,8 +195,8 @@ func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAReservationBesideOthersAtEveryStep (I1): before any operation of a reservation its record goes, or its plan
-// falls, or time leaps. It is decided by what is there then.
+// TestAReservationBesideOthersAtEveryStep (I1): before any operation of a reservation, its record is removed, its plan
+// is replaced, or time leaps. The reservation is decided by the state after that.
 func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	for name, other := range map[string]func(tb *Table){
 		"reset":           func(tb *Table) { tb.Reset(tb.Find(1)) },
@@ -232,9 +232,9 @@ func TestAReservationBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAReservationBesideARefundAtEveryStep (R25): the tokens come back before any operation of a reservation. So it
-// need not wait, and promises nothing, unless it has entered the promise already: then nothing comes back, and it
-// waits.
+// TestAReservationBesideARefundAtEveryStep (R25): the tokens come back before any operation of a reservation. Then it
+// does not wait, and records no end of a wait. If it has already recorded one, the refund gives nothing back, and the
+// reservation waits.
 func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 	promised := map[bool]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -255,8 +255,8 @@ func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 }
 
 // TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): before any operation of a call that settles a record,
-// another call commits a take in one of two tentative records of the key: in the higher one, or in the call's own
-// when it has aborted the lower one. That take is charged, and there is one record.
+// another call commits a take in one of two tentative records of the key. That is the higher one, or the settling
+// call's own after it has aborted the lower one. The take is charged, and there is one record.
 func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	for name, mine := range map[string]uint64{"the higher one": 0, "its own": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -298,8 +298,8 @@ func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAChangeOfPlanBesideATakeAtEveryStep (R9): before any operation of a change of plan a take is charged, by a call
-// that has read the plan before. When the change has ended, the record follows the new plan, with that take.
+// TestAChangeOfPlanBesideATakeAtEveryStep (R9): before any operation of a change of plan, a call that has read the
+// previous plan takes a token. When the change has ended, the record follows the new plan and includes the take.
 func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
 	charged := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -326,9 +326,9 @@ func TestAChangeOfPlanBesideATakeAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{1: true, 3: true}, charged)
 }
 
-// TestTheEndsOfACallAtEveryStep (R15): before one operation of a call another one takes from its key, and before a
-// later one time goes on and a sweep frees what is idle by then. Each call tells how many tenures it has ended by
-// force itself, in however many rounds.
+// TestTheEndsOfACallAtEveryStep (R15): before one operation of a call, another call takes from its key. Before a later
+// one, time passes, and a sweep frees what is idle by then. Each call reports how many tenures it has ended by force
+// itself, however often it started over.
 func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, call := range map[string]func(tb *Table, p Place) Outcome{
@@ -369,7 +369,8 @@ func TestTheEndsOfACallAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): what it has published is aborted, it begins again, and says so.
+// TestAnInsertBesideAChangeOfPlanAtEveryStep (R9): the record that the insert has published is aborted. The insert
+// starts over, and counts a retry.
 func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	retries := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -386,8 +387,9 @@ func TestAnInsertBesideAChangeOfPlanAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{0: true, 1: true}, retries)
 }
 
-// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): the plan falls between two operations of the first take of a key, so
-// that it begins again, and between two later ones another call takes from the record that it has published.
+// TestAnInsertThatIsAbortedTakesNoOtherTake (I2): between two operations of the first take of a key, the plan is
+// replaced, so that the take starts over. Between two later ones, another call takes from the record that the first
+// call has published.
 func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for name, c := range map[string]struct {
@@ -433,8 +435,8 @@ func TestAnInsertThatIsAbortedTakesNoOtherTake(t *testing.T) {
 	}
 }
 
-// TestThePlanMayFallTwiceAtEveryStep: before one operation of an insert the skew becomes smaller, so that it begins
-// again, and before a later one the limit, so that it gives up. It leaves nothing tentative behind.
+// TestThePlanMayFallTwiceAtEveryStep: before one operation of an insert, the skew becomes smaller, so that the insert
+// starts over. Before a later one, the limit becomes smaller, so that it gives up. It leaves no tentative record.
 func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	defer func() { word.Before = nil }()
 	for first := 1; first < 40; first++ {
@@ -464,8 +466,8 @@ func TestThePlanMayFallTwiceAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestTwoSweepsAtEveryStep: before any operation of a sweep there is another one, earlier or later. The time of the
-// last one is the later of the two.
+// TestTwoSweepsAtEveryStep: before any operation of a sweep, there is another one, at an earlier or a later time. The
+// recorded time of the last sweep is the later of the two.
 func TestTwoSweepsAtEveryStep(t *testing.T) {
 	for _, other := range []int64{5, 15} {
 		injected(t, func() (call, also func(), check func(string)) {
@@ -483,8 +485,8 @@ func TestTwoSweepsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestProbeBoundsFallBesideOthersAtEveryStep (R11): before any operation of a sweep that clears probe bounds another
-// home's is extended, which shares their word. They are cleared, and that one is as it should be.
+// TestProbeBoundsFallBesideOthersAtEveryStep (R11): before any operation of a sweep that clears probe bounds, the bound
+// of another home in the same word is extended. The old bounds are cleared, and the extended one is right.
 func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {
 		tb := newTable(t, 8*lineSlots, 4*lineSlots, nil)
@@ -502,7 +504,7 @@ func TestProbeBoundsFallBesideOthersAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert another one takes a slot of another page
+// TestTwoPagesAreMarkedAtEveryStep (R12): before any operation of an insert, another one claims a slot of another page
 // for the first time.
 func TestTwoPagesAreMarkedAtEveryStep(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {

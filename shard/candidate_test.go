@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhichSlotIsClaimed: of the first two lines, and if none of theirs may be claimed, the first that may be. A bucket
-// of 5 is full again after as many seconds as tokens were taken.
+// TestWhichSlotIsClaimed: the best slot of the first two lines, or the first slot beyond them that may be claimed. A
+// bucket of 5 is full again after as many seconds as tokens were taken.
 func TestWhichSlotIsClaimed(t *testing.T) {
 	const swept, now = start + 10*second, start + 20*second
 	indebted := func(slot int) int64 { return now - 1 } // a request that is not paid back yet
@@ -74,8 +74,8 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 	}
 }
 
-// TestALateClockDoesNotMakeIdle (R7): a request ahead of its clock, which the watermark passes meanwhile. By that clock
-// a debt of two skews, charged a skew ahead, is so far ahead that it looks like none.
+// TestALateClockDoesNotMakeIdle (R7): the watermark passes the clock of a request during the call. By that clock, a
+// debt of two skews that was charged a skew ahead is so far ahead that it looks like none.
 func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
 	skew, now := int64(table.Plan().skew), start+2*second
@@ -87,8 +87,8 @@ func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	assert.Equal(t, 1, records(table, 1))
 }
 
-// TestTheLongestIdleIsClaimed: of records of every algorithm, also where the payload's circle began anew between the
-// moments at which they became idle.
+// TestTheLongestIdleIsClaimed: for records of every algorithm, even if the payload's circle wrapped around between the
+// times at which they became idle.
 func TestTheLongestIdleIsClaimed(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		t.Run(kind, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // clockAt returns a clock that stands still.
 func clockAt(now int64) func() int64 { return func() int64 { return now } }
 
-// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): that of a call, and that of the clock. It follows only if the call
-// would be too far ahead of it.
+// TestTheWatermarkFollowsTheEarlierOfTwoTimes (R7): the time of a call, and the time of its clock. The watermark
+// follows only if the call would be too far ahead of it.
 func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	skew := int64(planOf(t, perSecond(t, 1, 5)).skew)
 	for name, call := range map[string]func(tb *Table, now, clock int64) int64{
@@ -53,8 +53,9 @@ func TestTheWatermarkFollowsTheEarlierOfTwoTimes(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): to which a claim would raise it that was asleep while the
-// plan was replaced twice. It reads its record by the new plan, which has the same tag; its compare-and-swap will fail.
+// TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin (R7): a claim that slept while the plan was replaced twice reads
+// its record by the new plan, which has the same tag. It would raise the watermark to a time before the origin. Its
+// compare-and-swap will fail.
 func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	long := plan.idleSince(atomicbucket.NewState(plan.live, 0, plan.bucket.Ticks(2*second)), second)
@@ -64,7 +65,7 @@ func TestTheWatermarkIsNotRaisedToATimeBeforeTheOrigin(t *testing.T) {
 	assert.Equal(t, start, table.Watermark())
 }
 
-// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): as it may be when the plan was replaced by one of a smaller
+// TestAnInsertFarAheadOfTheWatermarkClaimsNothing (R7): this happens if the plan was replaced by one with a smaller
 // skew.
 func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
@@ -77,7 +78,7 @@ func TestAnInsertFarAheadOfTheWatermarkClaimsNothing(t *testing.T) {
 	assert.Equal(t, atomicbucket.Free, table.Find(1).home.state.Load().Tag())
 }
 
-// TestALeapIsMadeInSteps (R7): of four skews and any number of whole turns, each after a sweep.
+// TestALeapIsMadeInSteps (R7): each step is four skews and any number of whole turns, and comes after a sweep.
 func TestALeapIsMadeInSteps(t *testing.T) {
 	const skew = 1 << 20
 	for _, c := range []struct{ ahead, step uint64 }{
@@ -104,7 +105,7 @@ func TestALeapIsMadeInSteps(t *testing.T) {
 	assert.Equal(t, start+ahead+2, table.Watermark())
 }
 
-// TestTheWatermarkGoesNoFurther than it is to, also while the plan is being replaced.
+// TestTheWatermarkGoesNoFurther: it moves exactly to the given time, also while the plan is being replaced.
 func TestTheWatermarkGoesNoFurther(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	table.pace.Store(table.Plan().skew | replacing)
@@ -114,7 +115,7 @@ func TestTheWatermarkGoesNoFurther(t *testing.T) {
 	}
 }
 
-// TestALeapTakesFewSweeps, however many turns of the circle it is long.
+// TestALeapTakesFewSweeps: the number of sweeps does not depend on the number of turns of the circle.
 func TestALeapTakesFewSweeps(t *testing.T) {
 	table := newTable(t, 4, 4, func(c *Config) {
 		window, err := atomicbucket.NewFixedWindow(5, atomicbucket.MaxLimit, time.Minute, false)
@@ -128,7 +129,7 @@ func TestALeapTakesFewSweeps(t *testing.T) {
 	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circle/leapStep+1))
 }
 
-// TestVerdicts: which let a request pass, and which say that there are not the tokens.
+// TestVerdicts: which ones admit a request, and which ones say that the tokens are not there.
 func TestVerdicts(t *testing.T) {
 	for verdict, want := range map[Verdict][2]bool{
 		Refused: {false, true}, Doubtful: {false, true}, Admitted: {true, false}, NoRoom: {false, false},
@@ -139,7 +140,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDecideTellsTheStatus: after a take that was admitted, and of a request that was refused; else it stays.
+// TestDecideTellsTheStatus: Decide sets the status after an admitted take, and for a refused request. Otherwise the
+// status is unchanged.
 func TestDecideTellsTheStatus(t *testing.T) {
 	for kind, plan := range map[string]*Plan{"bucket": planOf(t, perSecond(t, 1, 5)), "log": logOf(t, 5)} {
 		table := newTable(t, 1, 1, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDebtsAreCarriedOver: what keys owe in one table they owe in another one, to the unit, also where that is more
-// than 2^32 units; what they owe there already counts, and what is not owed is not told.
+// TestDebtsAreCarriedOver: the debts of keys in one table become debts in another, exactly, even if they are more than
+// 2^32 units. Existing debts there count towards them, and keys without a debt are not visited.
 func TestDebtsAreCarriedOver(t *testing.T) {
 	from, to := newTable(t, 64, 32, nil), newTable(t, 256, 16, nil)
 	owed := func(tb *Table, now int64) map[uint64]uint64 {

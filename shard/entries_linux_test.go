@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// entriesIn returns the tables of processes 1 and 2, both alive, in one memory: of a limit in flight that is forgotten
-// after a minute, with so many entries.
+// entriesIn returns the tables of processes 1 and 2, both alive, in one memory. They have a limit in flight that is
+// forgotten after a minute, with a number of entries.
 func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow) (one, two *Table) {
 	algorithm, err := atomicbucket.NewEntries(limit, limit, time.Minute)
 	require.NoError(t, err)
@@ -46,8 +46,9 @@ func stopped(tb *Table, o Outcome) *entry {
 	return e
 }
 
-// TestWhatAStoppedProcessHasInFlightIsForgotten (R26): after its lifetime, also if the process was stopped before its
-// entry says that its take was made. One whose take was not made stays pending, as its process lives.
+// TestWhatAStoppedProcessHasInFlightIsForgotten (R26): what is in flight is forgotten after its lifetime, even if the
+// process stopped before its entry became counted. An entry whose take was not made stays pending while its process
+// lives.
 func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {
 	one, two := entriesIn(t, 1, 4, 1, Refuse)
 	o := two.Take(two.Find(1), start, 1, 0)
@@ -63,8 +64,8 @@ func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {
 	assert.EqualValues(t, 1, one.Stats().Forgotten)
 }
 
-// TestAResetIsOfAllEntries (R26): also of one whose process was stopped before it says that its take was made, and of
-// tokens of which no entry knows any more.
+// TestAResetIsOfAllEntries (R26): this includes an entry whose process stopped before the entry became counted, and
+// tokens without an entry.
 func TestAResetIsOfAllEntries(t *testing.T) {
 	for name, c := range map[string]struct{ first, last func(e *entry) }{
 		"all is well":          {},
@@ -89,8 +90,8 @@ func TestAResetIsOfAllEntries(t *testing.T) {
 	}
 }
 
-// TestAReceiptIsOfOneUseOfItsEntry (R26): one of an entry that was forgotten gives back nothing of those who have the
-// entry later, whatever its generation is by then.
+// TestAReceiptIsOfOneUseOfItsEntry (R26): a receipt of a forgotten entry gives back nothing of later uses of the entry,
+// whatever its generation is then.
 func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	one, _ := entriesIn(t, 1, 1, 1, Refuse)
 	p, now := one.Find(1), int64(start)
@@ -110,7 +111,7 @@ func TestAReceiptIsOfOneUseOfItsEntry(t *testing.T) {
 	}
 }
 
-// TestWithoutAnEntryAKeyIsAdmittedAsOthers: under Admit, what a client may want to know is told as if it were recorded.
+// TestWithoutAnEntryAKeyIsAdmittedAsOthers: with Admit, the status is the one that a recorded key would have.
 func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	one, _ := entriesIn(t, 5, 1, 8, Admit)
 	require.Equal(t, Admitted, one.Take(one.Find(1), start, 1, 0).Verdict)
@@ -125,7 +126,7 @@ func TestWithoutAnEntryAKeyIsAdmittedAsOthers(t *testing.T) {
 	assert.Zero(t, one.Occupancy().Tentative)
 }
 
-// TestASweepRestsAmongEntries as it does among slots, and gives up there when it is told to.
+// TestASweepRestsAmongEntries: a sweep calls rest among entries as among slots, and stops if rest returns false.
 func TestASweepRestsAmongEntries(t *testing.T) {
 	algorithm, err := atomicbucket.NewEntries(5, 5, time.Minute)
 	require.NoError(t, err)

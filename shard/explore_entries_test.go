@@ -40,8 +40,8 @@ type earlierCall struct {
 	inFlightCall
 }
 
-// An inFlightScenario is what is explored: processes whose calls are interleaved in every way, and of which the first
-// may die at any step, or hang for ever.
+// An inFlightScenario is what is explored: processes whose calls are interleaved in every way. The first one may die at
+// any step, or hang forever.
 type inFlightScenario struct {
 	name    string
 	limit   uint64
@@ -108,7 +108,7 @@ var inFlightScenarios = []inFlightScenario{
 	{name: "one is forgotten, and its entry taken again, as it leaves", limit: 2, entries: 1, window: 1, timed: true, before: []earlierCall{{1, in(1)}}, threads: [][]inFlightCall{{late}, {in(1), first}}},
 }
 
-// TestScenarios (I1, I2, I4, I5, I7) explores what processes have in flight, and prints what was explored.
+// TestScenarios (I1, I2, I4, I5, I7) explores limits in flight of several processes, and prints what was explored.
 func TestScenarios(t *testing.T) {
 	for _, s := range inFlightScenarios {
 		interleave.Test(t, s.name, s.large, func() (interleave.Report, error) {

@@ -16,16 +16,16 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// An inFlightWorld is a shared table of what is in flight, and processes that enter and leave. What must hold:
+// An inFlightWorld is a shared table of a limit in flight, and processes that enter and leave. What must hold:
 //
 //	I1  no more than the limit is in flight
-//	I2  an entry enters once and leaves once, with all of its tokens, and says before that it may; a call that returns
-//	    has done what it says
+//	I2  an entry enters once and leaves once, with all of its tokens, after it was pending; a call has done what it
+//	    returns
 //	I4  a refusal finds the limit reached at some moment
 //	I7  no record is forgotten of which something is in flight
-//	R26 when a process has died, the next one that reaps leaves nothing of it, in records or in entries, and all of
-//	    the living; what one that hangs has in flight is forgotten like that of others; a reset leaves nothing of what
-//	    was in flight when it began
+//	R26 when a process has died, the next process that reaps removes everything of it, in records and in entries, and
+//	    nothing of live ones; what a hanging process has in flight is forgotten like that of others; a reset removes
+//	    everything that was in flight when it began
 type inFlightWorld struct {
 	scenario inFlightScenario
 	table    *Table
@@ -75,7 +75,7 @@ type inFlightThread struct {
 // Claimant returns the number of the process.
 func (th *inFlightThread) Claimant() uint64 { return uint64(th.name) + 1 }
 
-// Dead tells of the death of another process, which this one knows from then on.
+// Dead reports whether another process is dead. From then on, this process knows it.
 func (th *inFlightThread) Dead(claimant uint64) bool {
 	i := int(claimant) - 1
 	dead := i >= 0 && i < len(th.w.threads) && th.w.threads[i].dead && !th.w.scenario.hangs

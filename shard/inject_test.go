@@ -31,10 +31,10 @@ func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
 }
 
-// TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call the plan is replaced twice, so that
-// it has the tag again that it had at first and other numbers, and a key takes all that there is. The ticks of the
-// first and the third plan differ, so that what one of them calls indebted is idle to the other. The key never gets
-// more, and is forgotten only if that is counted.
+// TestThePlanMayChangeTwiceAtEveryStep (I1, I7): R9. Before any operation of a call, the plan is replaced twice, so
+// that its tag is the same as at first with other numbers, and a key takes all its tokens. The ticks of the first and
+// the third plan differ, so a record that is indebted by one of them is idle by the other. The key never gets more than
+// its limit, and is forgotten only if that is counted.
 func TestThePlanMayChangeTwiceAtEveryStep(t *testing.T) {
 	const now = start + 5*second
 	for name, c := range map[string]struct {

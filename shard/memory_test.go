@@ -23,8 +23,8 @@ func logOf(t *testing.T, limit uint64) *Plan {
 	return plan
 }
 
-// TestHowATableLiesInMemory: so many homes that the slots of all are enough, and behind the last home of each shard a
-// whole probe window.
+// TestHowATableLiesInMemory: there are enough homes for the slots, and each shard has a whole probe window from its
+// last home on.
 func TestHowATableLiesInMemory(t *testing.T) {
 	bucket := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestHowATableLiesInMemory(t *testing.T) {
 	}
 }
 
-// TestTheLargestTable: what is refused is what no address space holds, and nothing below.
+// TestTheLargestTable: exactly the tables that exceed the address space are refused.
 func TestTheLargestTable(t *testing.T) {
 	const most = uint64(math.MaxInt / 2 / 16)
 	bucket := planOf(t, perSecond(t, 1, 5))
@@ -113,7 +113,7 @@ func TestAProbeWindowThatNoTableHolds(t *testing.T) {
 	assert.ErrorContains(t, err, "want at most", "so many slots in all that their number is none of 64 bits")
 }
 
-// TestSmallTablesLieOnTheHeap: from 4 MiB on a table has memory of its own, if the system has it.
+// TestSmallTablesLieOnTheHeap: tables of 4 MiB and more have their own memory, if the system supports it.
 func TestSmallTablesLieOnTheHeap(t *testing.T) {
 	const fourMiB = 4 << 20 / 16
 	small, err := allocate(fourMiB-1, false)
@@ -136,7 +136,7 @@ func TestSmallTablesLieOnTheHeap(t *testing.T) {
 	runtime.KeepAlive(large)
 }
 
-// TestNoMemoryThatTheMachineHasNot: a table that could not be held is refused before anything is touched.
+// TestNoMemoryThatTheMachineHasNot: a table larger than the machine's memory is refused before any memory is touched.
 func TestNoMemoryThatTheMachineHasNot(t *testing.T) {
 	have := physicalMemory()
 	assert.Greater(t, have, uint64(64<<20))
@@ -159,7 +159,7 @@ func TestNoMemoryThatTheMachineHasNot(t *testing.T) {
 	}
 }
 
-// TestPrefaultLeavesEverySlotUnused: touching every page writes nothing that a search could find.
+// TestPrefaultLeavesEverySlotUnused: touching every page writes nothing that a search could see.
 func TestPrefaultLeavesEverySlotUnused(t *testing.T) {
 	for _, slots := range []int{100, mapFrom / slotBytes} {
 		table := newTable(t, slots, 0, func(c *Config) { c.Prefault = true })
@@ -174,7 +174,7 @@ func TestPrefaultLeavesEverySlotUnused(t *testing.T) {
 	}
 }
 
-// TestTheRingsOfAllSlotsAreApart: what is entered in one is in no other.
+// TestTheRingsOfAllSlotsAreApart: an entry in one ring is in no other ring.
 func TestTheRingsOfAllSlotsAreApart(t *testing.T) {
 	table := newTable(t, 9, 4, func(c *Config) { c.Plan, c.Shards = logOf(t, 5), 2 })
 	number := uint64(0)
@@ -199,7 +199,7 @@ func TestTheRingsOfAllSlotsAreApart(t *testing.T) {
 	assert.Equal(t, number, rings[len(rings)-2], "the last word of an odd number is unused, and nothing is beyond")
 }
 
-// TestNewRefuses what no machine has, and more shards than there may be.
+// TestNewRefuses: New refuses sizes that no machine has, and too many shards.
 func TestNewRefuses(t *testing.T) {
 	c := Config{Plan: planOf(t, perSecond(t, 1, 5)), Slots: 1 << 44, Shards: 1, Start: start}
 	_, err := New(c)

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// mutants are the code with a rule broken that no scenario of fuzz/explore could show: what follows would take several
-// replacements of the plan, beside each other, or is about entries, or about prices.
+// mutants are the code with a broken rule that no scenario of fuzz/explore can show. The failure needs several
+// concurrent replacements of the plan, or is about entries or prices.
 var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan does not look whether that is present by then", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if false { // after"},

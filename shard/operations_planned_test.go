@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheOperationsThatReadWhichPlanIsPresent (R21): what says which plan of a shared table is the present one, n, is
-// read after the state. Were it read before, the plan could be replaced twice between the two, and a record of the
-// present plan, whose tag is the same, be decided by the plan of before.
+// TestTheOperationsThatReadWhichPlanIsPresent (R21): the number of a shared table's current plan, n, is read after the
+// state. If it were read before, the plan could be replaced twice between the two reads. Then a record of the current
+// plan, whose tag is the same, would be decided by the old plan.
 func TestTheOperationsThatReadWhichPlanIsPresent(t *testing.T) {
 	const now = start
 	var quota Quota

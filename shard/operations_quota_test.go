@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestTheOperationsUnderQuotasAndOfCharges is TestTheOperationsOfEachCall of calls under quotas of their own, and of
-// those that may charge more than there is. Each key has five tokens, and has taken one.
+// TestTheOperationsUnderQuotasAndOfCharges is TestTheOperationsOfEachCall for calls under quotas with their own
+// numbers, and for charges. Each key has five tokens, and has taken one.
 func TestTheOperationsUnderQuotasAndOfCharges(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status

@@ -16,11 +16,12 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// operations returns what a call does to the words of a table, in order: the state of slot 3 is s3, its key k3, entry 1
-// of its ring r3.1, the watermark w, the time of the last sweep swept, the plan p, the first word of
-// probe bounds h0, what the word lowering says l, the marks of pages m, the calls that may move the watermark moving,
-// the words for refunds leading, ends and promised, largest, of quotas; and of a shared table planned n, change c,
-// setting by its name, and word 1 of area 0 a0.1. A store is followed by =, a compare-and-swap by ?, an addition by +.
+// operations returns the operations of a call on the words of a table, in order. The state of slot 3 is s3, its key k3,
+// and entry 1 of its ring r3.1. The watermark is w, the time of the last sweep swept, the plan p, the first word of
+// probe bounds h0, the word lowering l, the marks of pages m, and the count of calls that may move the watermark
+// moving. The words for refunds are leading, ends and promised, and that of quotas is largest. In a shared table,
+// planned is n, change c, setting has its own name, and word 1 of area 0 is a0.1. A store is marked by =, a
+// compare-and-swap by ?, an addition by +.
 func operations(tb *Table, call func()) string {
 	names := map[*word.Word]string{
 		&tb.watermark: "w", &tb.swept: "swept", &tb.pace: "pace", &tb.advancing: "moving",
@@ -62,9 +63,9 @@ func operations(tb *Table, call func()) string {
 	return strings.Join(done, " ")
 }
 
-// TestTheOperationsOfEachCall: what each call reads and writes, in which order, and that it is no more. The rules of
-// doc.go say why: a state is read before its key (R1) and before the plan (R9), a refusing state once more (R2), and so
-// on. A search ends where the record, the probe bound or a slot that was never used is met.
+// TestTheOperationsOfEachCall: what each call reads and writes, in order, and nothing else. The rules of doc.go give
+// the reasons: a state is read before its key (R1) and before the plan (R9), a refusing state is read again (R2), and
+// so on. A search ends at the record, at the probe bound or at a slot that was never used.
 func TestTheOperationsOfEachCall(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status
@@ -226,8 +227,8 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	}
 }
 
-// tableOf returns a table of twelve slots. The first idle ones have a record of which one token was taken long ago, the
-// next live ones such a record of 20 seconds later; and so many of these were then freed.
+// tableOf returns a table of twelve slots. The first idle slots have a record of which one token was taken long ago,
+// and the next live slots have one that is 20 seconds younger. Then the first freed of these were freed.
 func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed int, overflow Overflow) *Table {
 	plan, err := NewPlan(algorithm, 0)
 	require.NoError(t, err)
@@ -249,8 +250,8 @@ func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed i
 	return tb
 }
 
-// labeled makes the records of buckets those of keys that took last under a quota with numbers of its own, so that the
-// next take under one finds them at once (R24).
+// labeled changes the labels of token buckets to keys that last took under a quota with its own numbers, so that the
+// next take under such a quota finds them at once (R24).
 func labeled(tb *Table, live int) {
 	for i := range live {
 		if w := &tb.Find(1).at(uint64(i)).key; tb.buckets {

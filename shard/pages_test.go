@@ -48,8 +48,8 @@ func TestMarks(t *testing.T) {
 	assert.EqualValues(t, table.slots, slots(), "every slot is in one page")
 }
 
-// TestDense: a table in mapped memory tells once that half of its pages hold records, and its rings tell for
-// themselves.
+// TestDense: a table in mapped memory reports once that half of its pages hold records, and its rings report that
+// separately.
 func TestDense(t *testing.T) {
 	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestDense(t *testing.T) {
 	assert.Equal(t, Refused, take(table, random, start, 1))
 }
 
-// TestDenseIsToldOnce: whoever receives looks at everything, so nothing is told twice before.
+// TestDenseIsToldOnce: a receiver looks at everything, so no second report is queued before it does.
 func TestDenseIsToldOnce(t *testing.T) {
 	log, err := atomicbucket.NewSlidingLog(3, 3, time.Second)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestDenseIsToldOnce(t *testing.T) {
 	assert.Len(t, table.Dense(), 1)
 }
 
-// TestThePagesOfARing: all that it lies in are marked, the first, the last and those between.
+// TestThePagesOfARing: all pages of a ring are marked, the first, the last and those between.
 func TestThePagesOfARing(t *testing.T) {
 	for _, c := range []struct{ tokens, slot, pages uint64 }{
 		{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 127, 1}, {6, 84, 1}, {6, 85, 2}, {512, 0, 1}, {512, 1, 1}, {514, 0, 2}, {1026, 0, 3}, {1026, 1, 3},

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefusalThatALateClockMayCause: a refusal is doubtful if it would be none by a clock that is late by no more than
-// was said, and by no other refusal.
+// TestARefusalThatALateClockMayCause: a refusal is doubtful exactly if a clock that is late by at most the given
+// lateness could be its reason.
 func TestARefusalThatALateClockMayCause(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	batch, err := atomicbucket.NewBatchBucket(3, 10*time.Second, 5)
@@ -68,7 +68,7 @@ func TestARefusalThatALateClockMayCause(t *testing.T) {
 	}
 }
 
-// TestTiers: up to fourteen more than the first; one that was not given is granted nothing.
+// TestTiers: up to fourteen tiers in addition to the first. A tier that was not given grants nothing.
 func TestTiers(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	tiers := make([]atomicbucket.Quota, 16)
@@ -91,7 +91,7 @@ func TestTiers(t *testing.T) {
 	assert.Equal(t, bucket.Quota(), plan.Quota(16), "tiers go round")
 }
 
-// TestWhatNothingHasTakenIsFull: a key without a record has a full one, whatever the algorithm.
+// TestWhatNothingHasTakenIsFull: a key without a record has a full one, in every algorithm.
 func TestWhatNothingHasTakenIsFull(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
@@ -133,7 +133,7 @@ func dumpSum(t *Table) (sum uint64) {
 	return sum
 }
 
-// TestHitSaysNothingOfWhatItDoesNotDecide: no state and no plan come with a hit that is undecided.
+// TestHitSaysNothingOfWhatItDoesNotDecide: an undecided hit returns no state and no plan.
 func TestHitSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	state, plan, verdict := table.Hit(table.Find(1), start, 1, 0)
@@ -172,7 +172,7 @@ func TestHitSearchesTwoLines(t *testing.T) {
 	assert.EqualValues(t, 4, newTable(t, 1, 4, nil).hits, "no more than the probe window")
 }
 
-// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: likewise under a quota of a call's own.
+// TestHitQuotaSaysNothingOfWhatItDoesNotDecide: the same under a quota with its own numbers.
 func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
@@ -202,7 +202,7 @@ func TestHitQuotaSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	assert.Equal(t, Admitted, verdict(start+skew, 1, quota), "as far ahead as may be")
 }
 
-// TestHitChargeSaysNothingOfWhatItDoesNotDecide: likewise a charge.
+// TestHitChargeSaysNothingOfWhatItDoesNotDecide: the same for a charge.
 func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	quota := table.Plan().NewQuota(atomicbucket.Quota{Token: table.Plan().Quota(0).Token, Tokens: 9})
@@ -239,7 +239,7 @@ func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	admitted(start+skew, 50, quota, 50, "as far ahead as may be, and all at once")
 }
 
-// TestTheBoundOfADebt: so many limits, as far as a record has room, however large the numbers are.
+// TestTheBoundOfADebt: a number of limits, as far as a record has room, however large the numbers are.
 func TestTheBoundOfADebt(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {
@@ -256,7 +256,7 @@ func TestTheBoundOfADebt(t *testing.T) {
 	}
 }
 
-// TestAChargeThatFitsIntoNoWord: a token of the bucket is a power of two of ticks, so that the cost is 2^64, and 2^65.
+// TestAChargeThatFitsIntoNoWord: a token of the bucket is a power of two of ticks, so that the costs are 2^64 and 2^65.
 func TestAChargeThatFitsIntoNoWord(t *testing.T) {
 	table := newTable(t, 4, 4, func(c *Config) { c.Plan = planOf(t, perSecond(t, 97, 5)) })
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -279,7 +279,7 @@ func TestDebtsUnlessSet(t *testing.T) {
 	}
 }
 
-// TestAChargeUnderALimitOfNothingAndOfOne: of a key that has a record.
+// TestAChargeUnderALimitOfNothingAndOfOne: the key has a record.
 func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))
@@ -301,7 +301,8 @@ func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// TestWhatMoreThanTheLimitCosts: what was asked for, as far as the key may owe it, or what is left.
+// TestWhatMoreThanTheLimitCosts: a refused request for more than the limit is charged what it asked for, as far as the
+// key may owe it, or what is left.
 func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	for refusals, want := range map[RefusalCharge]uint64{Nothing: 0, TheRest: 5, Penalty: 7} {
 		plan := planOf(t, perSecond(t, 1, 5))
@@ -313,8 +314,8 @@ func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	}
 }
 
-// TestWhatQuotasGrant: those without numbers everything or nothing, and those with numbers as long as they mean the
-// same.
+// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Those with numbers grant them as long as the
+// numbers mean the same.
 func TestWhatQuotasGrant(t *testing.T) {
 	assert.True(t, Unlimited().IsUnlimited())
 	assert.False(t, Blocked().IsUnlimited())
@@ -342,8 +343,9 @@ func TestWhatQuotasGrant(t *testing.T) {
 	assert.Zero(t, table.Plan().Granted(own).Tokens, "of other ticks")
 }
 
-// TestADebtOfATierThatIsNotTheLabels (R27): calls under two tiers race, so a record may have the price of the one and
-// the label of the other. If the next plan has no room for so much time, it is as many tokens of that tier.
+// TestADebtOfATierThatIsNotTheLabels (R27): calls under two tiers race, so a record may have the price of one and the
+// label of the other. If the next plan has no room for the time of the debt, the record owes the same number of tokens
+// of the tier with that price.
 func TestADebtOfATierThatIsNotTheLabels(t *testing.T) {
 	planOf := func(perNano float64, tokens ...time.Duration) *Plan {
 		bucket, err := atomicbucket.NewTokenBucket(perNano, 1000*time.Nanosecond, 1)

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call of a slow price is stopped behind its offer. A take of a fast
-// price ahead of its clock is made at that price, and the key still owes at the present time what it took before.
+// TestAnotherCallsPriceKeepsWhatIsAhead (I1, R27): a call with a slow price is suspended after its offer. A take with a
+// fast price ahead of its clock is made at the offered price. At the current time the key still owes what it took
+// before.
 func TestAnotherCallsPriceKeepsWhatIsAhead(t *testing.T) {
 	const usual, fast, slow = 10 * time.Millisecond, time.Millisecond, time.Second
 	table, p, under := priced(t, usual)
@@ -54,8 +55,8 @@ func TestADebtForWhichThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// TestAnOfferForWhichThereIsNoRoom (I5, R27): a call that meets an offer of another, at which a record has no room for
-// what it owes, makes it an offer for another state, and ends.
+// TestAnOfferForWhichThereIsNoRoom (I5, R27): a call meets another call's offer of a price at which a record has no
+// room for the debt. It turns the offer into one for another state, and ends.
 func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	algorithm, err := atomicbucket.NewTicks(1 << 51)
 	require.NoError(t, err)
@@ -85,10 +86,10 @@ func TestAnOfferForWhichThereIsNoRoom(t *testing.T) {
 	require.Equal(t, other.Token, price)
 }
 
-// TestAConversionKnowsEveryLimit (R24, R28): where a token costs the same by every tier and quota, what a key owes may
-// have been taken under any of them, whichever it took under last. What is above all of these limits, by a reservation,
-// stays time when the rate falls, and the rest becomes as many slower tokens. Of a number that no quota can have, as
-// of a word that somebody wrote (R20), all is tokens.
+// TestAConversionKnowsEveryLimit (R24, R28): if a token costs the same by every tier and quota, a key's debt may have
+// been taken under any of them, whichever it took under last. When the rate falls, the part above all of these limits,
+// which is due to a reservation, stays time, and the rest becomes the same number of slower tokens. If the word has a
+// number that no quota can have (R20), the whole debt is tokens.
 func TestAConversionKnowsEveryLimit(t *testing.T) {
 	planOf := func(rate float64) *Plan {
 		bucket := perSecond(t, rate, 10)

@@ -21,8 +21,8 @@ var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5},
 // The prices of these quotas have no common divisor, so a debt that is read by another price is no number of tokens.
 var explored = []atomicbucket.Quota{{Token: 7, Tokens: 4}, {Token: 11, Tokens: 5}, {Token: 13, Tokens: 6}}
 
-// A priceCall takes n tokens of a key, by the quota of a number, and gives back some of them. The quota is a value, or
-// from tiers on, a tier of the same numbers. Or it charges them, or replaces the plan.
+// A priceCall takes n tokens from a key under the quota with a number, and gives some of them back; or it charges them;
+// or it replaces the plan. The quota is a value, or from the number tiers on, a tier with the same numbers.
 type priceCall struct {
 	quota, n, back int
 	other          bool // of another key
@@ -189,8 +189,8 @@ func (w *priceWorld) Hash() (h uint64) {
 	return h
 }
 
-// CheckEnd: the record owes what was admitted and not given back, in tokens. A take that was given back when others of
-// another price came behind it may have given back nothing.
+// CheckEnd checks that the record owes what was admitted and not given back, in tokens. A refund after takes at another
+// price may have given back nothing.
 func (w *priceWorld) CheckEnd() error {
 	kept, given := uint64(0), uint64(0)
 	for _, th := range w.threads {
@@ -221,9 +221,9 @@ func (w *priceWorld) CheckEnd() error {
 
 func (w *priceWorld) Trace(tell func(string)) { w.trace = tell }
 
-// TestPricesInEveryOrder (I1, I2, I5): calls of several prices on one key, with a record and without one, in every
-// order of their steps. At each step the record owes a number of tokens at the price that it says, and in the end it
-// owes what was admitted.
+// TestPricesInEveryOrder (I1, I2, I5): calls with several prices on one key, with a record and without one, in every
+// order of their steps. At each step the record owes a whole number of tokens at its price. At the end it owes what was
+// admitted.
 func TestPricesInEveryOrder(t *testing.T) {
 	one := &priceCall{quota: 0, n: 1}
 	for name, of := range map[string]struct {
@@ -254,8 +254,8 @@ func TestPricesInEveryOrder(t *testing.T) {
 	}
 }
 
-// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the same beside a change of the plan, by which the ticks are others
-// and the tiers have other rates. The record then has the price of the tier under which its key was charged last.
+// TestAPlanOfPricesInEveryOrder (I1, I2, I5, I7): the same concurrent with a change of the plan, after which ticks and
+// the rates of tiers are different. The record then has the price of the tier under which its key was last charged.
 func TestAPlanOfPricesInEveryOrder(t *testing.T) {
 	first, adopts := &priceCall{quota: tiers, n: 1}, priceCall{adopts: true}
 	for name, of := range map[string]struct {

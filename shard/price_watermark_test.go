@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// priced returns a table whose records have prices, the place of a key in it, and the quotas of 100 tokens by what one
-// costs. That of the plan is usual.
+// priced returns a table whose records have prices, the place of a key in it, and quotas of 100 tokens with given
+// prices. That of the plan is usual.
 func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under func(token time.Duration) Quota) {
 	algorithm, err := atomicbucket.NewTicks(480 * time.Hour)
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under fun
 }
 
 // TestALateCallAfterAHigherPrice (I1, R27): when a record gets a higher price, the watermark is at the time at which
-// its tokens were counted. What came back at the lower price before is not counted at the higher one.
+// its tokens were counted. So what came back at the lower price before does not count at the higher one.
 func TestALateCallAfterAHigherPrice(t *testing.T) {
 	const fast, slow, later = time.Millisecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, fast)
@@ -37,7 +37,7 @@ func TestALateCallAfterAHigherPrice(t *testing.T) {
 	}
 }
 
-// TestALateCallAfterAnothersHigherPrice (I1, R27): the same where the price is one that another call has offered.
+// TestALateCallAfterAnothersHigherPrice (I1, R27): the same if another call has offered the price.
 func TestALateCallAfterAnothersHigherPrice(t *testing.T) {
 	const usual, fast, slow, later = time.Millisecond, time.Microsecond, time.Second, int64(50 * time.Millisecond)
 	table, p, under := priced(t, usual)

@@ -45,7 +45,7 @@ func TestASweepLowersProbeBounds(t *testing.T) {
 	}
 }
 
-// A sweep that gives up has not met every record: it clears nothing, and the next one does.
+// A sweep that stops early has not visited every record. It clears nothing, and the next sweep does.
 func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 	table := newTable(t, 4*4096, 0, func(c *Config) { c.Shards = 4 })
 	fill(table, 12_000, start)
@@ -65,7 +65,7 @@ func TestASweepThatGivesUpLowersNothing(t *testing.T) {
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))
 }
 
-// A sweep that gives up does not change the target for the next one, or nothing would ever be cleared.
+// A sweep that stops early does not switch the target for the next one. Otherwise nothing would ever be cleared.
 func TestProbeBoundsFallBesideSweepsThatGiveUp(t *testing.T) {
 	table := newTable(t, 4*4096, 0, func(c *Config) { c.Shards = 4 })
 	fill(table, 12_000, start)
@@ -77,7 +77,7 @@ func TestProbeBoundsFallBesideSweepsThatGiveUp(t *testing.T) {
 	assert.EqualValues(t, lineSlots, largestProbeBound(table))
 }
 
-// A probe window that is not a multiple of a stride, or shorter than one has strides, is reached to its end.
+// A probe window that is not a multiple of a stride, or shorter than the number of strides, is searched to its end.
 func TestProbeBoundsOfOddProbeWindows(t *testing.T) {
 	for _, probeWindow := range []int{1, 2, 3, 7, 9, 30, 33, 100} {
 		table := newTable(t, 1, probeWindow, nil)
@@ -90,8 +90,7 @@ func TestProbeBoundsOfOddProbeWindows(t *testing.T) {
 	}
 }
 
-// TestWhereProbeBoundsAre: two neighbouring homes have a byte for themselves, of strides that are an eighth of the
-// probe window.
+// TestWhereProbeBoundsAre: two adjacent homes share a byte. Strides are an eighth of the probe window.
 func TestWhereProbeBoundsAre(t *testing.T) {
 	table := newTable(t, 40*lineSlots, 36, nil)
 	assert.EqualValues(t, 5, table.stride)

@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAReceiptOfAQuota knows what a token cost, which is twice what it costs in the tier of the plan, and one of the
-// tier knows that. So all is given back although others gave back, too, and of a part what the part is.
+// TestAReceiptOfAQuota: the receipt knows the price of a token under the quota, which is twice that in the tier of the
+// plan. A receipt for the tier knows the tier's price. So each gives back exactly what it is for, in whole or in part,
+// even if there were other refunds.
 func TestAReceiptOfAQuota(t *testing.T) {
 	for _, c := range []struct {
 		n    uint64
@@ -48,7 +49,7 @@ func TestAReceiptOfAQuota(t *testing.T) {
 	}
 }
 
-// TestAReceiptOfALog forgets just its own request.
+// TestAReceiptOfALog: a refund removes exactly its own request.
 func TestAReceiptOfALog(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)
@@ -67,7 +68,7 @@ func TestAReceiptOfALog(t *testing.T) {
 	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
 }
 
-// TestWhatIsForgottenInFlight is counted when the record moves on: what was entered and never left.
+// TestWhatIsForgottenInFlight: tokens that entered and never left are counted when the record moves on.
 func TestWhatIsForgottenInFlight(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
 	require.NoError(t, err)
@@ -99,7 +100,8 @@ func TestWhatIsForgottenInFlight(t *testing.T) {
 	}
 }
 
-// TestWhatLeavesIsGivenBackUnderAnyQuota (R16): by its receipt, also when the quota of its key has become none.
+// TestWhatLeavesIsGivenBackUnderAnyQuota (R16): a receipt gives tokens in flight back even if the quota of its key
+// grants nothing now.
 func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
 	require.NoError(t, err)
@@ -115,7 +117,8 @@ func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
 	require.EqualValues(t, 4, status.Remaining)
 }
 
-// TestAReceiptOfAnotherPlan is good for nothing, however often the plan has been replaced: but that of a log is.
+// TestAReceiptOfAnotherPlan: such a receipt is void, however often the plan has been replaced, except for that of a
+// log.
 func TestAReceiptOfAnotherPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan func() *Plan
@@ -146,7 +149,7 @@ func TestAReceiptOfAnotherPlan(t *testing.T) {
 	}
 }
 
-// TestAdoptionsDoNotAddUp: what is rounded at one is made good at another, so that of a share little is lost or won.
+// TestAdoptionsDoNotAddUp: the roundings of several replacements compensate each other, so a share changes little.
 func TestAdoptionsDoNotAddUp(t *testing.T) {
 	of := func(limit uint64) *Plan {
 		window, err := atomicbucket.NewFixedWindow(limit, 200, time.Hour, false)
@@ -165,7 +168,7 @@ func TestAdoptionsDoNotAddUp(t *testing.T) {
 	require.InDelta(t, 50, float64(status.Remaining), 5)
 }
 
-// TestATakeIsGivenBackInTwoParts: as if it had never been.
+// TestATakeIsGivenBackInTwoParts: afterwards the record is as if the take had not been made.
 func TestATakeIsGivenBackInTwoParts(t *testing.T) {
 	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -194,7 +197,7 @@ func TestATakeIsGivenBackInTwoParts(t *testing.T) {
 	}
 }
 
-// TestAReceiptOfATenureBefore: what is in flight is not given back for what was in flight when the key was reset.
+// TestAReceiptOfATenureBefore: a receipt from before a reset gives back nothing of what is in flight now.
 func TestAReceiptOfATenureBefore(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -221,7 +224,8 @@ func TestAReceiptOfNoTake(t *testing.T) {
 	require.Equal(t, TierQuota(2), r.Quota())
 }
 
-// TestTheStatusOfTheLastToken says that none is left. Nobody has asked for another one, so there is none to wait for.
+// TestTheStatusOfTheLastToken: the status says that no token is left, and no wait, because no further token was asked
+// for.
 func TestTheStatusOfTheLastToken(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, before := range []uint64{0, 3, 4} {
@@ -240,7 +244,8 @@ func TestTheStatusOfTheLastToken(t *testing.T) {
 	}
 }
 
-// TestAReservationUnderAPlanWhoseRefusalsCost is refused if it would have to wait for too long, and costs nothing.
+// TestAReservationUnderAPlanWhoseRefusalsCost: a reservation that would have to wait too long is refused, and is not
+// charged.
 func TestAReservationUnderAPlanWhoseRefusalsCost(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan.SetCharges(2, Penalty) })
 	require.Equal(t, Admitted, take(table, 1, start, 5))

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundByAClockIsOneAtItsTime (I1): R15. What [Table.RefundBy] makes of a bucket that others took from since is
-// what [Table.Refund] makes of it at that time, also where the shorter way does not hold.
+// TestARefundByAClockIsOneAtItsTime (I1): R15. If others have taken from a bucket since, [Table.RefundBy] has the same
+// result as [Table.Refund] at that time, even if its shorter path does not apply.
 func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		scene func(t *testing.T, table *Table) (receipt Receipt, at int64)
@@ -78,7 +78,8 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 	}
 }
 
-// TestARefundByAClockOfEachAlgorithm is one at the clock's time, whether or not others took since: to the bit.
+// TestARefundByAClockOfEachAlgorithm: it is the same to the bit as a refund at the clock's time, whether or not others
+// took since.
 func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 	inFlight, err := atomicbucket.NewConcurrency(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -115,8 +116,8 @@ func TestARefundByAClockOfEachAlgorithm(t *testing.T) {
 }
 
 // TestARefundByALateClockLooksAtTheRecordAgain (I1): as in TestARefundThatIsSuspendedAfterItsClock, but the watermark
-// has passed the clock's time meanwhile, so that the refund is made at a time of which no clock was read: half a second
-// after the take of two, and half a second before another one.
+// has passed the clock's time in the meantime. So the refund is made at a time that no clock has returned: half a
+// second after the take of two, and half a second before another take.
 func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	p := table.Find(7)
@@ -137,8 +138,8 @@ func TestARefundByALateClockLooksAtTheRecordAgain(t *testing.T) {
 	require.EqualValues(t, 2*second, bucketOf(table).Debt(back.State.Record(), uint64(start+second)))
 }
 
-// TestARefundByAReceiptWhoseVersionIsThatOfNothing: no record has the version 0, as the record of a take may have had
-// that was forgotten since.
+// TestARefundByAReceiptWhoseVersionIsThatOfNothing: the zero record has version 0, and so may the record of a take that
+// was forgotten since.
 func TestARefundByAReceiptWhoseVersionIsThatOfNothing(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	p := table.Find(7)
@@ -156,7 +157,7 @@ func TestARefundByAReceiptWhoseVersionIsThatOfNothing(t *testing.T) {
 	require.Equal(t, now, back.At)
 }
 
-// TestARefundOfNoTakeByAClock is one in the tier that it names.
+// TestARefundOfNoTakeByAClock: a refund without a receipt uses the tier that it names.
 func TestARefundOfNoTakeByAClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan.SetTier(1, Blocked()) })
 	require.Equal(t, Admitted, take(table, 7, start, 3))
@@ -167,7 +168,8 @@ func TestARefundOfNoTakeByAClock(t *testing.T) {
 	}
 }
 
-// TestWhatLeavesIsGivenBackAfterAForcedEndNearBy (R16): of another key, and after a change of the plan.
+// TestWhatLeavesIsGivenBackAfterAForcedEndNearBy (R16): after a forced end of another key, and after a change of the
+// plan.
 func TestWhatLeavesIsGivenBackAfterAForcedEndNearBy(t *testing.T) {
 	of := func(limit uint64) *Plan {
 		algorithm, err := atomicbucket.NewConcurrency(limit, 5, time.Second)

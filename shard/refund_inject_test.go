@@ -10,8 +10,8 @@ import (
 )
 
 // TestARefundToAnUntouchedBucketBesideATakeAtEveryStep (I1, I2): a take of three is given back by a clock. Before any
-// operation of that, another call takes one. What is owed afterwards is its one, and the clock is read once, if the
-// bucket was touched before it was given anything.
+// operation of the refund, another call takes one. Afterwards the bucket owes that one. The clock is read once, if the
+// bucket was touched before the refund.
 func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
 	times := map[int]int{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -33,8 +33,9 @@ func TestARefundToAnUntouchedBucketBesideATakeAtEveryStep(t *testing.T) {
 	assert.Equal(t, map[int]int{1: 6}, times)
 }
 
-// TestTheOperationsOfARefundByAClockAhead (R7): as far ahead of the watermark and of the take as may be, the record is
-// not read again, and the receipt not judged again. A nanosecond later both are, when the watermark has followed.
+// TestTheOperationsOfARefundByAClockAhead (R7): if the clock is ahead of the watermark and the take by the largest
+// allowed distance, the record and the receipt are checked once. A nanosecond later, both are checked again after the
+// watermark has followed.
 func TestTheOperationsOfARefundByAClockAhead(t *testing.T) {
 	for more, want := range map[int64]string{
 		0: "s0 k0 p ends w leading promised s0?",

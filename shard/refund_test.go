@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken and given back, one is taken behind them at once,
-// and one a second after them, when they would be back another second later. The goroutine that gives them back has
-// read its clock before and is suspended. It must not forgive the last one.
+// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken. One more is taken at once, and another a second
+// later, which would be back after another second. The goroutine that gives the two back has read its clock before that
+// and is suspended. Its refund must not forgive the last take.
 func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 	for _, suspended := range []bool{true, false} {
 		table := newTable(t, 8, 8, nil)
@@ -37,7 +37,7 @@ func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 	}
 }
 
-// TestARefundByAClockOfNothing: a key without a record is left alone.
+// TestARefundByAClockOfNothing: a refund to a key without a record changes nothing.
 func TestARefundByAClockOfNothing(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	o := table.RefundBy(table.Find(7), func() int64 { return start }, 2, 0,
@@ -47,8 +47,8 @@ func TestARefundByAClockOfNothing(t *testing.T) {
 	require.EqualValues(t, start, o.At)
 }
 
-// TestATakeThatEvictsIsGivenBack: the eviction that makes room for a take's own record is over before the take, so what
-// the take took is given back, whatever other takes of the call had to evict before.
+// TestATakeThatEvictsIsGivenBack: the eviction that makes room for a take's own record ends before the take. So the
+// take can be given back, whatever the call had to evict before.
 func TestATakeThatEvictsIsGivenBack(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	for key := range uint64(4) {
@@ -80,8 +80,8 @@ func TestATakeThatEvictsIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestATakeThatEvictsFarKeys: an eviction of a key whose ends are counted elsewhere is none that a receipt would have
-// to know of.
+// TestATakeThatEvictsFarKeys: if a call evicts a key whose forced ends are counted in another word, its receipt does
+// not depend on that.
 func TestATakeThatEvictsFarKeys(t *testing.T) {
 	table := newTable(t, 2*neighbourhoodHomes*lineSlots, 4*lineSlots, nil)
 	at := func(line uint64) (keys []uint64) { // with that home
@@ -111,9 +111,9 @@ func TestATakeThatEvictsFarKeys(t *testing.T) {
 	require.Equal(t, Admitted, table.Refund(p, start, 2, 0, o.Receipt(2, 0, ends)).Verdict)
 }
 
-// TestARefundToABucketThatIsUntouched (I2) reads no clock, and leaves it as if the take had taken so much less, also
-// long after all of it has come back. It reads one if others took since, if more is asked for than was taken, and if
-// the watermark has passed the take by more than a skew.
+// TestARefundToABucketThatIsUntouched (I2): such a refund reads no clock, and leaves the bucket as if the take had
+// taken less, even long after all of it has come back. It reads a clock if others took since, if more is given back
+// than was taken, and if the watermark is more than a skew later than the take.
 func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(table *Table) // between the take of 3 and the refund
@@ -162,8 +162,8 @@ func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogAheadOfItsClock is one at the clock's time: of two requests the older one has left the window
-// only by the time ahead, and is what is given back. One that is late by its clock is one at its own time.
+// TestARefundOfALogAheadOfItsClock: it is made at the clock's time. The older of two requests has left the window only
+// by the time ahead, so it is given back. A refund that is late by its clock is made at its own time.
 func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)
@@ -178,8 +178,8 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	require.Equal(t, clock-second, table.RefundAt(p, clock-second, clock, 1, TierQuota(0), Receipt{}).At)
 }
 
-// TestARefundWhileAReservationWaits (I1): one that has been promised a time may wait until then, and at that time no
-// more. What has come back by then of the charge that is given back is not given back before, too.
+// TestARefundWhileAReservationWaits (I1): a reservation waits until it is due, and no other take is admitted for that
+// time. What comes back with time of a charge until then is not given back by a refund of that charge, too.
 func TestARefundWhileAReservationWaits(t *testing.T) {
 	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)
@@ -197,7 +197,7 @@ func TestARefundWhileAReservationWaits(t *testing.T) {
 	}
 }
 
-// TestARefundOfMoreThanAWordHolds gives back all that was taken.
+// TestARefundOfMoreThanAWordHolds: it gives back everything that was taken.
 func TestARefundOfMoreThanAWordHolds(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 3))

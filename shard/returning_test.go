@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestReturningKeysFindTheirRecords (I7): clients below their limit, whose bucket is full again whenever they come
-// back, as most clients are. Whether they still find their record is nothing that a decision shows, but what it costs.
+// TestReturningKeysFindTheirRecords (I7): the buckets of clients below their limit are full whenever they come back, as
+// for most clients. Decisions do not show whether a client still finds its record, but the cost does.
 func TestReturningKeysFindTheirRecords(t *testing.T) {
 	const slots = 10_000
 	for _, c := range []struct {

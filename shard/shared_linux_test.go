@@ -43,8 +43,7 @@ func sharedConfig(plan *Plan, overflow Overflow) Config {
 	return Config{Plan: plan, Slots: 24, Shards: 1, ProbeWindow: 8, Overflow: overflow, Start: start, Entries: 40}
 }
 
-// sharedMemory returns the memory of a table that has begun. Neither what is before it nor what is behind can be
-// touched.
+// sharedMemory returns the memory of a new table. The memory before and behind it cannot be accessed.
 func sharedMemory(t testing.TB, cfg Config) []byte {
 	bytes, err := cfg.SharedBytes()
 	require.NoError(t, err)
@@ -65,7 +64,8 @@ func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
 	return table
 }
 
-// TestTwoTablesInOneMemory: what one has taken the other has not, and time and statistics are the same for both.
+// TestTwoTablesInOneMemory: tokens taken through one table are missing in the other, and both have the same time and
+// statistics.
 func TestTwoTablesInOneMemory(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -93,8 +93,8 @@ func TestTwoTablesInOneMemory(t *testing.T) {
 	assert.Equal(t, bytes+uint64(unsafe.Sizeof(Table{})+unsafe.Sizeof(shard{})), one.Stats().Bytes)
 }
 
-// TestWhatTheDeadLeaveBehind: a slot claimed by a process that is dead is free after a sweep, one that is claimed by a
-// living one is not; a sweep that died is taken over, and one that lives is not.
+// TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, and not one that a live process
+// has. The sweep of a dead process is taken over, and that of a live one is not.
 func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -140,8 +140,8 @@ func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	assert.EqualValues(t, 3*endBegun, near.ends.Load())
 }
 
-// TestWordsThatNobodyWrote (R20): what a call meets that no call has left there, each of which would make it look for a
-// record for ever, or touch what is beside the table.
+// TestWordsThatNobodyWrote (R20): words that no call has written, each of which would make a call search for a record
+// forever, or access memory outside the table.
 func TestWordsThatNobodyWrote(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Prefault, cfg.ProbeWindow = true, 16
@@ -199,8 +199,9 @@ func TestWordsThatNobodyWrote(t *testing.T) {
 	}
 }
 
-// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit looks at two lines whatever else is there, a search for the record
-// ends before. Reserve, which is refused by the one and takes ahead of what the other finds, is decided all the same.
+// TestReserveOfARecordThatOnlyAHitFinds (R20): Hit always searches two lines, and a search for the record ends earlier.
+// Reserve is refused by the record that Hit finds, and then would reserve in the record that the search finds. It must
+// still decide.
 func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Prefault, cfg.ProbeWindow = true, 32
@@ -227,8 +228,8 @@ func TestReserveOfARecordThatOnlyAHitFinds(t *testing.T) {
 	}
 }
 
-// TestAWatermarkBeforeTheOriginOfTime (R20): less than a skew before it, so that no call moves it, and a take less than
-// one after it.
+// TestAWatermarkBeforeTheOriginOfTime (R20): the watermark is less than a skew before the origin, so that no call moves
+// it, and a take is less than a skew after it.
 func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for _, ahead := range []int64{0, 5} {
@@ -239,7 +240,7 @@ func TestAWatermarkBeforeTheOriginOfTime(t *testing.T) {
 	}
 }
 
-// TestTouchReadWholePages: it ends where they do.
+// TestTouchReadWholePages: it stops at the end of the last page.
 func TestTouchReadWholePages(t *testing.T) {
 	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
 }
@@ -411,8 +412,9 @@ func call(table *Table, what byte, n uint64, now int64) {
 	}
 }
 
-// FuzzSharedWords: whatever words are written into the memory of a shared table, by whom ever, no call crashes, hangs,
-// or touches what is beside it. A tape is the algorithm, the overflow policy, and steps: a word at a place, or a call.
+// FuzzSharedWords: whatever words are written to the memory of a shared table, no call crashes, hangs, or accesses
+// memory outside the table. An input has the algorithm, the overflow policy, and steps: a word to write at a place, or
+// a call.
 func FuzzSharedWords(f *testing.F) {
 	for i := range byte(36) {
 		f.Add([]byte{i, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x10, 1, 1})
@@ -450,8 +452,8 @@ func FuzzSharedWords(f *testing.F) {
 	})
 }
 
-// TestACallKeepsTheMemoryMapped: a table that is used for the last time is not collected, and its memory not given up,
-// before the call has returned.
+// TestACallKeepsTheMemoryMapped: during the last call on a table, the table is not collected, and its memory is not
+// released.
 func TestACallKeepsTheMemoryMapped(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	cfg.Slots = 1 << 23 // so many that there is time to collect the table
@@ -481,8 +483,8 @@ func TestACallKeepsTheMemoryMapped(t *testing.T) {
 	}
 }
 
-// TestWordsAreScribbledUnderTraffic: as FuzzSharedWords, with calls and words beside each other. Half of the words are
-// states, since those are what calls look at.
+// TestWordsAreScribbledUnderTraffic: as FuzzSharedWords, but with concurrent calls and writes. Half of the written
+// words are states, since calls read those.
 func TestWordsAreScribbledUnderTraffic(t *testing.T) {
 	const calls = 20_000
 	for _, plan := range plansToShare(t) {

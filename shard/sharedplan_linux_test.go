@@ -20,9 +20,9 @@ import (
 // bucketNumbers are those of a bucket of one token a second.
 func bucketNumbers(burst uint64) []uint64 { return []uint64{1, uint64(time.Second), burst} }
 
-// TestReplaceIsFollowed (I1): a table follows what another one has replaced, what each key has taken stays that, and a
-// process that has slept through two replacements does not take the plan that it knew for the present one, though both
-// have the same tag.
+// TestReplaceIsFollowed (I1): a table follows a plan that another one has set, and each key's taken tokens still count.
+// A process that has slept through two replacements does not treat the plan that it knew as the current one, although
+// both have the same tag.
 func TestReplaceIsFollowed(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -48,8 +48,8 @@ func TestReplaceIsFollowed(t *testing.T) {
 	assert.ErrorContains(t, err, "want")
 }
 
-// TestAPlanOfLongAgoJudgesNoRecord (I7): a process that has slept through two replacements finds nothing to claim by
-// the plan that it knew. In the ticks of that plan, which are shorter, a record that owes something would be idle.
+// TestAPlanOfLongAgoJudgesNoRecord (I7): a process that has slept through two replacements claims no record by the plan
+// that it knew. In the ticks of that plan, which are shorter, an indebted record would be idle.
 func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	const now = start + second
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
@@ -70,8 +70,8 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	assert.Nil(t, sleeper.atHome(p).slot)
 }
 
-// TestAPlanOfLongAgoDecidesNothing (I1): by the plan that a process knew before two replacements, it neither admits nor
-// refuses, in whichever way a record is found at once. The present plan has the same tag, and half the limit.
+// TestAPlanOfLongAgoDecidesNothing (I1): a process does not admit or refuse by a plan that it knew before two
+// replacements, in any way in which a record is found at once. The current plan has the same tag, and half the limit.
 func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	cfg.Plan.SetSource(made{kinds[0], bucketNumbers(8)})
@@ -97,8 +97,8 @@ func TestAPlanOfLongAgoDecidesNothing(t *testing.T) {
 	assert.Same(t, known, sleeper.Known())
 }
 
-// TestReplaceBesideAnother: a process that is about to write the numbers keeps others that do, unless it is dead; and a
-// replacement that was announced is completed by the next one, and by a sweep.
+// TestReplaceBesideAnother: a process that is about to write the numbers keeps others from doing so, unless it is dead.
+// A replacement that was announced is completed by the next one, and by a sweep.
 func TestReplaceBesideAnother(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})
@@ -128,8 +128,8 @@ func TestReplaceBesideAnother(t *testing.T) {
 	}
 }
 
-// TestPlanWordsInMemory: where the words of a table's plan are in its memory, and what they say. It is the layout of
-// files, version 2: who changes it counts that version up.
+// TestPlanWordsInMemory: the places of the words of a table's plan in its memory, and their values. They are part of
+// the layout of files; a change of them needs a new layout version.
 func TestPlanWordsInMemory(t *testing.T) {
 	const planned, change, setting, area0, area1 = 8, 80, 88, 4096, 4096 + 1024
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
@@ -177,9 +177,9 @@ func TestPlanWordsInMemory(t *testing.T) {
 	assert.Equal(t, many, numbers)
 }
 
-// TestEachProcessFollowsTheSamePlan: what a plan of the table's memory is, whichever process builds it and however many
-// replacements it has slept through: by which tag its records go, and what they are converted
-// from. Where ticks stay the same the process's quotas stay good, and elsewhere they do not.
+// TestEachProcessFollowsTheSamePlan: a plan is the same, whichever process builds it, and however many replacements
+// that process has slept through: its tag, and the plan from which records are converted. If ticks stay the same, the
+// process's quotas stay valid; otherwise they do not.
 func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)
 	memory := sharedMemory(t, cfg)
@@ -212,9 +212,9 @@ func TestEachProcessFollowsTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestNumbersThatStandForNoPlan (R20): a call that finds numbers of which no plan can be built, or one of another
-// algorithm, goes on by the plan that it knew. If it can build neither the present plan nor the one before, a record
-// that does not follow the present one follows none: it is freed.
+// TestNumbersThatStandForNoPlan (R20): a call that finds numbers from which no plan can be built, or only one of
+// another algorithm, continues with the plan that it knew. If it can build neither the current nor the previous plan, a
+// record that does not follow the current one follows none, and is freed.
 func TestNumbersThatStandForNoPlan(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for name, build := range map[string]func(numbers []uint64) (*Plan, error){
@@ -239,8 +239,9 @@ func TestNumbersThatStandForNoPlan(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkMovesByThePlanInMemory (R7, R22): by its skew, which may be another one than that of the plan by
-// which the process has mapped the table, when all records follow it; and then by whole turns of its circle.
+// TestTheWatermarkMovesByThePlanInMemory (R7, R22): the watermark moves by the skew of the plan in memory, when all
+// records follow it, and by whole turns of its circle. That skew may differ from the one of the plan with which the
+// process has mapped the table.
 func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)
 	require.NoError(t, err)
@@ -260,8 +261,8 @@ func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	assert.EqualValues(t, 2<<changeShift, table.change.Load())
 }
 
-// TestPlanWordsThatNobodyWrote (R20): whatever the words say by which the plan is replaced, calls go on by some plan,
-// and a replacement makes all right again.
+// TestPlanWordsThatNobodyWrote (R20): whatever values the words have by which the plan is replaced, calls continue with
+// some plan, and a replacement makes everything right again.
 func TestPlanWordsThatNobodyWrote(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	for _, value := range []uint64{0, 1, 2, 3, 4, 5, 1 << 32, 1 << 62, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {

@@ -25,8 +25,8 @@ func announced(table *Table, numbers []uint64) (n uint64) {
 	return n
 }
 
-// TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies, and others decide by the plan
-// before, until one completes the change. From then on what a key has taken until then comes back at the new rate.
+// TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies, and others decide by the previous
+// plan until one completes the change. What a key has taken until then comes back at the new rate from then on.
 func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	const later = start + 5*second
 	for name, complete := range map[string]func(table *Table){
@@ -61,8 +61,8 @@ func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	}
 }
 
-// TestAClaimCompletesAChange (I1): R22. A claim that completes what a process has announced that died does so at the
-// time of its call, not at that to which it moves the watermark, when the claimed record became idle.
+// TestAClaimCompletesAChange (I1): R22. If a claim completes the change of a dead process, it does so at the time of
+// its call, and not at the time to which it moves the watermark, when the claimed record became idle.
 func TestAClaimCompletesAChange(t *testing.T) {
 	const later = start + 9*second
 	for _, rates := range [][2]uint64{{1, 2}, {2, 1}} {
@@ -84,8 +84,8 @@ func TestAClaimCompletesAChange(t *testing.T) {
 	}
 }
 
-// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan is stopped before it has announced it,
-// and decisions go on.
+// TestAReplacementReadsItsClockAgain (I1): R22. A process that replaces the plan is suspended before the announcement,
+// while decisions continue.
 func TestAReplacementReadsItsClockAgain(t *testing.T) {
 	const later = start + 5*second
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 10)), Refuse)
@@ -107,8 +107,8 @@ func TestAReplacementReadsItsClockAgain(t *testing.T) {
 	assert.EqualValues(t, 2, status.Remaining)
 }
 
-// TestAReplacementAfterALeap (R7, R22): before it announces its plan a replacement makes the watermark follow its
-// clock, however far that is ahead.
+// TestAReplacementAfterALeap (R7, R22): before a replacement announces its plan, it moves the watermark to its clock,
+// however far that is ahead.
 func TestAReplacementAfterALeap(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, nil})
@@ -118,8 +118,9 @@ func TestAReplacementAfterALeap(t *testing.T) {
 }
 
 // TestAStepTowardsTheNextPlan (R7, R22): a call that completes a replacement moves the watermark to its time, by at
-// most four of the smaller skew of the two plans; if the watermark is there, by a nanosecond. If it is more than a skew
-// ahead of the last sweep, that comes first. When the plan is replaced by then, it stands still.
+// most four of the smaller skew of the two plans, or by a nanosecond if the watermark is there already. If the
+// watermark is more than a skew ahead of the last sweep, the call sweeps first. If the plan has been replaced by then,
+// the watermark does not move.
 func TestAStepTowardsTheNextPlan(t *testing.T) {
 	small, err := atomicbucket.NewTokenBucket(16, 17, 8)
 	require.NoError(t, err)

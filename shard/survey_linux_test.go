@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSurvey counts what is known of a table: the claims of the dead, and who owes something at a time, also one that
-// is many turns of the payload's circle later.
+// TestSurvey: the counts of a table, including the claims of dead processes and the keys that owe something at a time,
+// even at a time many turns of the payload's circle later.
 func TestSurvey(t *testing.T) {
 	for _, plan := range plansToShare(t) {
 		cfg := sharedConfig(plan, Refuse)
@@ -58,7 +58,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSurveyOfAnyWords: memory that can only be read, whose words are anything.
+// TestSurveyOfAnyWords: read-only memory whose words have any values.
 func TestSurveyOfAnyWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, plan := range plansToShare(t) {
@@ -86,8 +86,8 @@ func TestSurveyOfAnyWords(t *testing.T) {
 	}
 }
 
-// TestJudge: the later of the two times, but at most a step behind the watermark; and the watermark alone where it is
-// none that a call has written.
+// TestJudge: the later of the two times, but at most a step after the watermark; and only the watermark if no call can
+// have written it.
 func TestJudge(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	step := leapStep * int64(table.Plan().skew)
@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 }
 
 // TestSurveyOfWhatIsNoDebt: a claim whose number looks like a debt, and a record that is idle at the watermark and so
-// old that it would look indebted a step later.
+// old that it would look indebted a step later. Neither counts as indebted.
 func TestSurveyOfWhatIsNoDebt(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	skew := int64(cfg.Plan.skew)

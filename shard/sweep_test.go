@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestSweepEpoch (I7): in a table of which half holds records, a sweep of an epoch frees those that were idle at the
-// one before, and no others; in an emptier one those that have been idle for a skew.
+// TestSweepEpoch (I7): if more than half of a table holds records, a sweep of an epoch frees exactly those that were
+// idle at the previous sweep. In an emptier table, it frees those that have been idle for a skew.
 func TestSweepEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys  uint64
@@ -42,7 +42,7 @@ func TestSweepEpoch(t *testing.T) {
 	}
 }
 
-// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): in a full table, too, if the last complete sweep was longer ago.
+// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): also in a full table, if the last complete sweep was longer ago.
 func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	table := newTable(t, 1, 4, nil)
 	for key := range uint64(4) {
@@ -57,7 +57,7 @@ func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	assert.EqualValues(t, 4, table.Stats().Reclaimed)
 }
 
-// TestSweepEpochAtTheOriginOfTime: there is no time before it at which a record could have been idle.
+// TestSweepEpochAtTheOriginOfTime: no record can have been idle before the origin.
 func TestSweepEpochAtTheOriginOfTime(t *testing.T) {
 	sliding, err := atomicbucket.NewSlidingWindow(5, 5, 5*time.Second)
 	require.NoError(t, err)
@@ -83,8 +83,9 @@ func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 	}
 }
 
-// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): and no further, where that is known to the nanosecond. If
-// it went to the time of the claim, all that is idle would be so at the watermark, and the next claim take the first.
+// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): and no further, if that time is known to the nanosecond.
+// If the watermark moved to the time of the claim, all idle records would be idle at it, and the next claim would take
+// the first one.
 func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -110,8 +111,8 @@ func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	}
 }
 
-// TestWhatAFullProbeWindowTells: of the policies that do not evict, the record that will be idle first; of the one that
-// does, it forgets the least debt, and nothing is left of it.
+// TestWhatAFullProbeWindowTells: policies that do not evict return the record that will be idle first. Evict forgets
+// the record with the least debt, and nothing of it is left.
 func TestWhatAFullProbeWindowTells(t *testing.T) {
 	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
 		for _, overflow := range []Overflow{Refuse, Admit, Evict} {
@@ -145,8 +146,8 @@ func TestWhatAFullProbeWindowTells(t *testing.T) {
 	}
 }
 
-// TestAProbeWindowFullOfInserts: where every slot is claimed by calls that are under way there is nothing to evict, and
-// waiting for them would not be lock-free.
+// TestAProbeWindowFullOfInserts: if calls under way have claimed every slot, there is nothing to evict, and waiting for
+// them would not be lock-free.
 func TestAProbeWindowFullOfInserts(t *testing.T) {
 	for _, overflow := range []Overflow{Refuse, Evict} {
 		table := newTable(t, 1, 2, func(c *Config) { c.Overflow = overflow })
@@ -161,7 +162,8 @@ func TestAProbeWindowFullOfInserts(t *testing.T) {
 	}
 }
 
-// TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast: a window may end soon in which much was taken.
+// TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast: these differ, because a window in which much was taken may end
+// soon.
 func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
 	require.NoError(t, err)
@@ -182,8 +184,8 @@ func TestTheRecordThatIsIdleFirstAndTheOneThatOwesLeast(t *testing.T) {
 	}
 }
 
-// TestAFreeSlotIsNoVictim: a slot that was freed while an insert looked for one to evict, also at a time at which its
-// zero payload looks indebted.
+// TestAFreeSlotIsNoVictim: a slot is freed while an insert looks for one to evict, also at a time at which its zero
+// payload would look indebted.
 func TestAFreeSlotIsNoVictim(t *testing.T) {
 	const now = 64<<54 - second
 	table := newTable(t, 1, 1, func(c *Config) { c.Start = now })
@@ -199,7 +201,7 @@ func TestAFreeSlotIsNoVictim(t *testing.T) {
 	assert.False(t, ok, "free")
 }
 
-// TestWhenASweepRests: after every 8,192 slots of the pages that have had a record.
+// TestWhenASweepRests: after every 8,192 slots of marked pages.
 func TestWhenASweepRests(t *testing.T) {
 	table := newTable(t, 100*pageSlots, 0, nil)
 	for page := range uint64(96) {

@@ -114,7 +114,7 @@ func TestNewRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
-// Every probe window lies within its shard and is as many slots, and all home slots are used.
+// Every probe window lies within its shard and has the right number of slots, and all home slots are used.
 func TestFindStaysInsideTheShard(t *testing.T) {
 	table := newTable(t, 1000, 0, func(c *Config) { c.Shards = 4 })
 	homes := map[*slot]int{}
@@ -179,8 +179,8 @@ func TestOverflowEvictsTheLeastDebtAndCountsIt(t *testing.T) {
 	assert.EqualValues(t, 2, stats.Forgiven)
 }
 
-// The fault of LRU: an attacker who cycles keys gets a drained key forgotten. Here
-// the drained key is the last to go.
+// The fault of LRU: an attacker who cycles through keys causes a drained key to be forgotten. Here the drained key is
+// the last to be evicted.
 func TestCyclingKeysDoesNotRefillADrainedKey(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -254,7 +254,7 @@ func TestPeek(t *testing.T) {
 	assert.Equal(t, bucketOf(table).Cost(2), bucketOf(table).Debt(o.State.Record(), bucketOf(table).Ticks(start)))
 }
 
-// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7: a sweep at a later time forgets a record; a take with an
+// TestLateTakeAfterForgettingMintsNothing (I7, I8): R7. A sweep at a later time forgets a record. A take with an
 // earlier clock must not find a full bucket in the past.
 func TestLateTakeAfterForgettingMintsNothing(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
@@ -296,8 +296,8 @@ func TestSweep(t *testing.T) {
 	assert.Zero(t, table.Stats().Live)
 }
 
-// R9: a sweep does not judge a record by another plan than it follows. (The plans of the
-// explorer differ in the burst only, so there nothing would come of it.)
+// R9: a sweep does not judge a record by a plan that the record does not follow. (The explorer's plans differ only in
+// the burst, so it could not find this.)
 func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	now := start + 1<<40
@@ -313,8 +313,8 @@ func TestSweepLeavesRecordsOfAnotherPlan(t *testing.T) {
 	assert.EqualValues(t, 1, table.Stats().Live)
 }
 
-// TestAdopt (I1, I7): a new plan leaves every key the share of its limit that is used up,
-// and what is granted from then on is the new plan's.
+// TestAdopt (I1, I7): with a new plan, the tokens that every key has taken still count, and the new plan's numbers
+// apply from then on.
 func TestAdopt(t *testing.T) {
 	table := newTable(t, 64, 0, nil)
 	for key := range uint64(6) {
@@ -340,9 +340,8 @@ func TestAdopt(t *testing.T) {
 	require.Zero(t, table.Stats().Evictions)
 }
 
-// TestALeapIsNeverMisread (I1, I7): a drained bucket is full again when its time has come
-// and not before, however far the clock leaps meanwhile: from a part of the payload's
-// circle to any number of turns.
+// TestALeapIsNeverMisread (I1, I7): a drained bucket is full again at its time and not before, however far the clock
+// leaps: from a part of the payload's circle to any number of turns.
 func TestALeapIsNeverMisread(t *testing.T) {
 	for _, p := range []struct {
 		tokens float64
@@ -382,8 +381,7 @@ func TestALeapIsNeverMisread(t *testing.T) {
 	}
 }
 
-// A sweep that is overtaken by a leap of time must not judge the records of the new
-// time by its own.
+// If a leap of time overtakes a sweep, the sweep must not judge newer records by its own time.
 func TestSweepOvertakenByALeap(t *testing.T) {
 	table := newTable(t, 2*sweepChunk, 0, nil)
 	markAll(table)
@@ -401,7 +399,7 @@ func TestSweepOvertakenByALeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "the new record was swept away")
 }
 
-// The same with a leap so small that the new record would look idle, not indebted.
+// The same with such a small leap that the new record would look idle, and not indebted.
 func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	algorithm, err := atomicbucket.NewTokenBucket(16, time.Microsecond, 5) // 16 ticks a nanosecond
 	require.NoError(t, err)
@@ -420,8 +418,7 @@ func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "an indebted record was swept away")
 }
 
-// A look after a leap of most of the circle does not take an old record for an
-// indebted one.
+// After a leap of most of the circle, a peek does not treat an old record as indebted.
 func TestPeekAfterALeap(t *testing.T) {
 	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
 		table := newTable(t, 4, 4, nil)
@@ -433,8 +430,8 @@ func TestPeekAfterALeap(t *testing.T) {
 	}
 }
 
-// TestTimeMayLeap (I7, I8): a time that leaps by more than the payload's circle frees every record, and late
-// times after it are decided at the watermark.
+// TestTimeMayLeap (I7, I8): a leap by more than the payload's circle frees every record, and late times after it are
+// decided at the watermark.
 func TestTimeMayLeap(t *testing.T) {
 	for _, leap := range []int64{1 << 49, 1<<50 + 1, 1<<51 + 1, 1 << 52, 3 << 52, 1 << 54, 1<<54 + 7, 5 << 58} {
 		table := newTable(t, 4, 4, nil)
@@ -451,8 +448,8 @@ func TestTimeMayLeap(t *testing.T) {
 	}
 }
 
-// A record that is left alone for as long as the circle goes round does not look
-// indebted again: sweeps see to that, the sweeper's or the takers' own.
+// A record that is not used for a whole turn of the circle does not look indebted again: sweeps prevent that, by the
+// sweeper or by the calls themselves.
 func TestIdleRecordNeverComesRound(t *testing.T) {
 	table := newTable(t, 8, 8, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))
@@ -488,7 +485,7 @@ func TestLoadOfSixTenths(t *testing.T) {
 	assert.Less(t, float64(lines)/float64(hits), 1.5)
 }
 
-// TestBytes (I6): what is held is what New computed, and Stats says it.
+// TestBytes (I6): a table takes the memory that New computed, and Stats reports it.
 func TestBytes(t *testing.T) {
 	for _, slots := range []uint64{1, 1_666_667, mapFrom / slotBytes} {
 		table := newTable(t, int(slots), 0, nil)
