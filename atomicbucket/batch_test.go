@@ -112,8 +112,7 @@ func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	}
 }
 
-// refused takes all that there is and asks for more: the payload is what it was, whatever
-// the verdict's payload says.
+// refused takes all tokens and asks for more: the record's payload stays, whatever payload Take returns.
 func (r *trial) refused(t *testing.T, at int64) {
 	if left := r.model.Remaining(at); left < r.limit {
 		before := r.state
@@ -160,8 +159,7 @@ func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	}
 }
 
-// wait returns how long it is until the next step: to the edge of what comes next, or near
-// it, or into the next window, or far away.
+// wait returns how long to wait until the next step: to the next edge, near it, into the next window, or far away.
 func (r *trial) wait(nanos int64, n uint64) int64 {
 	far := min(r.length, 1<<57)
 	switch r.random.IntN(10) {
@@ -185,8 +183,8 @@ func (r *trial) wait(nanos int64, n uint64) int64 {
 	return r.random.Int64N(far)
 }
 
-// comeRound is what the table sees to: no record is asked about more than 12 skews after it was
-// written. Up to then it is never misread, and after three it is idle.
+// comeRound checks what the table guarantees: no record is judged more than 12 skews after it was written. Up to then
+// it is never misread, and after three it is idle.
 func (r *trial) comeRound(t *testing.T, nanos int64) {
 	_, hi := bits.Mul64(uint64(r.algorithm.MaxSkew()), 12)
 	if r.model.Idle(nanos) && (r.random.IntN(8) == 0 || uint64(nanos-r.wrote) > min(hi, math.MaxInt64)) {
@@ -240,8 +238,8 @@ func batchTrial(t *testing.T, refill uint64, interval time.Duration, burst, seed
 	}
 }
 
-// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches is, to the
-// nanosecond, the one that gets its tokens at the multiples of the interval.
+// TestBatchBucketAgainstTheModel (I1, I2, I8): a bucket that is refilled in batches equals, to the nanosecond, the
+// model that gets its tokens at the multiples of the interval.
 func TestBatchBucketAgainstTheModel(t *testing.T) {
 	for _, b := range batches {
 		t.Run(fmt.Sprintf("%d per %v burst %d", b.refill, b.interval, b.burst), func(t *testing.T) {
@@ -253,8 +251,8 @@ func TestBatchBucketAgainstTheModel(t *testing.T) {
 	}
 }
 
-// Two buckets that are known by heart: refills come at the multiples of the interval, all at
-// once, and whatever did not fit is lost.
+// Two buckets with hand-computed numbers: refills come at the multiples of the interval, all at once, and tokens that
+// do not fit are lost.
 func TestBatchBucketRefills(t *testing.T) {
 	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 100)
 	require.NoError(t, err)
@@ -270,8 +268,8 @@ func TestBatchBucketRefills(t *testing.T) {
 	assert.EqualValues(t, 100, algorithm.Status(c.state.Record(), 9_000_000_000, algorithm.Quota().Demand(0)).Remaining, "no more than fits")
 }
 
-// A client that polls faster than the interval does not lose what has come of it. (The
-// fault: lastRefill = now at every check.)
+// A client that polls faster than the interval does not lose a part of it. (The fault: lastRefill = now at every
+// check.)
 func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	algorithm, err := atomicbucket.NewBatchBucket(10, time.Second, 10)
 	require.NoError(t, err)
@@ -287,8 +285,7 @@ func TestBatchBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 100, admitted)
 }
 
-// The time that two clocks may differ by, and the records that are past, go round the
-// circle without a difference being misread.
+// Clocks that differ by the allowed time, and past records, go around the circle without a difference being misread.
 func TestBatchBucketOnTheCircle(t *testing.T) {
 	for _, b := range batches {
 		algorithm, err := atomicbucket.NewBatchBucket(b.refill, b.interval, b.burst)
@@ -297,8 +294,8 @@ func TestBatchBucketOnTheCircle(t *testing.T) {
 	}
 }
 
-// requireCircle checks that a record from which all was taken says so from MaxSkew before
-// it was written until it is idle, and then that it is past, to 12 MaxSkew after it was written.
+// requireCircle checks a record from which everything was taken. From MaxSkew before it was written until it is idle,
+// it looks drained. Then it looks past, until 12 MaxSkew after it was written.
 func requireCircle(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, length int64) {
 	skew := int64(algorithm.MaxSkew())
 	require.GreaterOrEqual(t, skew, int64(30*time.Second))

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zones are some where days begin oddly: at one o'clock, twice, not at all; on the hour, the half and the quarter;
-// ahead of UTC and behind it.
+// zones are some where days begin unusually (at one o'clock, twice, or not at all), with offsets of whole, half and
+// quarter hours, ahead of UTC and behind it.
 var zones = []string{
 	"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Havana", "Asia/Beirut", "Africa/Cairo",
 	"America/St_Johns", "Pacific/Apia", "Pacific/Kwajalein", "Pacific/Kiritimati", "Asia/Kathmandu", "Australia/Lord_Howe",
@@ -28,8 +28,8 @@ func firstDay(p Period, t time.Time) (year int, month time.Month, day int) {
 	return year, month, day
 }
 
-// TestPeriodsBeginWithTheirDates, in every zone and over decades: a period begins when its first day is the local date
-// for the first time, which is what time.Date says wherever there is one midnight.
+// TestPeriodsBeginWithTheirDates: in every zone and over decades, a period begins when the local date is first its
+// first day. time.Date agrees wherever there is exactly one midnight.
 func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)
@@ -61,8 +61,8 @@ func TestPeriodsBeginWithTheirDates(t *testing.T) {
 	}
 }
 
-// TestPeriodsOfEveryHour: each hour is in the period of its local date, but that a period which has begun does not end
-// when clocks are put back over its beginning.
+// TestPeriodsOfEveryHour: each hour is in the period of its local date, except that a period which has begun does not
+// end when clocks are put back past its beginning.
 func TestPeriodsOfEveryHour(t *testing.T) {
 	for _, name := range zones {
 		zone, err := time.LoadLocation(name)
@@ -84,7 +84,7 @@ func TestPeriodsOfEveryHour(t *testing.T) {
 	}
 }
 
-// TestWaitForAPeriod: waiting is enough, and a nanosecond less is not.
+// TestWaitForAPeriod: the wait is enough, and a nanosecond less is not.
 func TestWaitForAPeriod(t *testing.T) {
 	zone, err := time.LoadLocation("Pacific/Apia")
 	require.NoError(t, err)
@@ -118,8 +118,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestCalendarsAreValues: of one period and zone there is one, and of zones with one name and other times there are
-// two.
+// TestCalendarsAreValues: there is one calendar for a period and zone, and two for zones with the same name and
+// different times.
 func TestCalendarsAreValues(t *testing.T) {
 	a, b := must(time.LoadLocation("Asia/Tokyo")), must(time.LoadLocation("Asia/Tokyo"))
 	require.Same(t, must(NewCalendar(Day, a)), must(NewCalendar(Day, b)))

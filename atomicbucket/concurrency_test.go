@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// TestConcurrencyAgainstTheModel (I1, I2, I8): what is in flight is what the model has, to the nanosecond, whatever the
-// limit and the time after which it is forgotten.
+// TestConcurrencyAgainstTheModel (I1, I2, I8): what is in flight equals the model, to the nanosecond, for any limit and
+// any time after which it is forgotten.
 func TestConcurrencyAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {
@@ -37,7 +37,7 @@ func TestConcurrencyAgainstTheModel(t *testing.T) {
 	assert.Greater(t, tried, 8)
 }
 
-// TestConcurrencyOnTheCircle: a record is seen for what it is as long as a table may leave it alone.
+// TestConcurrencyOnTheCircle: a record is read correctly as long as a table may leave it unchanged.
 func TestConcurrencyOnTheCircle(t *testing.T) {
 	for _, w := range windows {
 		if algorithm, err := atomicbucket.NewConcurrency(w.limit, w.limit, w.window); err == nil {
@@ -46,7 +46,8 @@ func TestConcurrencyOnTheCircle(t *testing.T) {
 	}
 }
 
-// TestConcurrencyByHeart: what enters is forgotten when the next period is over, and what leaves makes room at once.
+// TestConcurrencyByHeart: with hand-computed numbers, tokens that enter are forgotten when the next period ends, and
+// tokens that leave make room at once.
 func TestConcurrencyByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Hour)
 	require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestConcurrencyByHeart(t *testing.T) {
 	assert.EqualValues(t, 0, algorithm.Forgotten(c.state, algorithm.Ticks(at-hour)), "of a late call nothing")
 }
 
-// TestConcurrencyNumbers: what is out of range is told, with the range.
+// TestConcurrencyNumbers: numbers out of range return an error with the range.
 func TestConcurrencyNumbers(t *testing.T) {
 	for _, c := range []struct {
 		limit, most uint64
@@ -102,7 +103,8 @@ func TestConcurrencyNumbers(t *testing.T) {
 	}
 }
 
-// TestConcurrencyFollowsItsOwnKind: another limit takes over what is in flight, as it is; another time does not.
+// TestConcurrencyFollowsItsOwnKind: another limit takes over what is in flight, unchanged. One with another lifetime
+// does not.
 func TestConcurrencyFollowsItsOwnKind(t *testing.T) {
 	of := func(limit uint64, longest time.Duration) *atomicbucket.Concurrency {
 		algorithm, err := atomicbucket.NewConcurrency(limit, limit, longest)

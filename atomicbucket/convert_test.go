@@ -25,8 +25,8 @@ func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
 	return after
 }
 
-// requireTokens checks that a cell owes as many tokens as before, as far as its record has room: rounded up to a unit
-// of the other algorithm.
+// requireTokens checks that a record owes the same number of tokens as before, as far as it has room, rounded up to a
+// unit of the other algorithm.
 func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 	t.Helper()
 	of := func(c *cell) (debt, token *big.Int) {
@@ -48,7 +48,7 @@ func requireTokens(t *testing.T, before, after *cell, nanos int64) {
 // drawn returns an element.
 func drawn[T any](random *rand.Rand, list []T) T { return list[random.IntN(len(list))] }
 
-// A token bucket that becomes another owes as many tokens, whatever the rates.
+// After a conversion, a token bucket owes the same number of tokens, whatever the rates.
 func TestConvertTokenBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 4))
 	for range trials(5000) {
@@ -62,7 +62,7 @@ func TestConvertTokenBucket(t *testing.T) {
 	}
 }
 
-// A bucket that is refilled in batches becomes another, and goes on as the model does.
+// A bucket that is refilled in batches is converted to another, and continues as the model does.
 func TestConvertBatchBucket(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 4))
 	for seed := range trials(1500) {
@@ -81,8 +81,8 @@ func TestConvertBatchBucket(t *testing.T) {
 	}
 }
 
-// A fixed window that becomes another ends when it would have, or when one that begins now
-// would end; an aligned one, where such a window ends.
+// After a conversion, a fixed window ends when it would have ended, or when one that begins now would end. An aligned
+// window ends where the clock's window ends.
 func TestConvertFixedWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	done := 0
@@ -129,9 +129,8 @@ func TestConvertFixedWindow(t *testing.T) {
 	assert.Greater(t, done, int(trials(2000)))
 }
 
-// Two counters that become others of windows as long keep both counts; of others, the
-// estimate becomes the count of the present window; an idle one has taken nothing. Then
-// they go on as the model does.
+// If the windows have the same length, a conversion keeps both counts. Otherwise the estimate becomes the count of the
+// current window. An idle record has taken nothing. Then they continue as the model does.
 func TestConvertSlidingWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	done, same := 0, 0
@@ -175,7 +174,7 @@ func TestConvertSlidingWindow(t *testing.T) {
 	assert.Greater(t, same, int(trials(300)))
 }
 
-// TestConvertBackAndForth: what was taken stays, whatever the limits on the way, if the record has room for it.
+// TestConvertBackAndForth: taken tokens still count after any sequence of limits, if the record has room for them.
 func TestConvertBackAndForth(t *testing.T) {
 	small, err := atomicbucket.NewFixedWindow(7, 1000, time.Minute, false)
 	require.NoError(t, err)
@@ -217,8 +216,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// What another plan grants on an algorithm's clock is never faster than asked for, and slower
-// by a millionth at most. Else it is an error.
+// The quota of another plan on an algorithm's clock is never faster than requested, and slower by at most a millionth.
+// Otherwise it is an error.
 func TestShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 4))
 	shared, refused := 0, 0
@@ -297,7 +296,8 @@ func TestShareByHeart(t *testing.T) {
 	assert.NoError(t, err, "the highest burst that was named")
 }
 
-// What was written by a clock that was ahead is converted at an earlier time. It is no less, however far ahead.
+// A record that was written by a clock ahead of this one is converted at an earlier time. Its debt does not shrink,
+// however far the clock was ahead.
 func TestConvertWhatIsAhead(t *testing.T) {
 	const at = 1 << 60
 	fixed := func(limit uint64, window time.Duration) *atomicbucket.FixedWindow {
@@ -335,7 +335,7 @@ func TestConvertWhatIsAhead(t *testing.T) {
 	}
 }
 
-// A counter whose estimate is nothing stays idle.
+// A counter whose estimate is 0 stays idle.
 func TestConvertACounterOfNothing(t *testing.T) {
 	from, err := atomicbucket.NewSlidingWindow(10, 10, time.Minute)
 	require.NoError(t, err)
@@ -349,7 +349,7 @@ func TestConvertACounterOfNothing(t *testing.T) {
 	require.True(t, to.Idle(record.converted(&to, at).state, to.Ticks(at)))
 }
 
-// A window that would end when no time is left is converted as well.
+// A window that would end after the end of time is converted as well.
 func TestConvertAtTheEndOfTime(t *testing.T) {
 	from, err := atomicbucket.NewFixedWindow(5, 5, time.Minute, false)
 	require.NoError(t, err)
@@ -363,7 +363,7 @@ func TestConvertAtTheEndOfTime(t *testing.T) {
 	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }
 
-// TestConvertWhatIsMoreThanARecordHolds: a record that would say more than 2^51 ticks would say that nothing is owed.
+// TestConvertWhatIsMoreThanARecordHolds: a payload of more than 2^51 ticks of debt would be read as no debt.
 func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	const at = 1 << 60
 	bucket := func(period time.Duration, burst uint64) *atomicbucket.TokenBucket {
@@ -380,7 +380,7 @@ func TestConvertWhatIsMoreThanARecordHolds(t *testing.T) {
 	}
 }
 
-// TestARoomyBucket: one that had a larger burst has room for what may be owed of it, as exactly as that allows.
+// TestARoomyBucket: a bucket that had a larger burst has room for its debt, as precisely as that allows.
 func TestARoomyBucket(t *testing.T) {
 	b, err := atomicbucket.NewRoomyBucket(1, time.Hour, 10, 1000)
 	require.NoError(t, err)

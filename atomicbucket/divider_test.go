@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireDivides checks one quotient, and the first instant of a count and the wait for it
-// around there.
+// requireDivides checks one quotient, and the first instant of a count and the wait for it near there.
 func requireDivides(t *testing.T, d uint64, nanos int64) {
 	t.Helper()
 	divider := newDivider(d)
@@ -62,7 +61,7 @@ func TestDividerIsExact(t *testing.T) {
 	}
 }
 
-// A wait for more than there is ends with the timeline.
+// A wait that is too long ends with the timeline.
 func TestDividerWaitIsNeverTooLong(t *testing.T) {
 	for _, d := range []uint64{1, 2, 3, 1e9, 1 << 62, math.MaxInt64} {
 		for _, counts := range []uint64{math.MaxUint64, math.MaxUint64 - 1, 1 << 63, uint64(math.MaxInt64)/d + 1} {

@@ -21,8 +21,7 @@ import (
 
 const day = 24 * time.Hour
 
-// windows are numbers from one end of the ranges to the other. Which of them a fixed window
-// keeps to the nanosecond, tickOf tells.
+// windows are numbers from the whole range. tickOf returns which of them a fixed window keeps exact to the nanosecond.
 var windows = []struct {
 	limit  uint64
 	window time.Duration
@@ -65,8 +64,8 @@ func fixedTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, wi
 	}
 }
 
-// TestFixedWindowAgainstTheModel (I1, I2, I8): to the nanosecond, where the limit and the
-// window are not both very large, and always if the windows are those of the clock.
+// TestFixedWindowAgainstTheModel (I1, I2, I8): equal to the nanosecond, if the limit and the window are not both very
+// large, and always if the windows follow the clock.
 func TestFixedWindowAgainstTheModel(t *testing.T) {
 	exact := 0
 	for _, w := range windows {
@@ -87,8 +86,8 @@ func TestFixedWindowAgainstTheModel(t *testing.T) {
 	assert.Greater(t, exact, 20)
 }
 
-// A window that is kept in longer ticks is never shorter than asked for, and at most two
-// ticks longer; what it says of its end is exact.
+// A window with longer ticks is never shorter than requested, and at most two ticks longer. The end that it reports is
+// exact.
 func TestFixedWindowInLongTicks(t *testing.T) {
 	rounded := 0
 	for _, w := range windows {
@@ -163,7 +162,7 @@ func TestFixedWindowByHeart(t *testing.T) {
 	assert.True(t, c.take(11*minute, 3))
 }
 
-// What ends after the last instant there is, takes the longest Duration.
+// A wait until after the last instant is the longest Duration.
 func TestWindowsAtTheEndOfTime(t *testing.T) {
 	fixed, err := atomicbucket.NewFixedWindow(3, 3, time.Hour, false)
 	require.NoError(t, err)
@@ -259,7 +258,7 @@ func TestWindowsRefuseNumbersOutOfRange(t *testing.T) {
 	assert.ErrorContains(t, err, "limit of 16777216 tokens every 1h0m0s: want 1 to 16777215 tokens")
 }
 
-// A limit that is too large beside so short a window is refused with the one that is not.
+// A limit that is too large for a short window is refused with an error that names the largest possible one.
 func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
 	kinds := map[string]func(limit uint64, window time.Duration) error{
 		"fixed": func(limit uint64, window time.Duration) error {
@@ -307,8 +306,7 @@ func TestWindowsSayWhichLimitWouldDo(t *testing.T) {
 	assert.NoError(t, kinds["aligned"](atomicbucket.MaxLimit, time.Millisecond))
 }
 
-// FuzzWindows holds batches and windows of any numbers against the models: they are refused
-// with a reason, or exact.
+// FuzzWindows compares batches and windows with any numbers with the models: they are refused with a reason, or exact.
 func FuzzWindows(f *testing.F) {
 	f.Add(uint8(0), uint64(100), int64(time.Minute), uint64(1))
 	f.Fuzz(func(t *testing.T, kind uint8, limit uint64, window int64, seed uint64) {

@@ -26,8 +26,8 @@ func clocksOfGrants(t testing.TB) []TokenBucket {
 	return clocks
 }
 
-// requireGrant (I1) holds a grant against rationals: a token never takes less time than the rate says, and at most a
-// thousandth more; what does not fit is an error.
+// requireGrant (I1) compares a grant with rational arithmetic: a token never takes less time than the rate says, and at
+// most a thousandth more. Numbers that do not fit return an error.
 func requireGrant(t testing.TB, b TokenBucket, tokens float64, period time.Duration, burst uint64) (granted bool) {
 	q, err := b.Grant(tokens, period, burst)
 	slow, slowErr := b.share(tokens, period, burst, slowest, "a thousandth")
@@ -45,7 +45,7 @@ func requireGrant(t testing.TB, b TokenBucket, tokens float64, period time.Durat
 	return true
 }
 
-// TestGrantAgainstRationals (I1): for whole and broken numbers of tokens, and all kinds of clocks.
+// TestGrantAgainstRationals (I1): for whole and fractional numbers of tokens, and all kinds of clocks.
 func TestGrantAgainstRationals(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 1))
 	granted := 0
@@ -85,7 +85,7 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// TestNewTicks: what fills within the longest time fits, and the tick is as fine as can be.
+// TestNewTicks: a bucket that fills within the longest time fits, and the tick is the finest possible.
 func TestNewTicks(t *testing.T) {
 	for _, c := range []struct {
 		longest time.Duration
@@ -133,7 +133,7 @@ func quickly(b TokenBucket, tokens float64, period time.Duration) (token uint64,
 	return up.Uint64(), up.Sign() > 0 && up.Cmp(big.NewInt(maxBurstTicks)) <= 0
 }
 
-// TestQuickTicks (I1): the quick way is taken wherever it is right, and gives what rationals give.
+// TestQuickTicks (I1): quickTicks is used wherever it is right, and gives the result of rational arithmetic.
 func TestQuickTicks(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 3))
 	batch, err := NewBatchBucket(3, time.Second, 9)
@@ -168,7 +168,7 @@ func TestQuickTicks(t *testing.T) {
 	require.Greater(t, quick, 10000)
 }
 
-// TestQuickTicksByHeart: at the ends of what it takes, and that nothing comes with what it does not.
+// TestQuickTicksByHeart: hand-computed numbers at the ends of its range; outside of it, quickTicks returns 0.
 func TestQuickTicksByHeart(t *testing.T) {
 	one, err := NewTicks(26 * 24 * time.Hour) // a tick is a nanosecond
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestWhatRecordsHaveRoomFor: a unit is the same if tokens mean the same and fit.
+// TestWhatRecordsHaveRoomFor: units are the same if tokens mean the same and fit.
 func TestWhatRecordsHaveRoomFor(t *testing.T) {
 	bucket := func(rate float64, burst uint64) *TokenBucket {
 		b, err := NewTokenBucket(rate, time.Second, burst)
@@ -315,7 +315,8 @@ func TestWhatRecordsHaveRoomFor(t *testing.T) {
 	require.False(t, SameUnits(bucket(1, 5), nil))
 }
 
-// TestTheLargestGrant: a burst of all ticks of a record, and no more, however many times a word they are.
+// TestTheLargestGrant: the largest burst has all ticks of a record. A larger one is refused, even if its ticks overflow
+// a word.
 func TestTheLargestGrant(t *testing.T) {
 	b, err := NewTicks(26 * 24 * time.Hour) // a tick is a nanosecond
 	require.NoError(t, err)
@@ -330,7 +331,7 @@ func TestTheLargestGrant(t *testing.T) {
 	}
 }
 
-// TestADemandForNothingIsMet: at once, also by a record that owes more than the limit.
+// TestADemandForNothingIsMet: a demand for 0 tokens never waits, even if the record owes more than the limit.
 func TestADemandForNothingIsMet(t *testing.T) {
 	const at = 1 << 50
 	fixed, err := NewFixedWindow(5, 15, time.Minute, false)
@@ -351,7 +352,7 @@ func TestADemandForNothingIsMet(t *testing.T) {
 	}
 }
 
-// TestNewTicksByHeart: where a nanosecond is too short a tick is two, up to a window of just so many of them.
+// TestNewTicksByHeart: if a nanosecond is too short, a tick is two, up to the longest time that this allows.
 func TestNewTicksByHeart(t *testing.T) {
 	for _, longest := range []time.Duration{1<<51 + 1, 1 << 52} {
 		b, err := NewTicks(longest)
@@ -366,8 +367,8 @@ func TestNewTicksByHeart(t *testing.T) {
 	require.True(t, b.Exact())
 }
 
-// TestQuickTicksThatAreAlmostWhole (I1): what is left is the least that can be told from nothing in 128 bits, or less,
-// and is rounded up all the same. Such periods are found by the inverse of the clock's factor.
+// TestQuickTicksThatAreAlmostWhole (I1): the remainder is the smallest that 128 bits can represent, or smaller, and is
+// rounded up anyway. Such periods are found by the inverse of the clock's factor.
 func TestQuickTicksThatAreAlmostWhole(t *testing.T) {
 	found := [2]int{} // where the ticks of a token are in one word of the quotient, and in two
 	for _, rate := range []float64{97, 89, 83, 3e-5, 3.1e-5, 3.3e-5, 3.5e-5, 3.7e-5, 3.9e-5, 4.1e-5, 4.3e-5} {

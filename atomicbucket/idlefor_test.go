@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestIdleForCountsFromTheMomentOfIdleness: the longer a record has been idle, the more, also when the payload's circle
-// begins anew in between. An insert takes the slot whose record has been idle for longest by it.
+// TestIdleForCountsFromTheMomentOfIdleness: IdleFor grows with the time for which a record has been idle, even if the
+// payload's circle wraps around in between. An insert uses it to claim the slot that has been idle longest.
 func TestIdleForCountsFromTheMomentOfIdleness(t *testing.T) {
 	bucket, err := atomicbucket.NewTokenBucket(1, time.Second, 10)
 	require.NoError(t, err)

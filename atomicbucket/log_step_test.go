@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// TestAnExchangeBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of an exchange the slot gets another
-// tenure, or a newer request. Neither the one's ring nor the other's entry is changed.
+// TestAnExchangeBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of an exchange, the slot gets
+// another tenure, or a newer request. The exchange changes neither the new tenure's ring nor the newer entry.
 func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	t.Run("a tenure", func(t *testing.T) {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -46,9 +46,9 @@ func TestAnExchangeBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop the slot gets another state and
-// a newer request in the place of an entry, by a call that has dropped the others. Nothing is changed any more. At
-// every moment all is gone behind what is gone.
+// TestADropBesideOthersAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, the slot gets another state,
+// and a newer request overwrites an entry, by a call that has dropped the others. The drop changes nothing afterwards.
+// At every moment all entries behind a gone one are gone.
 func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -74,8 +74,8 @@ func TestADropBesideOthersAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop an exchange of long ago
-// makes an entry older that is still there. It is gone nonetheless.
+// TestADropBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a drop, a late exchange makes an
+// entry older that is not dropped yet. The entry is dropped anyway.
 func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	for i := range 3 {
 		interleave.Inject(func() (call, other func(), check func(string)) {
@@ -91,8 +91,8 @@ func TestADropBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestALogBesideAnExchangeAtEveryStep: before any operation of a look entries become older, so that some have left the
-// window by then. What is told fits together, and is no less than what there was afterwards.
+// TestALogBesideAnExchangeAtEveryStep: before any operation of a peek, entries become older, so that some have left the
+// window by then. The fields of the answer are consistent, and report at least as much as there was afterwards.
 func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	older := func(g *log, ticks ...uint64) {
 		for i, tick := range ticks {
@@ -128,8 +128,8 @@ func TestALogBesideAnExchangeAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush an exchange of long ago
-// makes the entry older whose place it is. The request is in the ring nonetheless.
+// TestAFlushBesideAnExchangeAtEveryStep: R10 of shard/doc.go. Before any operation of a flush, a late exchange makes
+// the entry older whose place the flush is about to write. The request is in the ring afterwards.
 func TestAFlushBesideAnExchangeAtEveryStep(t *testing.T) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		g, at := aLog(t, 4, 10, 20, 30, 40)

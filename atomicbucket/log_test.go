@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogOfTwoNanoseconds: that is the length of its ticks. A request leaves the window a tick late, also of a window
-// that follows, which must not be so short that two ticks are more than a hundred-thousandth of it.
+// TestALogOfTwoNanoseconds: its ticks are two nanoseconds long. A request leaves the window a tick late, also in a log
+// that follows this one. The window of such a log must be long enough that two ticks are at most a hundred-thousandth
+// of it.
 func TestALogOfTwoNanoseconds(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second)
 	require.NoError(t, err)
@@ -34,7 +35,7 @@ func TestALogOfTwoNanoseconds(t *testing.T) {
 	require.EqualValues(t, 30e9+1, after.length)
 }
 
-// TestALogFarFromItsTime: a request is seen for what it is from a skew before its time to twelve after it.
+// TestALogFarFromItsTime: a request is read correctly from a skew before its time to twelve skews after it.
 func TestALogFarFromItsTime(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestALogFarFromItsTime(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogBehindATimeAhead gives back what is asked for, and no request that is ahead of its clock.
+// TestARefundOfALogBehindATimeAhead: a refund gives back what it is for, and no request that is ahead of its clock.
 func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -80,8 +81,8 @@ func TestARefundOfALogBehindATimeAhead(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogBehindTheNextTick: what was taken a tick ahead of the clock may have the place of what had left by
-// then, so only what was taken before is given back.
+// TestARefundOfALogBehindTheNextTick: tokens that were taken a tick ahead of the clock may have used room that exists
+// only then. So only earlier takes are given back.
 func TestARefundOfALogBehindTheNextTick(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -103,7 +104,7 @@ func TestARefundOfALogBehindTheNextTick(t *testing.T) {
 	require.EqualValues(t, 1, log.Debt(Record{after, ring}, at+1))
 }
 
-// TestALogOfNothingIsSoForALateCall, too: no request is where one has just left the window.
+// TestALogOfNothingIsSoForALateCall: an empty log is also empty for a late call.
 func TestALogOfNothingIsSoForALateCall(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -113,7 +114,7 @@ func TestALogOfNothingIsSoForALateCall(t *testing.T) {
 	require.Zero(t, log.Debt(Record{NewState(Live, 1, log.Full(at)), ring}, at-7))
 }
 
-// TestTheWaitOfALog for one tick is not nothing.
+// TestTheWaitOfALog: the wait for one tick is not 0.
 func TestTheWaitOfALog(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)
@@ -121,7 +122,7 @@ func TestTheWaitOfALog(t *testing.T) {
 	require.EqualValues(t, 1, log.Wait(7, 1))
 }
 
-// TestTheNumbersOfALog: what is out of range is told, with the range.
+// TestTheNumbersOfALog: numbers out of range return an error with the range.
 func TestTheNumbersOfALog(t *testing.T) {
 	for _, c := range []struct {
 		limit, most uint64

@@ -39,7 +39,8 @@ func (m *listed) until(n, now uint64) uint64 {
 	return uint64(max(int64(m.ticks[n]+m.length-now), 0))
 }
 
-// TestALogAgainstAList (I1, I2, I8): takes and refunds of any size, and whatever is asked, of late calls, too.
+// TestALogAgainstAList (I1, I2, I8): a log equals a list of requests, for takes and refunds of any size, for all
+// results, and for late calls.
 func TestALogAgainstAList(t *testing.T) {
 	for _, c := range []struct {
 		limit, most uint64

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFinestTick: the shortest power of two of nanoseconds with which two skews hold a window and one lasts half a
-// minute, of which two are no more than a hundred-thousandth of the window.
+// TestTheFinestTick: it is the shortest power of two of nanoseconds for which two skews hold a window and one skew is
+// at least half a minute. Two ticks must be at most a hundred-thousandth of the window.
 func TestTheFinestTick(t *testing.T) {
 	const half = uint64(30 * time.Second)
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestTheFinestTick(t *testing.T) {
 	}
 }
 
-// TestSkewsEndSomewhere: eighteen years are enough.
+// TestSkewsEndSomewhere: a skew is at most eighteen years.
 func TestSkewsEndSomewhere(t *testing.T) {
 	const most = time.Duration(576_460_752_303_423_488)
 	for _, c := range []struct {
@@ -83,7 +83,8 @@ func TestWhatLimitsAndWindowsAreTaken(t *testing.T) {
 	}
 }
 
-// TestTheLargestCountBesideAShortWindow: the error says which would do, and it does; one more does not.
+// TestTheLargestCountBesideAShortWindow: the error names the largest possible limit, which is accepted; one more is
+// not.
 func TestTheLargestCountBesideAShortWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		most  uint64
@@ -109,7 +110,7 @@ func TestTheLargestCountBesideAShortWindow(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestWhatAnAlgorithmIsMadeOf: ticks as fine as fit, and windows that last a tick longer where ticks are coarse.
+// TestWhatAnAlgorithmIsMadeOf: ticks are the finest that fit, and windows last a tick longer if ticks are coarse.
 func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	fixed, err := NewFixedWindow(100, 127, time.Minute, false)
 	require.NoError(t, err)
@@ -140,7 +141,7 @@ func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	}
 }
 
-// TestTheNumbersOfABucket: a tick is a fraction of a token that divides the rate, or a power of two of them.
+// TestTheNumbersOfABucket: a token is a number of ticks that makes the rate exact, or a power of two of ticks.
 func TestTheNumbersOfABucket(t *testing.T) {
 	for _, c := range []struct {
 		tokens       float64
@@ -253,7 +254,8 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestPeriods: how many end until no more are in flight. Those of this period leave after the next one.
+// TestPeriods: how many periods must end until at most a number of tokens are in flight. Those of this period leave
+// after the next one.
 func TestPeriods(t *testing.T) {
 	for _, c := range []struct{ previous, current, most, want uint64 }{
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},
@@ -275,7 +277,7 @@ func TestWhatIsLeftForAWeight(t *testing.T) {
 	}
 }
 
-// TestWaitForNothing takes no time, also within a tick.
+// TestWaitForNothing: the wait for 0 ticks is 0, also within a tick.
 func TestWaitForNothing(t *testing.T) {
 	log, err := NewSlidingLog(100, 100, 100*time.Second) // whose ticks are two nanoseconds
 	require.NoError(t, err)
@@ -284,7 +286,7 @@ func TestWaitForNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftInOtherTokens: under a quota whose tokens cost half as much twice as many are left.
+// TestWhatIsLeftInOtherTokens: under a quota whose tokens cost half as much, twice as many are left.
 func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -293,7 +295,7 @@ func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
 }
 
-// TestWhatIsNoRate grants nothing, however little it is below one.
+// TestWhatIsNoRate: a number of ticks per token below one grants nothing, however close to one it is.
 func TestWhatIsNoRate(t *testing.T) {
 	b, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -305,7 +307,7 @@ func TestWhatIsNoRate(t *testing.T) {
 	}
 }
 
-// TestWhatEveryAlgorithmSaysOfItself: its units are its own, and a receipt of a take is one.
+// TestWhatEveryAlgorithmSaysOfItself: every algorithm has the same units as itself, and its receipt identifies a take.
 func TestWhatEveryAlgorithmSaysOfItself(t *testing.T) {
 	bucket, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)

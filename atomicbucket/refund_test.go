@@ -32,7 +32,7 @@ func givenBack(t *testing.T, algorithm Algorithm, s State, g Return, want State,
 	assert.Equal(t, other, w.Load(), name)
 }
 
-// TestARefundBehindOthers is the refund of a take that only takes came behind, with less to know.
+// TestARefundBehindOthers: RefundBehind equals Refund if only takes came after the take, and needs less information.
 func TestARefundBehindOthers(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5)
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	refunded(t, &rounded, state(7, most+1), at, rounded.Quota().Demand(1), of, state(7, most-1), "its own")
 }
 
-// TestWhatARefundOfAWindowGivesBack: to the window in which the take was, if it is still the same.
+// TestWhatARefundOfAWindowGivesBack: it gives back to the window of the take, if that is still the current one.
 func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 	w, err := NewFixedWindow(5, 7, 10*time.Microsecond*1000, false)
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestWhatARefundOfAWindowGivesBack(t *testing.T) {
 	givenBack(t, &w, state(7, now+w.length+1, 3), ahead, state(7, now+w.length+1, 1), "begins later, its own")
 }
 
-// TestWhatARefundOfTwoWindowsGivesBack: to the window in which the take was, the present one or the one before.
+// TestWhatARefundOfTwoWindowsGivesBack: it gives back to the window of the take, the current or the previous one.
 func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 	w, err := NewSlidingWindow(5, 7, 10*time.Second)
 	require.NoError(t, err)
@@ -229,8 +229,8 @@ func TestWhatARefundOfTwoWindowsGivesBack(t *testing.T) {
 	givenBack(t, &w, state(7, 1004, 3, 2), ahead, state(7, 1004, 0, 2), "begins later, another's")
 }
 
-// TestWhatARefundInFlightGivesBack: to the period in which the take was, whenever it comes, if that is remembered; in
-// the same tenure, however often the limit has changed since.
+// TestWhatARefundInFlightGivesBack: it gives back to the period of the take, at any time, if that period is remembered
+// and the tenure is the same, however often the limit has changed since.
 func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	c, err := NewConcurrency(5, 7, 10*time.Second)
 	require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
 }
 
-// TestAPartOfATakeIsGivenBack: what identifies the rest.
+// TestAPartOfATakeIsGivenBack: the receipt of the rest of a take.
 func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	s := NewState(Live, 126, 100)
 	assert.Equal(t, s, s.Less(0, NewState(Live, 126, 1)))
@@ -292,7 +292,8 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
 
-// TestHowFarAheadACountMayBe: a record that a faster clock wrote is read as of its beginning; beyond that it is past.
+// TestHowFarAheadACountMayBe: if a faster clock has written a record, a call reads it as of its beginning. A record
+// that is further ahead is read as past.
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
 	require.NoError(t, err)
@@ -310,7 +311,7 @@ func TestHowFarAheadACountMayBe(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadWhatIsInFlightMayBe: of a call that is late by more periods the record is long past.
+// TestHowFarAheadWhatIsInFlightMayBe: for a call that is late by more periods, the record is read as past.
 func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	c, err := NewConcurrency(5, MaxInFlight, time.Minute)
 	require.NoError(t, err)
@@ -323,7 +324,7 @@ func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	}
 }
 
-// TestProportion: what is used up in one unit, in another: rounded up.
+// TestProportion: the used part in one unit is converted to another unit, rounded up.
 func TestProportion(t *testing.T) {
 	for _, c := range []struct{ part, from, to, want uint64 }{
 		{3, 5, 10, 6}, {0, 5, 10, 0}, {1, 3, 1, 1}, {2, 3, 1, 1}, {4, 3, 1, 2}, {1, 1 << 63, 1, 1}, {7, 3, 3, 7},
@@ -333,7 +334,7 @@ func TestProportion(t *testing.T) {
 	}
 }
 
-// TestAConversionRoundsUp: whatever is shorter than a tick, and what others wait for is no shorter than it was.
+// TestAConversionRoundsUp: a part of a tick is rounded up, and waits do not become shorter.
 func TestAConversionRoundsUp(t *testing.T) {
 	bucket := func(tokens float64, period time.Duration, burst uint64) *TokenBucket {
 		b, err := NewTokenBucket(tokens, period, burst)
@@ -370,7 +371,8 @@ func TestAConversionRoundsUp(t *testing.T) {
 	}
 }
 
-// TestAConversionHasRoomForALead: a record owes 2^51 ticks at most, and as many more as some of it was granted ahead.
+// TestAConversionHasRoomForALead: a record owes at most 2^51 ticks, and additionally the ticks that were granted ahead
+// of the clock.
 func TestAConversionHasRoomForALead(t *testing.T) {
 	from, err := NewTokenBucket(1, 1<<49, 2)
 	require.NoError(t, err)
@@ -386,7 +388,7 @@ func TestAConversionHasRoomForALead(t *testing.T) {
 	}
 }
 
-// TestAConversionFits: a count that is larger than the new field is the largest that it holds.
+// TestAConversionFits: a count that is too large for the new field becomes the largest one that fits.
 func TestAConversionFits(t *testing.T) {
 	from, err := NewFixedWindow(1, 1<<20, time.Minute, false)
 	require.NoError(t, err) // ticks of 64 ns
@@ -407,7 +409,7 @@ func TestAConversionFits(t *testing.T) {
 	assert.Equal(t, []uint64{index, 127, 127}, []uint64{c.index, c.previous, c.current})
 }
 
-// TestWhatALogCanFollow: limits up to the size of its rings, and windows that its ticks can tell from others.
+// TestWhatALogCanFollow: limits up to the size of its rings, and windows that its ticks can represent.
 func TestWhatALogCanFollow(t *testing.T) {
 	log := func(limit, most uint64, window time.Duration) *SlidingLog {
 		l, err := NewSlidingLog(limit, most, window)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnEntryOfARing: the version of a state in all its seven bits, and the tick in 56.
+// TestAnEntryOfARing: it has all seven bits of a state's version, and 56 bits of the tick.
 func TestAnEntryOfARing(t *testing.T) {
 	s := NewState(Live, 0b1000001, 0)
 	require.Equal(t, uint64(0b1000001<<57|5), entryOf(s, 5))
@@ -19,8 +19,7 @@ func TestAnEntryOfARing(t *testing.T) {
 	}
 }
 
-// aLog returns a log whose ring has entries of these ticks, the oldest first, 0 for one that is gone, and the word of
-// its state.
+// aLog returns a log and the word of its state. Its ring has entries with these ticks, oldest first; 0 is a gone entry.
 func aLog(t *testing.T, kept uint64, ticks ...uint64) (*log, *Word) {
 	size := uint64(len(ticks))
 	rule, err := NewSlidingLog(size, size, time.Microsecond)
@@ -104,8 +103,8 @@ func TestWhatADropDoes(t *testing.T) {
 	require.Equal(t, []uint64{10, 20, 30, 40}, ticksOf(g), "the state is another")
 }
 
-// TestWhatTheStateSaysGoesBeforeTheRing: entries that are not kept count for nothing, and those that are pending are of
-// the newest tick, whatever the ring says.
+// TestWhatTheStateSaysGoesBeforeTheRing: entries that are not kept do not count, and pending ones have the newest tick,
+// whatever the ring contains.
 func TestWhatTheStateSaysGoesBeforeTheRing(t *testing.T) {
 	g, _ := aLog(t, 3, 10, 20, 30, 40)
 	g.pending = 2

@@ -25,8 +25,8 @@ func slidingTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, 
 	return r
 }
 
-// TestSlidingWindowAgainstTheModel (I1, I2, I8): the two counters are the model's, to the
-// nanosecond, whatever the limit and the window.
+// TestSlidingWindowAgainstTheModel (I1, I2, I8): the two counters equal the model's, to the nanosecond, for any limit
+// and window.
 func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {
@@ -45,9 +45,8 @@ func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	assert.Greater(t, tried, 12)
 }
 
-// The estimate is floor(previous * share of the previous window still inside) + current. The
-// numbers are those that the documents have: 80 in the last minute, 30 in this, a quarter
-// of it gone.
+// The estimate is floor(previous * share of the previous window still inside) + current, with the numbers of the
+// documents: 80 in the last minute and 30 in this one, of which a quarter is over.
 func TestSlidingWindowByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(100, 100, time.Minute)
 	require.NoError(t, err)
@@ -80,8 +79,8 @@ func TestSlidingWindowByHeart(t *testing.T) {
 	assert.Equal(t, atomicbucket.Status{Remaining: 100}, algorithm.Status(c.state.Record(), now, algorithm.Quota().Demand(1)))
 }
 
-// RetryAfter is the first moment at which the estimate allows it, in this window or in
-// the next, also for a limit above the nanoseconds of the window: by trying every one.
+// RetryAfter is the first moment at which the estimate admits the request, in this window or the next, also for a limit
+// above the window's number of nanoseconds. The test tries every moment.
 func TestSlidingWindowRetryAfterIsTheFirstMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for _, limit := range []uint64{1, 2, 7, 999, 1000, 1001, 4095} {

@@ -78,9 +78,9 @@ func (b *bucket) take(nanos int64, n uint64) bool {
 	return ok
 }
 
-// TestTokenBucketAgainstRationals (I1, I2): never early, and late by nothing if the algorithm is exact and else by two
-// ticks at most: whatever the bucket admits, the exact bucket with the same history
-// admits, and what it refuses the exact bucket would refuse with so much less in it.
+// TestTokenBucketAgainstRationals (I1, I2): an exact algorithm equals the exact bucket. Any other is never early, and
+// late by at most two ticks: the exact bucket with the same history admits whatever this one admits, and with two ticks
+// less in it refuses whatever this one refuses.
 func TestTokenBucketAgainstRationals(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -138,8 +138,8 @@ const week = 7 * 24 * time.Hour
 
 func floor(r *big.Rat) uint64 { return new(big.Int).Quo(r.Num(), r.Denom()).Uint64() }
 
-// RetryAfter is exact: waiting that long passes, one nanosecond less does not. And
-// so is the time until the bucket is full.
+// RetryAfter is exact: the request is admitted after that wait, and not a nanosecond sooner. The time until the bucket
+// is full is exact, too.
 func TestTokenBucketWaitIsExact(t *testing.T) {
 	for i, p := range policies {
 		t.Run(fmt.Sprintf("%v per %v burst %d", p.tokens, p.period, p.burst), func(t *testing.T) {
@@ -209,8 +209,8 @@ func TestTokenBucketTicksAndWait(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), algorithm.Wait(math.MaxInt64, 1<<22), "beyond the last tick")
 }
 
-// The skew that an algorithm bears is 19 hours at the least, and a sixteenth of the circle,
-// unless that is longer than the timeline.
+// The skew of an algorithm is at least 19 hours, and a sixteenth of the circle, unless that is longer than the
+// timeline.
 func TestTokenBucketMaxSkew(t *testing.T) {
 	for _, p := range policies {
 		algorithm, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)
@@ -223,8 +223,7 @@ func TestTokenBucketMaxSkew(t *testing.T) {
 	}
 }
 
-// A TAT further ahead than burst and skew can account for is one that the circle has
-// carried round: it lies in the past.
+// A TAT that is further ahead than burst and skew allow has wrapped around the circle: it is in the past.
 func TestTokenBucketNarrowFuture(t *testing.T) {
 	b := newBucket(t, 1, time.Second, 5)
 	const now = 1 << 60
@@ -252,8 +251,7 @@ func TestTokenBucketPollingKeepsTheRemainder(t *testing.T) {
 	assert.Equal(t, 10, admitted)
 }
 
-// The fault of x/time/rate and others: a time in the past rewinds the clock and
-// mints tokens (I8).
+// The fault of x/time/rate and others: a time in the past sets the clock back and creates tokens (I8).
 func TestTokenBucketLateTimeMintsNothing(t *testing.T) {
 	b := newBucket(t, 1000, time.Second, 1)
 	now, admitted := int64(1e17), 0
@@ -290,7 +288,7 @@ func TestTokenBucketRefusesNumbersOutOfRange(t *testing.T) {
 	}
 }
 
-// FuzzTokenBucket holds any numbers against the rationals.
+// FuzzTokenBucket compares any numbers with rational arithmetic.
 func FuzzTokenBucket(f *testing.F) {
 	for _, p := range policies {
 		f.Add(p.tokens, int64(p.period), p.burst, uint64(1))
@@ -323,7 +321,8 @@ func TestWaitForMoreTicksThanThereAre(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftIsInTheTokensOfTheLimit, whatever number of the bucket's a token costs as much as.
+// TestWhatIsLeftIsInTheTokensOfTheLimit: the tokens left are tokens of the limit, even if their cost differs from the
+// bucket's own.
 func TestWhatIsLeftIsInTheTokensOfTheLimit(t *testing.T) {
 	for _, p := range policies {
 		b, err := atomicbucket.NewTokenBucket(p.tokens, p.period, p.burst)

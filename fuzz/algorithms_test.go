@@ -28,8 +28,8 @@ type plain struct {
 	refill uint64        // of a batch
 }
 
-// An algorithm, its reference, and numbers for which it is exact. SetPolicy changes from any
-// of the numbers to any other.
+// An algorithm, its reference model, and numbers for which it is exact. SetPolicy changes from any of the numbers to
+// any other.
 type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
@@ -95,12 +95,12 @@ var algorithmsOfLimits = map[string]algorithm{
 	},
 }
 
-// A clerk makes calls on a limiter, one after the other, and holds every answer against a
-// model of each key. There is room for all keys.
+// A clerk makes calls to a limiter, one after the other, and compares every answer with a model of each key. There is
+// room for all keys.
 //
-// A call whose time is the latest so far is decided at that time. So is a late one after
-// a sweep at the latest. A late one without that is decided at a time that the limiter
-// chooses, and then its answer is held against what the model says of both ends.
+// A call with the latest time so far is decided at that time. So is a late call after a sweep at the latest time. Any
+// other late call is decided at a time that the limiter chooses, and its answer must be between the model's answers for
+// the two times.
 type clerk struct {
 	algorithm
 	at      int // of the numbers
@@ -243,9 +243,8 @@ func (c *clerk) requireSame(t *rapid.T, key string, want, got engine.Decision, l
 	require.Equal(t, want, got, "%s at %d, %d ns late: I1, I2", key, c.seen, late)
 }
 
-// lateTake (I8): nothing is let through that the latest time would refuse, and nothing
-// refused that the call's own time would let through. After that nobody knows when
-// it was decided, so the key is reset.
+// lateTake (I8): a late call admits nothing that a call with the latest time would refuse, and refuses nothing that its
+// own time would admit. Afterwards it is unknown at which time it was decided, so the key is reset.
 func (c *clerk) lateTake(t *rapid.T, key string, n uint64, at int64, call func() engine.Decision) engine.Decision {
 	c.calls["late take"]++
 	m := c.models[key]
@@ -309,8 +308,8 @@ func (c *clerk) drawCost(t *rapid.T) uint64 {
 	return drawCost(t, c.present.limit)
 }
 
-// advance moves the clock: by a part of a window, to where something changes for a key, to the
-// edge of a window of the clock, or far away.
+// advance moves the clock: by a part of a window, to the next change for a key, to the edge of a clock's window, or far
+// away.
 func (c *clerk) advance(t *rapid.T) {
 	now, window := c.clock.nanos.Load(), int64(c.present.window)
 	m, off := c.models[rapid.SampledFrom(clients).Draw(t, "key")], rapid.Int64Range(-1, 1).Draw(t, "off")
@@ -342,9 +341,9 @@ func (c *clerk) move(now, wait int64) {
 	}
 }
 
-// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): whatever is asked of a limiter of each
-// algorithm, at times that run, leap and are late, while its numbers are changed, every
-// field of every answer is that of the models, to the nanosecond.
+// TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind to a limiter of each algorithm, at times
+// that advance, leap and are late, while its numbers are changed. Every field of every answer is that of the models, to
+// the nanosecond.
 func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 	for name, a := range algorithmsOfLimits {
 		t.Run(name, func(t *testing.T) {
@@ -480,16 +479,16 @@ type windowScene struct {
 	algorithm func() (atomicbucket.Algorithm, error)
 }
 
-// A windowModel is a reference model that a history can be held against: a value, so that two
-// that are alike are equal.
+// A windowModel is a reference model with which a history can be compared. It is a value, so equal states compare
+// equal.
 type windowModel[M any] interface {
 	*M
 	reference.Limit
 }
 
-// modelOf is what one key's window is to all who use it one after the other, as bucketModel
-// is for a bucket. A record from which everything was given back is idle at every time, so it may be freed
-// at once, and then the time of what it held last is forgotten; both are right, so the model goes on with both.
+// modelOf returns a sequential model of one key's window, as bucketModel does for a bucket. A record from which
+// everything was given back is idle at every time, so it may be freed at once, and then its last time is forgotten.
+// Both are right, so the model continues with both.
 func modelOf[M comparable, P windowModel[M]](first M, limit uint64) porcupine.Model {
 	buckets := bucketModel(0)
 	used := func(m P, at uint64) uint64 { return limit - m.Remaining(int64(at)) }
@@ -565,8 +564,8 @@ func (r *recorder) makeWindow(c call, client int) porcupine.Operation {
 	return op
 }
 
-// logModel is a [reference.SlidingLog] of a small limit as a value: what was taken last, the oldest
-// first. That many entries of a token at least are all that a window can hold.
+// logModel is a [reference.SlidingLog] with a small limit, as a value: the latest takes, oldest first. A window can
+// hold at most that many takes of a token or more.
 type logModel struct {
 	limit  uint64
 	length time.Duration
@@ -694,9 +693,8 @@ var windowScenes = map[string]windowScene{
 	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
-// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by takes,
-// looks, refunds and resets of fixed windows, of sliding window counters and of logs is what they could
-// have been told one after the other: as TestHistoriesAreLinearizable, for other algorithms.
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): as TestHistoriesAreLinearizable, for takes, peeks,
+// refunds and resets of fixed windows, sliding window counters and logs.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

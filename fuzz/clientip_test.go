@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// TestForgedPrefixChangesNothing: whatever a client sends, in however many lines, behind one trusted
-// proxy it is seen as the address that the proxy appended.
+// TestForgedPrefixChangesNothing: behind one trusted proxy, a client always has the address that the proxy appended,
+// whatever the client sends, in any number of lines.
 func TestForgedPrefixChangesNothing(t *testing.T) {
 	trust := httplimit.TrustProxies("10.0.0.0/8")
 	ip, err := httplimit.NewClientIP(trust)

@@ -21,7 +21,7 @@ type entrant struct {
 	out    bool // it has left, or was forgotten by a reset
 }
 
-// A doorman lets requests in and out of a limiter, one after the other, and holds every answer against a model of each
+// A doorman lets requests in and out of a limiter, one after the other, and compares every answer with a model of each
 // key.
 type doorman struct {
 	limiter  *engine.Limiter
@@ -117,9 +117,9 @@ func (d *doorman) forget(key string) {
 	d.calls["reset"]++
 }
 
-// TestEntriesAgainstTheirModel (I1, I2, I7): whoever enters and leaves in whatever order, once or twice, in time or too
-// late, while limits change and keys are reset, what is in flight is what the model says, and at the end all that
-// entered has left, or was reset, or was forgotten and counted.
+// TestEntriesAgainstTheirModel (I1, I2, I7): requests enter and leave in any order, once or twice, in time or too late,
+// while limits change and keys are reset. What is in flight equals the model. At the end everything that entered has
+// left, was reset, or was forgotten and counted.
 func TestEntriesAgainstTheirModel(t *testing.T) {
 	total := map[string]int{}
 	times := 30
@@ -188,7 +188,7 @@ func (d *doorman) run(t *rapid.T) {
 	require.GreaterOrEqual(t, forgotten, d.taken-d.back-d.late, "I2: what entered and never left is counted")
 }
 
-// FuzzEntries: the same, of calls that the fuzzer makes.
+// FuzzEntries: the same, with calls that the fuzzer chooses.
 func FuzzEntries(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		d := newDoorman(t)

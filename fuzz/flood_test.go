@@ -12,9 +12,8 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestFloodOfTenMillionKeys (I6): a limiter for a million keys holds 27 bytes for each,
-// before, during and after ten million keys that it has never seen, none of them
-// idle. A drained key stays drained throughout.
+// TestFloodOfTenMillionKeys (I6): a limiter for a million keys takes 27 bytes for each, before, during and after a
+// flood of ten million new keys, none of them idle. A drained key stays drained.
 func TestFloodOfTenMillionKeys(t *testing.T) {
 	flood := uint64(10_000_000)
 	if testing.Short() {

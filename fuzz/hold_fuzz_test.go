@@ -95,13 +95,13 @@ func (d deal) settle(actual uint64) (lost uint64) {
 	return more - m.Charge(now, more, d.with.most)
 }
 
-// FuzzHold (I1, I2): what replayHolds says, of any bytes.
+// FuzzHold (I1, I2): replayHolds with any bytes.
 func FuzzHold(f *testing.F) {
 	f.Add([]byte{0, 4})
 	f.Fuzz(func(t *testing.T, data []byte) { replayHolds(t, data) })
 }
 
-// TestHoldsAgainstTheirModels (I1, I2): what replayHolds says, of bytes by chance and every two algorithms.
+// TestHoldsAgainstTheirModels (I1, I2): replayHolds with random bytes, for every two algorithms.
 func TestHoldsAgainstTheirModels(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
@@ -121,9 +121,9 @@ func TestHoldsAgainstTheirModels(t *testing.T) {
 	}
 }
 
-// replayHolds makes the calls that a tape says: holds of one or of two limits of any algorithms, takes, settlements in
-// time, late, twice or never, at any times, are what the exact models say. The first two bytes choose the algorithms;
-// each call is a byte for what, a byte for which hold or key, and a byte for how much.
+// replayHolds makes the calls that a tape of bytes encodes, and compares them with the exact models: holds of one or of
+// two limits of any algorithms, takes, and settlements in time, late, twice or never, at any times. The first two bytes
+// choose the algorithms. Each call has a byte for its kind, a byte for its hold or key, and a byte for the amount.
 func replayHolds(t *testing.T, data []byte) {
 	b := tape(data)
 	clock := new(hand)

@@ -23,8 +23,7 @@ const (
 	callEnd // looks, after all others
 )
 
-// A holding is a call of a history of holds of one key, by which of the holds, for how many tokens, or settled for so
-// many.
+// A holding is a call of a history of one key: it makes or settles one of the holds, with a number of tokens.
 type holding struct {
 	what, hold int
 	n, taken   uint64
@@ -41,8 +40,8 @@ type told struct {
 	to        int64 // what the clock said after
 }
 
-// A heldWindowState is what one key's window is to all who use it one after the other: its number, what is taken in it,
-// and for each hold in which window it was taken; 0 if it was not, and settled if it is over.
+// A heldWindowState is the state of the sequential model of one key's window: its number, the tokens taken in it, and
+// for each hold the window in which it was taken; 0 if it was not taken, and settled if it has ended.
 type heldWindowState struct {
 	window int64
 	taken  uint64
@@ -51,9 +50,9 @@ type heldWindowState struct {
 
 const settled = -1
 
-// holdings is the model of an aligned window. At what time between its beginning and its end a call was decided is not
-// known: at any that explains the answer, but never in a window before the record's. Of the calls that settle one hold
-// one does, which need not have ended when the others return; at the end it has.
+// holdings is the model of an aligned window. The time at which a call was decided is not known. It is some time
+// between its beginning and its end that explains the answer, but never in a window before the record's. If several
+// calls settle one hold, one of them does, which need not have ended when the others return; at the end it has.
 func holdings(limit uint64, length int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{heldWindowState{}} },
@@ -226,8 +225,8 @@ func ended(history []porcupine.Operation, remaining uint64, clock, stamp int64) 
 	return append(history, porcupine.Operation{Call: stamp, Return: stamp + 1, Input: end, Output: told{remaining: remaining, to: clock}})
 }
 
-// TestHoldsAreLinearizable (I9, I1, I2): what goroutines are told that hold, settle each other's holds, more than once
-// or never, and look, is what they could have been told one after the other.
+// TestHoldsAreLinearizable (I9, I1, I2): goroutines hold, settle each other's holds, more than once or never, and peek.
+// Their answers are possible for some sequential order of the calls.
 func TestHoldsAreLinearizable(t *testing.T) {
 	n := uint64(1500)
 	if testing.Short() {

@@ -29,8 +29,8 @@ var policies = []struct {
 	{limitertest.SlidingExact, func(l limitertest.Limit) engine.Policy { return engine.SlidingLog(l.Tokens, l.Per) }},
 }
 
-// An engineLimiter is a limiter of package engine as limitertest asks it. It lets go of it in the end: limitertest
-// keeps what it was given, and thousands of tables do not fit into the addresses of a 32-bit program.
+// An engineLimiter adapts a limiter of package engine to limitertest. It drops the limiter at the end: limitertest
+// keeps all limiters, and thousands of tables do not fit into the address space of a 32-bit program.
 type engineLimiter struct{ *engine.Limiter }
 
 // decision says no to what is below 0, which the engine's unsigned costs cannot be.
@@ -96,7 +96,7 @@ func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) li
 	return withoutTurns{limiter}
 }
 
-// TestTheEngineKeepsItsPromises holds every algorithm against package limitertest, in memory.
+// TestTheEngineKeepsItsPromises tests every algorithm with package limitertest, in memory.
 func TestTheEngineKeepsItsPromises(t *testing.T) {
 	for _, p := range short(policies) {
 		t.Run(p.promise.String(), func(t *testing.T) {
@@ -115,7 +115,7 @@ var someLimits = []limitertest.Limit{
 	{Tokens: 7, Per: 3 * time.Second, Burst: 5}, {Tokens: 1000, Per: time.Second, Burst: 50},
 }
 
-// TestASharedTableKeepsItsPromises does the same with a table in a file. No log is in a file.
+// TestASharedTableKeepsItsPromises does the same with a table in a file, which cannot have logs.
 func TestASharedTableKeepsItsPromises(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Shared is for Linux")

@@ -45,9 +45,8 @@ type answer struct {
 	watermark uint64        // the watermark after a reset
 }
 
-// bucketModel is what one key's bucket is to all who use it one after the other: the
-// instant at which it is full, and nothing else. Every call must be possible at one
-// instant between its call and its return, refusals too.
+// bucketModel is the sequential model of one key's bucket: the instant at which it is full, and nothing else. Every
+// call, even a refusal, must be possible at one instant between its start and its return.
 func bucketModel(burst uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -107,8 +106,8 @@ func bucketModel(burst uint64) porcupine.Model {
 	}
 }
 
-// A recorder makes calls on a table and writes the history. Its stamps come from a
-// counter: of two calls that do not overlap, the first to return has the smaller one.
+// A recorder makes calls on a table and records the history. Its stamps come from a counter: if one call returns before
+// another starts, its stamp is smaller.
 type recorder struct {
 	table *shard.Table
 	stamp atomic.Int64
@@ -273,12 +272,10 @@ var scenes = map[string]scene{
 	"one slot": {keys: 2, slots: 1, probeWindow: 1, burst: 1, costs: 1, resets: true, step: second, noRoom: true},
 }
 
-// TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): what goroutines are told by
-// takes, looks and resets of a few keys, while sweeps run and their slots are given to
-// one another, is what they could have been told one after the other, in an order
-// that respects what had returned before what began. That includes refusals, the debt
-// that every answer shows, and, with a clock that runs and calls that are late, the time
-// at which each was decided.
+// TestHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): goroutines take, peek and reset a few keys, while sweeps run
+// and slots change hands. Their answers are possible for some sequential order of the calls, in which a call that
+// returned before another started comes first. This includes refusals, the debt in every answer, and, with a running
+// clock and late calls, the time at which each call was decided.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	n := 1500
 	if testing.Short() {
@@ -303,8 +300,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenHistoriesAreFound (I9): the check above can fail. Each of these histories
-// has one thing in it that no table may do, beside one in which it is allowed.
+// TestBrokenHistoriesAreFound (I9): the check above can fail. Each of these histories has one thing that no table may
+// do, next to a variant in which it is allowed.
 func TestBrokenHistoriesAreFound(t *testing.T) {
 	const burst = 2 * second
 	take := func(from, to int64, now, at, cost uint64, v shard.Verdict, debt uint64) porcupine.Operation {

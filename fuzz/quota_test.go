@@ -34,8 +34,8 @@ func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	return granting{quota, big.NewRat(ticks, perNano), limit}
 }
 
-// TestQuotasAgainstExactTime (I1, I2, I7): a few keys, each asked for under many limits, while time runs and records
-// are forgotten: every field of every answer is that of one exact debt in tokens.
+// TestQuotasAgainstExactTime (I1, I2, I7): calls for a few keys, each under many limits, while time passes and records
+// are forgotten. Every field of every answer is that of one exact debt in tokens.
 func TestQuotasAgainstExactTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		longest time.Duration

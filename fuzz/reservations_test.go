@@ -46,13 +46,14 @@ type booked struct {
 	version uint64 // of the record
 }
 
-// A reservedBucket is what one key's bucket is to all who use it one after the other: when it is full, how often
-// something was given back that other calls had come behind, which is what the version of its record tells, and when
-// the last of its reservations goes.
+// A reservedBucket is the state of the sequential model of one key's bucket: when it is full; how often tokens were
+// given back after which others had been taken, which the version of its record shows; and when its last reservation is
+// due.
 type reservedBucket struct{ full, version, promised uint64 }
 
-// refunded is what comes back of a grant at a time, in a bucket that is full at another one, if it is reckoned at a
-// third: the comment of atomicbucket.TokenBucket.Refund says why. changed tells that others gave back since the grant.
+// refunded returns how much of a grant is given back at a time, in a bucket that is full at another time, if the refund
+// is calculated at a third one. The comment of atomicbucket.TokenBucket.Refund has the reasons. changed says that
+// others gave back since the grant.
 func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	back := min(max(full, latest)-latest, of.cost)
 	if changed {
@@ -61,9 +62,9 @@ func refunded(of granted, full, latest uint64, changed bool) uint64 {
 	return min(back, max(of.full, latest)-latest)
 }
 
-// reservations is the model of a bucket of a burst, for calls that are ready to wait for so long, in ticks. A refund is
-// reckoned at the time at which the last reservation near by goes (R25): of another key, too, and of a call that is
-// refused in the end. So it may be reckoned at any time up to the latest.
+// reservations is the model of a bucket with a burst, for calls that can wait for a number of ticks. A refund is
+// calculated at the time at which the last reservation near by is due (R25). That may be of another key, or of a call
+// that is refused in the end. So it may be calculated at any time up to the latest.
 func reservations(burst, patience, latest uint64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return reservedBucket{} },
@@ -185,9 +186,9 @@ func bookings(t *testing.T, burst, keys uint64, step int64, patience time.Durati
 	return history, grants
 }
 
-// TestReservationsAreLinearizable (I9, I1, I2): what goroutines are told that take, reserve, look and give back by
-// receipts, of a few keys, is what they could have been told one after the other; and those that were not given back
-// may go no sooner than the limit lets them.
+// TestReservationsAreLinearizable (I9, I1, I2): goroutines take, reserve, peek and give back by receipts, for a few
+// keys. Their answers are possible for some sequential order, and what was not given back is due no sooner than the
+// limit allows.
 func TestReservationsAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

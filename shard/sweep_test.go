@@ -69,7 +69,7 @@ func TestSweepEpochAtTheOriginOfTime(t *testing.T) {
 	assert.Zero(t, table.Stats().Reclaimed, "it was not idle at 0")
 }
 
-// TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle: and not a nanosecond before.
+// TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle: and not a nanosecond earlier.
 func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 	for _, raised := range []bool{false, true} {
 		table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse })
@@ -213,7 +213,7 @@ func TestWhenASweepRests(t *testing.T) {
 	assert.Equal(t, 8192, sweepChunk)
 }
 
-// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: also where the last sweep of a full table was longer ago.
+// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: also if the last sweep of a full table was longer ago.
 func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
 	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew after the last sweep
 		table := newTable(t, 4, 4, nil)

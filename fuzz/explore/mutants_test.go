@@ -29,8 +29,8 @@ const (
 	countGo      = "atomicbucket/concurrency.go"
 )
 
-// foundNothing makes a call that finds no record answer as of the time at which it began. Each
-// of the calls that this concerns has a mutant: it must go that way.
+// foundNothing is a mutation: a call that finds no record answers as of the time at which it began. Each call that this
+// concerns has its own mutant, because it must be affected.
 var foundNothing = []edit{
 	{peekGo, "if uint64(at)-t.watermark.Load() > plan.skew {", "if sl != nil && uint64(at)-t.watermark.Load() > plan.skew {"},
 }

@@ -100,7 +100,7 @@ var mutants = []mutant{
 // two keeps the runs that go at once to two.
 var two = make(chan struct{}, 2)
 
-// TestModel (I1, I2, I3, I5, I7): every configuration, searched to the end.
+// TestModel (I1, I2, I3, I5, I7): every configuration, explored completely.
 func TestModel(t *testing.T) {
 	tools(t)
 	if *large {
@@ -116,7 +116,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestMutants checks that every broken rule is found out.
+// TestMutants checks that the model finds every broken rule.
 func TestMutants(t *testing.T) {
 	tools(t)
 	for _, m := range mutants {
@@ -172,9 +172,8 @@ func (r result) String() string {
 		", errors " + strconv.Itoa(r.errors) + ", " + checked + ", " + strconv.FormatFloat(r.took.Seconds(), 'f', 1, 64) + " s"
 }
 
-// run checks the model with these macros. With progress it is checked as well that no
-// process can go on for ever; that doubles the states. The compiler often takes longer
-// than the search, so it is told how much to optimize.
+// run checks the model with these macros. With progress, it also checks that no process can go on forever, which
+// doubles the states. The compiler often takes longer than the search, so the level of optimization is a parameter.
 func run(t *testing.T, macros string, progress bool, optimize string) result {
 	two <- struct{}{}
 	defer func() { <-two }()

@@ -82,8 +82,8 @@ func (w *word) String() string { return "1" + "2" }
 	}, names)
 }
 
-// TestWhatHasAType: variables, fields and arguments are changed into others of the same type, structures and indexes
-// into nothing, a flag is set too late.
+// TestWhatHasAType: variables, fields and arguments are replaced by others of the same type, structs and indexes by
+// zero values, and flags are set too late.
 func TestWhatHasAType(t *testing.T) {
 	parsed, err := parse(map[string]string{"a.go": `package a
 
@@ -168,7 +168,8 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 	}
 }
 
-// TestASampleHasAllParts: a sample has changes of engine that were noticed before, which fail it if they survive.
+// TestASampleHasAllParts: a sample has changes of engine that were noticed before. If one of those survives, the sample
+// fails.
 func TestASampleHasAllParts(t *testing.T) {
 	all, err := files("../..", packages)
 	require.NoError(t, err)
@@ -187,7 +188,7 @@ func TestReasons(t *testing.T) {
 		reasons("# what\nbecause\nof this\n\ta\n\n\tb\nor that\n\tc\n"))
 }
 
-// A result counts for the text of a function, whatever stands around and between it.
+// A result is valid for the text of a function, whatever surrounds the function or its tokens.
 func TestAResultIsOfTheTextOfAFunction(t *testing.T) {
 	keys := func(source string) (keys []string) {
 		found, err := ofFile("a.go", "package a\n"+source)
@@ -233,8 +234,8 @@ func TestHistory(t *testing.T) {
 	assert.Error(t, h.read("no tabs\n"))
 }
 
-// TestTestsAreAskedByTheirPromise: those first that have noticed changes of the function, then those of its file, then
-// fast ones, in rounds of one task for each binary; and each that reaches the function once.
+// TestTestsAreAskedByTheirPromise: first the tests that have noticed changes of the function, then those of its file,
+// then fast ones, in rounds of one task for each binary. Each test that reaches the function runs once.
 func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	binaryOf := func(tests ...test) func() (*binary, error) {
 		b := &binary{tests: tests}
