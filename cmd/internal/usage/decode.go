@@ -36,9 +36,9 @@ type Answer struct {
 	done    chan struct{}
 	unread  bool
 
-	pending []byte // of Filter: the event so far
-	out     []byte
-	passing bool // the event is too long
+	out     []byte // of Filter: what it has returned, and the event so far
+	passed  int    // bytes of out that it has returned
+	passing bool   // the event is too long
 }
 
 // NewAnswer returns the reader of an answer with a Content-Type and a Content-Encoding. The caller closes it.
@@ -77,22 +77,23 @@ const magic = 4
 // Write reads a piece of the body.
 func (a *Answer) Write(p []byte) {
 	if !a.began {
-		if a.head = append(a.head, p...); len(a.head) < magic {
-			return
+		if len(a.head) > 0 || len(p) < magic {
+			if a.head = append(a.head, p...); len(a.head) < magic {
+				return
+			}
+			p = a.head
 		}
-		p = a.begin()
+		a.begin(p)
 	}
 	a.pass(p)
 }
 
-// begin looks at the first bytes, and returns them.
-func (a *Answer) begin() []byte {
-	head := a.head
+// begin looks at the first bytes.
+func (a *Answer) begin(head []byte) {
 	a.head, a.began = nil, true
 	if open := a.decoder(head); open != nil {
 		a.decode(open)
 	}
-	return head
 }
 
 func (a *Answer) pass(p []byte) {
@@ -124,8 +125,9 @@ func (a *Answer) End() {
 
 // Close waits until everything that was written has been read.
 func (a *Answer) Close() {
-	if !a.began {
-		a.pass(a.begin())
+	if head := a.head; !a.began {
+		a.begin(head)
+		a.pass(head)
 	}
 	if a.pipe != nil {
 		_ = a.pipe.Close() // always nil
@@ -240,28 +242,30 @@ const maxEvent = 32 << 10
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.out = a.out[:0]
 	a.began = true
-	for len(p) > 0 {
-		n, event := a.scanner.Step(p)
-		switch a.pending = append(a.pending, p[:n]...); {
+	begin, at := 0, copy(a.out, a.out[a.passed:]) // of the event, and of what is not read
+	a.out = append(a.out[:at], p...)
+	for at < len(a.out) {
+		n, event := a.scanner.Step(a.out[at:])
+		at += n
+		switch {
 		case event && a.scanner.UsageOnly() && !a.passing:
-			a.pending = a.pending[:0]
-		case event || a.passing || len(a.pending) > maxEvent:
-			a.out = append(a.out, a.pending...)
-			a.pending, a.passing = a.pending[:0], !event
+			a.out = append(a.out[:begin], a.out[at:]...)
+			at = begin
+		case event || a.passing || at-begin > maxEvent:
+			begin, a.passing = at, !event
 		}
-		p = p[n:]
 	}
-	return a.out
+	a.passed = begin
+	return a.out[:begin]
 }
 
 // Rest returns, at the end of an answer, what [Answer.Filter] has not returned yet.
 func (a *Answer) Rest() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rest := a.pending
-	if a.pending = nil; a.scanner.UsageOnly() {
+	rest := a.out[a.passed:]
+	if a.out, a.passed = nil, 0; a.scanner.UsageOnly() {
 		return nil
 	}
 	return rest

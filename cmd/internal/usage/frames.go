@@ -107,24 +107,86 @@ func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 
 // line reads at most one line.
 func (f *frames) line(s *Scanner, p []byte) int {
+	if n := f.resume(s, p); n > 0 {
+		return n
+	}
+	if s.doc.isBetween() {
+		if n, ok := s.passes(p); ok {
+			if p[n] == '\r' {
+				n++
+			}
+			return n + 1
+		}
+	}
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
-		s.doc.write(p)
+		if !s.doc.isBetween() || !f.hold(s, p, p) {
+			s.doc.write(p)
+		}
 		return len(p)
 	}
-	if !s.doc.isBetween() || !s.passes(p[:end]) {
-		s.doc.write(p[:end+1])
+	if s.doc.isBetween() {
+		s.shape.begin(bytes.TrimSuffix(p[:end], []byte{'\r'}))
 	}
+	s.doc.write(p[:end+1])
 	s.reset() // whatever the line was
 	return end + 1
 }
 
+// maxBegan is how long a part of a line may be that is held.
+const maxBegan = maxShape + 8 // the name of a field
+
+// hold holds a part of a line, with a part of a document in it, and reports whether it does.
+func (f *frames) hold(s *Scanner, line, document []byte) bool {
+	if len(line) > maxBegan || !s.shape.begins(document) {
+		return false
+	}
+	s.shape.began = append(s.shape.began[:0], line...)
+	return true
+}
+
+// resume reads the rest of a line that is held, and returns how much that was: 0 if the line has no end in p. What is
+// held is then read.
+func (f *frames) resume(s *Scanner, p []byte) (n int) {
+	if len(s.shape.began) == 0 {
+		return 0
+	}
+	end := bytes.IndexByte(p, '\n')
+	if end < 0 || len(s.shape.began)+end > maxBegan {
+		f.release(s)
+		return 0
+	}
+	s.shape.began = append(s.shape.began, p[:end+1]...)
+	f.read(s)
+	return end + 1
+}
+
+// release reads what is held of a line.
+func (f *frames) release(s *Scanner) {
+	if len(s.shape.began) > 0 {
+		s.shape.known = false // so that it is not held again
+		f.read(s)
+	}
+}
+
+// read reads what is held: at most one line.
+func (f *frames) read(s *Scanner) {
+	line := s.shape.began
+	s.shape.began = s.shape.began[:0]
+	if f.of == lines {
+		f.line(s, line)
+	} else {
+		f.events(s, line)
+	}
+}
+
 // events reads at most to the end of an event.
 func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
-	for i := 0; i < len(p); i++ {
+	for i := f.resume(s, p); i < len(p); i++ {
 		if f.empty && !f.cr && s.doc.isBetween() {
-			if i += f.passed(s, p[i:]); i == len(p) {
-				break
+			read, event := f.passed(s, p[i:])
+			if i += read; event || i == len(p) {
+				return i, event
 			}
 		}
 		c := p[i]
@@ -152,18 +214,45 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// passed returns the length of a line with the whole of an event that needs not be read; 0 for another.
-func (f *frames) passed(s *Scanner, p []byte) int {
-	end := bytes.IndexByte(p, '\n')
-	if end < 0 {
-		return 0
+// passed reads whole lines, between documents, that need not be read byte by byte: at most to the end of an event.
+// Those are lines without data, and lines of which the shape is known. It also holds a part of such a line.
+func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
+	for n < len(p) {
+		line := p[n:]
+		if line[0] == '\n' { // there is no document to end
+			if n++; s.stops {
+				return n, true
+			}
+			continue
+		}
+		if line[0] == '\r' || line[0] >= 0x80 { // a byte order mark is no part of a name
+			return n, false
+		}
+		document, isData := bytes.CutPrefix(line, []byte("data:"))
+		if isData {
+			if length, ok := s.passes(document); ok {
+				if n += len("data:") + length + 1; p[n-1] == '\r' {
+					n++
+				}
+				continue
+			}
+		}
+		end := bytes.IndexByte(line, '\n')
+		switch {
+		case isData && end < 0:
+			if f.hold(s, line, document) {
+				return len(p), false
+			}
+			return n, false
+		case isData:
+			s.shape.begin(bytes.TrimSuffix(document[:end-len("data:")], []byte{'\r'}))
+			return n, false
+		case end < 0 || line[0] == 'd' || bytes.IndexByte(line[:end-1], '\r') >= 0:
+			return n, false
+		}
+		n += end + 1
 	}
-	data, is := bytes.CutPrefix(p[:end], []byte("data:"))
-	data = bytes.TrimSuffix(data, []byte{'\r'})
-	if !is || bytes.IndexByte(data, '\r') >= 0 || !s.passes(data) {
-		return 0
-	}
-	return end + 1
+	return n, false
 }
 
 func (f *frames) inName(c byte) {

@@ -14,6 +14,7 @@ type Scanner struct {
 	bad    uint64 // fields that are no counts
 	final  bool
 	done   bool // the answer says that it has ended
+	stops  bool // where an event ends, which the caller wants to know
 }
 
 // An event is what the present document has said.
@@ -53,18 +54,23 @@ func NewScanner(contentType string, f *Fields) *Scanner {
 
 // Write reads a piece of the answer.
 func (s *Scanner) Write(p []byte) {
+	s.stops = false
 	for len(p) > 0 {
-		n, _ := s.Step(p)
+		n, _ := s.frames.step(s, p)
 		p = p[n:]
 	}
 }
 
 // Step reads the start of a piece that is not empty, and returns the number of bytes that it has read: at most to the
 // end of an event. event reports that it reached that end.
-func (s *Scanner) Step(p []byte) (n int, event bool) { return s.frames.step(s, p) }
+func (s *Scanner) Step(p []byte) (n int, event bool) {
+	s.stops = true
+	return s.frames.step(s, p)
+}
 
 // End notes that the answer is complete, so its usage is final.
 func (s *Scanner) End() {
+	s.frames.release(s)
 	s.doc.write([]byte{'\n'}) // ends a number
 	s.final = s.final || !s.raw.isNothing()
 }
@@ -79,13 +85,16 @@ func (s *Scanner) Usage() (u Usage, known, final bool) {
 func (s *Scanner) Ended() bool { return s.done }
 
 // Text returns how many bytes the model has written so far.
-func (s *Scanner) Text() uint64 { return s.text }
+func (s *Scanner) Text() uint64 {
+	s.frames.release(s)
+	return s.text
+}
 
 // Bad returns how many fields were not whole numbers from 0 to [MaxField].
 func (s *Scanner) Bad() uint64 { return s.bad }
 
-// UsageOnly reports whether the document that has just ended has only a usage, so that a client that has not asked for
-// the usage does not need it.
+// UsageOnly reports, after [Scanner.Step], whether the document that has just ended has only a usage, so that a client
+// that has not asked for the usage does not need it.
 func (s *Scanner) UsageOnly() bool { return s.frames.usageOnly }
 
 // value implements sink.

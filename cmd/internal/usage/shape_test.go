@@ -17,25 +17,50 @@ func says(s *Scanner) string {
 	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
 }
 
+// saysSoFar is what a scanner has found but the text, which is counted when a line ends or when it is asked for.
+func saysSoFar(s *Scanner) string {
+	u, known, final := s.Usage()
+	return fmt.Sprint(u, known, final, s.Bad(), s.Ended())
+}
+
+// steps writes a piece by steps, as [Answer.Filter] does.
+func steps(s *Scanner, p []byte) {
+	for len(p) > 0 {
+		n, _ := s.Step(p)
+		p = p[n:]
+	}
+}
+
+// parts are lines of streams, with a number and a text.
+var parts = []string{
+	`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"usage":null}`,
+	`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"obfuscation":"%[2]s"}`,
+	`data: {"id":"c-%[1]d","choices":[{"index":%[1]d,"delta":{},"finish_reason":"stop"}]}`,
+	`data: {"id":"c-%[1]d","choices":[],"usage":{"prompt_tokens":%[1]d,"completion_tokens":7,"total_tokens":9}}`,
+	`data: {"id":"c-%[1]d","choices":[],"usage":{"prompt_tokens":-%[1]d}}`,
+	`data: {"type":"response.output_text.delta","sequence_number":%[1]d,"item_id":"m","delta":"%[2]s","logprobs":[]}`,
+	`data: {"type":"content_block_delta","index":%[1]d,"delta":{"type":"text_delta","text":"%[2]s"}}`,
+	`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":%[1]d}}`,
+	`data: {"candidates":[{"content":{"parts":[{"text":"%[2]s"}]}}],"usageMetadata":{"promptTokenCount":%[1]d}}`,
+	`data: {"choices":[{"delta":{"content":"%[2]s"}}]}{"choices":[{"delta":{"content":"%[2]s"}}]}`,
+	`data: {"choices":[{"delta":{"content":"%[2]s"}}]} `, "data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"%[2]s\"}}]}",
+	"data: {\"a\":1,\rdata: \"choices\":[]}", `data:{"choices":[{"text":"%[2]s"}]}`, `data: [DONE]`, `: comment`, `event: x`, ``, ``, ``,
+	`data: "%[2]s"`, `data: %[1]d`, `data: {"a":1e%[1]d}`, `data: {"a":01x}`,
+}
+
+// lineOf returns one of some parts.
+func lineOf(r *rand.Rand, some []string) string {
+	texts := []string{"", "a", " token", `a \"word\"`, `\u00e9`, "é", `\\`, "{", "a\rb", `\u0022}],\"`, strings.Repeat("long", 300)}
+	part := some[r.IntN(len(some))]
+	if !strings.Contains(part, "%") {
+		return part
+	}
+	return strings.NewReplacer("%[1]d", fmt.Sprint(r.IntN(1000)), "%[2]s", texts[r.IntN(len(texts))]).Replace(part)
+}
+
 // TestShapes: lines that are compared with the line before say what they say byte by byte, where no line is compared:
 // after each line, for lines in any order.
 func TestShapes(t *testing.T) {
-	parts := []string{
-		`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"usage":null}`,
-		`data: {"id":"c-%[1]d","created":%[1]d,"choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"obfuscation":"%[2]s"}`,
-		`data: {"id":"c-%[1]d","choices":[{"index":%[1]d,"delta":{},"finish_reason":"stop"}]}`,
-		`data: {"id":"c-%[1]d","choices":[],"usage":{"prompt_tokens":%[1]d,"completion_tokens":7,"total_tokens":9}}`,
-		`data: {"id":"c-%[1]d","choices":[],"usage":{"prompt_tokens":-%[1]d}}`,
-		`data: {"type":"response.output_text.delta","sequence_number":%[1]d,"item_id":"m","delta":"%[2]s","logprobs":[]}`,
-		`data: {"type":"content_block_delta","index":%[1]d,"delta":{"type":"text_delta","text":"%[2]s"}}`,
-		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":%[1]d}}`,
-		`data: {"candidates":[{"content":{"parts":[{"text":"%[2]s"}]}}],"usageMetadata":{"promptTokenCount":%[1]d}}`,
-		`data: {"choices":[{"delta":{"content":"%[2]s"}}]}{"choices":[{"delta":{"content":"%[2]s"}}]}`,
-		`data: {"choices":[{"delta":{"content":"%[2]s"}}]} `, "data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"%[2]s\"}}]}",
-		"data: {\"a\":1,\rdata: \"choices\":[]}", `data:{"choices":[{"text":"%[2]s"}]}`, `data: [DONE]`, `: comment`, `event: x`, ``, ``, ``,
-		`data: "%[2]s"`, `data: %[1]d`, `data: {"a":1e%[1]d}`, `data: {"a":01x}`,
-	}
-	texts := []string{"", "a", " token", `a \"word\"`, `\u00e9`, "é", `\\`, "{", "a\rb"}
 	compared := 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -43,21 +68,16 @@ func TestShapes(t *testing.T) {
 		ends := []string{"\n", "\r\n"}[r.IntN(2)]
 		one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
 		for range 60 {
-			part := some[r.IntN(len(some))]
-			if strings.Contains(part, "%") {
-				n := r.IntN(1000)
-				text := texts[r.IntN(len(texts))]
-				part = strings.NewReplacer("%[1]d", fmt.Sprint(n), "%[2]s", text).Replace(part)
-			}
+			part := lineOf(r, some)
 			line := []byte(part + ends)
-			if data, is := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:")); is {
-				if _, ok := one.shape.matches(data); ok {
+			if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+				if _, _, ok := one.shape.matches(data); ok {
 					compared++
 				}
 			}
-			one.Write(line)
+			steps(one, line)
 			for i := range line {
-				two.Write(line[i : i+1])
+				steps(two, line[i:i+1])
 			}
 			require.Equal(t, says(two), says(one), "seed %d, after %q", seed, part)
 			if ends == "\n" { // of "\r\n" the last byte begins an event
@@ -74,7 +94,7 @@ func TestShapesOfLines(t *testing.T) {
 	for i := range 20 {
 		line := fmt.Appendf(nil, "{\"model\":\"m\",\"created_at\":\"2026-11-26T02:0%d\",\"response\":\"%s\",\"done\":%v,\"eval_count\":%s}\n",
 			i, strings.Repeat("x", i), i > 15, map[bool]string{true: "5", false: "null"}[i > 15])
-		_, known := one.shape.matches(line[:len(line)-1])
+		_, _, known := one.shape.matches(line)
 		assert.Equal(t, i > 0 && i < 16, known, i)
 		one.Write(line)
 		for i := range line {
@@ -83,4 +103,111 @@ func TestShapesOfLines(t *testing.T) {
 		require.Equal(t, says(two), says(one))
 	}
 	assert.Equal(t, uint64(190), one.Text())
+}
+
+// TestShapesInPieces: a line that comes in pieces says what it says byte by byte, after each piece, and so does its
+// text when it is asked for.
+func TestShapesInPieces(t *testing.T) {
+	held, resumed := 0, 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		some := []string{parts[r.IntN(len(parts))], "", parts[0], parts[0], parts[0]}
+		contentType, end := "text/event-stream", []string{"\n", "\r\n", "\n\n", "\n\n"}[r.IntN(4)]
+		if r.IntN(4) == 0 {
+			contentType, end = "application/x-ndjson", "\n"
+		}
+		var stream []byte
+		for range 60 {
+			part := lineOf(r, some)
+			if end == "\n" && contentType != "text/event-stream" {
+				part = strings.TrimPrefix(part, "data: ")
+			}
+			stream = append(stream, part+end...)
+		}
+		one, two := NewScanner(contentType, Models), NewScanner(contentType, Models)
+		longest := 1 + r.IntN(600)
+		for at := 0; at < len(stream); {
+			piece := stream[at:min(len(stream), at+1+r.IntN(longest))]
+			was := len(one.shape.began)
+			write := []func(*Scanner, []byte){(*Scanner).Write, steps}[seed%2]
+			write(one, piece)
+			for i := range piece {
+				write(two, piece[i:i+1])
+			}
+			at += len(piece)
+			if len(one.shape.began) > 0 {
+				held++
+			}
+			if was > 0 && one.shape.known {
+				resumed++
+			}
+			require.Equal(t, saysSoFar(two), saysSoFar(one), "seed %d, at %d of %q", seed, at, stream)
+			if seed%2 == 1 && end != "\r\n" { // of "\r\n" the last byte begins an event
+				require.Equal(t, two.UsageOnly(), one.UsageOnly(), "seed %d, at %d of %q", seed, at, stream)
+			}
+			if r.IntN(8) == 0 {
+				require.Equal(t, two.Text(), one.Text(), "seed %d, at %d of %q", seed, at, stream)
+			}
+		}
+		one.End()
+		two.End()
+		require.Equal(t, says(two), says(one), "seed %d", seed)
+	}
+	assert.Greater(t, held, 500)
+	assert.Greater(t, resumed, 500)
+}
+
+// TestNumbersOfShapes: what is no number of JSON is not taken for one.
+func TestNumbersOfShapes(t *testing.T) {
+	for _, number := range []string{"e5", "+5", ".5", "", "-", "1-2"} {
+		one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
+		for _, n := range []string{"1", "2", number} {
+			line := []byte("data: {\"created\":" + n + ",\"choices\":[{\"text\":\"four\"}]}\n\n")
+			one.Write(line)
+			for i := range line {
+				two.Write(line[i : i+1])
+			}
+		}
+		assert.Equal(t, says(two), says(one), number)
+	}
+}
+
+// TestFilter: of a stream in any pieces a client gets all but the events that were added, each event when it is
+// complete.
+func TestFilter(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		a := NewAnswer("text/event-stream", "", Models)
+		var stream, want, got []byte
+		var ends []int  // of the events in stream
+		var known []int // bytes of want up to there
+		for range 1 + r.IntN(40) {
+			event, hidden := strings.Replace(parts[0], "%[2]s", strings.Repeat("x", r.IntN(300)), 1), r.IntN(5) == 0
+			if hidden {
+				event = parts[3]
+			}
+			event = strings.ReplaceAll(event, "%[1]d", fmt.Sprint(r.IntN(1000))) + "\n\n"
+			if stream = append(stream, event...); !hidden {
+				want = append(want, event...)
+			}
+			ends, known = append(ends, len(stream)), append(known, len(want))
+		}
+		want = append(want, "data: [DONE]"...)
+		stream = append(stream, "data: [DONE]"...)
+		longest := 1 + r.IntN(1000)
+		for at := 0; at < len(stream); {
+			piece := stream[at:min(len(stream), at+1+r.IntN(longest))]
+			got = append(got, a.Filter(piece)...)
+			at += len(piece)
+			complete := 0
+			for i, end := range ends {
+				if end <= at {
+					complete = known[i]
+				}
+			}
+			require.Equal(t, string(want[:complete]), string(got), "seed %d, at %d of %q", seed, at, stream)
+		}
+		a.End()
+		require.Equal(t, string(want), string(append(got, a.Rest()...)), "seed %d", seed)
+	}
 }
