@@ -47,11 +47,16 @@ func (a *answer) begin(status int) {
 	a.status = status
 	h := a.Header()
 	contentType, encoding := h.Get("Content-Type"), h.Get("Content-Encoding")
-	for _, held := range a.held {
-		if held.meter.fields != nil && a.reader(held.meter.fields) == nil {
-			of := usage.NewAnswer(contentType, encoding, held.meter.fields)
-			a.readings = append(a.readings, reading{held.meter.fields, of})
+	read := func(f *usage.Fields) {
+		if f != nil && a.reader(f) == nil {
+			a.readings = append(a.readings, reading{f, usage.NewAnswer(contentType, encoding, f)})
 		}
+	}
+	for _, held := range a.held {
+		read(held.meter.fields)
+	}
+	if a.q.asked { // also if nothing is held after all: the client must not see what it has not asked for
+		read(usage.Models)
 	}
 	a.events = strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
 	if of := a.reader(usage.Models); of != nil && a.q.asked && a.events && of.Plain() {

@@ -100,7 +100,7 @@ func (m *Meter) Estimate(r *http.Request) uint64 {
 	}
 	worst := m.units(q, q.body.Input(), q.output(m.tokens.DefaultOutput))
 	if m.tokens.Estimate.Kind == rulefile.EstimateLearned {
-		if usual, known := m.state.learned.Usual(q.body.Model); known {
+		if usual, known := m.state.learned.Usual(q.model()); known && q.isLike() {
 			worst = min(worst, usual)
 		}
 	}

@@ -111,16 +111,20 @@ func modelIn(api rulefile.API, path string) string {
 }
 
 // model returns the model that the request names. It returns "" if that is unknown, because the request was not read
-// completely or names several models.
+// completely or names several models. A batch names its models inside.
 func (q *Request) model() string {
 	switch {
 	case q.inPath != "":
 		return q.inPath
-	case q.whole:
+	case q.isLike():
 		return q.body.Model
 	}
 	return ""
 }
+
+// isLike reports whether other requests of its model tell the cost of the request: it was read completely and is not a
+// batch.
+func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
 // apiOf returns the API that a path is of.
 func apiOf(path string) rulefile.API {

@@ -54,7 +54,7 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 			a.hold(m, c, r, ms.states.now())
 		}
 	}
-	if len(a.held) == 0 {
+	if len(a.held) == 0 && !q.asked {
 		next(w, r)
 		return
 	}
@@ -117,8 +117,12 @@ func (h *held) settle(cost uint64, why reason, q *Request) {
 	s.held.Add(-int64(min(h.tokens, math.MaxInt64)))
 	s.ended[why].Add(1)
 	if why == byUsage {
-		s.learned.Note(q.body.Model, cost)
-		s.ratio.observe(float64(cost) / float64(max(h.tokens, 1)))
+		if q.isLike() {
+			s.learned.Note(q.model(), cost)
+		}
+		if h.tokens > 0 { // else there was no hold, as of a rule in shadow mode that would have refused
+			s.ratio.observe(float64(cost) / float64(h.tokens))
+		}
 	}
 }
 

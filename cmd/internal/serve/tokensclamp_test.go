@@ -167,6 +167,13 @@ func TestPrices(t *testing.T) {
 		used += c.want
 		m.isSettled("dollars", used)
 	}
+	for _, batch := range []string{ // whose models are inside (pitfall 40)
+		`{"requests":[{"params":{"model":"tiny","max_tokens":1}}]}`, `{"model":"tiny","requests":[{"params":{"model":"big","max_tokens":1}}]}`,
+	} {
+		m.post("/v1/messages/batches", batch)
+		used += 114
+		m.isSettled("dollars", used)
+	}
 	m.serve = answers(200, jsonType, `{"usage":{"prompt_tokens":0,"completion_tokens":1}}`)
 	m.post(chat, `{"model":"tiny"}`)
 	m.isSettled("dollars", used+1)
