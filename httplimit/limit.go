@@ -17,10 +17,10 @@ import (
 // of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See
 // [RefundStatus].
 //
-// [Middleware.Handler] does not call Refund, and gives nothing back, in three cases: the client had gone when the
-// answer began, the handler panicked after it wrote a status, or a gRPC call has a status other than OK. A proxy may
-// answer 502 because its server failed, or because its client has gone. It must distinguish the two by the request's
-// context.
+// [Middleware.Handler] does not call Refund, and gives nothing back, in four cases: the client had gone when the answer
+// began, the body of the request broke off, the handler panicked after it wrote a status, or a gRPC call has a status
+// other than OK. A proxy may answer 502 because its server failed, or because its client has gone. It must distinguish
+// the two by the request's context.
 type Limit = limits.Limit[*http.Request]
 
 // A KeyFunc returns the key from which a request takes its tokens: see [limits.KeyFunc].

@@ -3,9 +3,11 @@ package httplimit
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 )
 
 // RefundStatus returns a Refund function ([Limit]) for responses with a status from low to high: with 200 and 299, only
@@ -33,6 +35,9 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 		return
 	}
 	noted := &statusWriter{ResponseWriter: w, ctx: r.Context()}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &notedBody{r.Body, noted}
+	}
 	returned := false
 	defer func() { // a panic continues
 		if status, whole := noted.outcome(returned); whole {
@@ -50,11 +55,13 @@ func (res *Result) Serve(w http.ResponseWriter, r *http.Request, next func(http.
 //   - a client that went away before the answer began may have caused the status: a handler that sees the end of its
 //     context answers with an error;
 //   - an answer that was broken off by a panic is neither the success of its status nor a failure of the server;
+//   - a body of the request that breaks off makes a proxy answer with an error, and the server behind it may have
+//     worked on the request;
 //   - a panic before any status, like that of net/http/httputil.ReverseProxy, may be due to a client that went away;
 //   - a gRPC call that failed has an HTTP status of 200.
 func (w *statusWriter) outcome(returned bool) (status int, whole bool) {
 	switch {
-	case !returned && w.status != 0 || w.gone || w.status == 0 && w.ctx.Err() != nil:
+	case !returned && w.status != 0 || w.gone || w.broke.Load() || w.status == 0 && w.ctx.Err() != nil:
 		return 0, false
 	case !returned:
 		return http.StatusInternalServerError, true
@@ -67,7 +74,25 @@ type statusWriter struct {
 	http.ResponseWriter
 	ctx    context.Context // of the request
 	status int
-	gone   bool // the client had gone when the answer began
+	gone   bool        // the client had gone when the answer began
+	broke  atomic.Bool // the body of the request did
+}
+
+// A notedBody is the body of a request. Its writer notes that it breaks off.
+type notedBody struct {
+	io.ReadCloser
+	of *statusWriter
+}
+
+// Read implements [io.Reader]. Neither is a body that is too long for the program broken off, nor one that is read when
+// it is closed, as by a transport whose server has answered early.
+func (b *notedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if tooLong := (*http.MaxBytesError)(nil); err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) &&
+		!errors.As(err, &tooLong) {
+		b.of.broke.Store(true)
+	}
+	return n, err
 }
 
 // note records the status when the answer begins.

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +129,51 @@ func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 			}))
 			assert.Panics(t, func() { serve(h, get("/").WithContext(ctx)) })
 			assert.EqualValues(t, 8, left(l.Limiter))
+		})
+	}
+}
+
+// TestABodyThatBreaksOffIsNotRefunded: a proxy answers it with an error, and its server has worked on the request.
+func TestABodyThatBreaksOffIsNotRefunded(t *testing.T) {
+	worked := make(chan struct{}, 1)
+	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		worked <- struct{}{}
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	to, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		chunks string
+		status string
+		left   uint64
+	}{
+		"whole":      {"0\r\n\r\n", "503", 9},
+		"broken off": {"no chunk\r\n", "502", 8},
+		"too long":   {"5\r\nhello\r\n0\r\n\r\n", "502", 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := shared("failures", testclock.New().Burst(t, 9))
+			l.Refund = httplimit.RefundStatus(500, 599)
+			proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: log.New(io.Discard, "", 0)}
+			limited := one(t, l).Handler(proxy)
+			s := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.Body = http.MaxBytesReader(w, r.Body, 8)
+				limited.ServeHTTP(w, r)
+			}))
+			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+			require.NoError(t, err)
+			<-worked
+			_, err = io.WriteString(conn, c.chunks)
+			require.NoError(t, err)
+			answer, err := bufio.NewReader(conn).ReadString('\n')
+			require.NoError(t, err)
+			assert.Contains(t, answer, c.status)
+			s.Close() // waits for the handler
+			assert.Equal(t, c.left, left(l.Limiter))
 		})
 	}
 }
