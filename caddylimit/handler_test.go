@@ -219,6 +219,8 @@ func TestBadLimits(t *testing.T) {
 		`"name":"bad","rate":"1/s","settle":"5"`:                                                                                      `settle "5": want one placeholder`,
 		`"name":"bad","rate":"1/s","settle":"{http.vars.a}{http.vars.b}"`:                                                             "want one placeholder",
 		`"name":"bad","rate":"1/s","settle":"{http.request.header.X}"`:                                                                "a client could write what its request costs",
+		`"name":"bad","rate":"1/s","settle":"{http.regexp.a.1}"`:                                                                      "a client could write what its request costs",
+		`"name":"bad","rate":"1/s","settle":"{http.matchers.file.relative}"`:                                                          "a client could write what its request costs",
 		`"name":"bad","rate":"1/s","settle":"{x"`:                                                                                     "is not closed",
 		`"name":"bad","concurrency":1,"settle":"{http.vars.a}"`:                                                                       "Hold is set",
 		`"name":"bad","rate":"1/s","settle":"{http.vars.a}","max_wait":1000000000`:                                                    "Hold and MaxWait are set",

@@ -4,11 +4,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -73,6 +75,48 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 	compat := testcaddy.Start(t, "rate_limit", `{`+store+`"rate_limits":{"login":{"key":"x","window":"1h","max_events":4}}}`)
 	assert.Equal(t, 4, passed(weir, 6))
 	assert.Equal(t, 4, passed(compat, 6))
+}
+
+// TestHoldsOverAReload: what a request costs beyond its hold counts also if other numbers are in force when it ends. What
+// it did not need comes back in a store; in memory a change of numbers keeps it.
+func TestHoldsOverAReload(t *testing.T) {
+	address, _ := startRedis(t)
+	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // of five tokens, of a limit of 20
+		for i, store := range []string{"", "store redis://" + address} {
+			came, goOn := make(chan struct{}, 1), make(chan struct{})
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					came <- struct{}{}
+					<-goOn
+					w.Header().Set("X-Tokens", cost)
+				}
+			}))
+			s := newServer(t)
+			site := func(rate string) string {
+				return "weir {\nlimit tokens" + cost + " {\nkey x\nrate " + rate + "\nalgorithm fixed-window\ncost 5\n" +
+					"settle {http.response.header.X-Tokens}\n}\n" + store + "\n}\nreverse_proxy " + upstream.Listener.Addr().String()
+			}
+			require.NoError(t, s.load(site("10/h")))
+			done := make(chan int, 1)
+			go func() {
+				status, _, _, _ := s.try("127.0.0.1", "/slow")
+				done <- status
+			}()
+			<-came
+			require.NoError(t, s.load(site("20/h")))
+			close(goOn)
+			require.Equal(t, http.StatusOK, <-done)
+			admitted := 0
+			for range 6 {
+				if status, _, _ := s.get("127.0.0.1", "/"); status == http.StatusOK {
+					admitted++
+				}
+			}
+			assert.Equal(t, want[i], admitted, "cost %s, %q", cost, store)
+			require.NoError(t, caddy.Stop())
+			upstream.Close()
+		}
+	}
 }
 
 // TestSharesOfMachines: while the store is lost a machine admits its share, which is of all nodes unless it is said.

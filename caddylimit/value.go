@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -50,12 +51,16 @@ func parseSettle(text string) (*key.Template, []string, error) {
 		return nil, nil, fmt.Errorf("settle %w", err)
 	case strings.Count(text, "{") != 1 || text[0] != '{' || text[len(text)-1] != '}':
 		return nil, nil, fmt.Errorf("settle %q: want one placeholder, such as {http.response.header.X-Tokens}", text)
-	case strings.HasPrefix(text, "{http.request."):
+	case strings.HasPrefix(text, "{http.") && !ofAnswers.MatchString(text):
 		return nil, nil, fmt.Errorf("settle %q: a client could write what its request costs: want a placeholder of the "+
 			"answer, such as {http.response.header.X-Tokens}", text)
 	}
 	return &template, warnings, nil
 }
+
+// ofAnswers matches the placeholders of Caddy that what handles a request sets. Others, as those of what a matcher has
+// found in a path, are of the request.
+var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
 // parseQuota returns the function of a quota.
 func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engine.Policy, warnings []string, err error) {
