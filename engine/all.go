@@ -26,13 +26,23 @@ type Answer struct {
 // and answers must have room for them. TakeAll does not allocate. Package limits does the same for requests of a
 // server, in memory and in stores.
 //
-// TakeAll takes from one limiter after the other. When one refuses, what was taken from the others is given back: each
-// record becomes what it would be without that take ([Receipt.Refund]). No call waits for another, so no order of
-// limiters can deadlock. Giving back has a price in three cases:
+// TakeAll takes from one limiter after the other, in the order of the requests. When one refuses, what was taken from
+// the others is given back: each record becomes what it would be without that take ([Receipt.Refund]). No call waits
+// for another, so no order of limiters can deadlock.
 //
-//   - Another request may be refused for tokens that are given back a moment later.
-//   - If another request takes in between, a bucket that was nearly full may lose part of a token.
-//   - If a take evicted another key, that key does not get its record back.
+// TakeAll is not one step. Each take is one, and so is each giving back, and all other calls see them at once, of
+// [Limiter.Take] and of TakeAll alike. So other calls count what a call has taken before another limiter refuses it:
+//
+//   - No limiter ever admits more than its limit. Tokens that go back are admitted to others only when they are back.
+//   - A call may be refused for tokens that go back a moment later. Its answer counts them: Remaining is lower, and
+//     RetryAfter longer, than without the other call. When all calls have returned, what was refused has taken nothing.
+//   - Calls that take the last tokens of the same limiters in different orders may all be refused, each for what
+//     another one gives back. In one order they do not: as many calls for the same tokens are admitted as one after the
+//     other. So give all calls one order, with the limiter first that refuses most.
+//   - The answers of a refused call are of different moments, after what it had taken is back.
+//
+// Giving back has a price in two more cases. If another request takes in between, a bucket that was nearly full may
+// lose part of a token. If a take evicted another key, that key does not get its record back.
 //
 // These are errors, and nothing is taken: no requests, more than 64 requests, a nil limiter, and two requests for the
 // same key of the same limiter.

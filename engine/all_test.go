@@ -135,6 +135,103 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
+// hooked returns a limiter, and what is called, once, when it reads its clock next.
+func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
+	var then atomic.Pointer[func()]
+	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
+		if call := then.Swap(nil); call != nil {
+			(*call)()
+		}
+		return time.Unix(1_700_000_000, 0)
+	}))
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l, func(call func()) { then.Store(&call) }
+}
+
+// TestWhatTakeAllsSeeOfEachOther: a call sees what others have taken and will give back, and is refused for it.
+func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
+	one := func(l *Limiter) Request { return Request{Limiter: l, Key: l.Key("k"), N: 1} }
+	hour, plenty := TokenBucket(Per(1, time.Hour), 1), TokenBucket(PerSecond(100), 100)
+	t.Run("a bystander", func(t *testing.T) {
+		a, _ := hooked(t, hour)
+		middle, whenAsked := hooked(t, plenty)
+		b, _ := hooked(t, hour)
+		require.True(t, b.Allow("k"))
+		asked := false
+		whenAsked(func() {
+			asked = true
+			assert.Equal(t, Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}, a.Take("k", 1), "as if the token was gone")
+		})
+		d, err := all(one(a), one(middle), one(b))
+		require.NoError(t, err)
+		require.False(t, d.Allowed)
+		require.True(t, asked)
+		assert.True(t, a.Allow("k"), "it is there again when the call has returned")
+	})
+	t.Run("opposite orders", func(t *testing.T) {
+		a, whenRead := hooked(t, FixedWindow(1, time.Hour)) // which reads its clock to give back
+		middle, whenAsked := hooked(t, plenty)
+		other, whenOther := hooked(t, plenty)
+		b, _ := hooked(t, hour)
+		goOn, done := make(chan struct{}), make(chan Decision)
+		whenAsked(func() { // a is taken
+			hasB := make(chan struct{})
+			whenOther(func() { close(hasB); <-goOn })
+			go func() {
+				d, err := all(one(b), one(other), one(a))
+				assert.NoError(t, err)
+				done <- d
+			}()
+			<-hasB
+			whenRead(func() { // b has refused, and a is about to get its token back
+				close(goOn)
+				assert.False(t, (<-done).Allowed, "a has nothing yet")
+			})
+		})
+		d, err := all(one(a), one(middle), one(b))
+		require.NoError(t, err)
+		assert.False(t, d.Allowed, "although either call alone would have passed")
+		assert.True(t, a.Allow("k"))
+		assert.True(t, b.Allow("k"))
+	})
+	t.Run("the same order", func(t *testing.T) {
+		a, _ := hooked(t, hour)
+		middle, whenAsked := hooked(t, plenty)
+		b, _ := hooked(t, hour)
+		whenAsked(func() {
+			d, err := all(one(a), one(b))
+			assert.NoError(t, err)
+			assert.False(t, d.Allowed)
+		})
+		d, err := all(one(a), one(middle), one(b))
+		require.NoError(t, err)
+		assert.True(t, d.Allowed, "of calls in one order, one gets the last tokens")
+	})
+}
+
+// TestTakeAllsInOneOrder: of calls for the same tokens in the same order as many pass as one after the other.
+func TestTakeAllsInOneOrder(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for range 100 {
+		a, b := pinned(t, &now, TokenBucket(Per(1, time.Hour), 9)), pinned(t, &now, SlidingLog(7, time.Hour))
+		var passed atomic.Uint64
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for range 5 {
+					d, err := all(Request{Limiter: a, Key: a.Key("k"), N: 1}, Request{Limiter: b, Key: b.Key("k"), N: 1})
+					if assert.NoError(t, err) && d.Allowed {
+						passed.Add(1)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		require.EqualValues(t, 7, passed.Load())
+	}
+}
+
 // A batch is the same as a loop.
 func TestTakeBatch(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

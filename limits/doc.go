@@ -29,6 +29,9 @@
 //     none of them, and steps before give back.
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
+// Other requests see each of these steps at once. So one may be refused for tokens that a decision under way gives back
+// a moment later, because another limit refuses. None is admitted for them. [engine.TakeAll] says more.
+//
 // # When a store fails
 //
 // A store that does not answer decides nothing; [Limit].OnLoss says what happens then. The store may have taken the
