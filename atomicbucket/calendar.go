@@ -130,6 +130,10 @@ func (c *Calendar) Period() Period { return c.period }
 // Zone returns the name of the zone.
 func (c *Calendar) Zone() string { return c.zone }
 
+// Sum returns a hash of when the periods begin: calendars with different beginnings have different sums, except by
+// chance.
+func (c *Calendar) Sum() uint64 { return sum(c.begins) }
+
 // Number returns the number of the period at an instant, in nanoseconds since 1970. It counts dates, so calendars of
 // the same period have the same number for a date in all zones.
 func (c *Calendar) Number(nanos int64) uint64 { return c.number(nanos) }

@@ -22,7 +22,11 @@ const (
 // change, and a date that the zone skipped has no period. limit is 1 to 2^32. Periods are known until 2262, by the
 // zone's rules at the time when the policy is made. [Limiter.SetPolicy] takes over later rules and keeps what keys have
 // used. Up to twice the limit may be admitted within a moment, where two periods meet. A slot takes 16 bytes, a key 27
-// ([MaxKeys]). [Policy.Window] is 24 hours, 7 days or 31 days. It cannot be used with [Shared].
+// ([MaxKeys]). [Policy.Window] is 24 hours, 7 days or 31 days.
+//
+// Periods begin by the limiter's clock. That goes by the machine's wall clock when the limiter is made, and with
+// [Shared] when the file is made or the machine was booted. From then on a wall clock that is set, and a time in which
+// the machine sleeps, do not move it: periods begin that much late or early until the next restart, and never twice.
 func CalendarWindow(limit uint64, per Period, zone *time.Location) Policy {
 	c, err := atomicbucket.NewCalendar(per, zone)
 	p := Policy{algorithm: AlgorithmFixedWindow, limit: limit, aligned: true, per: per, calendar: c}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -67,8 +66,6 @@ func TestCalendarPolicies(t *testing.T) {
 	for _, bad := range []Policy{CalendarWindow(5, 0, nil), CalendarWindow(5, 9, nil), CalendarWindow(0, Day, nil), CalendarWindow(1<<33, Day, nil)} {
 		require.ErrorContains(t, bad.Check(), "want", "%v", bad)
 	}
-	_, err = New(p, Shared(filepath.Join(t.TempDir(), "table")))
-	require.ErrorContains(t, err, "no room for the periods of a time zone")
 	l, _ := newLimiter(t, CalendarWindow(5, Day, tokyo))
 	require.True(t, l.Take("k", 3).Allowed)
 	require.NoError(t, l.SetPolicy(CalendarWindow(9, Week, nil)))

@@ -77,11 +77,6 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 		return nil, errors.New("engine: ReplacePolicy without Shared: want both, or a limiter of one's own")
 	}
 	policies := policiesOf(policy, c.tiers)
-	for _, p := range policies.all {
-		if p.calendar != nil && c.shared != "" {
-			return nil, fmt.Errorf("engine: %v: Shared: a file has no room for the periods of a time zone", p)
-		}
-	}
 	plan, err := policies.plan(nil, c.terms)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/weir-go/weir/internal/keyhash"
 	"github.com/weir-go/weir/internal/sharedfile"
@@ -18,7 +20,8 @@ import (
 // All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. New returns an
 // error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with [ReplacePolicy],
 // changes the numbers of the policy and of the tiers for all processes. To change anything else, make another file with
-// [CopyShared], which carries over what the keys owe. New returns an error for a [SlidingLog].
+// [CopyShared], which carries over what the keys owe. New returns an error for a [SlidingLog]. The time zone of a
+// [CalendarWindow], and its rules as the program knows them, cannot be changed in a file ([Policy.Kind]).
 //
 // A process may be killed at any instruction. No process waits for it, and the next sweep of any other process frees
 // the slots that it was changing and the tokens that it had in flight ([Concurrency]). Tokens that it held
@@ -72,6 +75,9 @@ type secrets struct{ text, addr, number keyhash.Secret }
 func (c *config) attach(layout shard.Config, clock *clock, policies policies) (*shard.Table, *secrets, error) {
 	fail := func(err error) (*shard.Table, *secrets, error) {
 		return nil, nil, fmt.Errorf("engine: Shared(%q): %w", c.shared, err)
+	}
+	if of := policies.base.calendar; of != nil && strings.ContainsFunc(of.Zone(), unicode.IsControl) {
+		return fail(fmt.Errorf("%v: a file has the name of the time zone: want one without control characters", policies.base))
 	}
 	if policies.base.algorithm == AlgorithmSlidingLog {
 		return fail(fmt.Errorf("%v: logs cannot be shared: want a SlidingWindow, or a limiter without Shared", policies.base))
@@ -143,7 +149,7 @@ func (c *config) fields(policies policies) []sharedfile.Field {
 		clock = "a function's (ClockFunc)"
 	}
 	return []sharedfile.Field{
-		{Name: "algorithm", Value: policies.base.kind()},
+		{Name: "algorithm", Value: policies.base.Kind()},
 		{Name: "MaxKeys", Value: fmt.Sprint(c.maxKeys)},
 		{Name: "Shards", Value: fmt.Sprint(c.shardCount())},
 		{Name: "Overflow", Value: c.overflow.String()},

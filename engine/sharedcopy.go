@@ -226,8 +226,8 @@ func (d *debts) giveTo(table *shard.Table, terms terms, clock func() int64) (los
 // giveBy is giveTo under one plan of the table. done is false if the table has another plan at the end.
 func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock func() int64) (lost int, done bool, err error) {
 	from, to := d.policies(), plan.Source().(*policies)
-	if from.base.kind() != to.base.kind() {
-		return 0, false, fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.kind(), to.base.kind())
+	if from.base.Kind() != to.base.Kind() {
+		return 0, false, fmt.Errorf("algorithm: the copy has %q, the file has %q", from.base.Kind(), to.base.Kind())
 	}
 	before := d.table.Plan().Algorithm()
 	in, err := to.plan(before, terms)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
@@ -43,6 +45,29 @@ func written(fields, again []sharedfile.Field) error {
 		return fmt.Errorf("%s: the file has none", again[len(fields)].Name)
 	}
 	return nil
+}
+
+// calendarOf returns the calendar of a file with the fields; nil if it is of none. Whether the zone has the rules of
+// the file is seen when the fields are written again.
+func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
+	for _, f := range fields {
+		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")
+		name, zone, isCalendar := strings.Cut(of, " of ")
+		if f.Name != fieldAlgorithm || !is || !isCalendar {
+			continue
+		}
+		zone, _, _ = strings.Cut(zone, ", rules ")
+		location, err := time.LoadLocation(zone)
+		if err != nil {
+			return nil, fmt.Errorf("%s: the file has %q: %w", f.Name, f.Value, err)
+		}
+		for per := Day; per <= Month; per++ {
+			if per.String() == name {
+				return atomicbucket.NewCalendar(per, location)
+			}
+		}
+	}
+	return nil, nil
 }
 
 // parseField enters the field of an option.

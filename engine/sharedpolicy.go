@@ -45,9 +45,10 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers stand for. The numbers may be anything: only policies.plan
-// checks whether the policies are valid.
-func policiesOfNumbers(numbers []uint64) (policies, error) {
+// policiesOfNumbers returns the policies that the numbers stand for, in a table whose windows are those of a calendar
+// if that is not nil: the numbers do not say which. They may be anything: only policies.plan checks whether the
+// policies are valid.
+func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
 	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
@@ -59,6 +60,12 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 			algorithm: Algorithm(what), grant: grant(what >> grantShift), aligned: what>>alignedShift == 1,
 			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
 			limit: numbers[3], refill: numbers[4], window: time.Duration(numbers[5]),
+		}
+		if of != nil && (p.algorithm != NoAlgorithm || len(all) == 0) {
+			if p.algorithm != AlgorithmFixedWindow || !p.aligned || p.window != of.Period().Longest() {
+				return policies{}, fmt.Errorf("policy %d is %v: the table is of a %v of %s", len(all), p, of.Period(), of.Zone())
+			}
+			p.per, p.calendar = of.Period(), of
 		}
 		latest := p
 		if p.isFixed() && len(all) > 1 && p.algorithm != NoAlgorithm {
@@ -88,21 +95,25 @@ func policiesOfNumbers(numbers []uint64) (policies, error) {
 // builder returns the function that builds plans from numbers for a table of the policies.
 func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, error) {
 	return func(numbers []uint64) (*shard.Plan, error) {
-		to, err := policiesOfNumbers(numbers)
+		to, err := policiesOfNumbers(numbers, ps.base.calendar)
 		if err != nil {
 			return nil, err
 		}
-		if to.base.kind() != ps.base.kind() || len(to.all) != len(ps.all) {
-			return nil, fmt.Errorf("%v with %d tiers: the table is of %s", to.base, len(to.all)-1, ps.base.kind())
+		if to.base.Kind() != ps.base.Kind() || len(to.all) != len(ps.all) {
+			return nil, fmt.Errorf("%v with %d tiers: the table is of %s", to.base, len(to.all)-1, ps.base.Kind())
 		}
 		return to.plan(nil, terms)
 	}
 }
 
-// kind returns the part of a limiter's base that SetPolicy cannot change: a limiter can change between policies of the
-// same kind.
-func (p Policy) kind() string {
+// Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file ([Shared]): the algorithm, whether
+// windows are aligned, and the calendar of a [CalendarWindow]. A program that chooses other files for other kinds never
+// meets a file of another kind. The kind of a calendar has a number, which is another one if the rules of the zone are,
+// in this program's data of time zones.
+func (p Policy) Kind() string {
 	switch {
+	case p.calendar != nil:
+		return fmt.Sprintf("%v, %v of %s, rules %016x", p.algorithm, p.per, p.calendar.Zone(), p.calendar.Sum())
 	case p.isFixed() || p.grant == grantsQuotas:
 		return "token buckets"
 	case p.algorithm == AlgorithmConcurrency:
@@ -145,6 +156,9 @@ func (ps policies) change(to []Policy, table *shard.Table, terms terms, clock *c
 		after, err := ps.known(table).changed(to)
 		if err != nil {
 			return err
+		}
+		if after.base.Kind() != ps.base.Kind() {
+			return fmt.Errorf("engine: SetPolicy(%v): the file is of %s, and stays of that", to[0], ps.base.Kind())
 		}
 		if _, err := after.plan(table.Plan().Algorithm(), terms); err != nil {
 			return err

@@ -105,7 +105,7 @@ func anyOf(fields []sharedfile.Field) policies {
 	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, like those of most policies
 	for _, f := range fields {
 		switch {
-		case f.Name == fieldAlgorithm && f.Value == Unlimited().kind():
+		case f.Name == fieldAlgorithm && f.Value == Unlimited().Kind():
 			any = Unlimited()
 		case f.Name == fieldAlgorithm && f.Value == AlgorithmTokenBucket.String():
 			any = TokenBucket(Per(1, 1), 1)
@@ -141,7 +141,11 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies, err := policiesOfNumbers(numbers)
+	of, err := calendarOf(view.Fields())
+	if err != nil {
+		return nil, err
+	}
+	policies, err := policiesOfNumbers(numbers, of)
 	if err == nil {
 		layout, err = c.viewed(policies)
 	}

@@ -17,6 +17,9 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%q %q %v %v %d %d %v", name, counts, // never an error
 		s.Policy.Algorithm(), s.Policy.IsAligned(), len(s.tiers()), s.MaxKeys, s.Overflow)
+	if _, _, isCalendar := s.Policy.Calendar(); isCalendar {
+		_, _ = fmt.Fprintf(said, " %s", s.Policy.Kind())
+	}
 	plain := strings.Map(func(c rune) rune {
 		if strings.ContainsRune("/\\. ", c) {
 			return '_'

@@ -75,6 +75,9 @@ func TestAStateForEachLimit(t *testing.T) {
 		Spec{Policy: policy}.InFolder("/f", "b", "k"), Spec{Policy: policy}.InFolder("/f", "a", "other"),
 		Spec{Policy: policy}.InFolder("/f", "a", "k", ""), Spec{Policy: policy.Aligned()}.InFolder("/f", "a", "k"),
 		Spec{Policy: engine.TokenBucket(engine.PerSecond(1), 5)}.InFolder("/f", "a", "k"), tiers.InFolder("/f", "a", "k"),
+		Spec{Policy: engine.CalendarWindow(5, engine.Day, nil)}.InFolder("/f", "a", "k"),
+		Spec{Policy: engine.CalendarWindow(5, engine.Week, nil)}.InFolder("/f", "a", "k"),
+		Spec{Policy: engine.CalendarWindow(5, engine.Day, time.FixedZone("a", 3600))}.InFolder("/f", "a", "k"),
 		Spec{Policy: policy, MaxKeys: 5}.InFolder("/f", "a", "k"), Spec{Policy: policy, Overflow: engine.Admit}.InFolder("/f", "a", "k"),
 	} {
 		assert.False(t, seen[s.State], s.State)

@@ -57,16 +57,11 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		case spec.Logs(r.Policy.Algorithm()):
 			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
 				"take the sliding window, or leave state out", r.Name)
-		case isCalendar(r.Policy):
-			d.Fail(at, "state: the rule %s counts by periods of the calendar, which cannot be kept in a file: "+
-				"take a period such as 30d, or leave state out", r.Name)
 		default:
 			r.State = filepath.Join(f.State, r.stateName())
 		}
 	}
 }
-
-func isCalendar(p engine.Policy) bool { _, _, ok := p.Calendar(); return ok }
 
 // stateName returns the name of the rule's file. The name describes what is counted and how, except for the numbers of
 // the limits, which change within the file. It also contains the layout that this program reads. So if a rule changes
@@ -93,6 +88,9 @@ func (r *Rule) stateStem() string {
 		r.Policy.Algorithm(), r.Policy.IsAligned(), r.limitedTiers(), r.MaxKeys, r.Overflow)
 	if room := r.room(); room > 0 {
 		_, _ = fmt.Fprintf(said, "\n%d", room)
+	}
+	if _, _, isCalendar := r.Policy.Calendar(); isCalendar {
+		_, _ = fmt.Fprintf(said, "\n%s", r.Policy.Kind())
 	}
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }

@@ -48,6 +48,22 @@ func TestStateNames(t *testing.T) {
 	assert.Empty(t, parsed(t, "rules: [{name: api, rate: 1/s}]").UnusedStates(), "without a state")
 }
 
+// TestStatesOfCalendars: another period or zone begins another file, and another number does not.
+func TestStatesOfCalendars(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	rule := func(rate string) string {
+		return parsed(t, "state: "+dir+"\nrules: [{name: api, algorithm: fixed-window, "+rate+"}]").Rules[0].State
+	}
+	seen := map[string]bool{}
+	for _, rate := range []string{
+		"rate: 5/24h, aligned: true", "rate: 5/day", "rate: 5/week", "rate: 5/day, zone: Europe/Berlin", "rate: 5/day, zone: Asia/Tokyo",
+	} {
+		assert.False(t, seen[rule(rate)], rate)
+		seen[rule(rate)] = true
+	}
+	assert.True(t, seen[rule("rate: 70/day")])
+}
+
 // TestDebtNames: a rule in a store has files of what it owes in the folder. Rules that mean other keys, tiers or stores
 // have others, and a password is in no name.
 func TestDebtNames(t *testing.T) {

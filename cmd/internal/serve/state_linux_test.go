@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,35 @@ func TestOtherNumbersKeepTheState(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "default-*.weir"))
 	require.NoError(t, err)
 	assert.Len(t, files, 1)
+}
+
+// TestAMonthOutlivesARestart: with state a limit of the calendar is one for all servers, also one of tokens. Its period
+// ends for all at once.
+func TestAMonthOutlivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	monthly := func(limit int, zone string) string {
+		return fmt.Sprintf("state: %s\nrules: [{name: a, key: global, rate: %d/month, algorithm: fixed-window, zone: %s, max_keys: 100}]\n",
+			dir, limit, zone)
+	}
+	first := start(t, monthly(5, "Europe/Berlin")) // 1 January 2026, 01:00 in Berlin
+	beside := start(t, monthly(5, "Europe/Berlin"))
+	assert.Equal(t, "200 200", first.statuses(2))
+	assert.Equal(t, "200", beside.statuses(1))
+	first.stop()
+	again := start(t, monthly(5, "Europe/Berlin"))
+	assert.Equal(t, "200 200 429", again.statuses(3))
+	again.change(monthly(6, "Europe/Berlin"))
+	assert.Equal(t, "200", beside.statuses(1), "other numbers are those of all")
+	assert.Equal(t, "429", again.statuses(1))
+	for _, s := range []*running{again, beside} {
+		s.clock.advance(31*24*time.Hour - time.Hour)
+	}
+	assert.Equal(t, "200 200 200 200 200", again.statuses(5))
+	assert.Equal(t, "200 429", beside.statuses(2))
+	again.change(monthly(6, "Asia/Tokyo"))
+	assert.Equal(t, "200", again.statuses(1), "another zone is another rule")
+	assert.Contains(t, again.log.String(), "rule a: starts over with full buckets, because its file was ")
+	assert.Equal(t, "429", beside.statuses(1))
 }
 
 // TestStateThatCannotBeHad: the error of a server names the rule and the file.
