@@ -77,8 +77,8 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 	assert.Equal(t, 4, passed(compat, 6))
 }
 
-// TestHoldsOverAReload: what a request costs beyond its hold counts also if other numbers are in force when it ends. What
-// it did not need comes back in a store; in memory a change of numbers keeps it.
+// TestHoldsOverAReload: what a request costs beyond its hold counts also if the limit has other numbers when it ends.
+// What it did not need comes back in a store. In memory a change of numbers keeps it.
 func TestHoldsOverAReload(t *testing.T) {
 	address, _ := startRedis(t)
 	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // of five tokens, of a limit of 20

@@ -14,8 +14,8 @@ const (
 // the same: keys, types of events, and what the answer says about its end. So a line of the shape differs from the
 // earlier line only in the length of its text.
 //
-// Most holes have the same content in all events of a stream, such as the name of the model. A line is first compared as
-// if only text and the holes that have differed so far may differ. So most of the line is one comparison.
+// Most holes have the same content in all events of a stream, such as the name of the model. A line is first compared
+// as if only text and the holes that have differed so far may differ. So most of the line is one comparison.
 type shape struct {
 	line     []byte
 	holes    []hole
