@@ -46,8 +46,8 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 	defer l.Close()
 	require.NoError(t, os.Remove(path))
 	_, err = listen.Passed([]*os.File{copied(t, l)})
-	assert.ErrorContains(t, err, "the inherited socket weir.socket: its file is gone, so nobody can connect: start what has bound "+
-		"it again (of systemd: the socket unit)")
+	assert.ErrorContains(t, err, "the inherited socket weir.socket: its file is gone, so nobody can connect: restart the program "+
+		"that has bound it (with systemd: the socket unit)")
 }
 
 // TestAnAddressThatWeirItselfHas: a reload and an upgrade do not close a socket to bind another one to its port, and
