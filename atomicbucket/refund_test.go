@@ -292,8 +292,8 @@ func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	assert.False(t, r.in(NewState(Live, 0, 3)))
 }
 
-// TestHowFarAheadACountMayBe: if a faster clock has written a record, a call reads it as of its beginning. A record
-// that is further ahead is read as past.
+// TestHowFarAheadACountMayBe: if a call with a faster clock has written a record, a slower call reads it as of the
+// beginning of the record's window. A record that is too many windows ahead is read as one from the past.
 func TestHowFarAheadACountMayBe(t *testing.T) {
 	w, err := NewSlidingWindow(5, MaxCount, 10*time.Second)
 	require.NoError(t, err)

@@ -106,8 +106,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSurveyOfWhatIsNoDebt: a claim whose number looks like a debt, and a record that is idle at the watermark and so
-// old that it would look indebted a step later. Neither counts as indebted.
+// TestSurveyOfWhatIsNoDebt: two slots do not count as indebted. One has a claim whose number looks like a debt. The
+// other has a record that is idle at the watermark, and so old that it would look indebted a step later.
 func TestSurveyOfWhatIsNoDebt(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	skew := int64(cfg.Plan.skew)

@@ -32,8 +32,8 @@ func TestKeyedTextAndBytes(t *testing.T) {
 	assert.Equal(t, Keyed(&secret, ""), KeyedBytes(&secret, nil))
 }
 
-// TestKeyedSecrets: each word of a secret counts, derived ones are others, and the hash is one for ever: files have
-// records under it.
+// TestKeyedSecrets: each word of a secret affects the hash, and derived secrets differ. The hash must never change,
+// because files have records under it.
 func TestKeyedSecrets(t *testing.T) {
 	for i := range secret {
 		other := secret

@@ -104,7 +104,7 @@ func (l *SlidingLog) Reset() { l.entries, l.newest = nil, 0 }
 // Idle reports whether everything has left.
 func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 
-// Change returns the same list under another limit, and for a window that is not longer.
+// Change returns the same list under another limit. The new window must not be longer than the old one.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
 	return &SlidingLog{limit, int64(length), l.entries, l.newest}
 }

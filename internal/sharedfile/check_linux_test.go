@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFileThatIsLost: who has a file finds out that it is not at its path any more, and that it is there again.
+// TestAFileThatIsLost: an attached process finds out that its file is no longer at its path, and that it is there
+// again.
 func TestAFileThatIsLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f := open(t, path, 0)
@@ -26,7 +27,7 @@ func TestAFileThatIsLost(t *testing.T) {
 	assert.ErrorContains(t, f.Check(), path)
 }
 
-// TestADamagedClockIsWrittenAgain by those that are attached, as they have found it; meanwhile nobody can come.
+// TestADamagedClockIsWrittenAgain: the attached processes write it as they found it. Until then nobody can attach.
 func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")
@@ -42,7 +43,8 @@ func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestOneStoppedWhileAttaching, when it has a seat and is about to settle what the dead have left, is in nobody's way.
+// TestOneStoppedWhileAttaching: a process that stops when it has a seat, and before it has settled what the dead left,
+// does not delay others.
 func TestOneStoppedWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	stopped, others := spec(0), 0

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneMakesTheFile: of many that start at once, one allocates and fills the file, and the others attach to it.
+// TestOneMakesTheFile: if many start at once, one allocates and fills the file, and the others attach to it.
 func TestOneMakesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	var made atomic.Int64
@@ -40,7 +40,7 @@ func TestOneMakesTheFile(t *testing.T) {
 	}
 }
 
-// TestAMakerThatDied leaves the file by whose lock it was the only one: the next one takes that over, and removes it.
+// TestAMakerThatDied: a maker that died leaves its lock file. The next maker takes that over and removes it.
 func TestAMakerThatDied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".table.lock"), nil, 0o600))
@@ -48,7 +48,8 @@ func TestAMakerThatDied(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, filepath.Dir(path)))
 }
 
-// TestAMakerThatIsStopped is waited for, and not for ever; and its lock stays its own.
+// TestAMakerThatIsStopped: another process waits for it for a limited time, then makes the file too, and does not
+// remove its lock.
 func TestAMakerThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	unlock, err := lockMaking(path, 0)
@@ -62,8 +63,8 @@ func TestAMakerThatIsStopped(t *testing.T) {
 	assert.Equal(t, 7*time.Second, makeTime(100<<20), "five seconds, and one for 50 MiB")
 }
 
-// TestFoldersOfOthers: a file is refused whose folder, or one above it, belongs to another user, who could remove it;
-// and so is a name that another user has taken. Each error says what to do.
+// TestFoldersOfOthers: a file is refused if its folder, or one above it, belongs to another user, who could remove the
+// file. A name that another user has taken is refused too. Each error says what to do.
 func TestFoldersOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		fmt.Println("TestFoldersOfOthers is skipped: only root gives files to others")

@@ -66,8 +66,8 @@ func words(t *testing.T, path string) (write func(at int64, word uint64) uint64)
 	}
 }
 
-// TestTheTimeGoesOn: all count on one timeline, whatever their own idea of it; after a boot it goes on at the wall
-// clock, or at the table's mark if that is later; and a time that is not to be believed is an error.
+// TestTheTimeGoesOn: all processes use one timeline, whatever their own clocks say. After a boot it continues at the
+// wall clock, or at the table's mark if that is later. An implausible time is an error.
 func TestTheTimeGoesOn(t *testing.T) {
 	const start, day = int64(1_800_000_000e9), 24 * int64(time.Hour)
 	path := filepath.Join(t.TempDir(), "table")
@@ -102,8 +102,8 @@ func TestTheTimeGoesOn(t *testing.T) {
 	assert.ErrorContains(t, err, "time: the table's mark is at -9223372036854775808 ns")
 }
 
-// TestNoTimelineBesideThatOfOthers: who finds the page of the clock damaged, or of another boot, begins no timeline
-// while others count by theirs.
+// TestNoTimelineBesideThatOfOthers: a process that finds the page of the clock damaged, or of another boot, begins no
+// timeline while others use theirs.
 func TestNoTimelineBesideThatOfOthers(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")
@@ -130,8 +130,8 @@ func names(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// TestAMakerLeavesNothing: while a file is made there is none, so a maker that is killed leaves nothing. (The folder
-// is one of memory: a file system on a disk may be one that cannot.)
+// TestAMakerLeavesNothing: a file has no name while it is made, so a maker that is killed leaves nothing. (The folder
+// is in memory, because a file system on a disk may be unable to do this.)
 func TestAMakerLeavesNothing(t *testing.T) {
 	folder, err := os.MkdirTemp("/dev/shm", "weir-test-")
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestAMakerLeavesNothing(t *testing.T) {
 	assert.Equal(t, []string{"table"}, names(t, folder))
 }
 
-// TestDrafts: a file is made with another name, or with none, and takes the place of no other.
+// TestDrafts: a file is made under another name, or under none, and never replaces another file.
 func TestDrafts(t *testing.T) {
 	for name, begin := range map[string]func(string) (draft, error){"named": newNamedDraft, "where it can be": newDraft} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestLookAsAttach: who looks at a file is refused where who attaches to it is, but for root, who may look at
-// anybody's.
+// TestLookAsAttach: looking at a file is refused where attaching to it is refused. Only root may look at everybody's
+// files.
 func TestLookAsAttach(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "table")
@@ -193,8 +193,8 @@ func TestLookAsAttach(t *testing.T) {
 	assert.NoError(t, look())
 }
 
-// TestSeats: who is attached has a number that nobody else ever has, and is dead when it has given the file up.
-// Whoever comes while nobody is attached settles what the dead have left.
+// TestSeats: each attached process has a number that no other ever has, and counts as dead when it has released the
+// file. A process that attaches while no other is attached settles what the dead have left.
 func TestSeats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	one := open(t, path, 0)
@@ -226,8 +226,8 @@ func TestSeats(t *testing.T) {
 	assert.ErrorContains(t, err, "1024 limiters have the file")
 }
 
-// TestWhatIsNotThereWhileAttaching: an error for which something else is missing than the file, such as a /proc that
-// is not mounted, is told as it is.
+// TestWhatIsNotThereWhileAttaching: if something other than the file is missing, such as /proc where it is not mounted,
+// the error is returned unchanged.
 func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f, err := Open(path, spec(0))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTermsBeginBeforeTheyAreMet (U2, S7): when new terms come into their place, they say when they begin. The clock is
-// read for that, so it is asked whether they are there already.
+// TestTermsBeginBeforeTheyAreMet (U2, S7): new terms contain the time at which they begin when they are published. The
+// bucket reads the clock for that, so the clock of this test checks that the terms are not yet published.
 func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	var b *Bucket
 	var coming *Terms

@@ -97,7 +97,7 @@ func (w *world) clock() int64 {
 	return w.now
 }
 
-// passes reports whether an operation is no step: on what does not change, and on hints, which are noted in what the
+// passes reports whether an operation is no step: one on a constant, or on a hint, whose value is recorded in what the
 // thread knows.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {

@@ -59,8 +59,9 @@ func TestTheLawOverTime(t *testing.T) {
 	}
 }
 
-// Of requests for one token it admits from any moment to any later one at least as many as an exact bucket that decides
-// by itself, less one. What it has admitted more before does not count against it.
+// Of requests for one token, it admits between any two moments at least as many as an exact bucket that makes its own
+// decisions on them, less one. What it admitted in excess of the exact bucket before the first moment does not count
+// against it.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {
@@ -133,7 +134,8 @@ func TestStressRefusalsAreLinearizable(t *testing.T) {
 	}
 }
 
-// All verbs at once: what the bucket owes and cells hold is what was admitted and charged, and not given back.
+// All methods at once: the sum of what the bucket owes and what cells hold is what was admitted and charged and not
+// given back.
 func TestStressNothingIsLost(t *testing.T) {
 	const burst, cells = 1 << 20, 4
 	now := newTold()
@@ -178,7 +180,7 @@ func TestStressNothingIsLost(t *testing.T) {
 	assert.EqualValues(t, balance.Load(), v.owed/v.terms.Quota.Token)
 }
 
-// S9: a bucket that nobody asked for any time is full, and one that was asked a moment ago is not.
+// S9: a bucket that was not used is full, however long this has lasted. One that was used a moment ago is not.
 func TestAnIdleBucketStaysFull(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 10, 2), now.nanos.Load)
@@ -219,7 +221,7 @@ func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	}
 }
 
-// S8: what was used counts for τ, and not longer; another call that takes from the cell sets it back.
+// S8: what was used counts for τ and not longer. Another call that takes from the cell restarts this time.
 func TestUsage(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -296,7 +298,7 @@ func TestWhatAnOutcomeSays(t *testing.T) {
 	assert.EqualValues(t, 10_000-9007+1001+1, left(b.SpendAt(0, 1, now.nanos.Load())), "seven were drawn, of which one is there")
 }
 
-// S3, S4: what a call has begun that never goes on, the next request of the cell ends.
+// S3, S4: if a call stops after it has begun a step, the next request of the cell completes the step.
 func TestACallThatStopped(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -313,8 +315,8 @@ func TestACallThatStopped(t *testing.T) {
 	assert.EqualValues(t, 2, b.Owed())
 }
 
-// S10: a refund by a clock that is behind that of the request gives back what the request has cost, and a late one
-// nothing.
+// S10: a refund with a clock behind that of the request gives back what the request cost. A late refund gives nothing
+// back.
 func TestRefundsByTheTime(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)
@@ -332,7 +334,7 @@ func TestRefundsByTheTime(t *testing.T) {
 	}
 }
 
-// What a bucket owes under new terms is as many tokens as before, and no more than the bound of these.
+// Under new terms a bucket owes as many tokens as before, but no more than their bound.
 func TestReplaceBoundsTheDebt(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAllocationsOfOthersDoNotCount: another goroutine, which allocates all the time, has its turn in the first round.
+// TestAllocationsOfOthersDoNotCount: another goroutine, which allocates all the time, runs during the first round.
 func TestAllocationsOfOthersDoNotCount(t *testing.T) {
 	var stop atomic.Bool
 	var other sync.WaitGroup

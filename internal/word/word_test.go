@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// What is built without a tag is sync/atomic's own types, not ones that look like them: this
-// does not compile if one is another.
+// Without a build tag the types are those of sync/atomic, not ones like them: this does not compile if one is
+// different.
 var (
 	_ *atomic.Uint64        = (*word.Word)(nil)
 	_ *atomic.Int64         = (*word.Int64)(nil)
