@@ -172,6 +172,7 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 5*time.Second, delay, "%s: %d", name, i)
 			r.Refund(0)
+			l.Refund(k, 0)
 			require.True(t, r.Release())
 		}
 	}
@@ -200,4 +201,24 @@ func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOneOfTwoRefusalsIsObserved, and not each; the least part is one of 2^30.
+func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
+	newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(Key, uint64) {}, 1<<30)) // no error
+	seen := 0
+	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1), Observe(func(Key, uint64) { seen++ }, 2))
+	for range 1001 {
+		l.Allow("k")
+	}
+	require.Positive(t, seen)
+	require.Less(t, seen, 1000)
+}
+
+// TestALookAheadIsOfItsTime: the waits are from then on.
+func TestALookAheadIsOfItsTime(t *testing.T) {
+	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
+	require.True(t, l.Take("k", 5).Allowed)
+	require.Equal(t, Decision{Allowed: true, Limit: 5, ResetAfter: 4500 * time.Millisecond},
+		l.TakeAt(l.Key("k"), 0, h.now().Add(500*time.Millisecond)))
 }

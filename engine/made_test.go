@@ -16,17 +16,18 @@ func methods(l *Limiter) (all, quick map[string]func()) {
 	p, k := TokenBucket(PerSecond(1), 1), Key{}
 	all = map[string]func(){
 		"Peek": func() { l.Peek(k, 1) }, "Refund": func() { l.Refund(k, 1) },
-		"Reserve":   func() { _, _, _ = l.Reserve(k, 1, 1) },
-		"Queue":     func() { _, _, _ = l.Queue(k, 1, 1) },
-		"Wait":      func() { _ = l.Wait(context.Background(), "k", 1) },
-		"WaitKey":   func() { _ = l.WaitKey(context.Background(), k, 1) },
-		"Reset":     func() { l.Reset(k) },
-		"TakeBatch": func() { _ = l.TakeBatch([]Key{k}, 1, make([]Decision, 1)) },
-		"Algorithm": func() { l.Algorithm() },
-		"Quota":     func() { _, _ = l.Quota(p) },
-		"a ban":     func() { _, _ = l.Quota(Blocked()) },
-		"Owed":      func() { l.Owed(k) },
-		"SetPolicy": func() { _ = l.SetPolicy(p) }, "Policy": func() { l.Policy(0) },
+		"Reserve":      func() { _, _, _ = l.Reserve(k, 1, 1) },
+		"Queue":        func() { _, _, _ = l.Queue(k, 1, 1) },
+		"Wait":         func() { _ = l.Wait(context.Background(), "k", 1) },
+		"WaitKey":      func() { _ = l.WaitKey(context.Background(), k, 1) },
+		"Reset":        func() { l.Reset(k) },
+		"TakeBatch":    func() { _ = l.TakeBatch([]Key{k}, 1, make([]Decision, 1)) },
+		"Algorithm":    func() { l.Algorithm() },
+		"Quota":        func() { _, _ = l.Quota(p) },
+		"a ban":        func() { _, _ = l.Quota(Blocked()) },
+		"Owed":         func() { l.Owed(k) },
+		"ParseReceipt": func() { _, _ = l.ParseReceipt(k, make([]byte, ReceiptBytes)) },
+		"SetPolicy":    func() { _ = l.SetPolicy(p) }, "Policy": func() { l.Policy(0) },
 		"Stats": func() { l.Stats() }, "Sweep": func() { l.Sweep() }, "Close": func() { _ = l.Close() },
 	}
 	quick = map[string]func(){
@@ -53,6 +54,19 @@ func TestALimiterThatNewDidNotMakeSaysSo(t *testing.T) {
 		}
 		_, err := all(Request{Limiter: l})
 		require.ErrorContains(t, err, "request 1 of 1 has no limiter that New made")
+	}
+}
+
+// TestASpreadThatNewSpreadDidNotMakeSaysSo, as a limiter does.
+func TestASpreadThatNewSpreadDidNotMakeSaysSo(t *testing.T) {
+	for _, s := range []*Spread{nil, {}} {
+		for name, call := range map[string]func(){
+			"Peek": func() { s.Peek(1) }, "Owed": func() { s.Owed() }, "Charge": func() { s.Charge(1) }, "Reset": func() { s.Reset() },
+			"Policy": func() { s.Policy() }, "SetPolicy": func() { _ = s.SetPolicy(TokenBucket(PerSecond(1), 1)) },
+			"Close": func() { _ = s.Close() },
+		} {
+			assert.Contains(t, panicOf(call), "make it with engine.NewSpread", "%s of %v", name, s)
+		}
 	}
 }
 

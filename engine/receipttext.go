@@ -19,7 +19,7 @@ const ReceiptBytes = 16 + shard.ReceiptBytes
 // receipt that gives nothing back.
 func (r *Receipt) Append(to []byte) []byte {
 	var limiter uint64
-	if r.limiter != nil && r.spread == nil {
+	if r.limiter != nil { // not of a take from a Spread
 		limiter = r.limiter.number
 	}
 	to = binary.LittleEndian.AppendUint64(to, limiter)

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// quotaLine runs a test in a bubble, with the line of a key that has taken all of its quota, of one token in three
+// seconds and two at once. By the limiter's own policy a token comes back in a second. queue takes the next place.
+func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(TokenBucket(PerSecond(1), 10), MaxKeys(10), MaxQuota(2), ClockFunc(time.Now))
+		require.NoError(t, err)
+		defer l.Close()
+		k := l.KeyUint64(1).With(quotaOf(t, l, TokenBucket(Per(1, 3*time.Second), 2)))
+		require.True(t, l.TakeKey(k, 2).Allowed)
+		test(t, l, k, func(n uint64) *Turn {
+			turn, _, err := l.Queue(k, n, time.Minute)
+			require.NoError(t, err)
+			return turn
+		})
+		assert.Empty(t, l.lines.of)
+	})
+}
+
+// waits asserts how many seconds each turn waits, by both clocks.
+func waits(t *testing.T, l *Limiter, seconds map[*Turn]int) {
+	t.Helper()
+	for turn, want := range seconds {
+		assert.Equal(t, time.Duration(want)*time.Second, turn.Until(nil))
+		assert.EqualValues(t, time.Duration(want)*time.Second, turn.due-l.clock.surely())
+	}
+}
+
+// TestALineUnderAQuotaMovesUpByItsTokens, and not by tokens of the limiter's own policy: where the turns are of several
+// costs, up to one in front of which somebody else has reserved.
+func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
+	for _, stranger := range []bool{false, true} {
+		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {
+			first, second := queue(1), queue(2)
+			if stranger {
+				_, _, err := l.Reserve(k, 1, time.Minute)
+				require.NoError(t, err)
+			}
+			third := queue(1)
+			if stranger {
+				waits(t, l, map[*Turn]int{first: 3, second: 9, third: 15})
+			} else {
+				waits(t, l, map[*Turn]int{first: 3, second: 9, third: 12})
+			}
+			first.Leave()
+			if stranger {
+				waits(t, l, map[*Turn]int{second: 6, third: 15})
+			} else {
+				waits(t, l, map[*Turn]int{second: 6, third: 9})
+			}
+			second.Leave()
+			third.Leave()
+		})
+	}
+}
+
+// TestATurnUnderAQuotaComesFirst: one that comes before those in front of it has the first tokens, and each of them
+// goes when it would have gone; but not those in front of somebody else who has reserved.
+func TestATurnUnderAQuotaComesFirst(t *testing.T) {
+	for _, stranger := range []bool{false, true} {
+		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {
+			first := queue(1)
+			if stranger {
+				_, _, err := l.Reserve(k, 1, time.Minute)
+				require.NoError(t, err)
+			}
+			second, third := queue(2), queue(1)
+			if stranger {
+				waits(t, l, map[*Turn]int{first: 3, second: 12, third: 15})
+			} else {
+				waits(t, l, map[*Turn]int{first: 3, second: 9, third: 12})
+			}
+			third.Come()
+			if stranger {
+				waits(t, l, map[*Turn]int{first: 3, second: 15})
+			} else {
+				waits(t, l, map[*Turn]int{first: 6, second: 12})
+			}
+			first.Leave()
+			second.Leave()
+		})
+	}
+}
