@@ -49,24 +49,19 @@ func (t *Table) atHome(p Place) (c candidate) {
 	return c
 }
 
-// rank returns the rank of a slot for a request whose clock reads now. For a token bucket that is not idle it also
-// returns the debt, without an indirect call: a new key in a full table asks this of its whole probe window.
-func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) (r rank, owed uint64) {
+// rank returns the rank of a slot for a request whose clock reads now. The slot holds no token bucket that has a debt:
+// that debt is no less at the watermark, which is not later, so such a slot has the rank 0.
+func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	if s.Tag() <= atomicbucket.Free {
-		return unowned, 0
+		return unowned
 	}
 	if !s.IsLive() {
-		return 0, 0
-	}
-	if plan.isBucket { // at the watermark, which is not later, the debt is no less: the insert checks that
-		if owed = plan.bucket.UntilIdle(s, plan.bucket.Ticks(now)); owed > 0 {
-			return 0, owed
-		}
+		return 0
 	}
 	if idle := plan.idleFor(s, t.Watermark()); idle > 0 { // the watermark after the state: R7
-		return idleAtWatermark + idle, 0
+		return idleAtWatermark + idle
 	}
-	return plan.idleFor(s, now), 0
+	return plan.idleFor(s, now)
 }
 
 // A victim is the live record that may be evicted, in a probe window with no slot to claim.
@@ -75,13 +70,6 @@ type victim struct {
 	state atomicbucket.State
 	plan  *Plan // that the record follows
 	owed  uint64
-}
-
-// consider makes a token bucket the victim if it is not idle and owes less than the victim so far.
-func (v *victim) consider(sl *slot, s atomicbucket.State, plan *Plan, owed uint64) {
-	if owed > 0 && owed < v.owed {
-		*v = victim{sl, s, plan, owed}
-	}
 }
 
 // consider makes a slot the candidate if its rank is higher.

@@ -15,7 +15,9 @@ func (t *Table) insert(p Place, r *request) Outcome {
 	} else if r.tooMuch(quota) {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
+	t.touchBound(p)
 	room, least := t.atHome(p), victim{owed: math.MaxUint64}
+	ticked, tick := (*Plan)(nil), uint64(0) // the request's clock in ticks of a plan: once for a full probe window
 	chosen := room.slot != nil
 	for i := uint64(0); i < t.probeWindow; i++ {
 		chosen = chosen || room.suffices(i)
@@ -45,9 +47,14 @@ func (t *Table) insert(p Place, r *request) Outcome {
 			return t.settle(p, sl, s, r)
 		}
 		if !chosen {
-			rank, owed := t.rank(s, plan, r.clock)
-			room.consider(sl, s, rank)
-			least.consider(sl, s, plan, owed)
+			if plan != ticked {
+				ticked, tick = plan, plan.bucketTick(r.clock)
+			}
+			if owed := plan.bucketDebt(s, tick); owed == 0 {
+				room.consider(sl, s, t.rank(s, plan, r.clock))
+			} else if owed < least.owed {
+				least = victim{sl, s, plan, owed}
+			}
 		}
 		if s == 0 {
 			break // R5

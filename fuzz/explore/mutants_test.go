@@ -193,7 +193,8 @@ var mutants = []mutant{
 		{sweepGo, "max(now-int64(t.current().skew), 0)", "int64(0)"},
 	}},
 	{"R7", "a claim takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
-		{candidateGo, "return 0, owed", "return 1, 0"},
+		{insertGo, "owed == 0 {", "owed < math.MaxUint64 {"},
+		{candidateGo, "return plan.idleFor(s, now)\n", "return plan.idleFor(s, now) + 1\n"},
 	}},
 	{"R7", "a claim in the home line takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
 		{candidateGo, "plan.bucket.Idle(s, now) {", "now > 0 {"},
