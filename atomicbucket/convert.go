@@ -103,7 +103,8 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, _ Change) 
 	}
 	wait := min(int64(from.Wait(nanos, left)), math.MaxInt64-nanos)
 	end := w.Ticks(nanos+wait-1) + 1
-	if w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
+	edges := w.length == 1 && (w.clock != from.clock || w.calendar != from.calendar) // of an aligned one, which move
+	if edges || w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
 		end = min(end, now+w.length)
 	}
 	end = min(end, now+w.narrow) // an end further ahead would be read as past
