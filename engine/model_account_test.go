@@ -28,16 +28,12 @@ type grants struct {
 	name   string
 	key    func(Key) Key
 	policy Policy
+	ticks  ticker
 	token  int64
-	tokens uint64    // 0: everything is refused
-	all    bool      // everything is allowed
-	ever   []version // what it has ever been
-}
-
-// A version is the limit and the token of a tier between two changes.
-type version struct {
-	tokens uint64
-	token  int64
+	tokens uint64 // 0: everything is refused
+	all    bool   // everything is allowed
+	ever   uint64 // the highest limit that it has been
+	made   int    // how often the quota was made anew
 }
 
 func (q *grants) limit() int64 { return int64(q.tokens) * q.token }
@@ -79,6 +75,21 @@ func (c ticker) wait(at, ticks int64) int64 {
 		return (ticks + c.perNano - 1) / c.perNano
 	}
 	return (at/c.interval+(ticks+c.refill-1)/c.refill)*c.interval - at
+}
+
+// tickerOf returns the ticks of a limiter of one rate: those of the rate as a fraction of nanoseconds, or of batches.
+func tickerOf(p Policy) ticker {
+	switch p.algorithm {
+	case AlgorithmTokenBucket:
+		a, b := int64(p.rate.Tokens), int64(p.rate.Period)
+		for b > 0 {
+			a, b = b, a%b
+		}
+		return ticker{perNano: int64(p.rate.Tokens) / a}
+	case AlgorithmBatchRefill:
+		return ticker{refill: int64(p.refill), interval: int64(p.window)}
+	}
+	return ticker{}
 }
 
 // A bucket is full at a tick. What it owes is the ticks until then, whatever a quota's token takes.
@@ -206,31 +217,33 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	return first
 }
 
-// change preserves the tokens that were taken under the tier of the last take. They are counted at that time, and at
-// the latest time of a grant or a reservation. Without prices, debt above the highest limit keeps its time until the
-// last reservation is due. What was taken under a quota keeps its time.
-func (b *bucket) change(at, latest, promised int64, from, to *grants) {
-	if from.token == to.token {
+// reprices keeps the tokens that were taken under the tier of the last take, whose price has changed: those owed at
+// that time, and those owed at the latest time at which somebody was granted something, or goes. What is owed may be
+// another tier's, so no part of it is above all limits. What was taken under a quota stays as much time.
+func (b *bucket) reprices(at, latest, from, to int64) {
+	if scaled(b.owed(at), from, to) <= mostTicks {
+		b.price = to
+		b.change(at, latest, at, from, to, b.ticker, math.MaxInt64)
+	}
+}
+
+// change keeps the tokens that were taken at a token's cost, at that of another, which may be counted in other ticks.
+// What is above the highest limit stays as much time until the last one who waits goes.
+func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
+	if from == to && ticks == b.ticker {
 		return
 	}
-	owed, highest := b.owed(at), uint64(0)
-	for _, was := range from.ever {
-		highest = max(highest, was.tokens)
-	}
-	if b.prices != nil { // what is owed may be another tier's
-		if scaled(owed, from.token, to.token) > mostTicks {
-			return
-		}
-		b.price, highest = to.token, mostTicks/uint64(from.token)+1
-	}
-	above := max(0, min(owed-int64(highest)*from.token, b.ticks(promised)-b.ticks(at)))
-	kept := above + scaled(owed-above, from.token, to.token)
+	owed := b.owed(at)
+	lasts := func(owed int64) int64 { return ticks.ticks(at+b.wait(at, owed)) - ticks.ticks(at) }
+	above := max(0, min(owed-highest, b.ticks(promised)-b.ticks(at)))
+	kept := lasts(above) + scaled(owed-above, from, to)
 	if latest-at < b.wait(at, owed) {
-		kept = max(kept, scaled(b.owed(latest), from.token, to.token)+b.ticks(latest)-b.ticks(at))
+		kept = max(kept, scaled(b.owed(latest), from, to)+ticks.ticks(latest)-ticks.ticks(at))
 	} else {
-		kept = max(kept, owed)
+		kept = max(kept, lasts(owed))
 	}
-	b.set(at, min(kept, mostTicks+max(0, min(b.ticks(latest)-b.ticks(at), mostTicks/2))))
+	ahead := max(0, min(ticks.ticks(latest)-ticks.ticks(at), mostTicks/2))
+	b.full = ticks.ticks(at) + min(kept, mostTicks+ahead)
 }
 
 // scaled returns ticks * to / from, rounded up, or more than a record has room for.

@@ -46,6 +46,22 @@ func setsTo(tier int, burst uint64, period time.Duration) courseStep {
 	}}
 }
 
+// setsPaceTo changes what all limits have in common.
+func setsPaceTo(of Policy) courseStep {
+	return courseStep{fmt.Sprint("paced as ", of), func(m *model) {
+		m.set(m.seen)
+		m.setsPace(of)
+	}}
+}
+
+// others are steps of key 1, which is one of many in a full table.
+func others(grant byte) []courseStep {
+	return []courseStep{
+		{fmt.Sprint("another, one under ", grant), by((*model).takes, 1, grant, drawsOne, askTwice, 1)},
+		{fmt.Sprint("another, all under ", grant), by((*model).drains, 1, grant)},
+	}
+}
+
 // courseSteps are what happens between changes, under two grants.
 func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	return append([]courseStep{
@@ -63,6 +79,7 @@ type courseKind struct {
 	kind   byte // of modelKinds
 	steps  []courseStep
 	length int
+	full   bool // the table, of other keys
 }
 
 // courseKinds: the policy goes from 1000 tokens to 10 and back, at rates from one token in 11 ms to one in 10 s, while
@@ -81,19 +98,36 @@ func courseKinds() []courseKind {
 		return courseStep{fmt.Sprint("ahead under ", grant), by((*model).takes, 0, grant, drawsOne, 2, 128)}
 	}
 	const fast, slow = 11 * time.Millisecond, 10 * time.Second
+	second := courseStep{"a second", by((*model).passes, 0, 1, 3)}
+	rate := func(period time.Duration) courseStep { return setsPaceTo(TokenBucket(Per(1, period), 1)) }
+	batch := func(n uint64, interval time.Duration) courseStep { return setsPaceTo(BatchRefill(n, interval, 1)) }
+	long, short := setsPaceTo(Policy{window: 25 * time.Second}), setsPaceTo(Policy{window: 3 * time.Second})
+	windows := []courseStep{takesAll(5), takesOne(1), takesOne(5), {"half of what is owed", by((*model).passes, 0, 0, 5)},
+		{"ends", by((*model).ends, 0, 3, 1)}, setsTo(0, 8, 0), setsTo(1, 1, 0), long, short}
 	return []courseKind{
-		{"tiers", 0, courseSteps(1, 2, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(2, 3, fast), setsTo(0, 1000, slow), reserves(1)), 4},
+		{"tiers", 0, courseSteps(1, 2, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(2, 3, fast), setsTo(0, 1000, slow), reserves(1)), 4, false},
 		{"tiers, to and fro", 0, []courseStep{takesAll(1), takesOne(2), setsTo(1, 1000, time.Second), setsTo(1, 10, time.Second), setsTo(1, 10, slow),
-			setsTo(2, 1000, time.Second), {"a second", by((*model).passes, 0, 1, 3)}}, 5},
-		{"a tier and a quota", 0, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(0, 3, fast), receipt(7), reserves(7)), 4},
+			setsTo(2, 1000, time.Second), second}, 5, false},
+		{"a tier and a quota", 0, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(0, 3, fast), receipt(7), reserves(7)), 4, false},
 		{"waits", 0, []courseStep{takesAll(1), reserves(1), reserves(2), ahead(1), setsTo(1, 1000, fast), setsTo(1, 3, slow), setsTo(2, 100, slow),
-			{"a second", by((*model).passes, 0, 1, 3)}, {"ends", by((*model).ends, 0, 0, 1)}}, 4},
-		{"quotas alone", 2, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), takesAll(10), reserves(7)), 4},
-		{"one rate", 3, courseSteps(0, 3, setsTo(0, 1000, 0), setsTo(0, 10, 0), setsTo(0, 3, 0), reserves(0), holds(0)), 4},
-		{"batches", 4, courseSteps(0, 1, setsTo(0, 1000, 0), setsTo(1, 10, 0), setsTo(0, 3, 0), reserves(0), holds(1)), 4},
-		{"fixed window", 5, courseSteps(0, 1, setsTo(0, 8, 0), setsTo(0, 2, 0), setsTo(1, 1, 0), holds(1)), 4},
-		{"sliding window", 7, courseSteps(0, 1, setsTo(0, 8, 0), setsTo(0, 2, 0), setsTo(1, 1, 0), holds(1)), 4},
-		{"sliding log", 8, courseSteps(0, 1, setsTo(0, 8, 0), setsTo(0, 2, 0), setsTo(1, 1, 0), receipt(1)), 4},
+			second, {"ends", by((*model).ends, 0, 0, 1)}}, 4, false},
+		{"quotas alone", 2, courseSteps(1, 7, setsTo(1, 1000, fast), setsTo(1, 10, slow), takesAll(10), reserves(7)), 4, false},
+		{"one rate", 3, courseSteps(0, 3, setsTo(0, 1000, 0), setsTo(0, 3, 0), reserves(0), rate(fast), rate(slow)), 4, false},
+		{"one rate, waits", 3, []courseStep{takesAll(0), takesAll(3), reserves(0), ahead(0), ahead(3), setsTo(0, 100, 0), rate(fast), rate(slow),
+			setsPaceTo(modelRates[3]), second, holds(0)}, 4, false},
+		{"batches", 4, courseSteps(0, 1, setsTo(0, 1000, 0), setsTo(1, 10, 0), reserves(0), batch(1, slow), batch(40, fast)), 4, false},
+		{"batches, waits", 4, []courseStep{takesAll(0), takesAll(2), takesAll(7), reserves(0), reserves(1), setsTo(0, 3, 0), batch(1, slow), batch(40, fast),
+			second, holds(1)}, 4, false},
+		{"batches, a high tier", 10, []courseStep{takesAll(2), takesOne(6), reserves(0), reserves(1), setsTo(1, 3, 0), batch(1, slow), batch(40, fast),
+			second}, 4, false},
+		{"fixed window", 5, append(windows[:len(windows):len(windows)], holds(1)), 4, false},
+		{"aligned window", 6, windows, 4, false},
+		{"sliding window", 7, windows, 4, false},
+		{"sliding log", 8, append(windows[:len(windows):len(windows)], receipt(1)), 4, false},
+		{"a full table of tiers", 0, append(others(2), takesOne(1), takesAll(1), setsTo(1, 10, slow), setsTo(0, 3, slow), second, courseStep{"a sweep", (*model).sweeps},
+			courseStep{"the others", (*model).refills}), 4, true},
+		{"a full table of one rate", 3, append(others(0), takesOne(3), takesAll(0), rate(slow), second, courseStep{"the others", (*model).refills}), 4, true},
+		{"a full table of windows", 5, append(others(1), takesOne(0), takesAll(2), short, second, courseStep{"the others", (*model).refills}), 4, true},
 	}
 }
 
@@ -131,7 +165,11 @@ func walksCourses(t *testing.T, c courseKind, more func() []Option) {
 
 // walks makes the steps of a course, and returns what tells the state at its end from others.
 func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
-	m := newModel(t, []byte{c.kind, 0, 0}, more...)
+	isFull := byte(0)
+	if c.full {
+		isFull = 3
+	}
+	m := newModel(t, []byte{c.kind, 0, 0, isFull}, more...)
 	defer m.limiter.Close()
 	var names []string
 	for _, i := range course {
@@ -139,10 +177,9 @@ func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 		m.call = strings.Join(names, ", ")
 		m.verb = "take"
 		c.steps[i].make(m)
+		m.settlesEviction()
 	}
-	for _, k := range m.keys {
-		m.requireFits(k)
-	}
+	m.requireEnd()
 	return xxhash.Sum64String(m.state())
 }
 
@@ -151,9 +188,9 @@ func (m *model) state() string {
 	var s strings.Builder
 	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.limiter.table.Watermark())
 	for _, q := range m.grants {
-		fmt.Fprint(&s, q.tokens, q.token, q.ever)
+		fmt.Fprint(&s, q.tokens, q.token, q.ever, q.ticks, q.policy.window)
 	}
-	for _, k := range m.keys {
+	for i, k := range m.all() {
 		if b, ok := k.account.(*bucket); ok {
 			fmt.Fprint(&s, b.full, b.given, b.price)
 		} else {
@@ -162,7 +199,9 @@ func (m *model) state() string {
 		if k.last != nil {
 			fmt.Fprint(&s, k.last.name)
 		}
-		fmt.Fprint(&s, k.given, k.resets, k.vague)
+		if fmt.Fprint(&s, k.given, k.resets, k.vague); i >= len(m.keys) {
+			continue // of the others it is not asked what they were given
+		}
 		for _, e := range k.story {
 			fmt.Fprint(&s, e.at, e.n, e.q.tokens, e.q.token, e.charged)
 		}

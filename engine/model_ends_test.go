@@ -58,10 +58,18 @@ func (m *model) settles(tk *taken, actual uint64) {
 	default:
 		lost := uint64(0)
 		if actual > was && !(tk.under.all && tk.e == nil) {
-			_, lost = m.chargeOnPaper(tk.modelKey, tk.under, actual-was)
+			_, lost = m.chargeOnPaper(tk.modelKey, tk.quota(), actual-was)
 		}
 		require.Equal(m.t, lost, tk.hold.Settle(actual), "%s: %d for %d under %s", m.call, actual, was, tk.under.name)
 	}
+}
+
+// quota returns what a hold is settled under: nothing, if the rate has changed since its quota was made.
+func (tk *taken) quota() *grants {
+	if tk.made != tk.under.made {
+		return &grants{}
+	}
+	return tk.under
 }
 
 // isVoid reports whether a take is not known any more: its key, or one near by, was reset, or the policy was changed.
@@ -143,6 +151,9 @@ func (m *model) look(k *modelKey) {
 
 // takesAll takes of two keys, all or nothing.
 func (m *model) takesAll() {
+	if m.full != nil { // on paper both take before the limiter does, which then evicts another
+		return
+	}
 	m.set(m.seen) // on paper things are given back before the limiter takes them
 	first := int(m.byte())
 	var requests [2]Request
@@ -224,6 +235,9 @@ func (m *model) undo(tks []*taken, want []Answer, allowed bool, n func(i int) ui
 
 // holdsAll holds of two keys, all or nothing, and may settle both at once.
 func (m *model) holdsAll() {
+	if m.full != nil { // as takesAll
+		return
+	}
 	m.set(m.seen) // on paper things are given back before the limiter takes them
 	first, allowed := int(m.byte()), true
 	requests, holds := make([]Request, 2), make([]Receipt, 2)

@@ -3,6 +3,7 @@ package engine
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,140 +19,97 @@ var withUnsettled = flag.Bool("unsettled", false, "programs of the model make al
 // may reports whether programs make a step.
 func may(step string) bool { return !unsettled[step] || *withUnsettled }
 
-// requireFits compares what a key was granted, at the times for which it was granted, with its limits. Over any time,
-// what was taken and not given back is at most the largest burst and what came back at the highest rate.
+// requireFits is (b): it holds what a key was given, by the times at which it went, against its limits. What was taken
+// in any time and not given back is no more than the largest burst and what came back by itself at the highest rate.
 func (m *model) requireFits(k *modelKey) {
-	b, isBucket := k.account.(*bucket)
-	if w, ok := k.account.(*window); ok && !k.vague {
-		m.requireFitsWindow(k, w)
-	}
-	if !isBucket || k.vague {
+	if k.vague {
 		return
 	}
+	_, isBucket := k.account.(*bucket)
 	for i, last := range k.story {
-		if last.charged || last.n == 0 {
-			continue
-		}
-		for _, first := range k.story {
-			begin := first.at
-			if b.perNano != 1 {
-				begin-- // a refill at that moment counts, and the part of a nanosecond that a reservation waits more
-			}
-			if last.at >= first.at {
-				m.requireFitsIn(k, first, last, i, b.ticks(last.at)-b.ticks(begin))
+		switch {
+		case last.charged || last.n == 0:
+		case !isBucket:
+			m.requireFitsWindow(k, i)
+		default:
+			for _, first := range k.story {
+				if last.at >= first.at {
+					m.requireFitsIn(k, first, last, i)
+				}
 			}
 		}
 	}
 }
 
-// requireFitsIn is requireFits for the time between two events, in tokens. The sum is at most the largest burst and the
-// highest rate of the limits in that time.
-func (m *model) requireFitsIn(k *modelKey, first, last *event, i int, passed int64) {
+// requireFitsIn is requireFits from one event to another, the i-th: in tokens, under whatever limits they were taken.
+// It is no more than the largest burst and the highest rate of those in that time, as they were then. (In batches it
+// may be one more of each policy, because a batch comes all at once.)
+func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
 		if e.at >= first.at && e.at <= last.at && (!e.charged || j <= i) {
 			tokens, from, to = tokens+e.n, min(from, j), max(to, j)
 		}
 	}
-	burst, token := last.q.tokens, last.q.token
+	burst, came, more := last.q.tokens, int64(0), int64(0)
 	for _, e := range k.story[from : to+1] { // of those who go later, what it was asked under until then
-		token = min(token, e.q.token)
+		ticks, begin := e.q.ticks, first.at
+		if ticks.perNano != 1 || ticks != m.kind.ticker {
+			begin-- // a refill at that moment counts, and the part of a nanosecond that a reservation waits more
+		}
+		came = max(came, (ticks.ticks(last.at)-ticks.ticks(begin))/e.q.token)
+		if e.q.tokens == 0 {
+			more += ticks.refill
+		}
 		if !e.charged {
 			burst = max(burst, e.q.tokens)
 		}
 	}
-	require.LessOrEqual(m.t, tokens, burst+uint64(passed/token), "%s: I1: %d tokens in %d ticks", m.call, tokens, passed)
+	if more > 0 {
+		came += more + k.story[from].q.ticks.refill
+	}
+	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow checks what was granted in less than a window: at most the limit by a log, and at most twice the
-// limit less one by windows that begin with a request. (Charges do not count as granted.)
-func (m *model) requireFitsWindow(k *modelKey, _ *window) {
-	p := m.kind.policy
-	times := uint64(0)
+// requireFitsWindow is (b) of windows. What was granted in less than a window is no more than the limit, by a log;
+// than twice the limit less one, by windows that begin with a request; and than twice the limit, by those of the
+// clock, whose edges another length moves, for one limit more each time. (What a record was charged unasked is not
+// granted.)
+func (m *model) requireFitsWindow(k *modelKey, i int) {
+	last, p := k.story[i], m.kind.policy
+	length, from, to, sum, limit, changes := last.q.policy.window, i, i, uint64(0), uint64(0), uint64(0)
+	isIn := func(e *event) bool { return e.at <= last.at && last.at-e.at < int64(length) }
+	for j, e := range k.story {
+		if isIn(e) {
+			from, to = min(from, j), max(to, j)
+		}
+	}
+	for _, e := range k.story[from : to+1] {
+		if length = min(length, e.q.policy.window); e.q.tokens == 0 {
+			changes++
+		}
+	}
+	for _, e := range k.story {
+		if isIn(e) && !e.charged {
+			sum, limit = sum+e.n, max(limit, e.q.tokens)
+		}
+	}
 	switch {
 	case p.algorithm == AlgorithmSlidingLog:
-		times = 1
-	case p.algorithm == AlgorithmFixedWindow && !p.aligned && may("a window whose first request is given back"):
-		times = 2
-	}
-	for _, last := range k.story {
-		sum, limit := uint64(0), uint64(0)
-		for _, e := range k.story {
-			if passed := last.at - e.at; passed >= 0 && passed < int64(modelWindow) && !e.charged {
-				sum, limit = sum+e.n, max(limit, e.q.tokens)
-			}
-		}
-		if times > 0 {
-			require.LessOrEqual(m.t, sum, times*limit-(times-1), "%s: I1: in less than a window", m.call)
-		}
-	}
-}
-
-// modelPeriods are the times that a token takes to come back, and modelBursts the bursts, that a policy changes to.
-var (
-	modelPeriods = []time.Duration{time.Second, 700 * time.Millisecond, 90 * time.Millisecond, 11 * time.Millisecond, 10 * time.Second}
-	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
-)
-
-// setsPolicy draws other numbers for one tier.
-func (m *model) setsPolicy() {
-	if m.kind.policy.grant == grantsLimit && len(m.kind.tiers) == 1 || m.byte()%4 > 0 {
+	case p.algorithm == AlgorithmFixedWindow && p.aligned:
+		limit *= 2 + changes
+	case p.algorithm == AlgorithmFixedWindow && may("a window whose first request is given back"):
+		limit += limit - 1
+	default:
 		return
 	}
-	m.set(m.seen)
-	tier := int(m.byte()) % 3
-	if m.kind.perNano > 1 { // the first tier's numbers are those of the ticks, or there are none
-		tier = 1 + tier%2
-	}
-	if len(m.kind.tiers) == 0 {
-		tier = 0
-	}
-	longest := time.Hour
-	if m.kind.policy.grant == grantsQuotas { // a longest time with the same ticks
-		longest += time.Duration(m.byte()) * time.Minute
-	}
-	burst, period := pick(m, modelBursts), time.Duration(0)
-	if m.kind.hasPrices() {
-		period = pick(m, modelPeriods)
-	}
-	m.sets(tier, burst, period, longest)
+	m.law(sum <= limit, "(b)", sum, limit, k, last.q)
 }
 
-// sets changes the numbers of one tier. The tokens that each key has taken still count, by the tier of its last take.
-// So the answers for keys under other tiers stay the same.
-func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
-	policies := make([]Policy, len(m.kind.tiers)+1)
-	for i := range policies {
-		policies[i] = m.limiter.Policy(i)
-	}
-	if m.kind.policy.grant == grantsQuotas {
-		policies[0] = TokenBuckets(longest)
-	}
-	q := m.grants[tier]
-	to, was := q.policy, *q
-	token := q.token
-	if to.limit = burst; m.kind.hasPrices() {
-		to.rate = Per(1, period)
-		token = int64(to.rate.Period) * m.kind.perNano
-	} else if to.algorithm != AlgorithmTokenBucket {
-		to.limit = 1 + to.limit%9
-	}
-	policies[tier] = to
-	before := m.tells()
-	require.NoError(m.t, m.limiter.SetPolicy(policies[0], policies[1:]...), m.call)
-	m.call += ": " + was.policy.String() + " -> " + to.String()
-	m.policies++
-	q.policy, q.tokens, q.token, q.ever = to, to.limit, token, append(q.ever, version{to.limit, token})
-	m.requireChange(q, before)
-	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
-	for _, k := range m.keys {
-		if b, ok := k.account.(*bucket); ok && k.last == q {
-			b.change(at, max(at, m.leading, m.promised), max(at, m.promised), &was, q)
-			if b.prices != nil {
-				k.notes(q, event{at: at}) // what it owes comes back by these numbers from now on
-			}
-		}
-		m.look(k)
+// law fails if what one of the laws says of a key under some numbers does not hold.
+func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *grants) {
+	if !holds {
+		require.FailNow(m.t, fmt.Sprintf("broken: %s: %s: key %d under %s: %d beside %d", name, m.call, slices.Index(m.keys[:], k), q.name, is, want))
 	}
 }
 
@@ -173,65 +131,129 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange compares the effect of a change of one tier's numbers on every key with the properties of
-// docs/decisions/0031. (a) Keys under others are not affected. (d) A raised limit and a faster rate are active at once.
-// (c) A key that has taken no more than the limit waits no longer than one that has taken all of it. A key that has
-// taken more waits until the excess is back at the new rate. If there were grants ahead of the clock, or reservations,
-// debt may come back at the previous rate until those are due. requireFits checks (b).
-func (m *model) requireChange(q *grants, before []told) {
+// requireChange holds what a change of the policy has done to every key against the properties of docs/decisions/0031:
+// (a) nothing to keys under numbers that stay; (d) a raised limit and a faster rate are there at once; (c) who has
+// taken no more than the limit waits no longer than one who has taken all of it, and who has taken more until that is
+// back at the new rate. Some may have been granted ahead, or wait: until then what is owed may come back at the
+// previous rate. (b) is what requireFits is about.
+func (m *model) requireChange(c *change, before []told) {
 	ahead := max(m.leading, m.promised, m.seen) - m.seen
 	for i, says := range m.tells() {
 		k := m.keys[i]
 		for j, g := range m.grants {
-			was, is := before[i].of[j], says.of[j]
-			what := fmt.Sprintf("key %d under %s", i, g.name)
-			switch {
-			case g == q:
-				m.requireTokens(k, q, before[i].owed, ahead, is, what)
-			case k.last != q || !m.kind.hasPrices():
-				for n := range was {
-					m.requireSame(was[n], is[n], what)
+			if !m.concerns(c, k, g) {
+				for n, was := range before[i].of[j] {
+					m.requireSame(was, says.of[j][n], k, g)
 				}
-			case ahead == 0: // it keeps tokens, rounded up, and they come back at another rate
-				require.LessOrEqual(m.t, is[0].Remaining, was[0].Remaining, "(b) %s: %s", m.call, what)
-				require.LessOrEqual(m.t, was[0].Remaining-is[0].Remaining, uint64(1), "(c) %s: %s", m.call, what)
+			}
+		}
+		for j, g := range m.grants {
+			if _, changed := c.was[g]; changed {
+				m.requireChanged(c, k, g, before[i].owed, ahead, before[i].of[j], says.of[j])
+			}
+		}
+		for j, g := range m.grants {
+			if _, changed := c.was[g]; !changed && ahead == 0 && m.concerns(c, k, g) { // it keeps tokens, rounded up
+				left, was := says.of[j][0].Remaining, before[i].of[j][0].Remaining
+				m.law(left <= was, "(b)", left, was, k, g)
+				m.law(was-left <= 1, "(a)", left, was, k, g)
 			}
 		}
 	}
 }
 
+// concerns reports whether a change is one of what a key is asked under, or of the rate at which its debt comes back.
+func (m *model) concerns(c *change, k *modelKey, q *grants) bool {
+	_, changed := c.was[q]
+	_, last := c.was[k.last]
+	return changed || last && m.kind.hasPrices()
+}
+
 // requireSame is (a). A change in a shared table moves the watermark by a nanosecond, to which waits are rounded up.
-func (m *model) requireSame(was, is Decision, what string) {
+func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	late := time.Duration(m.at(m.seen) - m.seen)
 	if is.RetryAfter-was.RetryAfter <= late && is.ResetAfter-was.ResetAfter <= late {
 		was.RetryAfter, was.ResetAfter = max(was.RetryAfter, is.RetryAfter), max(was.ResetAfter, is.ResetAfter)
 	}
-	if was != is {
-		require.Equal(m.t, was, is, "(a) %s: %s", m.call, what)
-	}
+	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireTokens compares the answer for a key with a debt, under a tier, with (c) and (d), if some tokens were granted
-// for a later time.
-func (m *model) requireTokens(k *modelKey, q *grants, owed uint64, ahead int64, is [2]Decision, what string) {
+// requireChanged holds what a key that owes so many tokens is told under numbers that have changed against (b) to (d).
+func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {
 		return
 	}
-	left, most, wait := q.tokens-min(owed, q.tokens), uint64(0), int64(modelWindow)*2
-	if b, ok := k.account.(*bucket); ok {
+	m.law(is[0].Limit == q.tokens, "(d)", is[0].Limit, q.tokens, k, q)
+	left := q.tokens - min(owed, q.tokens)
+	least, most := left, left
+	switch k.account.(type) {
+	case *window:
+		least, most = q.leaves(c, left)
+		for i := range is {
+			wait := max(q.longest()+time.Duration(ahead), was[i].RetryAfter)
+			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
+		}
+	case *bucket:
 		if owed+q.tokens > uint64(mostTicks/2/q.token) {
 			return // there is no room for that
 		}
-		if ahead > 0 && owed > 0 {
-			most = uint64(b.ticks(m.seen+ahead)-b.ticks(m.seen))/uint64(q.token) + 1
+		stays := m.stays(c, k, owed)
+		late, counts := m.at(m.seen)-m.seen+m.until(c, stays, ahead), owed-stays
+		for i, more := range []uint64{max(q.tokens, counts+1) - q.tokens, max(q.tokens, counts)} {
+			wait := time.Duration(late + c.to.wait(m.seen, int64(max(more, 1))*q.token))
+			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
 		}
-		late := ahead + m.at(m.seen) - m.seen
-		wait = late + b.wait(m.seen, max(int64(owed)+1-int64(q.tokens), 0)*q.token)
-		require.LessOrEqual(m.t, int64(is[1].RetryAfter), late+b.wait(m.seen, int64(owed)*q.token), "(c) %s: %s, for all", m.call, what)
+		if ahead > 0 && owed > 0 {
+			least -= min(least, uint64(c.to.ticks(m.seen+ahead)-c.to.ticks(m.seen))/uint64(q.token)+1)
+		}
 	}
-	require.LessOrEqual(m.t, int64(is[0].RetryAfter), wait, "(c) %s: %s", m.call, what)
-	require.GreaterOrEqual(m.t, is[0].Remaining+most, left, "(d) %s: %s", m.call, what)
-	if ahead == 0 {
-		require.Equal(m.t, left, is[0].Remaining, "(b) %s: %s", m.call, what)
+	m.law(is[0].Remaining >= least, "(d)", is[0].Remaining, least, k, q)
+	m.law(is[0].Remaining <= most || ahead > 0, "(b)", is[0].Remaining, most, k, q)
+}
+
+// stays returns how many tokens of what a key owes, in a limiter of one rate, stay time until those go who wait: those
+// above the highest limit that there was. The key may have taken under a quota last, of which it is not known which.
+func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
+	was, changed := c.was[m.grants[0]]
+	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
+		return 0
 	}
+	highest, at := uint64(c.highest/was.token), m.at(m.seen)
+	until := uint64(c.from.ticks(max(at, m.promised))-c.from.ticks(at)) / uint64(was.token)
+	return min(owed-min(owed, highest), until)
+}
+
+// until returns how long what a key owes comes back at the previous rate, if some were granted so long ahead: all that
+// time if it is slower, and else only what stays, and the part of a token that is rounded up. (Batches come behind it
+// at their own times.)
+func (m *model) until(c *change, stays uint64, ahead int64) int64 {
+	own, was := m.grants[0], c.was[m.grants[0]]
+	if m.kind.hasPrices() || was.token == 0 || c.to.perNano == 0 || own.token*c.from.perNano < was.token*c.to.perNano {
+		if ahead > 0 {
+			ahead += c.to.interval
+		}
+		return ahead
+	}
+	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
+}
+
+// longest returns for how long one can wait who has taken all of a window.
+func (q *grants) longest() time.Duration {
+	if q.policy.algorithm == AlgorithmFixedWindow || q.policy.algorithm == AlgorithmSlidingLog {
+		return q.policy.window
+	}
+	return 2 * q.policy.window
+}
+
+// leaves returns how many tokens a window leaves at least and at most after a change, of which so many were left. An
+// estimate is rounded up where the length changes. A log has fewer requests in a shorter window, and becomes longer
+// only where nothing comes back: see setsPace.
+func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
+	switch {
+	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:
+		return left - min(left, 1), left
+	case c.one && q.policy.algorithm == AlgorithmSlidingLog:
+		return left, q.tokens
+	}
+	return left, left
 }

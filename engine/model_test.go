@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weir-go/weir/internal/reference"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -53,6 +52,7 @@ type model struct {
 	call     string // under way
 	verb     string // of the call, as docs/correctness.md has it
 	made     map[cell]bool
+	*full    // nil, if there is room for all
 }
 
 // A modelKey is a key, what it owes, and what it has been given.
@@ -80,6 +80,7 @@ type taken struct {
 	of      paper
 	e       *event
 	under   *grants
+	made    int // of the quota, when it was taken
 	ends    shard.Ends
 	resets  int
 	policy  int
@@ -120,7 +121,7 @@ var modelCalls = []struct {
 	{"reserve", (*model).reserves}, {"end", (*model).ends}, {"end", (*model).ends}, {"end", (*model).ends},
 	{"end", (*model).ends}, {"charge", (*model).charges}, {"refund", (*model).refunds}, {"reset", (*model).resets},
 	{"sweep", (*model).sweeps}, {"all", (*model).takesAll}, {"hold all", (*model).holdsAll},
-	{"late", (*model).late}, {"policy", (*model).setsPolicy}, {"idle", (*model).becomesIdle},
+	{"late", (*model).late}, {"policy", (*model).setsPolicy}, {"idle", (*model).becomesIdle}, {"others", (*model).refills},
 }
 
 func (m *model) run() {
@@ -129,12 +130,17 @@ func (m *model) run() {
 		c := pick(m, modelCalls)
 		m.call, m.verb = fmt.Sprintf("%v, call %d, %s", m.kind.policy, calls, c.name), c.name
 		c.call(m)
+		m.settlesEviction()
 	}
+	m.requireEnd()
+}
+
+// requireEnd holds what all keys were given in the end against their limits.
+func (m *model) requireEnd() {
 	for _, k := range m.keys {
 		m.requireFits(k)
 	}
-	stats := m.limiter.Stats()
-	require.Zero(m.t, stats.Evictions+stats.NoRoom+stats.Unrecorded, "there is room for all")
+	m.requireStats()
 }
 
 // at returns when a call is decided that is made at a time: then, or at the watermark.
@@ -150,6 +156,7 @@ func (m *model) key() (*modelKey, *grants, Key) {
 	if q.tokens > 0 {
 		k.under(q)
 	}
+	m.breaksTies(k, m.at(m.now))
 	m.makes(m.verb, q)
 	return k, q, q.key(k.key)
 }
@@ -176,7 +183,9 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	if n == 0 || q.all || q.tokens == 0 {
 		return m.answer(k, q, n, at, at-nanos), nil
 	}
-	k.under(q)
+	if k.under(q); n <= q.tokens {
+		m.makesRoom(k, at)
+	}
 	if n <= q.tokens && k.account.take(at, n) {
 		if at > clock {
 			m.leading = max(m.leading, at)
@@ -213,6 +222,7 @@ func (m *model) speeds(k *modelKey, q *grants, at int64) {
 // pay is a charge on paper.
 func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) uint64 {
 	k.under(q)
+	m.makesRoom(k, at)
 	charged := k.charge(at, n, limits)
 	if charged > 0 {
 		k.notes(q, event{at: at, n: charged, charged: true})
@@ -281,6 +291,10 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 		options = append(options, ChargeRefusals(m.refusals))
 	}
 	var err error
+	isFull := m.byte()%4 == 3 && kind.policy.algorithm != AlgorithmSlidingLog // it is not known when one is idle
+	if isFull {
+		options[0] = MaxKeys(1)
+	}
 	m.limiter, err = New(kind.policy, append(options, more...)...)
 	require.NoError(t, err)
 	m.seen, m.leading, m.promised = m.now, 0, 0
@@ -295,88 +309,18 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 		ahead: func() int64 { return max(m.leading, m.promised, m.seen) },
 	}
 	for i := range m.keys {
-		m.keys[i] = &modelKey{key: m.limiter.KeyUint64(uint64(i)), account: kind.account()}
-		if b, ok := m.keys[i].account.(*bucket); ok && kind.hasPrices() {
-			b.prices = m.prices
-		}
+		m.keys[i] = m.newKey(kind, uint64(i))
 	}
-	m.draw(kind)
+	if m.draw(kind); isFull {
+		m.fills(kind)
+	}
 	return m
 }
 
-// A modelKind is a limiter, with its tiers, and other limits that come as quotas.
-type modelKind struct {
-	policy  Policy
-	tiers   []Policy
-	quotas  []Policy
-	ticker  // of buckets
-	account func() account
-}
-
-// hasPrices reports whether a limiter's tokens do not all cost the same.
-func (kind modelKind) hasPrices() bool {
-	return kind.policy.algorithm == AlgorithmTokenBucket && (len(kind.tiers) > 0 || kind.policy.grant == grantsQuotas)
-}
-
-// draw makes what keys are asked under: the tiers, quotas, and what grants nothing or everything.
-func (m *model) draw(kind modelKind) {
-	add := func(name string, p Policy, key func(Key) Key) {
-		q := &grants{name: name, key: key, policy: p, token: 1, tokens: p.limit, all: p.grant == grantsAll}
-		if p.algorithm == AlgorithmTokenBucket && p.grant == grantsLimit {
-			q.token = int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
-		}
-		if p.grant != grantsLimit {
-			q.tokens = 0
-		}
-		m.grants, q.ever = append(m.grants, q), []version{{q.tokens, q.token}}
+func (m *model) newKey(kind modelKind, n uint64) *modelKey {
+	k := &modelKey{key: m.limiter.KeyUint64(n), account: kind.account()}
+	if b, ok := k.account.(*bucket); ok && kind.hasPrices() {
+		b.prices = m.prices
 	}
-	for tier := range len(kind.tiers) + 1 {
-		add(fmt.Sprint("tier ", tier), m.limiter.Policy(tier), func(k Key) Key { return k.Tier(tier) })
-	}
-	add("a tier that there is not", Blocked(), func(k Key) Key { return k.Tier(9) })
-	for _, p := range kind.quotas {
-		quota, err := m.limiter.Quota(p)
-		require.NoError(m.t, err)
-		add(p.String(), p, func(k Key) Key { return k.With(quota) })
-	}
+	return k
 }
-
-// The tokens of these buckets take 1e9, 7e8, 9e7, 1.3e9 and 1.1e7 ticks, or 15 and sixteen times the others'.
-func modelKindsOfBuckets() []modelKind {
-	tiers := []Policy{TokenBucket(Per(1, 700*time.Millisecond), 7), TokenBucket(Per(1, 90*time.Millisecond), 100), Unlimited(), Blocked()}
-	quotas := []Policy{TokenBucket(Per(1, 1300*time.Millisecond), 4), TokenBucket(Per(1, 11*time.Millisecond), 1000), Unlimited(), Blocked()}
-	buckets := func(p Policy, tiers []Policy, quotas []Policy, c ticker) modelKind {
-		return modelKind{p, tiers, quotas, c, func() account { return &bucket{ticker: c} }}
-	}
-	batches := func(burst uint64) Policy { return BatchRefill(3, time.Second, burst) }
-	return []modelKind{
-		buckets(TokenBucket(PerSecond(1), 5), tiers, quotas, ticker{perNano: 1}),
-		buckets(TokenBucket(Per(16, 15001*time.Nanosecond), 3), tiers, quotas, ticker{perNano: 16}),
-		buckets(TokenBuckets(time.Hour), tiers, append(quotas, TokenBucket(PerSecond(1), 5), TokenBucket(Per(1, 90*time.Millisecond), 3)), ticker{perNano: 16}),
-		buckets(TokenBucket(PerSecond(1), 5), nil,
-			[]Policy{TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(1), 1000), Unlimited(), Blocked()}, ticker{perNano: 1}),
-		buckets(batches(10), []Policy{batches(4), batches(25), Unlimited()}, []Policy{batches(7), batches(40), Blocked()},
-			ticker{refill: 3, interval: int64(time.Second)}),
-	}
-}
-
-func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) modelKind {
-	return modelKind{policy(5), []Policy{policy(9), policy(3), Unlimited()}, []Policy{policy(7), policy(4), policy(1), Blocked()}, ticker{}, func() account {
-		return &window{windowed: of()}
-	}}
-}
-
-const modelWindow = 10 * time.Second
-
-var modelKinds = append(modelKindsOfBuckets(),
-	modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow) },
-		func() windowed { return reference.NewFixedWindow(5, modelWindow, false) }),
-	modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow).Aligned() },
-		func() windowed { return reference.NewFixedWindow(5, modelWindow, true) }),
-	modelKindOfWindows(func(n uint64) Policy { return SlidingWindow(n, modelWindow) },
-		func() windowed { return reference.NewSlidingWindow(5, modelWindow) }),
-	modelKindOfWindows(func(n uint64) Policy { return SlidingLog(n, modelWindow) },
-		func() windowed { return reference.NewSlidingLog(5, modelWindow) }),
-	modelKindOfWindows(func(n uint64) Policy { return Concurrency(n, modelWindow) },
-		func() windowed { return reference.NewConcurrency(5, modelWindow) }),
-)

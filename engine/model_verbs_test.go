@@ -29,13 +29,22 @@ func (m *model) passes() {
 	case 6:
 		wait *= 3_333_333
 	case 7:
-		wait = int64(modelWindow) - m.seen%int64(modelWindow) + wait%3 - 1
+		length := int64(m.window())
+		wait = length - m.seen%length + wait%3 - 1
 	}
 	m.set(m.seen + wait)
 }
 
-// late makes the clock read an earlier time than the latest one, except for a log, because a refund of a log may forget
-// tokens that have left by the latest time. TestSlidingLogAgainstItsModel tests that.
+// window returns the length of a window as it is.
+func (m *model) window() time.Duration {
+	if _, ok := m.keys[0].account.(*window); ok {
+		return m.grants[0].policy.window
+	}
+	return modelWindow
+}
+
+// late makes the clock read a time before the latest. Not that of a log, of which a refund may forget what has left by
+// the latest: TestSlidingLogAgainstItsModel is about that.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.catchUp(); m.kind.policy.algorithm != AlgorithmSlidingLog {
@@ -52,7 +61,7 @@ func (m *model) catchUp() {
 	now := m.now
 	m.set(m.seen)
 	m.limiter.Sweep()
-	for _, k := range m.keys {
+	for _, k := range m.all() {
 		if k.idle(m.seen) {
 			k.clear()
 		}
@@ -98,6 +107,7 @@ func (m *model) takes() {
 
 // keepsPromise asks again a nanosecond before RetryAfter has passed, and then.
 func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after time.Duration) {
+	m.settlesEviction()
 	now := m.now
 	for _, early := range []int64{1, 0} {
 		m.set(now + int64(after) - early)
@@ -127,6 +137,7 @@ func (m *model) takesAt(k *modelKey, q *grants, key Key, n uint64) {
 		require.Equal(m.t, want, m.limiter.TakeAt(key, n, time.Unix(0, nanos)), m.call)
 		return
 	}
+	m.breaksTies(k, m.at(min(nanos, m.now)))
 	want, _ := m.take(k, q, n, nanos, m.now)
 	m.require(k, want, m.limiter.TakeAt(key, n, time.Unix(0, nanos)), "%d at %d ns, under %s", n, nanos-m.now, q.name)
 }
@@ -155,7 +166,7 @@ func (m *model) drains() {
 
 // opens notes what stands for a take.
 func (m *model) opens(k *modelKey, q *grants, e *event, tk *taken) {
-	tk.modelKey, tk.e, tk.under, tk.resets, tk.policy = k, e, q, k.resets, m.policies
+	tk.modelKey, tk.e, tk.under, tk.made, tk.resets, tk.policy = k, e, q, q.made, k.resets, m.policies
 	tk.ends = m.limiter.table.Ends(m.limiter.table.Find(k.key.hash))
 	if e != nil {
 		tk.of = k.paper(e.at, e.n)
@@ -239,6 +250,9 @@ func (m *model) takeUpTo(k *modelKey, q *grants, least, most uint64) (d Decision
 func (m *model) reserves() {
 	k, q, key := m.key()
 	n, within := m.tokens(q), time.Duration(m.byte())*100*time.Millisecond
+	if within == 25500*time.Millisecond { // behind all of a large quota
+		within = time.Hour
+	}
 	m.floor = m.limiter.table.Watermark()
 	defer func() { m.floor = 0 }()
 	r, err := m.limiter.ahead(key, n, within)
@@ -255,6 +269,7 @@ func (m *model) reserves() {
 	case n > q.tokens:
 		require.ErrorIs(m.t, err, ErrNever, m.call)
 	default:
+		m.makesRoom(k, at)
 		wait, ok := b.reserve(at, n, int64(within))
 		if !ok {
 			require.ErrorIs(m.t, err, ErrTooLong, "%s: %d within %v under %s", m.call, n, within, q.name)
@@ -301,6 +316,7 @@ func (m *model) sweeps() {
 		m.makes("sweep", k.last)
 	}
 	m.limiter.Sweep()
+	m.requireSwept()
 }
 
 func (m *model) resets() {
@@ -311,9 +327,7 @@ func (m *model) resets() {
 }
 
 func (m *model) forget(k *modelKey) {
-	m.requireFits(k)
 	m.makes("reset", k.last)
 	m.limiter.Reset(k.key)
-	k.clear()
-	k.story, k.vague, k.resets = nil, false, k.resets+1
+	m.evicted(k)
 }

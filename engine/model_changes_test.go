@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/reference"
+)
+
+// modelPeriods are the times that a token takes to come back, and modelBursts the bursts, that one tier changes to.
+var (
+	modelPeriods = []time.Duration{time.Second, 700 * time.Millisecond, 90 * time.Millisecond, 11 * time.Millisecond, 10 * time.Second}
+	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
+)
+
+// What all limits of a limiter change to at once: rates, whose ticks are as long or not, batches, and lengths of
+// windows.
+var (
+	modelRates = []Policy{
+		TokenBucket(PerSecond(1), 1), TokenBucket(Per(1, 10*time.Second), 1), TokenBucket(Per(1, 11*time.Millisecond), 1),
+		TokenBucket(Per(3, 700*time.Millisecond), 1), TokenBucket(Per(16, 15001*time.Nanosecond), 1),
+	}
+	modelBatches = []Policy{
+		BatchRefill(3, time.Second, 1), BatchRefill(1, 10*time.Second, 1), BatchRefill(40, 11*time.Millisecond, 1), BatchRefill(5, 700*time.Millisecond, 1),
+	}
+	modelWindows = []time.Duration{modelWindow, 3 * time.Second, 7 * time.Second, 25 * time.Second}
+)
+
+// A change is what a change of the policy does to what keys are asked under.
+type change struct {
+	was      map[*grants]grants // whose numbers change, as they were
+	from, to ticker
+	highest  int64 // ticks of the highest limit that there was; of a limiter of one rate
+	one      bool  // rate, batch or length of windows changes: that of all limits at once
+}
+
+// setsPolicy draws other numbers for one tier, or for all limits what they have in common.
+func (m *model) setsPolicy() {
+	if m.byte()%4 > 0 {
+		return
+	}
+	m.set(m.seen)
+	if !m.kind.hasPrices() && m.byte()%2 == 0 {
+		m.setsPace(m.pace())
+		return
+	}
+	tier := int(m.byte()) % 3
+	if m.kind.perNano > 1 { // the first tier's numbers are those of the ticks, or there are none
+		tier = 1 + tier%2
+	}
+	if len(m.kind.tiers) == 0 {
+		tier = 0
+	}
+	longest := time.Hour
+	if m.kind.policy.grant == grantsQuotas { // a longest time with the same ticks
+		longest += time.Duration(m.byte()) * time.Minute
+	}
+	burst, period := pick(m, modelBursts), time.Duration(0)
+	if m.kind.hasPrices() {
+		period = pick(m, modelPeriods)
+	}
+	m.sets(tier, burst, period, longest)
+}
+
+// pace draws what all limits have in common.
+func (m *model) pace() Policy {
+	switch p := m.limiter.Policy(0); p.algorithm {
+	case AlgorithmTokenBucket:
+		return pick(m, modelRates)
+	case AlgorithmBatchRefill:
+		return pick(m, modelBatches)
+	case AlgorithmConcurrency: // it forgets after the same time, always
+		return p
+	default:
+		p.window = pick(m, modelWindows)
+		return p
+	}
+}
+
+// policiesNow returns those of the limiter and of its tiers.
+func (m *model) policiesNow() []Policy {
+	all := make([]Policy, len(m.kind.tiers)+1)
+	for i := range all {
+		all[i] = m.limiter.Policy(i)
+	}
+	return all
+}
+
+// sets changes the numbers of one tier. So keys under other tiers are told what they were told before.
+func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
+	policies := m.policiesNow()
+	if m.kind.policy.grant == grantsQuotas {
+		policies[0] = TokenBuckets(longest)
+	}
+	to := m.grants[tier].policy
+	if to.limit = burst; m.kind.hasPrices() {
+		to.rate = Per(1, period)
+	} else if to.algorithm != AlgorithmTokenBucket {
+		to.limit = 1 + to.limit%9
+	}
+	m.call += ": " + m.grants[tier].policy.String() + " -> " + to.String()
+	policies[tier] = to
+	m.becomes(policies)
+}
+
+// setsPace changes what all limits have in common to that of another policy: the rate, the batches, or the windows.
+func (m *model) setsPace(of Policy) {
+	for _, k := range m.all() {
+		if w, ok := k.account.(*window); ok && w.isVague(m.seen, of.window) {
+			return
+		}
+	}
+	policies := m.policiesNow()
+	for i, p := range policies {
+		policies[i] = p.paced(of)
+	}
+	m.call += ": all as " + policies[0].String()
+	m.becomes(policies)
+}
+
+// paced returns a policy with the rate, the batches or the windows of another.
+func (p Policy) paced(of Policy) Policy {
+	if p.grant == grantsLimit {
+		p.rate, p.refill, p.window = of.rate, of.refill, of.window
+	}
+	return p
+}
+
+// isVague reports whether what windows of another length make of a key's is not known: requests that have left a log
+// may come back, or not; and less than a token of a counter, which is rounded up, may have been forgotten while it was
+// idle.
+func (w *window) isVague(at int64, length time.Duration) bool {
+	switch of := w.windowed.(type) {
+	case *reference.SlidingLog:
+		return of.Change(1, length).Count(at) > of.Count(at)
+	case *reference.SlidingWindow:
+		previous, current := of.Counts(at)
+		return previous > 0 && current > 0 && of.Estimate(at) == current
+	}
+	return false
+}
+
+// becomes changes the policies of the limiter and of its tiers. Each key keeps the tokens that it has taken, by the
+// tier of its last take.
+func (m *model) becomes(to []Policy) {
+	before, c := m.tells(), change{was: map[*grants]grants{}, from: m.kind.ticker, to: m.kind.ticker}
+	if !m.kind.hasPrices() {
+		c.to, c.one = tickerOf(to[0]), to[0].paced(m.grants[0].policy) != to[0]
+		c.highest = int64(m.highest()) * m.grants[0].token
+	}
+	require.NoError(m.t, m.limiter.SetPolicy(to[0], to[1:]...), m.call)
+	m.policies++
+	m.kind.ticker = c.to
+	for i, p := range to {
+		m.regrants(&c, m.grants[i], p)
+	}
+	for _, q := range m.grants[len(to):] {
+		if c.one {
+			m.regrants(&c, q, q.policy.paced(to[0]))
+			m.requotes(q)
+		}
+	}
+	m.requireChange(&c, before)
+	for _, k := range m.all() {
+		m.converts(&c, k)
+	}
+	for _, k := range m.keys {
+		m.look(k)
+	}
+}
+
+// regrants makes what keys are asked under that of another policy, and notes what it was.
+func (m *model) regrants(c *change, q *grants, p Policy) {
+	if p == q.policy || p.grant != grantsLimit {
+		return
+	}
+	c.was[q] = *q
+	q.policy, q.tokens, q.token, q.ticks = p, p.limit, m.kind.tokenOf(p), m.kind.ticker
+	q.ever = max(q.ever, q.tokens)
+}
+
+// requotes makes the quota anew whose unit the rate was. What was made before grants nothing.
+func (m *model) requotes(q *grants) {
+	if _, isBucket := m.keys[0].account.(*bucket); !isBucket || q.policy.grant != grantsLimit {
+		return
+	}
+	require.Equal(m.t, Decision{RetryAfter: Never}, m.limiter.TakeKey(q.key(m.keys[0].key), 1), "%s: a quota of before", m.call)
+	quota, err := m.limiter.Quota(q.policy)
+	require.NoError(m.t, err, m.call)
+	q.key, q.made = func(k Key) Key { return k.With(quota) }, q.made+1
+}
+
+// highest returns the highest limit of all tiers and quotas that there was, in tokens.
+func (m *model) highest() (tokens uint64) {
+	for _, q := range m.grants {
+		tokens = max(tokens, q.ever)
+	}
+	return tokens
+}
+
+// isTier reports whether it is what the limiter or one of its tiers grants.
+func (m *model) isTier(q *grants) bool { return slices.Index(m.grants, q) <= len(m.kind.tiers) }
+
+// converts makes on paper of what a key owes what a change of the policy makes of it.
+func (m *model) converts(c *change, k *modelKey) {
+	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
+	latest, promised := max(at, m.leading, m.promised), max(at, m.promised)
+	switch a := k.account.(type) {
+	case *window:
+		if c.one {
+			a.windowed = a.changed(at, m.grants[0].policy.window)
+		}
+	case *bucket:
+		if was, changed := c.was[k.last]; changed && a.prices != nil {
+			a.reprices(at, latest, was.token, k.last.token)
+			k.notes(k.last, event{at: at}) // what it owes comes back by these numbers from now on
+		} else if was, changed := c.was[m.grants[0]]; changed && a.prices == nil {
+			highest := c.highest
+			if k.last != nil && !m.isTier(k.last) { // of a quota it is not known which
+				highest = mostTicks
+			}
+			a.change(at, latest, promised, was.token, m.grants[0].token, c.to, highest)
+		}
+		a.ticker = c.to
+	}
+	if c.one {
+		own := *m.grants[0]
+		own.tokens = 0 // it was not asked under that
+		k.story = append(k.story, &event{at: at, q: &own})
+	}
+}
+
+// changed returns the window of another length, with what was taken in it.
+func (w *window) changed(at int64, length time.Duration) windowed {
+	switch of := w.windowed.(type) {
+	case *reference.FixedWindow:
+		return of.Change(at, 1, length)
+	case *reference.SlidingWindow:
+		return of.Change(at, 1, length)
+	case *reference.SlidingLog:
+		return of.Change(1, length)
+	}
+	return w.windowed
+}

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+)
+
+// modelSlots is how many keys a table of one home has room for. In a full one the keys of a program meet many others,
+// of which as many are not idle that a new key finds no room.
+const modelSlots = 32
+
+// full are the others in a full table, and what is known of evictions from it.
+type full struct {
+	others    []*modelKey
+	victims   []*modelKey // of whom one was evicted: they owed the same
+	when      int64       // it was evicted
+	evictions uint64
+	forgiven  uint64 // tokens
+}
+
+// fills gives a full table its other keys, which owe all of a limit, or a token.
+func (m *model) fills(kind modelKind) {
+	m.full = &full{}
+	for i := range modelSlots - 1 {
+		m.others = append(m.others, m.newKey(kind, uint64(100+i)))
+	}
+	m.refills()
+}
+
+// refills has the others take that owe nothing.
+func (m *model) refills() {
+	if m.full == nil {
+		return
+	}
+	q := m.grants[0]
+	for _, g := range m.grants {
+		if q.tokens == 0 {
+			q = g
+		}
+	}
+	m.set(m.seen)
+	for i, k := range m.others {
+		m.breaksTies(k, m.at(m.now))
+		if n := max(q.tokens*uint64(i%2), 1); k.idle(m.at(m.now)) {
+			k.under(q)
+			want, _ := m.take(k, q, n, m.now, m.now)
+			m.require(k, want, m.limiter.TakeKey(q.key(k.key), n), "another of a full table, %d under %s", n, q.name)
+			m.settlesEviction()
+		}
+	}
+}
+
+// all returns all keys of the table.
+func (m *model) all() []*modelKey {
+	if m.full == nil {
+		return m.keys[:]
+	}
+	return append(m.keys[:len(m.keys):len(m.keys)], m.others...)
+}
+
+// owes returns how much a key owes at a time, as evictions compare it: time of a bucket, and else tokens.
+func (m *model) owes(k *modelKey, at int64) int64 {
+	if b, ok := k.account.(*bucket); ok {
+		return b.owed(at)
+	}
+	const many = 1 << 40
+	w := k.account.(*window)
+	w.Under(many)
+	owes := many - w.Remaining(at)
+	if w.q != nil {
+		w.Under(w.q.tokens)
+	}
+	return int64(owes)
+}
+
+// least returns who of the others in a full table owes least at a time, all of whom owe as much; nobody, if one of them
+// is idle.
+func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
+	if m.full == nil {
+		return nil, 0
+	}
+	busy := 0
+	owes = math.MaxInt64
+	for _, k := range m.all() {
+		if k == of || k.idle(at) {
+			continue
+		}
+		busy++
+		switch is := m.owes(k, at); {
+		case is < owes:
+			least, owes = []*modelKey{k}, is
+		case is == owes:
+			least = append(least, k)
+		}
+	}
+	if require.LessOrEqual(m.t, busy, modelSlots, m.call); busy < modelSlots {
+		return nil, 0
+	}
+	return least, owes
+}
+
+// breaksTies forgets a key that owes as little as another, if one of them may be evicted for a key: which one nothing
+// says. (Of the others in the table it does not matter.)
+func (m *model) breaksTies(of *modelKey, at int64) {
+	least, _ := m.least(of, at) // a key of the program comes first of all
+	if len(least) > 1 && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
+		m.forget(least[0])
+	}
+}
+
+// makesRoom evicts on paper for a key that owes nothing and is about to be charged, at a time. One who is late goes by
+// its own time, or the watermark; one who is ahead by the limiter's clock.
+func (m *model) makesRoom(of *modelKey, at int64) {
+	at = min(at, m.at(m.now))
+	if m.full == nil || !of.idle(at) {
+		return
+	}
+	least, owes := m.least(of, at)
+	if len(least) == 0 {
+		return
+	}
+	m.evictions++
+	m.forgiven += m.inTokens(owes)
+	if m.victims, m.when = least, at; len(least) == 1 {
+		m.evicted(least[0])
+	}
+}
+
+// inTokens returns a debt in tokens of the limiter's own rate, rounded up.
+func (m *model) inTokens(owes int64) uint64 {
+	token := m.grants[0].token
+	if m.kind.policy.grant == grantsQuotas { // a token a second
+		token = m.kind.perNano * 1e9
+	}
+	return uint64((owes + token - 1) / token)
+}
+
+// evicted forgets a key on paper.
+func (m *model) evicted(k *modelKey) {
+	m.requireFits(k)
+	k.clear()
+	k.story, k.vague, k.resets = nil, false, k.resets+1
+}
+
+// settlesEviction holds the limiter against the evictions on paper, behind a call: one of those who owed least is gone,
+// and all is told of the others that was told before.
+func (m *model) settlesEviction() {
+	if m.full == nil || len(m.victims) == 0 {
+		return
+	}
+	var gone []*modelKey
+	now := m.now
+	m.set(min(now, m.when)) // who was evicted by a late call may be idle by now
+	for _, k := range m.victims {
+		if owed, _ := m.limiter.Owed(k.key); owed == 0 {
+			gone = append(gone, k)
+		}
+	}
+	m.set(now)
+	require.Len(m.t, gone, 1, "%s: one of %d is evicted", m.call, len(m.victims))
+	m.evicted(gone[0])
+	m.victims = nil
+	for _, k := range m.keys {
+		m.look(k)
+	}
+}
+
+// requireStats holds the limiter's counts against those on paper: keys that were not idle at a sweep, and evictions.
+func (m *model) requireStats() {
+	stats, evictions, forgiven := m.limiter.Stats(), uint64(0), uint64(0)
+	if m.full != nil {
+		evictions, forgiven = m.evictions, m.forgiven
+	}
+	require.Equal(m.t, evictions, stats.Evictions, "%s: evictions", m.call)
+	require.Equal(m.t, forgiven, stats.Forgiven, "%s: tokens forgiven", m.call)
+	require.Zero(m.t, stats.NoRoom+stats.Unrecorded, m.call)
+}
+
+// requireSwept holds what a sweep has judged, whatever tier a key took under last, against the accounts on paper. (Of a
+// log a request that was given back counts until it would have left.)
+func (m *model) requireSwept() {
+	busy, keys := uint64(0), m.limiter.Stats().Keys
+	for _, k := range m.all() {
+		if !k.idle(m.at(m.now)) {
+			busy++
+		}
+	}
+	if m.kind.policy.algorithm == AlgorithmSlidingLog {
+		require.GreaterOrEqual(m.t, keys, busy, "%s: keys", m.call)
+	} else {
+		require.Equal(m.t, busy, keys, "%s: keys", m.call)
+	}
+}
