@@ -166,7 +166,7 @@ test-explore: begin ## every interleaving of small scenarios
 explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
 
 test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
-	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
+	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./engine ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
 
 programs-model: begin
 	@.ci/install spin "the model of the protocol" spin

@@ -31,7 +31,7 @@ type Edit = struct{ File, Old, New string }
 // another test that reports what is broken in the same form. Names of files are relative to root. Mutants are made by
 // the build's overlay, so production code has no trace of them.
 func Catch(t *testing.T, root string, mutants []Mutant) {
-	broken := regexp.MustCompile(`broken: (([A-Z]\d+): .*)`)
+	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {
 		t.Run(m.Rule+" "+m.Name, func(t *testing.T) {
 			t.Parallel()

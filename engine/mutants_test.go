@@ -1,0 +1,48 @@
+//go:build explore
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/internal/interleave"
+)
+
+const (
+	convertGo   = "atomicbucket/convert.go"
+	setPolicyGo = "engine/setpolicy.go"
+	courses     = "TestEveryCourseOfChanges$/^"
+
+	// A debt as a change of the rate leaves it, and as much time.
+	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
+	lasting   = "b.lasting(before.(*TokenBucket), nanos, before.(*TokenBucket).UntilIdle(s, before.Ticks(nanos)))"
+)
+
+// mutants are the code with a property of docs/decisions/0031 broken that changes of the policy have. The model's own
+// check of that property finds it, before its accounts on paper do.
+var mutants = []interleave.Mutant{
+	{"(a)", "debts are scaled by the ratio of the limiter's own policy", courses + "tiers", "(a)", []interleave.Edit{
+		{"shard/price.go", "	if known && price == c.Before {\n",
+			"	if own := p.changes[0]; known && own.Before != own.After {\n		own.Highest = math.MaxUint64\n		return own, price\n	}\n	if known && price == c.Before {\n"},
+	}},
+	{"(b)", "a debt stays time when the rate becomes slower", courses + "tiers", "(b)", []interleave.Edit{
+		{convertGo, converted, "min(" + converted + ", " + lasting + ")"},
+	}},
+	{"(b)", "what a large quota granted stays time while the key waits, on paper, too", courses + "one_rate", "(b)", []interleave.Edit{
+		{"shard/adopt.go", "max(change.Highest, plan.product(t.largest.Load(), change.Before))", "change.Highest"},
+		{"engine/model_changes_test.go", "int64(m.highest()) * m.grants[0].token", "int64(m.grants[0].ever) * m.grants[0].token"},
+	}},
+	{"(c)", "what reservations owe becomes tokens of a slower rate", courses + "one_rate", "(c)", []interleave.Edit{
+		{convertGo, "above = min(was-min(was, c.Highest), from.Ticks(max(c.Promised, nanos))-start)", "above = 0"},
+	}},
+	{"(d)", "a raised limit is not in force", courses + "tiers", "(d)", []interleave.Edit{
+		{setPolicyGo, "	after := policiesOf(to[0], to[1:])\n",
+			"	for i := range to {\n		to[i].limit = min(to[i].limit, ps.all[i].limit)\n	}\n	after := policiesOf(to[0], to[1:])\n"},
+	}},
+	{"(d)", "a faster rate begins when all has come back at the slower one", courses + "tiers", "(d)", []interleave.Edit{
+		{convertGo, converted, "max(" + converted + ", " + lasting + ")"},
+	}},
+}
+
+// TestMutants: the model's check of each property of a change of the policy can fail.
+func TestMutants(t *testing.T) { interleave.Catch(t, "..", mutants) }
