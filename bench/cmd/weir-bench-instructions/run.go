@@ -40,7 +40,7 @@ func run() error {
 	if err := unix.PtraceSetOptions(s.pid, unix.PTRACE_O_EXITKILL); err != nil { // it ends with this process
 		return err
 	}
-	fmt.Printf("%-20s %10s %14s %8s %8s\n", "call", "keys", "instructions", "loads", "stores")
+	fmt.Printf("%-22s %10s %14s %8s %8s\n", "call", "keys", "instructions", "loads", "stores")
 	var empty count
 	for _, name := range names() {
 		var counts []count
@@ -57,7 +57,7 @@ func run() error {
 			continue
 		}
 		what, keys, _ := strings.Cut(name, "\t")
-		fmt.Printf("%-20s %10s %14d %8d %8d\n", what, keys, c.instructions-empty.instructions, c.loads-empty.loads,
+		fmt.Printf("%-22s %10s %14d %8d %8d\n", what, keys, c.instructions-empty.instructions, c.loads-empty.loads,
 			c.stores-empty.stores)
 	}
 	return nil

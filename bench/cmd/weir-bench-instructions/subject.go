@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/workload"
@@ -32,8 +33,9 @@ var keyCounts = []int{1, 1000, 1_000_000}
 func names() (all []string) {
 	for _, keys := range keyCounts {
 		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
-			"TakeKey", "TakeKey, quota", "TakeKey, tier", "TakeReceipt", "Hold", "Hold, quota", "Settle, less",
-			"Settle, less, late", "Settle, more", "Refund", "Charge", "Release", "httplimit, 1 limit", "httplimit, 3 limits"} {
+			"AllowKey", "TakeKey", "TakeKey, quota", "TakeKey, tier", "TakeReceipt", "Hold", "Hold, quota", "Settle, less",
+			"Settle, less, late", "Settle, more", "Refund", "Charge", "Release", "TakeKey, in flight", "TakeReceipt, in flight",
+			"Release, in flight", "httplimit, 1 limit", "httplimit, 3 limits"} {
 			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
@@ -87,6 +89,11 @@ func calls() (all []call, err error) {
 			hashed[i] = tsc.Key(texts[i*7919%keys])
 		}
 		all = append(all, byKey(tsc, tiers, hashed, quota)...)
+		entered, err := inFlight(&row, texts)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entered...)
 		requests, err := byRequest(tsc)
 		if err != nil {
 			return nil, err
@@ -102,6 +109,7 @@ func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quot
 	var entry engine.Receipt
 	held := func(i int) { _, hold = l.Hold(keys[i], 2) }
 	return []call{
+		{name: "AllowKey", make: func(i int) { l.AllowKey(keys[i]) }},
 		{name: "TakeKey", make: func(i int) { l.TakeKey(keys[i], 1) }},
 		{name: "quota", make: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
 		{name: "tier", make: func(i int) { tiers.TakeKey(keys[i].Tier(1), 1) }},
@@ -124,6 +132,24 @@ func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quot
 		{name: "Charge", make: func(i int) { l.Charge(keys[i], 1) }},
 		{name: "Release", make: func(int) { entry.Release() }, before: func(i int) { _, entry = l.TakeReceipt(keys[i], 1) }},
 	}
+}
+
+// inFlight is calls of a limiter of requests in flight, for keys that are hashed already.
+func inFlight(row *workload.Row, texts []string) ([]call, error) {
+	l, err := engine.New(engine.Concurrency(1000, time.Minute), engine.MaxKeys(row.Capacity), engine.Prefault(), engine.ClockTSC())
+	if err != nil {
+		return nil, err
+	}
+	var keys [repeats]engine.Key
+	for i := range keys {
+		keys[i] = l.Key(texts[i*7919%len(texts)])
+	}
+	var entry engine.Receipt
+	return []call{
+		{name: "TakeKey", make: func(i int) { l.TakeKey(keys[i], 1) }},
+		{name: "TakeReceipt", make: func(i int) { l.TakeReceipt(keys[i], 1) }},
+		{name: "Release", make: func(int) { entry.Release() }, before: func(i int) { _, entry = l.TakeReceipt(keys[i], 1) }},
+	}, nil
 }
 
 // byRequest is decisions on an HTTP request: the key is the address of the client, and no answer is written.
