@@ -1,0 +1,150 @@
+package limitertest
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A row is one kind of traffic: that of the row of weir's benchmark with the same name.
+type row struct {
+	name    string
+	limit   Limit
+	before  int // keys that were asked once before
+	workers int // that ask at the same time
+	floor   floorKind
+	// traffic returns what says which key request i has, by its number, and whether it is admitted. i counts from 0.
+	traffic func(r row, random *rand.Rand) func(i int) (key uint64, admitted bool)
+}
+
+// A floorKind is what a limiter must do at least.
+type floorKind uint8
+
+const (
+	noFloor floorKind = iota // what it must do depends on the decision
+	changes                  // hash the key, read the clock and change a word
+	looks                    // hash the key, read the clock and load a word
+	swaps                    // change one word that all processors change
+)
+
+const (
+	day      = 24 * time.Hour
+	clients  = 100_000 // of everyday
+	visitors = 50_000  // of mixed
+	asked    = 16      // times, each visitor
+)
+
+// rows are those of weir's own benchmark that any limiter can have. -short makes the large ones smaller.
+func rows(short bool) []row {
+	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
+	// What comes in seconds is decided as fast as it can be, so the policy of 100 a second is sped up, too.
+	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
+	all := []row{
+		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},
+		{name: "denied-1k", limit: Limit{Tokens: 1, Per: 10 * day, Burst: 1}, before: 1000, workers: 1, floor: looks, traffic: refused},
+		{name: "hot", limit: plenty, before: 1, workers: runtime.GOMAXPROCS(0), floor: swaps, traffic: inTurn},
+		{name: "zipf-1m", limit: plenty, before: 1_000_000, workers: 1, floor: changes, traffic: zipf},
+		{name: "churn", limit: plenty, before: 2_000_000, workers: 1, floor: changes, traffic: fresh},
+		{name: "flood", limit: Limit{Tokens: 10, Per: time.Hour, Burst: 3}, before: 2_000_000, workers: 1, floor: changes, traffic: fresh},
+		{name: "everyday", limit: everyday, before: clients, workers: 1, floor: changes, traffic: poisson},
+		{name: "mixed", limit: Limit{Tokens: asked / 2, Per: time.Hour, Burst: asked / 2}, before: visitors, workers: 1, traffic: mixed},
+	}
+	for i := range all {
+		if short {
+			all[i].before = min(all[i].before, 1000)
+		}
+	}
+	return all
+}
+
+// inTurn has every key once, then once more in another order, and so on: an order that is repeated would be learned.
+func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
+	order := random.Perm(r.before)
+	return func(i int) (uint64, bool) {
+		if i %= len(order); i == 0 {
+			random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		return uint64(order[i]), true
+	}
+}
+
+// refused is inTurn where nothing is left.
+func refused(r row, random *rand.Rand) func(int) (uint64, bool) {
+	next := inTurn(r, random)
+	return func(i int) (uint64, bool) {
+		key, _ := next(i)
+		return key, false
+	}
+}
+
+// zipf has key k in proportion to k^-1.1.
+func zipf(r row, random *rand.Rand) func(int) (uint64, bool) {
+	z := rand.NewZipf(random, 1.1, 1, uint64(r.before-1))
+	return func(int) (uint64, bool) { return z.Uint64(), true }
+}
+
+// fresh has a new key in every request.
+func fresh(r row, _ *rand.Rand) func(int) (uint64, bool) {
+	return func(i int) (uint64, bool) { return uint64(r.before + i), true }
+}
+
+// poisson has clients that come at random: the first one 50 times as often as the last, and those between by Zipf.
+func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
+	power := math.Log(50) / math.Log(float64(r.before))
+	below := make([]float64, r.before) // the sum of the rates up to each client
+	for i, sum := 0, 0.0; i < len(below); i++ {
+		sum += math.Pow(float64(i+1), -power)
+		below[i] = sum
+	}
+	return func(int) (uint64, bool) {
+		client, _ := slices.BinarySearch(below, random.Float64()*below[len(below)-1])
+		return uint64(min(client, len(below)-1)), true
+	}
+}
+
+// mixed has visitors that come, ask for twice what they get, and go. As many others come after them.
+func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
+	type request struct {
+		at  float64
+		who uint64
+	}
+	all, times := make([]request, asked*r.before), make([]int, r.before)
+	return func(i int) (uint64, bool) {
+		pass := i / len(all)
+		if i %= len(all); i == 0 {
+			clear(times)
+			for n := range all {
+				if n%asked == 0 {
+					all[n].at = random.Float64()
+				} else {
+					all[n].at = all[n-n%asked].at + random.Float64()/4
+				}
+				all[n].who = uint64(n / asked)
+			}
+			slices.SortFunc(all, func(a, b request) int { return int(math.Copysign(1, a.at-b.at)) })
+		}
+		who := all[i].who
+		times[who]++
+		return uint64((1+pass)*r.before) + who, times[who] <= asked/2
+	}
+}
+
+// appendKey appends the text of a key: an address with a port, a user of a tenant or an API key, 12 to 40 bytes.
+func appendKey(b []byte, n uint64) []byte {
+	switch n % 3 {
+	case 0:
+		b = strconv.AppendUint(b, 10+n>>24, 10)
+		for shift := 16; shift >= 0; shift -= 8 {
+			b = strconv.AppendUint(append(b, '.'), n>>shift&255, 10)
+		}
+		return strconv.AppendUint(append(b, ':'), 10000+n%9999, 10)
+	case 1:
+		b = strconv.AppendUint(append(b, "tenant-"...), n%97, 10)
+		return strconv.AppendUint(append(b, "/user-"...), n, 10)
+	}
+	b = strconv.AppendUint(append(b, "key_live_"...), n*0x9e3779b97f4a7c15|1<<63, 16)
+	return strconv.AppendUint(append(b, '_'), n, 16)
+}
