@@ -159,7 +159,29 @@ func engineConfig(t *testing.T, promise limitertest.Promise, of func(limitertest
 		},
 		Skip: map[string]string{
 			"Cancel/Order": "Limiter.Reserve: a reservation that others stand behind is lost",
-			"Cancel/Wait":  "Limiter.Reserve: a reservation that others stand behind is lost",
 		},
 	}
+}
+
+// A lined limiter reserves with Queue.
+type lined struct{ engineLimiter }
+
+func (l lined) Reserve(key string, n int64) (time.Duration, func(), bool) {
+	turn, delay, err := l.Queue(l.Limiter.Key(key), uint64(n), math.MaxInt64)
+	if err != nil {
+		return 0, nil, false
+	}
+	return delay, turn.Leave, true
+}
+
+// TestThoseBehindMoveUp: where callers wait in line, nothing is lost by those that give up, in whatever order they do.
+func TestThoseBehindMoveUp(t *testing.T) {
+	skip := map[string]string{"Cancel/Reserve": "a turn may come sooner than it was told, which the subtest does not look for"}
+	for _, name := range []string{"Burst", "Bound", "Conforming", "Keys", "Forget", "Costs", "Retry", "Clock", "Linear", "Real", "Leak"} {
+		skip[name] = "TestTheEngineKeepsItsPromises has it"
+	}
+	limitertest.Test(t, limitertest.Config{Promise: limitertest.Bucket, Limits: someLimits, Skip: skip,
+		New: func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
+			return lined{*newEngine(tb, engine.TokenBucket(engine.Per(float64(l.Tokens), l.Per), l.Burst)).(*engineLimiter)}
+		}})
 }
