@@ -33,6 +33,7 @@ type Client struct {
 	condition                              condition
 	dialer                                 *dialer // nil for a client of NewClient
 	eviction                               eviction
+	flights                                flights
 }
 
 type clientConfig struct {
@@ -195,7 +196,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{clientConfig: config, owned: true, dialer: dialer}
+	c := &Client{clientConfig: config, owned: true, dialer: dialer, flights: flights{places: newPlaces()}}
 	if err := c.connect(ctx, o); err != nil && (!c.joinLater || ctx.Err() != nil || !mayPass(err)) {
 		return nil, err
 	} else if err != nil {
@@ -238,21 +239,30 @@ func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 }
 
 func newClient(redis rueidis.Client, config clientConfig) *Client {
-	c := &Client{clientConfig: config}
+	c := &Client{clientConfig: config, flights: flights{places: newPlaces()}}
 	c.link.Store(c.newLink(redis))
 	return c
 }
 
 // Close closes the connections, if [Open] made them. Close the client's limiters first. It waits at most two seconds
-// for calls that the server has yet to answer.
+// for calls that the server has yet to answer. While requests of closed limiters are in flight ([Limiter.Enter]), the
+// connections stay open until the last of these has ended. Close does not wait for that.
 //
 // The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
 // answer. A concurrent call may count itself as waiting before pipe.Close reads that count, and read the connection's
 // state after pipe.Close has changed it. Then no goroutine reads the answer. The connection is closed by that time, and
 // one goroutine leaks.
 func (c *Client) Close() error {
+	if c.flights.close() {
+		c.disconnect()
+	}
+	return nil
+}
+
+// disconnect closes the connections that are the client's own.
+func (c *Client) disconnect() {
 	if !c.owned {
-		return nil
+		return
 	}
 	if c.giveUp != nil {
 		c.giveUp()
@@ -260,7 +270,7 @@ func (c *Client) Close() error {
 	}
 	redis := c.link.Load().redis
 	if redis == nil {
-		return nil
+		return
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -273,7 +283,6 @@ func (c *Client) Close() error {
 	case <-closed:
 	case <-timer.C:
 	}
-	return nil
 }
 
 // closeTime is longer than the second after which rueidis closes a connection whose server does not answer.

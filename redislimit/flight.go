@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/puzpuzpuz/xsync/v4"
@@ -32,19 +33,28 @@ func PlaceLife(d time.Duration) Option {
 	}
 }
 
-// flight is what a node has in flight under a limiter of [engine.Concurrency].
+// flight is what a limiter of [engine.Concurrency] has in flight.
 type flight struct {
 	entries *xsync.Map[*Entry, struct{}]
-	counts  *xsync.Map[string, uint64] // places, by key
+	places  *places
+	limit   string // what the limit is among those of the places
+
+	mu       sync.Mutex
+	isClosed bool // the limiter is
+	outlives bool // its places are renewed although it is closed
 }
 
-func newFlight() *flight {
-	return &flight{xsync.NewMap[*Entry, struct{}](), xsync.NewMap[string, uint64]()}
-}
+// places counts what the limiters of a client have in flight. A limiter that takes the place of another one so knows
+// what is under way there.
+type places struct{ counts *xsync.Map[placesOf, uint64] }
+
+type placesOf struct{ limit, key string }
+
+func newPlaces() *places { return &places{xsync.NewMap[placesOf, uint64]()} }
 
 // add counts n places of a key, unless they are more than most with those that there are.
-func (f *flight) add(key string, n, most uint64) (added bool) {
-	f.counts.Compute(key, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
+func (p *places) add(of placesOf, n, most uint64) (added bool) {
+	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if added = n <= most && count <= most-n; !added {
 			return count, xsync.CancelOp
 		}
@@ -54,14 +64,26 @@ func (f *flight) add(key string, n, most uint64) (added bool) {
 }
 
 // remove counts n places of a key less.
-func (f *flight) remove(key string, n uint64) {
-	f.counts.Compute(key, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
+func (p *places) remove(of placesOf, n uint64) {
+	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if count <= n {
 			return 0, xsync.DeleteOp
 		}
 		return count - n, xsync.UpdateOp
 	})
 }
+
+func (f *flight) add(key string, n, most uint64) (added bool) {
+	return f.places.add(placesOf{f.limit, key}, n, most)
+}
+
+func (f *flight) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.isClosed = true
+}
+
+func (f *flight) remove(key string, n uint64) { f.places.remove(placesOf{f.limit, key}, n) }
 
 // An Entry has the places that one request has in flight, until Release: see [Limiter.Enter]. Its methods may be called
 // from any goroutine and do not wait. Only the first call has an effect. The zero Entry has no places.
@@ -81,10 +103,10 @@ var _ limits.Held = (*Entry)(nil)
 // policy is not an [engine.Concurrency]. The decision and the error are those of [Limiter.Take]. The entry is never
 // nil. Its Release does nothing if the decision is not Allowed.
 //
-// The node renews its places ([PlaceLife]) while it lives, for the policy's lifetime at most, and until
-// [Limiter.Close]. While the store is lost, [FailShare] lets a node have limit/[Nodes] of a key in flight, rounded
-// down, including the places that it had before. The store learns of these places when it is back. With [FailOpen],
-// places are not counted.
+// The node renews its places ([PlaceLife]) while it lives, until they are released, and for the policy's lifetime at
+// most. [Limiter.Close] and [Client.Close] do not end that. While the store is lost, [FailShare] lets a node have
+// limit/[Nodes] of a key in flight, rounded down, including the places that it had before. The store learns of these
+// places when it is back. With [FailOpen], places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter is not of requests in flight: want one of engine.Concurrency")
@@ -109,6 +131,7 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 		l.flight.add(key, n, 1<<63)
 	}
 	l.flight.entries.Store(e, struct{}{})
+	l.outlive()
 	return e
 }
 
@@ -123,7 +146,7 @@ func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engin
 	if !reserve {
 		l.flight.remove(key, n)
 	}
-	count, _ := l.flight.counts.Load(key)
+	count, _ := l.flight.places.counts.Load(placesOf{l.flight.limit, key})
 	return engine.Decision{Allowed: true, Remaining: most - min(count, most), ResetAfter: l.limit.Life()}
 }
 
@@ -188,9 +211,9 @@ func (l *Limiter) renewPlaces() {
 	now := l.now()
 	for e := range l.flight.entries.All() {
 		switch {
-		case l.isLost(e.key):
 		case now >= e.end:
 			e.Release()
+		case l.isLost(e.key):
 		case e.claim.Renew():
 			if now < e.due {
 				e.renewed(e.number, e.due)

@@ -35,6 +35,7 @@ func enter(t *testing.T, l *redislimit.Limiter, key string, n uint64) *redislimi
 	e, d, err := l.Enter(t.Context(), key, n)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
+	t.Cleanup(func() { e.Release() }) // before the limiter is closed, which would go on for it
 	return e
 }
 
@@ -68,15 +69,16 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }
 
-// A place lives as long as its node renews it, and no longer than PlaceLife after that. (A limiter that is closed
-// renews nothing, as a node that died.) A node that goes on tells the store again what it has in flight, also after
+// A place lives as long as its node renews it, and no longer than PlaceLife after that. (The store hears of a node that
+// is cut off as much as of one that died.) A node that goes on tells the store again what it has in flight, also after
 // that has forgotten it.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
-	dead, alive := places(t, patient(t, server.URL()), 4), places(t, patient(t, server.URL()), 4)
+	proxy := redistest.StartProxy(t, server.Addr())
+	dead, alive := places(t, patient(t, proxy.URL()), 4), places(t, patient(t, server.URL()), 4)
 	enter(t, dead, "k", 2)
 	kept := enter(t, alive, "k", 1)
-	require.NoError(t, dead.Close())
+	proxy.BlackHole()
 	died := time.Now()
 	require.EqualValues(t, 3, usedOf(t, alive, "k"))
 	becomes(t, alive, "k", 1)
@@ -236,4 +238,76 @@ func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 	assert.LessOrEqual(t, most.Load(), int64(limit))
 	assert.Greater(t, admitted.Load(), int64(limit))
 	becomes(t, nodes[0], "k", 0)
+}
+
+// What is in flight when a limiter is closed stays so: its places are renewed until the requests are over, and the
+// client is open for that long. The limiter that takes its place gives them to nobody else.
+func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
+	server := redistest.Start(t)
+	client := patient(t, server.URL())
+	before, after := places(t, client, 2), places(t, patient(t, server.URL()), 3)
+	first, second := enter(t, before, "k", 1), enter(t, before, "k", 1)
+	require.NoError(t, before.Close())
+	require.NoError(t, client.Close())
+	server.Do("FLUSHALL")
+	becomes(t, after, "k", 2)
+	require.Never(t, func() bool { return usedOfNow(after, "k") != 2 }, 2*placeLife, 10*time.Millisecond)
+	first.Release()
+	becomes(t, after, "k", 1)
+	late := enter(t, before, "k", 1) // by a request that the old configuration decides
+	second.Release()
+	server.Do("FLUSHALL")
+	becomes(t, after, "k", 1)
+	late.Release()
+	becomes(t, after, "k", 0)
+	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
+	e, _, err := before.Enter(t.Context(), "k", 1)
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	e.Release()
+}
+
+// A closed limiter begins again to renew, for a request that it decides later, as long as its client is open. Places
+// that nobody releases end with their lifetime, also while the store is lost, and the client with them.
+func TestAClosedLimiterDecidesAgain(t *testing.T) {
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	l, err := redislimit.New(client, "places", engine.Concurrency(2, 3*placeLife), redislimit.PlaceLife(placeLife))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	watch := places(t, patient(t, server.URL()), 2)
+	for range 2 {
+		require.Eventually(t, func() bool { return usedOfNow(watch, "k") == 0 }, backSoon, time.Millisecond)
+		require.Eventually(t, func() bool { _, d, err := l.Enter(t.Context(), "k", 1); return err == nil && d.Allowed }, backSoon, time.Millisecond)
+		server.Do("FLUSHALL")
+		require.Eventually(t, func() bool { return usedOfNow(watch, "k") == 1 }, backSoon, time.Millisecond)
+	}
+	require.NoError(t, client.Close())
+	server.Pause()
+	defer server.Resume()
+	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond)
+}
+
+// While the store is lost, a limiter that takes the place of another one counts what is in flight there: a change of
+// the configuration gives a node no second share.
+func TestTheShareOfANewLimiter(t *testing.T) {
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	before := places(t, client, 10, redislimit.Nodes(2))
+	long := enter(t, before, "k", 3)
+	server.Pause()
+	defer server.Resume()
+	require.Eventually(t, func() bool {
+		_, err := before.Take(t.Context(), "x", 1)
+		return err == nil && before.Stats().Store.Lost > 0
+	}, backSoon, time.Millisecond)
+	enter(t, before, "k", 1)
+	after := places(t, client, 12, redislimit.Nodes(2))
+	require.NoError(t, before.Close())
+	enter(t, after, "k", 2)
+	_, d, err := after.Enter(t.Context(), "k", 1)
+	require.NoError(t, err)
+	require.False(t, d.Allowed, "six of twelve")
+	long.Release()
+	enter(t, after, "k", 3)
 }

@@ -25,12 +25,7 @@ func (l *Limiter) keep() {
 		case <-l.hurry:
 		}
 		l.follow()
-		queues := l.ways.Load().queues
-		for part := range queues {
-			if queues[part].breaker.IsOpen() {
-				l.probe(&queues[part], part)
-			}
-		}
+		l.probeLost()
 		l.known.sweep(l.now())
 		if l.share != nil {
 			l.share.slow.Drop(func(key string) bool { return !l.isLost(key) })
@@ -51,6 +46,16 @@ func (l *Limiter) keep() {
 				}
 				return true
 			})
+		}
+	}
+}
+
+// probeLost asks the parts of the store that are lost whether they are back.
+func (l *Limiter) probeLost() {
+	queues := l.ways.Load().queues
+	for part := range queues {
+		if queues[part].breaker.IsOpen() {
+			l.probe(&queues[part], part)
 		}
 	}
 }

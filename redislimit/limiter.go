@@ -99,14 +99,14 @@ func newLimiter(client *Client, name string, d design, a *agreement, file *debtF
 	l.own = Quota{limiter: l, policy: d.policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	l.owed = shares.NewDebts(l.config.maxKeys, file.note())
+	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
 	if l.limit.IsInFlight() {
-		l.flight = newFlight()
+		l.flight = &flight{entries: xsync.NewMap[*Entry, struct{}](), places: client.flights.places, limit: l.namer.after}
 	}
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
 		return nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
 	l.follow()
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()
@@ -137,7 +137,9 @@ func (l *Limiter) makeLocal() (err error) {
 
 // Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
 // the store is lost, it does not wait ([Limiter.Settle] does). What is not charged by then is lost, or, with
-// [DebtFiles], left to the next limiter. Tokens that the node has in hand stay charged.
+// [DebtFiles], left to the next limiter. Tokens that the node has in hand stay charged. Places of
+// requests in flight are renewed until they are released, or their lifetime is over ([Limiter.Enter]). Close does not
+// wait for that.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -145,6 +147,10 @@ func (l *Limiter) Close() error {
 		cancel()
 		close(l.stop)
 		l.done.Wait()
+		if l.flight != nil {
+			l.flight.close()
+			l.outlive()
+		}
 		l.closeLocal()
 		for _, tier := range l.tiers {
 			_ = tier.Close() // always nil

@@ -125,6 +125,27 @@ var stores = []*Case{
 			c.gets(b, Request{})
 			a.Refuses(Request{})
 		}},
+	{Name: "store/in flight reload", Stored: true,
+		Expects: "a request that is in flight when a limit in a store changes keeps its place, also in a store that has forgotten it",
+		Run: func(c *C) {
+			s := c.newStore()
+			a, b := c.together(c.stored(s, Closed, stored(busy(1))))
+			call := c.under(a, Request{})
+			a.Reload(stored(busy(2)))
+			s.Forget()
+			c.Soon("its place is not renewed", func() bool {
+				for range 5 { // the place of one that was admitted may come back a moment later
+					if b.Send(Request{}).Admitted {
+						return false
+					}
+				}
+				return true
+			})
+			second := c.under(a, Request{})
+			call.End()
+			second.End()
+			c.gets(b, Request{})
+		}},
 	lost(Open, "with the store lost, and \"open\", requests pass", func(n *Node) { n.Admits(9, Request{}) }),
 	lost(Closed, "with the store lost, and \"closed\", requests fail, and not as refused by a limit", func(n *Node) {
 		for range 3 {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -65,20 +64,34 @@ func (s *Store) launch() {
 	}
 }
 
-func (s *Store) ping() error {
-	conn, err := net.DialTimeout("tcp", s.Address(), time.Second)
+func (s *Store) ping() error { return s.ask("PING", "+PONG") }
+
+// Forget has the store forget all that it holds.
+func (s *Store) Forget() {
+	if s.process == nil {
+		return
+	}
+	s.t.Helper()
+	if err := s.ask("FLUSHALL", "+OK"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ask sends a command, and expects an answer.
+func (s *Store) ask(command, want string) error {
+	conn, err := net.DialTimeout("tcp", s.Address(), usualPatience)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	answer := make([]byte, 64)
 	n := 0
-	if err = errors.Join(conn.SetDeadline(time.Now().Add(time.Second))); err == nil {
-		if _, err = fmt.Fprint(conn, "PING\r\n"); err == nil {
+	if err = conn.SetDeadline(time.Now().Add(usualPatience)); err == nil {
+		if _, err = fmt.Fprint(conn, command+"\r\n"); err == nil {
 			n, err = conn.Read(answer)
 		}
 	}
-	if err == nil && !strings.HasPrefix(string(answer[:n]), "+PONG") {
+	if err == nil && !strings.HasPrefix(string(answer[:n]), want) {
 		err = fmt.Errorf("%q", answer[:n])
 	}
 	return err

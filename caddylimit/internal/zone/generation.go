@@ -52,7 +52,8 @@ func hasTokens(made Spec) bool {
 	return made.Store == "" && made.State == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
-// close ends what the generation does in the background. Its limiter still decides.
+// close ends what the generation does in the background. Its limiter still decides, and one of requests in flight goes
+// on to renew what these have in the store.
 func (g *generation) close() {
 	if g.limiter != nil {
 		g.limiter.Release()
