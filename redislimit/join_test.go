@@ -104,3 +104,20 @@ func admitted(t *testing.T, l *redislimit.Limiter, n int) (count int) {
 	}
 	return count
 }
+
+// TestAPasswordInTheAddress: that of the default user stands behind a colon, and any other one behind its user.
+func TestAPasswordInTheAddress(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("ACL", "SETUSER", "shop", "on", ">sesame", "+@all", "~*")
+	server.Do("CONFIG", "SET", "requirepass", "a/b@c:d")
+	for _, who := range []string{":a%2Fb%40c%3Ad", "default:a%2Fb%40c%3Ad", "shop:sesame"} {
+		client, err := redislimit.Open(t.Context(), "redis://"+who+"@"+server.Addr(), redislimit.Timeout(10*time.Second))
+		require.NoError(t, err, who)
+		assert.True(t, take(t, limiter(t, client, slow(), redislimit.OnLoss(redislimit.FailClosed)), who, 1).Allowed)
+		require.NoError(t, client.Close())
+	}
+	for who, want := range map[string]string{"": "NOAUTH", ":sesame@": "WRONGPASS", "shop:a%2Fb%40c%3Ad@": "WRONGPASS"} {
+		_, err := redislimit.Open(t.Context(), "redis://"+who+server.Addr())
+		assert.ErrorContains(t, err, want, who)
+	}
+}

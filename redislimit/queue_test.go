@@ -2,10 +2,14 @@ package redislimit
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -140,4 +144,49 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	d := <-decided
 	assert.True(t, d.Allowed)
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)
+}
+
+// A slowRedis answers after a time what is not a reply.
+type slowRedis struct {
+	rueidis.Client
+	after time.Duration
+}
+
+func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
+	time.Sleep(s.after)
+	return rueidis.RedisResult{}
+}
+
+// A process that gets no processor does not take its own delay for the store's: the time of a timer that is late does
+// not count, up to twice the timeout. One that runs gives a call up at the timeout.
+func TestAStarvedProcessWaits(t *testing.T) {
+	const limit = 80 * time.Millisecond
+	server := miniredis.RunT(t)
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	for name, c := range map[string]struct {
+		factor int64 // of the clock, by which timers are late
+		most   time.Duration
+	}{"runs": {1, limit}, "starved": {2, 3 * limit}} {
+		for _, after := range []time.Duration{c.most - limit/10, c.most + limit/10} {
+			t.Run(fmt.Sprint(name, " ", after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					begin := time.Now()
+					q := testQueue(t, func() int64 { return int64(time.Since(begin)) * c.factor })
+					q.redis = slowRedis{redis, after}
+					defer time.Sleep(after) // for the answer that comes too late
+					_, err := q.ask(call{questions: []question{{items: []script.Item{{Limit: q.limit, Key: "k"}}}}, limit: limit})
+					require.ErrorIs(t, err, ErrStore)
+					if after < c.most {
+						require.NotErrorIs(t, err, errTimeout)
+						require.Equal(t, after, time.Since(begin))
+						return
+					}
+					require.ErrorIs(t, err, errTimeout)
+					require.Equal(t, c.most, time.Since(begin))
+				})
+			})
+		}
+	}
 }

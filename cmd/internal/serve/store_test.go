@@ -51,6 +51,24 @@ func TestServersShareALimit(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
 }
 
+// TestMachinesWithOtherNumbers: while a rule has other numbers on another machine, the log, the page and the metrics
+// say so, and both hold one limit.
+func TestMachinesWithOtherNumbers(t *testing.T) {
+	store := miniredis.RunT(t)
+	a := start(t, stored(store.Addr(), ""))
+	assert.Equal(t, "200 200 200", a.statuses(3))
+	_, metrics := a.askAdmin("/metrics")
+	assert.Contains(t, metrics, `weir_rule_store_differs{rule="default"} 0`)
+	b := start(t, strings.Replace(stored(store.Addr(), ""), "burst: 5", "burst: 6", 1))
+	assert.Equal(t, "200 200 200 429", b.statuses(4), "of six, three are used")
+	b.waitFor("a node holds this limit with other numbers")
+	_, metrics = b.askAdmin("/metrics")
+	assert.Contains(t, metrics, `weir_rule_store_differs{rule="default"} 1`)
+	_, state := b.askAdmin("/state.json")
+	assert.Contains(t, state, `burst 5`)
+	assert.Contains(t, state, `"differs":`)
+}
+
 // TestStorePasswords: a password stands in the URL, or in a file that is read for each connection.
 func TestStorePasswords(t *testing.T) {
 	store := miniredis.RunT(t)
