@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/internal/conformance"
 	"github.com/weir-go/weir/internal/conformance/httpfront"
 	"github.com/weir-go/weir/internal/conformance/rpcfront"
@@ -46,7 +47,11 @@ func source(env *conformance.Env, c conformance.Config, l conformance.Limit, mor
 	policy := map[conformance.Loss]redislimit.FailurePolicy{
 		conformance.Share: redislimit.FailShare, conformance.Open: redislimit.FailOpen, conformance.Closed: redislimit.FailClosed,
 	}[c.OnLoss]
-	limiter, err := redislimit.New(client, l.Name, l.Own(), append(more, redislimit.Nodes(c.Nodes), redislimit.OnLoss(policy),
+	own := l.Own()
+	if l.ByQuota() {
+		own = engine.TokenBuckets(conformance.LongestQuota)
+	}
+	limiter, err := redislimit.New(client, l.Name, own, append(more, redislimit.Nodes(c.Nodes), redislimit.OnLoss(policy),
 		redislimit.MaxKeys(l.Room()), redislimit.Tiers(l.Policies()[1:]...))...)
 	if err != nil {
 		_ = client.Close()

@@ -29,6 +29,22 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
+// CheckQuotas returns what checks a policy as [Limiter.Quota] of a limiter would that [New] makes, and what lets go of
+// its memory when it is not needed any more. It needs no client. check is not for several goroutines.
+func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
+	designs, err := newDesigns(name, policy, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &Limiter{design: designs[0]}
+	l.config.maxKeys = 1
+	if err := l.makeLocal(); err != nil {
+		l.closeLocal()
+		return nil, nil, fmt.Errorf("redislimit: %s: %w", name, err)
+	}
+	return func(p engine.Policy) error { _, err := l.Quota(p); return err }, l.closeLocal, nil
+}
+
 // isConstant reports whether a policy counts nothing.
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 

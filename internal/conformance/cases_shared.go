@@ -73,6 +73,32 @@ var stores = []*Case{
 		a.Exactly(2, in("", "ann"))
 		b.Refuses(in("", "ann"))
 	}},
+	{Name: "store/quota", Stored: true, Expects: "the limits that requests carry hold over all nodes, and a key keeps what it has used", Run: func(c *C) {
+		a, b := c.together(c.stored(c.newStore(), Closed, stored(carried()), stored(each("client", 30))))
+		a.Admits(2, carrying("ann", 4))
+		b.Exactly(2, carrying("ann", 4))
+		c.AtMost(2, a.Admitted(3, carrying("ann", 6)), "after four of six")
+		b.Exactly(2, Request{User: "bob"})
+		a.Refuses(Request{User: "bob"})
+	}},
+	{Name: "store/users", Stored: true, Expects: "the limits of known users hold over all nodes, and a user whose limit changes keeps what it has used",
+		Run: func(c *C) {
+			of := func(ann uint64) Limit {
+				return stored(told(map[string]Numbers{"ann": hourly(ann), "bob": {N: 3, Per: time.Hour, Burst: 6},
+					"cid": {Constant: Blocked}, "dan": {Constant: Unlimited}}))
+			}
+			a, b := c.together(c.stored(c.newStore(), Closed, of(4), stored(each("client", 60))))
+			a.Admits(1, Request{User: "ann"})
+			b.Exactly(3, Request{User: "ann"})
+			a.Exactly(6, Request{User: "bob"})
+			b.Refuses(Request{User: "bob"})
+			a.Refuses(Request{User: "cid"})
+			a.Admits(20, Request{User: "dan"})
+			b.Exactly(2, Request{User: "eve"})
+			a.Refuses(Request{User: "eve"})
+			a.Reload(of(7), stored(each("client", 60)))
+			c.AtMost(3, a.Admitted(4, Request{User: "ann"}), "after four of seven")
+		}},
 	{Name: "store/batch refill", Stored: true, Expects: "a batch refill holds over all nodes, or the configuration is refused", Run: func(c *C) {
 		c.sharedOrRefused(stored(window("a", engine.AlgorithmBatchRefill, 4)), Request{}, 4)
 	}},

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// longestQuota is the longest time that a bucket of a limit with quotas takes to fill.
-const longestQuota = 26 * 24 * time.Hour
+// LongestQuota is the longest time that a bucket of a limit with quotas takes to fill.
+const LongestQuota = 26 * 24 * time.Hour
 
 // A SourceFunc makes the source of a limit in a store.
 type SourceFunc func(*Env, Config, Limit) (limits.Source, error)
@@ -116,7 +116,7 @@ func (ls *Limiters) fresh(l Limit, dir string) (*live.Limiter, error) {
 		return live.NewSpread(bucket), nil
 	}
 	if l.ByQuota() {
-		all = []engine.Policy{engine.TokenBuckets(longestQuota)}
+		all = []engine.Policy{engine.TokenBuckets(LongestQuota)}
 	}
 	options := []engine.Option{engine.MaxKeys(l.Room()), engine.Overflow(l.Overflow), engine.ClockFunc(ls.Env.Now)}
 	if len(all) > 1 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -14,6 +15,19 @@ const MaxTiers = 14
 
 // DefaultQuota is the largest limit, in tokens, that a quota may have unless the configuration says otherwise.
 const DefaultQuota = 1_000_000
+
+// LongestQuota is the longest that a bucket of a quota takes to fill in a store. A store then counts time in
+// nanoseconds, as a limiter in memory does.
+const LongestQuota = 26 * 24 * time.Hour
+
+// StoredPolicy returns the policy that a limiter in a store is made with, whose requests bring quotas. base is a policy
+// of the limit that counts.
+func StoredPolicy(base engine.Policy) engine.Policy {
+	if base.Algorithm() == engine.AlgorithmTokenBucket {
+		return engine.TokenBuckets(LongestQuota)
+	}
+	return base
+}
 
 // Room returns the argument of [engine.MaxQuota] for a limiter of the policy own, so that requests may have quotas of
 // up to most tokens.
@@ -46,7 +60,7 @@ func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Poli
 }
 
 // checkQuotas finds which tiers cannot be quotas of a limiter of the base.
-func (l *Limit) checkQuotas(es *Errors, base engine.Policy, tiers []engine.Policy) {
+func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.Policy) {
 	if !counts(base) {
 		if l.Quota > 0 {
 			es.add("", "quota", "a rate of %v, and no plan that counts, say not what is counted: write a plan with a rate", l.Rate)
@@ -63,6 +77,11 @@ func (l *Limit) checkQuotas(es *Errors, base engine.Policy, tiers []engine.Polic
 		return
 	}
 	defer q.Close()
+	if base == own && q.inStore != nil { // where it is a quota, too
+		if err := q.inStore(own); err != nil {
+			es.add("", "rate", "%s", plain(err))
+		}
+	}
 	for i, p := range tiers {
 		if err := q.check(p); err != nil {
 			es.add(l.Tiers[i].Name, "rate", "%s", plain(err))
@@ -73,9 +92,11 @@ func (l *Limit) checkQuotas(es *Errors, base engine.Policy, tiers []engine.Polic
 // Quotas checks numbers that come from outside the configuration for one limit, such as those of a file of customers.
 // [Limit.Quotas] makes it. Only one goroutine may use it.
 type Quotas struct {
-	limit Limit
-	most  uint64
-	probe *engine.Limiter
+	limit   Limit
+	most    uint64
+	probe   *engine.Limiter
+	inStore func(engine.Policy) error // nil for a limit that is not stored
+	end     func()
 }
 
 // Quotas returns a checker of numbers for the limit. Its Quota must not be 0, and its [Limit.Policies] must have no
@@ -98,11 +119,23 @@ func newQuotas(l *Limit, base engine.Policy, most uint64) (*Quotas, error) {
 	if of.Algorithm == engine.NoAlgorithm {
 		of.Algorithm = engine.AlgorithmTokenBucket
 	}
-	return &Quotas{of, most, probe}, nil
+	q := &Quotas{limit: of, most: most, probe: probe, end: func() {}}
+	if l.InStore != nil {
+		check, end, err := l.InStore(base, Room(base, most))
+		if err != nil {
+			q.Close()
+			return nil, err
+		}
+		q.inStore, q.end = check, end
+	}
+	return q, nil
 }
 
 // Close frees the memory.
-func (q *Quotas) Close() { _ = q.probe.Close() } // always nil
+func (q *Quotas) Close() {
+	_ = q.probe.Close() // always nil
+	q.end()
+}
 
 // Policy returns the policy of numbers. A missing rate or burst is the limit's own, as in a [Tier]. The error says what
 // is wrong with the numbers.
@@ -127,6 +160,9 @@ func (q *Quotas) check(p engine.Policy) error {
 	}
 	if _, err := q.probe.Quota(p); err != nil {
 		return errors.Unwrap(err) // without the policy, which the caller knows
+	}
+	if q.inStore != nil {
+		return q.inStore(p)
 	}
 	return nil
 }

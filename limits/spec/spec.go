@@ -67,6 +67,9 @@ type Limit struct {
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // it is kept in a store that machines share
+	// InStore returns what checks a quota against a limiter in the store, and what ends that. The limiter has the policy
+	// [StoredPolicy] of base, and the [Room]. nil if the limit is not Stored, or has no Quota.
+	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
 // An Error describes one problem of a limit.
@@ -322,8 +325,6 @@ func (l *Limit) notStored(own engine.Policy) string {
 	switch {
 	case l.MaxWait > 0:
 		return "tokens of a store cannot be waited for (max_wait)"
-	case l.Quota > 0:
-		return "limits from outside are not kept in a store (quota)"
 	case l.Spread:
 		return "a bucket on all processors is on each machine (spread)"
 	case own.Algorithm() == engine.AlgorithmBatchRefill:
@@ -360,7 +361,7 @@ func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy
 	}
 	base, counted := l.base(own, tiers)
 	if l.Quota > 0 || len(counted) > MaxTiers && !l.Stored {
-		l.checkQuotas(es, base, tiers)
+		l.checkQuotas(es, own, base, tiers)
 	} else if err := base.Check(counted[:min(len(counted), MaxTiers)]...); err != nil {
 		es.add("", "tiers", "%s", plain(err))
 	}

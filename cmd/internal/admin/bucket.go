@@ -10,8 +10,9 @@ import (
 // A Bucket names the bucket of one key under a rule: by the key of a table in memory, or by a text in a store, which is
 // not empty.
 type Bucket struct {
-	Key  engine.Key
-	Text string
+	Key   engine.Key
+	Text  string
+	Limit engine.Policy // of the key, where its rule in a store has limits from outside; zero if it is not known
 }
 
 // Buckets look at the buckets of a rule's keys. All methods may be called concurrently.
@@ -66,18 +67,38 @@ func (b oneBucket) Reset(context.Context, Bucket) error {
 	return nil
 }
 
-// Stored returns the buckets of a limiter in a store. text returns the key for what was typed.
-func Stored(l *redislimit.Limiter, text func(parts []string) string) Buckets { return inStore{l, text} }
+// Stored returns the buckets of a limiter in a store. text returns the key for what was typed, and limit its limit; for
+// nil parts, the limit of an unknown key. limit is nil if all keys have the limiter's own limit.
+func Stored(l *redislimit.Limiter, text func(parts []string) string, limit func(parts []string) engine.Policy) Buckets {
+	return inStore{l, text, limit}
+}
 
 type inStore struct {
 	limiter *redislimit.Limiter
 	text    func(parts []string) string
+	limit   func(parts []string) engine.Policy
 }
 
-func (s inStore) Of(parts []string) (Bucket, error) { return Bucket{Text: s.text(parts)}, nil }
+func (s inStore) Of(parts []string) (Bucket, error) {
+	b := Bucket{Text: s.text(parts)}
+	if s.limit != nil {
+		b.Limit = s.limit(parts)
+	}
+	return b, nil
+}
 
 func (s inStore) Peek(ctx context.Context, b Bucket) (engine.Decision, error) {
-	return s.limiter.Peek(ctx, b.Text, 1)
+	if s.limit == nil {
+		return s.limiter.Peek(ctx, b.Text, 1)
+	}
+	if b.Limit == (engine.Policy{}) {
+		b.Limit = s.limit(nil)
+	}
+	quota, err := s.limiter.Quota(b.Limit)
+	if err != nil {
+		return engine.Decision{}, err
+	}
+	return quota.Peek(ctx, b.Text, 1)
 }
 
 func (s inStore) Reset(ctx context.Context, b Bucket) error { return s.limiter.Reset(ctx, b.Text) }

@@ -114,7 +114,9 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	l.Tiers = t.tiersOf(&l)
 	t.quotaOf(&l)
 	stored := t.stored(d, f, &l)
-	l.Stored = stored
+	if l.Stored = stored; stored && l.Quota > 0 {
+		l.InStore = quotasInStore(*r, f.Store)
+	}
 	own, tiers, err := l.Policies()
 	for _, e := range spec.ErrorsOf(err) {
 		d.Fail(t.placeOf(e, r), "%s", t.explain(e, r))
@@ -134,7 +136,7 @@ func (t *ruleText) resolve(d *decoder, f *File, r *Rule, l spec.Limit) {
 	}
 	if stored && len(d.Errors) == 0 {
 		r.Store = f.Store
-		if err := redislimit.Check(r.Name, r.Policy, r.StoreOptions()...); err != nil {
+		if err := redislimit.Check(r.Name, r.StorePolicy(), r.StoreOptions()...); err != nil {
 			d.Fail(cmp.Or(t.seen["store"], t.at), "store: %s", strings.ReplaceAll(err.Error(), "redislimit: ", ""))
 		}
 	}

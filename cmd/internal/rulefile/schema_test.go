@@ -143,7 +143,7 @@ var allKeys = []string{
 // beyondSchema are the mistakes that a schema cannot tell: those between several keys, of numbers in texts and of
 // names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
-	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
+	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
 	"can be reached from other machines", "would be sent it, too", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
 	"needs trusted_proxies", "needs a store", "no store", "are believed only", "it is believed only", "begins with a zero",
 	"a second document", "unknown tag", "above max", "above the limit", "want one name, such as", "for fixed windows only",

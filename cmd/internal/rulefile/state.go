@@ -101,6 +101,9 @@ func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.limitedTiers(), r.Store.Redacted())
+	if r.StorePolicy() != r.Policy { // what the store is owed is of quotas
+		_, _ = fmt.Fprint(said, "\nquotas")
+	}
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 

@@ -1,8 +1,10 @@
 package rulefile
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/spec"
 	"github.com/weir-go/weir/redislimit"
 )
 
@@ -78,11 +82,47 @@ func (s *Store) Options() []redislimit.ClientOption {
 	return options
 }
 
+// StorePolicy returns the policy that redislimit.New takes for a rule that is kept in a store.
+func (r *Rule) StorePolicy() engine.Policy {
+	if r.Quota != nil {
+		return spec.StoredPolicy(r.Policy)
+	}
+	return r.Policy
+}
+
+// SameInStore reports whether the limiter of a rule in a store would be equal to that of another one.
+func (r *Rule) SameInStore(other *Rule) bool {
+	return r.Name == other.Name && r.Store != nil && other.Store != nil && *r.Store == *other.Store &&
+		r.StorePolicy() == other.StorePolicy() && slices.Equal(r.TierPolicies(), other.TierPolicies()) &&
+		r.room() == other.room() && r.MaxKeys == other.MaxKeys && r.Debts == other.Debts && r.Key.Equal(other.Key)
+}
+
+// quotasInStore is [spec.Limit].InStore of a rule.
+func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
+	return func(base engine.Policy, room uint64) (func(engine.Policy) error, func(), error) {
+		r := r
+		r.Store, r.Policy, r.Quota = s, base, &Quota{Max: room}
+		check, end, err := redislimit.CheckQuotas(r.Name, r.StorePolicy(), r.StoreOptions()...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(p engine.Policy) error {
+			if err := check(p); err != nil {
+				return errors.New(strings.TrimPrefix(err.Error(), fmt.Sprintf("redislimit: Quota(%v): ", p)))
+			}
+			return nil
+		}, end, nil
+	}
+}
+
 // StoreOptions returns the options of redislimit.New for a rule that is kept in a store.
 func (r *Rule) StoreOptions() []redislimit.Option {
 	options := []redislimit.Option{
 		redislimit.Tiers(r.TierPolicies()...), redislimit.Nodes(r.Store.Nodes), redislimit.OnLoss(r.Store.OnLoss), redislimit.MaxKeys(r.MaxKeys),
 		redislimit.InMode(r.Store.Mode),
+	}
+	if room := r.room(); room > 0 && r.StorePolicy() == r.Policy { // token buckets need none
+		options = append(options, redislimit.MaxQuota(room))
 	}
 	if r.Debts != "" {
 		options = append(options, redislimit.DebtFiles(r.Debts))

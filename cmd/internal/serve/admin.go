@@ -76,7 +76,11 @@ func (g *generation) shownRules() []admin.Rule {
 		}
 		if rule.Store != nil {
 			shown[i].Stored = g.stored[rule.Name].Value
-			shown[i].Buckets = admin.Stored(shown[i].Stored, shown[i].Text)
+			var limit func([]string) engine.Policy
+			if rule.Quota != nil {
+				limit = func(parts []string) engine.Policy { return rule.Limit().Quota(rule.Typed(parts)) }
+			}
+			shown[i].Buckets = admin.Stored(shown[i].Stored, shown[i].Text, limit)
 			continue
 		}
 		limiter := g.limiters[rule.Name]

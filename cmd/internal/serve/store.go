@@ -44,7 +44,7 @@ func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 		g.stored[rule.Name] = old.Acquire()
 		return nil
 	}
-	limiter, err := redislimit.New(g.store.Value, rule.Name, rule.Policy, rule.StoreOptions()...)
+	limiter, err := redislimit.New(g.store.Value, rule.Name, rule.StorePolicy(), rule.StoreOptions()...)
 	if err != nil {
 		return &LimiterError{rule.Name, err}
 	}
@@ -54,8 +54,5 @@ func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 
 // sameStored reports whether a new limiter of the rule would be equal to the present one.
 func sameStored(before *rulefile.File, rule *rulefile.Rule) bool {
-	return slices.ContainsFunc(before.Rules, func(r rulefile.Rule) bool {
-		return r.Name == rule.Name && r.Store != nil && *r.Store == *rule.Store && slices.Equal(r.Policies(), rule.Policies()) &&
-			r.MaxKeys == rule.MaxKeys && r.Debts == rule.Debts && r.Key.Equal(rule.Key)
-	})
+	return slices.ContainsFunc(before.Rules, func(r rulefile.Rule) bool { return r.SameInStore(rule) })
 }
