@@ -160,7 +160,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 		made.warnings = append(made.warnings, warnings...)
 	}
 	if folder := zoned.State; folder != "" {
-		if zoned.State = ""; zoned.Store == "" && !isConstant {
+		if zoned.State = ""; !isConstant {
 			zoned = zoned.InFolder(folder, l.Name, l.counts()...)
 		}
 	}

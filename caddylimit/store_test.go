@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +21,18 @@ import (
 )
 
 // startRedis returns the address of a real redis-server, and its process.
-func startRedis(t *testing.T) (string, *testprogram.Process) {
+func startRedis(t *testing.T, options ...string) (string, *testprogram.Process) {
 	t.Helper()
-	address := "127.0.0.1:" + testprogram.FreePort(t)
+	return startRedisAt(t, "127.0.0.1:"+testprogram.FreePort(t), options...)
+}
+
+// startRedisAt is startRedis at an address.
+func startRedisAt(t *testing.T, address string, options ...string) (string, *testprogram.Process) {
+	t.Helper()
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	process := testprogram.Run(t, testprogram.Program(t, "redis-server"), "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir())
+	process := testprogram.Run(t, testprogram.Program(t, "redis-server"),
+		append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir()}, options...)...)
 	for {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -33,7 +41,7 @@ func startRedis(t *testing.T) (string, *testprogram.Process) {
 			answer := make([]byte, 5)
 			_, err = io.ReadFull(conn, answer)
 			require.NoError(t, conn.Close())
-			if err == nil && string(answer) == "+PONG" {
+			if err == nil && (string(answer) == "+PONG" || string(answer) == "-NOAU") {
 				return address, process
 			}
 		}
@@ -65,6 +73,20 @@ func TestLimitsInAStore(t *testing.T) {
 	put := testcaddy.From("192.0.2.1:1")
 	put.Method = http.MethodPut
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
+}
+
+// TestAStoreWithAPassword: it stands in the address, which may be a placeholder. One that the store does not accept is
+// an error, which does not repeat it.
+func TestAStoreWithAPassword(t *testing.T) {
+	address, _ := startRedis(t, "--requirepass", "sesame")
+	t.Setenv("WEIR_TEST_PASSWORD", "sesame")
+	for _, user := range []string{"", "default"} {
+		c := start(t, `{"store":"redis://`+user+`:{env.WEIR_TEST_PASSWORD}@`+address+`","on_loss":"closed","limits":[{"name":"of `+user+`","rate":"3/h"}]}`)
+		assert.Equal(t, 3, passed(c, 5))
+	}
+	_, err := testcaddy.Provision(t, "weir", `{"store":"redis://:swordfish@`+address+`","limits":[{"name":"a","rate":"3/h"}]}`)
+	assert.ErrorContains(t, err, "WRONGPASS")
+	assert.NotContains(t, err.Error(), "swordfish")
 }
 
 // TestZonesOfBothModulesInAStore: a limit and a zone of one name and the same numbers have two counts.
@@ -167,5 +189,38 @@ func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 		if assert.NoError(t, err, limit) {
 			c.GiveUp()
 		}
+	}
+}
+
+// TestWhatIsOwedOutlivesTheProcess: with a state, a Caddy that is started again while its store is gone has no second
+// share, and the store is charged with what was admitted.
+func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("files of what is owed are for Linux")
+	}
+	address, redis := startRedis(t)
+	for name, limit := range map[string]string{"rate": `"rate":"100/d"`, "quota": `"rate":"1/d","quota":"100/d{http.request.header.None}"`} {
+		folder := t.TempDir()
+		config := `{"store":"redis://` + address + `","state":"` + folder + `","limits":[{"name":"owed ` + name + `",` + limit + `}]}`
+		c := start(t, config)
+		redis.Kill()
+		assert.Equal(t, 25, passed(c, 60), "the share")
+		c.Stop(t)
+		files, err := filepath.Glob(folder + "/owed_" + name + "-*.debts")
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		c = start(t, config)
+		assert.Zero(t, passed(c, 3), "the share was spent")
+		_, redis = startRedisAt(t, address)
+		admitted := 0
+		for deadline := time.Now().Add(time.Minute); admitted < 75 && time.Now().Before(deadline); {
+			admitted += passed(c, 1)
+		}
+		assert.Equal(t, 75, admitted)
+		assert.Zero(t, passed(c, 3), "100 are all")
+		c.Stop(t)
+		files, err = filepath.Glob(folder + "/*")
+		require.NoError(t, err)
+		assert.Empty(t, files, "nothing is owed")
 	}
 }

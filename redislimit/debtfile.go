@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/journal"
 	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
+	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
 // takeOverEvery is how often a limiter looks for files of processes that have ended.
@@ -222,8 +223,25 @@ func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 		of.numbers = script.Quota{} // the limit was changed since; tokens are tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
-	if isStart && l.share != nil && !e.IsLease && of.numbers == (script.Quota{}) {
-		_, _ = l.share.Charge(l.share.Key(e.Key), min(n, l.ofShare.Limit()))
+	if isStart && l.share != nil && !e.IsLease {
+		l.spendShare(of, n)
 	}
 	return l.owed.Add(of, n)
+}
+
+// spendShare takes n tokens from the node's share of a key, under its quota, as far as the share has them.
+func (l *Limiter) spendShare(of owing, n uint64) {
+	key, share := l.share.Key(of.key), l.ofShare
+	if of.numbers != (script.Quota{}) {
+		p, err := shares.OfQuota(l.policy, of.numbers.Tokens, l.limit.TokenTime(of.numbers), l.divisor())
+		if err != nil {
+			return // the share does not hold this quota, so no request has it
+		}
+		quota, err := l.share.Quota(p)
+		if err != nil {
+			return // the same
+		}
+		key, share = key.With(quota), p
+	}
+	_, _ = l.share.Charge(key, min(n, share.Limit()))
 }

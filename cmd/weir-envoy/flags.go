@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -166,6 +167,9 @@ func (c *serveCommand) Validate() error {
 	if c.OnLoss == "share" && c.Replicas < 1 {
 		return fmt.Errorf("REDIS_ON_LOSS=share with REPLICAS=%d: want how many replicas share the limits", c.Replicas)
 	}
+	if c.State != "" && !filepath.IsAbs(c.State) {
+		return fmt.Errorf("REDIS_STATE=%s: want the full path of a folder", c.State)
+	}
 	if !strings.HasPrefix(c.PrometheusPath, "/") {
 		return fmt.Errorf("PROMETHEUS_PATH=%s: want a path that begins with a slash", c.PrometheusPath)
 	}
@@ -181,7 +185,7 @@ func (c *serveCommand) options() envoy.Options {
 	o := envoy.Options{
 		MaxKeys: c.MaxKeys, NearLimitRatio: &c.NearLimitRatio, ShadowMode: c.ShadowMode, QuotaMode: c.QuotaMode,
 		Replicas: c.Replicas, Overflow: overflows[c.Overflow], StopWhenOver: c.StopWhenOver, DynamicMetadata: c.Metadata, MaxStats: c.MaxStats,
-		MemoBytes: c.LocalCache, AllHeaders: c.AllHeaders, OnLoss: losses[c.OnLoss],
+		MemoBytes: c.LocalCache, AllHeaders: c.AllHeaders, OnLoss: losses[c.OnLoss], Debts: c.debts(),
 		ReservationKey: c.ReservationKey, ReservationLifetime: c.ReservationFor,
 	}
 	if c.Headers {

@@ -56,6 +56,7 @@ func TestNumbersWithoutAMeaning(t *testing.T) {
 		"--grpc-max-streams=0":         "GRPC_MAX_STREAMS=0: want 1 or more",
 		"--grpc-max-message=0":         "GRPC_MAX_MESSAGE=0: want 1 or more bytes",
 		"--redis-on-loss=share":        "REDIS_ON_LOSS=share with REPLICAS=0: want how many replicas share the limits",
+		"--redis-state=debts":          "REDIS_STATE=debts: want the full path of a folder",
 		"--prometheus-path=metrics":    "PROMETHEUS_PATH=metrics: want a path that begins with a slash",
 	} {
 		parser, err := kong.New(&commands{})

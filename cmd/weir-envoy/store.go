@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,6 +31,7 @@ type storeFlags struct {
 	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of its key."`
 	RedisTLSCA      string        `name:"redis-tls-ca" env:"REDIS_TLS_CACERT" help:"File of the server's CA."`
 	OnLoss          string        `name:"redis-on-loss" env:"REDIS_ON_LOSS" default:"closed" enum:"closed,share,open" help:"What answers while REDIS_URL does not, also at the start. closed: an error, as in the reference; share: each of REPLICAS admits its share; open: all is admitted. (Weir's own.)"`
+	State           string        `name:"redis-state" env:"REDIS_STATE" help:"Full path of a folder, in which files say what this replica owes REDIS_URL, such as what it has admitted by its share, so that this outlives the process. (Weir's own; Linux.)"`
 	CacheKeyPrefix  string        `env:"CACHE_KEY_PREFIX" help:"What the names of keys in it begin with; envoy if it is empty."`
 	LocalCache      int           `name:"local-cache-size-in-bytes" env:"LOCAL_CACHE_SIZE_IN_BYTES" help:"With a Redis: bytes in which exceeded fixed windows are remembered, which then refuse without it until they end. 0: none."`
 	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: 50ms."`
@@ -229,6 +232,24 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 		u.Path = one.Path
 	}
 	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
+}
+
+// debts is what the paths of the files begin with in which it stands what the stores are owed; "" for none. Other
+// stores are owed nothing of that.
+func (f *storeFlags) debts() string {
+	if f.State == "" {
+		return ""
+	}
+	said := fnv.New64a()
+	for _, text := range []string{f.RedisURL, f.PerSecondURL} {
+		for one := range strings.SplitSeq(text, ",") {
+			_, host, _ := strings.Cut(one, "@") // without a password
+			_, _ = fmt.Fprintf(said, "%s,", cmp.Or(host, one))
+		}
+		_, _ = said.Write([]byte{'\n'})
+	}
+	_, _ = said.Write([]byte(f.CacheKeyPrefix))
+	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", said.Sum64()))
 }
 
 // userPassword splits what the reference's variables have: a password, or user:password.

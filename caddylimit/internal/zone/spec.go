@@ -32,6 +32,8 @@ type Spec struct {
 	Nodes, Share int
 	// Timeout is how long a request waits for the store; 0 stands for the default of package redislimit.
 	Timeout time.Duration
+	// Debts is the beginning of the files with what this machine owes the store ([redislimit.DebtFiles]); "" for none.
+	Debts string
 }
 
 // maxTiers is how many tiers a limiter has at most.
@@ -68,7 +70,7 @@ func (s *Spec) Largest() (most uint64) {
 
 // InProcess returns the spec without a store.
 func (s Spec) InProcess() Spec {
-	s.Store, s.OnLoss, s.Nodes, s.Share, s.Timeout = "", 0, 0, 0, 0
+	s.Store, s.OnLoss, s.Nodes, s.Share, s.Timeout, s.Debts = "", 0, 0, 0, 0, ""
 	return s
 }
 
@@ -129,6 +131,9 @@ func (s Spec) storeOptions() []redislimit.Option {
 	}
 	if s.Share != 0 {
 		options = append(options, redislimit.LocalShare(float64(s.Share)/100))
+	}
+	if s.Debts != "" {
+		options = append(options, redislimit.DebtFiles(s.Debts))
 	}
 	return options
 }

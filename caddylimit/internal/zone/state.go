@@ -3,6 +3,7 @@ package zone
 import (
 	"fmt"
 	"hash/fnv"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -13,21 +14,34 @@ import (
 // InFolder returns the spec with its file in a folder. counts describes the keys and tiers of the limit called name.
 // The name of the file also contains the layout, and those numbers of the spec that cannot change within a file. So a
 // limit that differs in one of these starts another file, and a process with the old limit keeps the old file.
+// A limit in a store has files in the folder with what this machine owes the store.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
-	said := fnv.New64a()
-	_, _ = fmt.Fprintf(said, "%q %q %v %v %d %d %v", name, counts, // never an error
-		s.Policy.Algorithm(), s.Policy.IsAligned(), len(s.tiers()), s.MaxKeys, s.Overflow)
-	if _, _, isCalendar := s.Policy.Calendar(); isCalendar {
-		_, _ = fmt.Fprintf(said, " %s", s.Policy.Kind())
+	if s.Store != "" {
+		address, _ := url.Parse(s.Store) // what is wrong with it, connecting says
+		s.Debts = stem(folder, name, "%q %q %v %d %q", name, counts, s.Policy.Algorithm(), len(s.tiers()), address.Redacted())
+		return s
 	}
+	kind := ""
+	if _, _, isCalendar := s.Policy.Calendar(); isCalendar {
+		kind = " " + s.Policy.Kind()
+	}
+	s.State = stem(folder, name, "%q %q %v %v %d %d %v%s", name, counts,
+		s.Policy.Algorithm(), s.Policy.IsAligned(), len(s.tiers()), s.MaxKeys, s.Overflow, kind) +
+		fmt.Sprintf(".v%d.weir", sharedfile.LayoutVersion)
+	return s
+}
+
+// stem is what the path of a limit's files begins with: its name, and a hash of what is said of it.
+func stem(folder, name, format string, says ...any) string {
+	said := fnv.New64a()
+	_, _ = fmt.Fprintf(said, format, says...) // never an error
 	plain := strings.Map(func(c rune) rune {
 		if strings.ContainsRune("/\\. ", c) {
 			return '_'
 		}
 		return c
 	}, name)
-	s.State = filepath.Join(folder, fmt.Sprintf("%.64s-%016x.v%d.weir", plain, said.Sum64(), sharedfile.LayoutVersion))
-	return s
+	return filepath.Join(folder, fmt.Sprintf("%.64s-%016x", plain, said.Sum64()))
 }
 
 // shared makes the limiter with the file of the spec. As far as possible it has the numbers in the file until the use

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -93,9 +94,9 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
 		}
-		store := o.Store
+		store, which := o.Store, ""
 		if kind.Window == time.Second && o.PerSecondStore != nil {
-			store = o.PerSecondStore
+			store, which = o.PerSecondStore, "per second"
 		}
 		options := []redislimit.Option{redislimit.SharedName(), redislimit.InMode(redislimit.Strict)}
 		if o.Replicas > 0 {
@@ -105,7 +106,13 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
 		onLoss := func(p redislimit.FailurePolicy) []redislimit.Option {
-			return append(options[:len(options):len(options)], redislimit.OnLoss(p))
+			with := append(options[:len(options):len(options)], redislimit.OnLoss(p))
+			if o.Debts != "" {
+				said := fnv.New64a()
+				_, _ = fmt.Fprintf(said, "%q %v %s %v", name, policy, which, p) // never an error
+				with = append(with, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
+			}
+			return with
 		}
 		t := storeTable{onLoss: o.OnLoss}
 		var err error

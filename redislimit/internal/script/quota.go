@@ -86,6 +86,12 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	return Quota{tokens, units.Uint64()}, nil
 }
 
+// TokenTime returns how long a token of a quota takes to come back in a bucket, rounded up.
+func (l *Limit) TokenTime(q Quota) time.Duration {
+	num := uint64(max(l.num, 1))
+	return time.Duration((q.Units*uint64(time.Microsecond) + num - 1) / num)
+}
+
 // haveSamePeriods reports whether policies are windows of the same calendar, or neither is of any.
 func haveSamePeriods(a, b engine.Policy) bool {
 	per, zone, ok := a.Calendar()

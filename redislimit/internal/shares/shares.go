@@ -12,6 +12,29 @@ import (
 // mostOfQuotas is the longest time that engine.TokenBuckets has.
 const mostOfQuotas = 365 * 24 * time.Hour
 
+// OfQuota is [Of] for a quota of n tokens under the policy p. In token buckets of any rate, token is the time in which
+// one token comes back.
+func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (engine.Policy, error) {
+	period := p.Rate().Period
+	switch per, _, isCalendar := p.Calendar(); {
+	case p.Longest() > 0:
+		return Of(engine.TokenBucket(engine.Per(1, token), n), divisor)
+	case isCalendar:
+		zone, err := script.ZoneOf(p)
+		if err != nil {
+			return engine.Policy{}, err
+		}
+		return Of(engine.CalendarWindow(n, per, zone), divisor)
+	case p.Algorithm() == engine.AlgorithmTokenBucket:
+		return Of(engine.TokenBucket(p.Rate(), n), divisor)
+	case p.IsAligned():
+		return Of(engine.FixedWindow(n, period).Aligned(), divisor)
+	case p.Algorithm() == engine.AlgorithmFixedWindow:
+		return Of(engine.FixedWindow(n, period), divisor)
+	}
+	return Of(engine.SlidingWindow(n, period), divisor)
+}
+
 // Of returns a node's share of a policy: the same policy with rate and limit divided by divisor, which is the number of
 // nodes and at least 1. A share has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
