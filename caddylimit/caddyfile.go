@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir/caddylimit/internal/directive"
 	"github.com/weir-go/weir/caddylimit/internal/sharing"
+	"github.com/weir-go/weir/limits/spec"
 )
 
 func init() { directive.Register(module, func() directive.Handler { return new(Handler) }) }
@@ -27,6 +28,17 @@ func init() { directive.Register(module, func() directive.Handler { return new(H
 //			cost        <number or placeholder>
 //			settle      <placeholder>
 //			quota       <placeholder>
+//			quotas {
+//				file    <name>
+//				hash    <name>
+//				every   <duration>
+//				by      <text with placeholders>
+//				plan    <name> <tokens>/<period>|0|unlimited [<burst>]
+//				header  <name>
+//				item    <name>
+//				unknown default|refuse
+//				max     <tokens>
+//			}
 //			tiers       <placeholder> {
 //				<value> <tokens>/<period>|0|unlimited [<burst>]
 //			}
@@ -77,6 +89,7 @@ func (h *Handler) readLimit(d *caddyfile.Dispenser) error {
 		directive.Once("cost", directive.Text(&l.Cost)),
 		directive.Once("settle", directive.Text(&l.Settle)),
 		directive.Once("quota", directive.Text(&l.Quota)),
+		directive.Once("quotas", readQuotas(&l.Quotas)),
 		directive.Once("tiers", readTiers(&l.Tiers)),
 		directive.Once("max_wait", directive.Duration(&l.MaxWait)),
 		directive.Once("refund_status", directive.Texts(&l.RefundStatus)),
@@ -100,27 +113,65 @@ func readTiers(to **Tiers) directive.Reader {
 		}
 		*to = t
 		for nesting := d.Nesting(); d.NextBlock(nesting); {
-			value, args := d.Val(), d.RemainingArgs()
-			if _, twice := t.Values[value]; twice {
-				return d.Errf("tier %q is given twice", value)
+			if err := readNumbers(d, "tier", d.Val(), d.RemainingArgs(), t.Values); err != nil {
+				return err
 			}
-			var n Numbers
-			switch len(args) {
-			case 2:
-				burst, err := strconv.ParseUint(args[1], 10, 32)
-				if err != nil || burst == 0 {
-					return d.Errf("tier %q: burst %q: want a whole number from 1 to %d", value, args[1], uint32(math.MaxUint32))
-				}
-				n.Burst = burst
-				fallthrough
-			case 1:
-				n.Rate = args[0]
-			default:
-				return d.Errf("tier %q: want a rate, such as 100/m, and a burst if it has one", value)
-			}
-			t.Values[value] = n
 		}
 		return nil
+	}
+}
+
+// readNumbers adds the numbers of a name, of a tier or a plan.
+func readNumbers(d *caddyfile.Dispenser, what, name string, args []string, to map[string]Numbers) error {
+	if _, twice := to[name]; twice {
+		return d.Errf("%s %q is given twice", what, name)
+	}
+	var n Numbers
+	switch len(args) {
+	case 2:
+		burst, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil || burst == 0 {
+			return d.Errf("%s %q: burst %q: want a whole number from 1 to %d", what, name, args[1], uint32(math.MaxUint32))
+		}
+		n.Burst = burst
+		fallthrough
+	case 1:
+		n.Rate = args[0]
+	default:
+		return d.Errf("%s %q: want a rate, such as 100/m, and a burst if it has one", what, name)
+	}
+	to[name] = n
+	return nil
+}
+
+// readQuotas reads a block of quotas.
+func readQuotas(to **Quotas) directive.Reader {
+	return func(d *caddyfile.Dispenser) error {
+		if d.NextArg() {
+			return d.ArgErr()
+		}
+		q := &Quotas{}
+		*to = q
+		return directive.Block(d, "quotas",
+			directive.Once("file", directive.Text(&q.File)),
+			directive.Once("hash", directive.Text(&q.Hash)),
+			directive.Once("every", directive.Duration(&q.Every)),
+			directive.Once("by", directive.Text(&q.By)),
+			directive.Many("plan", func(d *caddyfile.Dispenser) error {
+				args := d.RemainingArgs()
+				if len(args) == 0 {
+					return d.ArgErr()
+				}
+				if q.Plans == nil {
+					q.Plans = map[string]Numbers{}
+				}
+				return readNumbers(d, "plan", args[0], args[1:], q.Plans)
+			}),
+			directive.Once("header", directive.Text(&q.Header)),
+			directive.Once("item", directive.Text(&q.Item)),
+			directive.Once("unknown", directive.Text(&q.Unknown)),
+			directive.Once("max", directive.Integer(&q.Max, 1, spec.MaxBurst)),
+		)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ type conforming struct {
 
 // Reload starts a configuration, and stops the one before, as Caddy does.
 func (s *conforming) Reload(c conformance.Config) error {
-	h, err := handler(c)
+	h, err := handler(s.env, c)
 	if err != nil {
 		return err
 	}
@@ -88,10 +89,10 @@ func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // handler is the directive for a configuration.
-func handler(c conformance.Config) (*caddylimit.Handler, error) {
+func handler(env *conformance.Env, c conformance.Config) (*caddylimit.Handler, error) {
 	h := &caddylimit.Handler{State: c.Dir}
 	for _, l := range c.Limits {
-		if l.Spread || l.Users != nil {
+		if l.Spread {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,
@@ -135,6 +136,12 @@ func handler(c conformance.Config) (*caddylimit.Handler, error) {
 		}
 		if l.Quota {
 			made.Quota = "{http.request.header." + overhttp.Quota + "}"
+		}
+		if l.Users != nil {
+			made.Quotas = &caddylimit.Quotas{File: filepath.Join(env.T.TempDir(), "users.csv")}
+			if err := l.WriteUsers(made.Quotas.File); err != nil {
+				return nil, err
+			}
 		}
 		numbers(&made, l)
 		h.Limits = append(h.Limits, made)

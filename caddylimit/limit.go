@@ -55,6 +55,8 @@ type Limit struct {
 	// burst; "unlimited"; or 0 to refuse it. An empty value stands for the limit's own numbers. Any other value is
 	// answered 503.
 	Quota string `json:"quota,omitempty"`
+	// Quotas are limits from outside, for the keys of a file or a hash, or of a header of a trusted proxy.
+	Quotas *Quotas `json:"quotas,omitempty"`
 	// Tiers has other numbers for some requests.
 	Tiers *Tiers `json:"tiers,omitempty"`
 	// MaxWait is how long a request that would be refused may wait for its tokens, in the order of arrival: 1 ms to 1
@@ -130,7 +132,8 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 		return nil, err
 	}
 	zoned.Policy, zoned.MaxKeys = own, l.MaxKeys
-	isConstant := (own == engine.Blocked() || own == engine.Unlimited()) && l.Quota == "" && l.Tiers == nil
+	shared := zoned
+	isConstant := (own == engine.Blocked() || own == engine.Unlimited()) && !l.byQuota() && l.Tiers == nil
 	if isConstant || l.Local {
 		zoned = zoned.InProcess()
 	}
@@ -153,8 +156,8 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	if err := l.costs(made, &described, zoned.Largest()); err != nil {
 		return nil, err
 	}
-	if l.Quota != "" {
-		if described.Quota, warnings, err = l.quota(own, &zoned); err != nil {
+	if l.byQuota() {
+		if warnings, err = l.quota(ctx, app, own, shared, &zoned, &described); err != nil {
 			return nil, err
 		}
 		made.warnings = append(made.warnings, warnings...)
@@ -187,21 +190,35 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 	return err
 }
 
-// quota returns the numbers that come with a request, for a limit of the policy, and makes the zone one of quotas.
-func (l *Limit) quota(own engine.Policy, zoned *zone.Spec) (func(*http.Request) engine.Policy, []string, error) {
+// byQuota reports whether requests may have other numbers than the limit's own and its tiers'.
+func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
+
+// quota has requests bring their numbers to a limit of the policy, and makes the zone one of quotas. shared has the
+// handler's store.
+func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
+	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
 	case l.Concurrency != 0:
-		return nil, nil, errors.New("concurrency: it has no quota")
+		return nil, errors.New("concurrency: it has no quota")
 	case l.Tiers != nil:
-		return nil, nil, errors.New("quota and tiers: want one of them, which says the numbers of a request")
-	case own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked():
-		return nil, nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
+		return nil, errors.New("quota and tiers: want one of them, which says the numbers of a request")
+	case l.Quota != "" && l.Quotas != nil:
+		return nil, errors.New("quota and quotas: want one of them, which says the numbers of a request")
+	case own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() && (l.Quota != "" || own != engine.Unlimited()):
+		return nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
 	case own.Window() > longestQuota:
-		return nil, nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
+		return nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
 			l.Rate, l.Burst, longestQuota, own.Window())
 	}
 	zoned.Policy = engine.TokenBuckets(longestQuota)
-	return parseQuota(l.Quota, own)
+	if l.Quotas == nil {
+		to.Quota, warnings, err = parseQuota(l.Quota, own)
+		return warnings, err
+	}
+	if warnings, err = l.quotas(ctx, app, own, shared, to); err != nil {
+		return nil, fmt.Errorf("quotas: %w", err)
+	}
+	return warnings, nil
 }
 
 // counts returns what says which requests have a bucket in common, and which numbers.
@@ -213,8 +230,11 @@ func (l *Limit) counts() (texts []string) {
 	return texts
 }
 
-func (l *Limit) key() (*key.Key, []string, error) {
-	templates, bits := l.Key, l.IPv6Prefix
+func (l *Limit) key() (*key.Key, []string, error) { return l.keyOf(l.Key) }
+
+// keyOf returns the key of some texts; of none the default.
+func (l *Limit) keyOf(templates []string) (*key.Key, []string, error) {
+	bits := l.IPv6Prefix
 	if len(templates) == 0 {
 		templates = []string{defaultKey}
 	}
@@ -256,7 +276,7 @@ func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engin
 			numbers.Tiers = append(numbers.Tiers, spec.Tier{Name: name, Numbers: tier})
 		}
 	}
-	numbers.Stored = stored && (numbers.Counts() || l.Quota != "")
+	numbers.Stored = stored && (numbers.Counts() || l.byQuota())
 	own, tiers, err = numbers.Policies()
 	for _, e := range spec.ErrorsOf(err) {
 		if e.Key == "store" {

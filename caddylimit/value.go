@@ -63,7 +63,7 @@ func parseSettle(text string) (*key.Template, []string, error) {
 var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
 // parseQuota returns the function of a quota.
-func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engine.Policy, warnings []string, err error) {
+func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engine.Policy, error), warnings []string, err error) {
 	template, warnings, err := key.Parse(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("quota %w", err)
@@ -71,28 +71,27 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) engin
 	if !strings.Contains(text, "{") {
 		return nil, nil, fmt.Errorf("quota %q: want a placeholder, such as {http.request.header.X-Quota}", text)
 	}
-	return func(r *http.Request) engine.Policy { return quotaOf(template.Of(r), own) }, warnings, nil
+	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), own) }, warnings, nil
 }
 
-// quotaOf reads a quota: a rate, optionally followed by a blank and a burst. For any other text it returns the zero
-// Policy, which no limiter accepts, so the request is answered 503.
-func quotaOf(text string, own engine.Policy) engine.Policy {
+// quotaOf reads a quota: a rate, and a burst behind a blank. Any other text is an error: such a request is answered
+// 503.
+func quotaOf(text string, own engine.Policy) (engine.Policy, error) {
 	if text = strings.TrimSpace(text); text == "" {
-		return own
+		return own, nil
 	}
 	rate, burstText, found := strings.Cut(text, " ")
 	var burst uint64
 	if found {
 		var err error
 		if burst, err = strconv.ParseUint(strings.TrimSpace(burstText), 10, 64); err != nil || burst == 0 {
-			return engine.Policy{}
+			return engine.Policy{}, fmt.Errorf("a burst of %.64q: want a whole number above 0", burstText)
 		}
 	}
 	numbers, err := Numbers{rate, burst}.parse()
 	if err != nil {
-		return engine.Policy{}
+		return engine.Policy{}, err
 	}
 	limit := spec.Limit{Numbers: numbers}
-	policy, _ := limit.Policy() // the zero Policy if there is none
-	return policy
+	return limit.Policy()
 }

@@ -171,6 +171,9 @@ func peerOf(r *http.Request) netip.Addr {
 	return peer
 }
 
+// IsProxy reports whether a request comes from a trusted proxy, by the address of its connection.
+func (c *ClientIP) IsProxy(r *http.Request) bool { return c.trusts(peerOf(r)) }
+
 // AddrOf is Addr for protocols other than HTTP. peer is the address of the connection; the zero Addr if it has no
 // address. lines returns all values of [ClientIP.Header], and is called only if peer is a trusted proxy.
 func (c *ClientIP) AddrOf(peer netip.Addr, lines func() []string) netip.Addr {

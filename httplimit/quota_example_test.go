@@ -25,9 +25,9 @@ func ExampleLimit_quota() {
 	defer limiter.Close()
 	limits, err := httplimit.New([]httplimit.Limit{{
 		Name: "plan", Limiter: limiter, Key: user,
-		Quota: func(r *http.Request) engine.Policy {
+		Quota: func(r *http.Request) (engine.Policy, error) {
 			n := max(plans[r.Header.Get("X-User")], 1)
-			return engine.TokenBucket(engine.Per(float64(n), time.Hour), n)
+			return engine.TokenBucket(engine.Per(float64(n), time.Hour), n), nil
 		},
 	}})
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 )
 
 // perHour is the limit that a header of the request says.
-func perHour(r *http.Request) engine.Policy {
+func perHour(r *http.Request) (engine.Policy, error) {
 	switch text := r.Header.Get("X-Per-Hour"); text {
 	case "all":
-		return engine.Unlimited()
+		return engine.Unlimited(), nil
 	case "none":
-		return engine.Blocked()
+		return engine.Blocked(), nil
 	default:
 		n, _ := strconv.ParseUint(text, 10, 64)
-		return engine.TokenBucket(engine.Per(float64(n), time.Hour), n)
+		return engine.TokenBucket(engine.Per(float64(n), time.Hour), n), nil
 	}
 }
 
@@ -131,8 +131,8 @@ func TestQuotaBadInput(t *testing.T) {
 
 // TestQuotaAllocatesNothing: a request that brings its limit costs no garbage.
 func TestQuotaAllocatesNothing(t *testing.T) {
-	m := one(t, httplimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) engine.Policy {
-		return engine.TokenBucket(engine.Per(100, time.Hour), 100)
+	m := one(t, httplimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour)), Quota: func(*http.Request) (engine.Policy, error) {
+		return engine.TokenBucket(engine.Per(100, time.Hour), 100), nil
 	}})
 	r := httptest.NewRequest("GET", "/", nil)
 	require.Zero(t, testalloc.PerCall(func() { m.Decide(r) }))

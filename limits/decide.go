@@ -104,10 +104,10 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 		}
 	}
 	if l.Quota != nil {
-		err := c.under(l.Quota(r))
-		if err != nil && l.QuotaElse != (engine.Policy{}) {
+		p, err := l.Quota(r)
+		if err = c.under(p, err); err != nil && l.QuotaElse != (engine.Policy{}) {
 			res.set.failed(l, err)
-			err = c.under(l.QuotaElse)
+			err = c.under(l.QuotaElse, nil)
 		}
 		if err != nil {
 			res.set.failed(l, err)
@@ -138,11 +138,11 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under puts the check under the limit that the request brings. After an error it is as before.
-func (c *Check[R]) under(p engine.Policy) (err error) {
+// under puts the check under the limit that the request brings, if there is no error. After one it is as before.
+func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
-	if c.source != nil {
+	if err == nil && c.source != nil {
 		var under Source
 		switch under, err = c.source.Quota(p); {
 		case err != nil:

@@ -49,7 +49,7 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 	}
 
 	none := good
-	none.Source, none.Quota = odd{table: in, store: &database{}}, func(int) engine.Policy { return engine.Unlimited() }
+	none.Source, none.Quota = odd{table: in, store: &database{}}, func(int) (engine.Policy, error) { return engine.Unlimited(), nil }
 	s, failures := newSet(t, none)
 	res := s.Decide(t.Context(), 0)
 	assert.Equal(t, limits.Unavailable, res.Verdict())

@@ -60,11 +60,12 @@ type Limit[R any] struct {
 	Tier func(R) int
 	// Quota returns the limit for a request, if the limit comes with the request: the limiter's policy with other
 	// numbers, [engine.Unlimited] or [engine.Blocked]. Make the limiter from [engine.TokenBuckets], or with
-	// [engine.MaxQuota]. If the limiter or source does not accept the policy, the error goes to [Options].OnError, and
-	// QuotaElse applies. Without a QuotaElse the request is refused as unavailable. Quota cannot be used with Tier.
-	Quota func(R) engine.Policy
-	// QuotaElse is the policy of a request whose Quota is not accepted. It is for quotas that others write. If
-	// QuotaElse is not accepted either, the request is refused as unavailable.
+	// [engine.MaxQuota]. If Quota returns an error, or the limiter or source does not accept the policy, the error goes
+	// to [Options].OnError, and QuotaElse applies. Without a QuotaElse the request is refused as unavailable. Quota
+	// cannot be used with Tier.
+	Quota func(R) (engine.Policy, error)
+	// QuotaElse is the policy of a request whose Quota is an error or is not accepted. It is for quotas that others
+	// write. If QuotaElse is not accepted either, the request is refused as unavailable.
 	QuotaElse engine.Policy
 	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome describes the end of
 	// the request in the front's terms: an HTTP status, or a status code of gRPC. See [Result.Finish]. For a limit with

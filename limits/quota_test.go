@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -22,20 +23,23 @@ func TestQuotaElse(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		of       engine.Policy // that requests bring
+		err      error         // that there is instead
 		other    engine.Policy
 		admitted int
 		policy   engine.Policy
 		errors   int
 	}{
-		{"good", engine.TokenBucket(engine.PerSecond(1), 4), own, 4, engine.TokenBucket(engine.PerSecond(1), 4), 0},
-		{"bad", bad, own, 2, own, 1},
-		{"none", engine.Policy{}, engine.Blocked(), 0, engine.Blocked(), 1},
-		{"both bad", bad, bad, 0, engine.Blocked(), 2},
-		{"without", bad, engine.Policy{}, 0, engine.Blocked(), 1},
+		{"good", engine.TokenBucket(engine.PerSecond(1), 4), nil, own, 4, engine.TokenBucket(engine.PerSecond(1), 4), 0},
+		{"bad", bad, nil, own, 2, own, 1},
+		{"none", engine.Policy{}, nil, engine.Blocked(), 0, engine.Blocked(), 1},
+		{"both bad", bad, nil, bad, 0, engine.Blocked(), 2},
+		{"an error", bad, errors.New("unreadable"), own, 2, own, 1},
+		{"an error alone", own, errors.New("unreadable"), engine.Policy{}, 0, engine.Blocked(), 1},
+		{"without", bad, nil, engine.Policy{}, 0, engine.Blocked(), 1},
 	} {
 		var failures []error
 		s, err := limits.New([]limits.Limit[string]{{
-			Name: "a", Limiter: limiter, Quota: func(string) engine.Policy { return c.of }, QuotaElse: c.other,
+			Name: "a", Limiter: limiter, Quota: func(string) (engine.Policy, error) { return c.of, c.err }, QuotaElse: c.other,
 			Key: func(h limits.Hasher, r string) (engine.Key, bool) { return h.Key(r), true },
 		}}, limits.Options[string]{OnError: func(_ string, err error) { failures = append(failures, err) }})
 		require.NoError(t, err)

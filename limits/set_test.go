@@ -36,10 +36,13 @@ func TestBadInput(t *testing.T) {
 		"only Local uses both":                         func(l *limits.Limit[int]) { l.Source, l.OnLoss = remote.Source, limits.Closed },
 		"a Spread, and a Limiter or a Source":          func(l *limits.Limit[int]) { l.Spread = spread.Spread },
 		"one bucket for all requests, but Key is set":  func(l *limits.Limit[int]) { l.Limiter, l.Spread = nil, spread.Spread },
-		"one limit for all requests, but Quota is set": func(l *limits.Limit[int]) { *l = spread; l.Quota = func(int) engine.Policy { return engine.Blocked() } },
-		"tokens of a Spread cannot be waited for":      func(l *limits.Limit[int]) { *l = spread; l.MaxWait = time.Second },
-		"come back by itself, but Hold is set":         func(l *limits.Limit[int]) { *l = spread; l.Hold = true },
-		"come back by itself, but Refund is set":       func(l *limits.Limit[int]) { *l = spread; l.Refund = func(int, int) bool { return true } },
+		"one limit for all requests, but Quota is set": func(l *limits.Limit[int]) {
+			*l = spread
+			l.Quota = func(int) (engine.Policy, error) { return engine.Blocked(), nil }
+		},
+		"tokens of a Spread cannot be waited for": func(l *limits.Limit[int]) { *l = spread; l.MaxWait = time.Second },
+		"come back by itself, but Hold is set":    func(l *limits.Limit[int]) { *l = spread; l.Hold = true },
+		"come back by itself, but Refund is set":  func(l *limits.Limit[int]) { *l = spread; l.Refund = func(int, int) bool { return true } },
 	} {
 		l := good
 		change(&l)

@@ -141,7 +141,7 @@ func TestRPC(t *testing.T) {
 	calls := []rpclimit.Limit{
 		{Name: "calls", Limiter: bucket(t, 2)},
 		{Name: "quota", Limiter: bucket(t, 9), Match: quota,
-			Quota: func(rpclimit.Call) engine.Policy { return engine.FixedWindow(1, time.Second) }},
+			Quota: func(rpclimit.Call) (engine.Policy, error) { return engine.FixedWindow(1, time.Second), nil }},
 	}
 	front, err := otellimit.RegisterRPC(p, append(calls, messages))
 	require.NoError(t, err)

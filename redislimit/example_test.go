@@ -146,7 +146,9 @@ func ExampleLimiter_Quota() {
 	// In package httplimit:
 	_ = httplimit.Limit{
 		Name: "plan", Source: limiter.Source(),
-		Quota: func(*http.Request) engine.Policy { return engine.TokenBucket(engine.Per(10, time.Hour), 10) },
+		Quota: func(*http.Request) (engine.Policy, error) {
+			return engine.TokenBucket(engine.Per(10, time.Hour), 10), nil
+		},
 	}
 	// Output:
 	// true 6 <nil>

@@ -126,7 +126,7 @@ func TestQuota(t *testing.T) {
 	var failure error
 	seen := &counts{}
 	l := one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.TokenBuckets(time.Hour)),
-		Quota: func(rpclimit.Call) engine.Policy { return policy }},
+		Quota: func(rpclimit.Call) (engine.Policy, error) { return policy, nil }},
 		rpclimit.OnError(func(_ string, err error) { failure = err }), rpclimit.ObserveWith(seen))
 	assert.Equal(t, []rpclimit.Code{ok, ok, refused}, codes(l, 3, from("192.0.2.1")))
 	policy = engine.Unlimited()
@@ -144,7 +144,7 @@ func TestQuota(t *testing.T) {
 
 // TestAQuotaThatFailsGivesBackWhatOthersTook: and one in shadow mode refuses nothing.
 func TestAQuotaThatFailsGivesBackWhatOthersTook(t *testing.T) {
-	bad := func(rpclimit.Call) engine.Policy { return engine.Policy{} }
+	bad := func(rpclimit.Call) (engine.Policy, error) { return engine.Policy{}, nil }
 	other := testclock.New().Burst(t, 1)
 	set := []rpclimit.Limit{{Name: "other", Limiter: other}, {Name: "bad", Limiter: testclock.New().Burst(t, 1), Quota: bad}}
 	assert.Equal(t, []rpclimit.Code{rpclimit.Unavailable, rpclimit.Unavailable}, codes(newLimits(t, set), 2, from("192.0.2.1")))
@@ -282,7 +282,7 @@ func TestBadInput(t *testing.T) {
 		"neither a Limiter nor a Source": with(func(l *rpclimit.Limit) { l.Limiter = nil }),
 		"a MaxWait of -1ns":              with(func(l *rpclimit.Limit) { l.MaxWait = -1 }),
 		"both Tier and Quota": with(func(l *rpclimit.Limit) {
-			l.Tier, l.Quota = func(rpclimit.Call) int { return 0 }, func(rpclimit.Call) engine.Policy { return engine.Blocked() }
+			l.Tier, l.Quota = func(rpclimit.Call) int { return 0 }, func(rpclimit.Call) (engine.Policy, error) { return engine.Blocked(), nil }
 		}),
 		"limits 1 and 2 of 2 have the same": {good, good},
 	} {

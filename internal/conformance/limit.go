@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"cmp"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -197,4 +200,20 @@ type Answer struct {
 	Refused []string
 	// Err is why the client got no answer, for example because it has disconnected.
 	Err error
+}
+
+// WriteUsers writes the numbers of the users to a file, as fronts read it.
+func (l Limit) WriteUsers(path string) error {
+	var b strings.Builder
+	for user, n := range l.Users {
+		switch n.Constant {
+		case Unlimited:
+			fmt.Fprintf(&b, "%s,unlimited\n", user)
+		case Blocked:
+			fmt.Fprintf(&b, "%s,0\n", user)
+		default:
+			fmt.Fprintf(&b, "%s,%d/%dms,%d\n", user, n.N, n.Per.Milliseconds(), n.Burst)
+		}
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
 }

@@ -2,6 +2,7 @@ package quotas_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,9 +56,18 @@ func TestCSV(t *testing.T) {
 		has(t, table, some)
 		assert.Equal(t, 6, table.Policies())
 	}
-	table, err := reader(t).CSV(nil)
-	require.NoError(t, err)
-	has(t, table, nil)
+}
+
+// A file without a key is an error: it may have been cut to nothing.
+func TestNoKeys(t *testing.T) {
+	for _, text := range []string{"", "\n\n", "key,plan\n", "# nobody\n", "\ufeff"} {
+		_, err := reader(t).CSV([]byte(text))
+		assert.ErrorContains(t, err, "it has no keys: want one at least", "%q", text)
+	}
+	_, err := reader(t).JSON([]byte("{}"))
+	assert.ErrorContains(t, err, "it has no keys")
+	_, err = reader(t).Pairs(func(func(key, limit string) error) error { return nil })
+	assert.ErrorContains(t, err, "it has no keys")
 }
 
 func TestJSON(t *testing.T) {
@@ -65,9 +75,41 @@ func TestJSON(t *testing.T) {
 		"dora": "unlimited", "emil": {"rate": "0"}, "fred": {"burst": 3}, "#gerd": "free"}`))
 	require.NoError(t, err)
 	has(t, table, some)
-	table, err = reader(t).JSON([]byte("{}"))
+}
+
+// pairs are keys with limits, in turns.
+func pairs(texts ...string) func(func(key, limit string) error) error {
+	return func(yield func(key, limit string) error) error {
+		for i := 0; i < len(texts); i += 2 {
+			if err := yield(texts[i], texts[i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// A hash has what a file has, and of a key that comes twice the last limit counts.
+func TestPairs(t *testing.T) {
+	table, err := reader(t).Pairs(pairs("anna", "paid", "berta", "paid", `carl, the "second"`, "9/m,4", "dora", "unlimited", "emil", "0",
+		"fred", ",3", "#gerd", "free", "anna", "free", "berta", "paid"))
 	require.NoError(t, err)
-	has(t, table, nil)
+	has(t, table, some)
+	for limit, want := range map[string]string{
+		"gold": `"gold": want the name of a plan`, "": "no rate: neither rate nor burst", "1/s,1001": "want at most 1000, the max",
+		"free,3": "a plan has its own burst", "1/s,2,3": `burst "2,3": want a whole number`,
+	} {
+		_, err := reader(t).Pairs(pairs("a", "free", "secret", limit))
+		if assert.ErrorContains(t, err, want) {
+			assert.NotContains(t, err.Error(), "secret")
+		}
+	}
+	lost := errors.New("lost")
+	_, err = reader(t).Pairs(func(yield func(key, limit string) error) error {
+		require.NoError(t, yield("anna", "free"))
+		return lost
+	})
+	assert.ErrorIs(t, err, lost)
 }
 
 // The error of a bad file says the line and the value that is wrong, and no key.
@@ -125,13 +167,13 @@ func TestBadJSON(t *testing.T) {
 
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.csv": "anna,free", "b.JSON": `{"anna": "free"}`, "c": "anna,free\n", "empty.csv": ""} {
+	for name, text := range map[string]string{"a.csv": "anna,free", "b.JSON": `{"anna": "free"}`, "c": "anna,free\n"} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		table, err := reader(t).File(path)
 		require.NoError(t, err, name)
 		_, ok := table.Of("anna")
-		assert.Equal(t, text != "", ok, name)
+		assert.True(t, ok, name)
 	}
 	_, err := reader(t).File(dir)
 	require.ErrorContains(t, err, ": want a regular file, got d")

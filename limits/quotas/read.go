@@ -40,7 +40,8 @@ type Reader struct {
 // names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate or burst may
 // be missing.
 //
-// A duplicate key is an error, even with the same limit.
+// A duplicate key is an error, even with the same limit. So is a file without a key: a file that was cut to nothing
+// would put all keys under another limit.
 func (r Reader) File(name string) (*Table, error) {
 	file, info, err := openfile.Regular(name)
 	if err != nil {
@@ -68,24 +69,18 @@ func (r Reader) File(name string) (*Table, error) {
 func (r Reader) CSV(text []byte) (*Table, error) {
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
-	b, seen := newBuilder(), map[[2]string]engine.Policy{}
+	b, seen := newBuilder(), known{}
 	err := eachLine(in, func(fields []string) error {
 		if len(fields) != 2 && len(fields) != 3 {
 			return fmt.Errorf("%d fields: want key,plan or key,rate or key,rate,burst", len(fields))
 		}
-		said := [2]string{fields[1]}
+		burst := ""
 		if len(fields) == 3 {
-			said[1] = fields[2]
+			burst = fields[2]
 		}
-		p, known := seen[said]
-		if !known {
-			var err error
-			if p, err = r.policy(said[0], said[1]); err != nil {
-				return err
-			}
-			if len(seen) < maxSeen {
-				seen[[2]string{strings.Clone(said[0]), strings.Clone(said[1])}] = p
-			}
+		p, err := seen.policy(r, fields[1], burst)
+		if err != nil {
+			return err
 		}
 		return r.add(b, fields[0], p)
 	})
@@ -94,7 +89,7 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	}
 	t, second := b.build()
 	if second < 0 {
-		return t, nil
+		return t.filled()
 	}
 	// Which line that was is looked for only now.
 	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
@@ -107,8 +102,51 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	})
 }
 
-// maxSeen is how many limits of a file are known by their text, so that they are not read again.
-const maxSeen = 4096
+// Pairs reads keys with their limits from each, which calls yield for them, such as the fields of a hash. A limit is
+// "plan", "rate" or "rate,burst", as in a line of CSV. If a key comes twice, its last limit counts. No key is an error,
+// as of a file.
+func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
+	b, seen := newBuilder(), known{}
+	b.latest = true
+	err := each(func(key, limit string) error {
+		rate, burst, _ := strings.Cut(limit, ",")
+		p, err := seen.policy(r, rate, burst)
+		if err != nil {
+			return err
+		}
+		return r.add(b, key, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t, _ := b.build()
+	return t.filled()
+}
+
+// filled returns the table, if it has a key.
+func (t *Table) filled() (*Table, error) {
+	if t.keys == 0 {
+		return nil, errors.New("it has no keys: want one at least, since without any all requests would be under another limit")
+	}
+	return t, nil
+}
+
+// known are policies by the texts of their rate, or plan, and burst, so that these are not read again.
+type known map[[2]string]engine.Policy
+
+// maxKnown is how many of them there are at most.
+const maxKnown = 4096
+
+func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error) {
+	p, found := k[[2]string{limit, burst}]
+	if found {
+		return p, nil
+	}
+	if p, err = r.policy(limit, burst); err == nil && len(k) < maxKnown {
+		k[[2]string{strings.Clone(limit), strings.Clone(burst)}] = p
+	}
+	return p, err
+}
 
 var errTwice = errors.New("its key is there twice")
 
@@ -210,7 +248,7 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 			if p, err = r.value(value); err != nil {
 				return err
 			}
-			if len(seen) < maxSeen {
+			if len(seen) < maxKnown {
 				seen[string(value)] = p
 			}
 		}
@@ -221,7 +259,7 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 	}
 	t, second := b.build()
 	if second < 0 {
-		return t, nil
+		return t.filled()
 	}
 	return nil, eachMember(text, func(string, json.RawMessage) error {
 		if second--; second < 0 {

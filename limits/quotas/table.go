@@ -1,5 +1,6 @@
-// Package quotas has the limits of many keys: a [Table], read from a file, that maps a key to a policy. The file gives
-// each key the name of a plan or numbers. [limits.Limit.Quota] uses the policies.
+// Package quotas has the limits of many keys: a [Table], read from a file or a hash, that maps a key to a policy. The
+// file gives each key the name of a plan or numbers. A [Field] reads the limit that a request brings in a header.
+// [limits.Limit.Quota] uses the policies.
 package quotas
 
 import (
@@ -26,6 +27,7 @@ type Table struct {
 	of       []uint32 // the place in policies, of each hash
 	policies []engine.Policy
 	keys     int
+	sum      uint64 // of the keys with their policies, to find whether two tables of a process are alike
 }
 
 // Of returns the policy of a key. ok is false if the table does not have the key. It does not allocate.
@@ -73,7 +75,12 @@ type builder struct {
 	hashes []uint64
 	of     []uint32
 	known  map[engine.Policy]uint32
+	marks  []uint64 // of the policies, for the table's sum
+	latest bool     // of a key that is there twice the last policy counts; else that is an error
 }
+
+// marking is the seed of sums.
+var marking = maphash.MakeSeed()
 
 func newBuilder() *builder {
 	return &builder{table: Table{seed: maphash.MakeSeed()}, known: map[engine.Policy]uint32{}}
@@ -90,7 +97,9 @@ func (b *builder) add(key string, p engine.Policy) error {
 	if !known {
 		i = uint32(len(b.table.policies))
 		b.known[p], b.table.policies = i, append(b.table.policies, p)
+		b.marks = append(b.marks, maphash.Comparable(marking, p)|1)
 	}
+	b.table.sum += maphash.String(marking, key) * b.marks[i]
 	b.hashes, b.of = append(b.hashes, b.table.hash(key)), append(b.of, i)
 	return nil
 }
@@ -104,11 +113,12 @@ func (b *builder) build() (t *Table, second int) {
 	t.policies = append(make([]engine.Policy, 0, len(t.policies)), t.policies...)
 	for i, hash := range b.hashes {
 		at := t.place(hash)
-		if t.hashes[at] != 0 {
+		if t.hashes[at] == 0 {
+			t.keys++
+		} else if !b.latest {
 			return nil, i
 		}
 		t.hashes[at], t.of[at] = hash, b.of[i]
 	}
-	t.keys = len(b.hashes)
 	return t, -1
 }

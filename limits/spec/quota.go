@@ -90,10 +90,9 @@ func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.
 }
 
 // Quotas checks numbers that come from outside the configuration for one limit, such as those of a file of customers.
-// [Limit.Quotas] makes it. Only one goroutine may use it.
+// [Limit.Quotas] makes it. It is safe for concurrent use.
 type Quotas struct {
 	limit   Limit
-	most    uint64
 	probe   *engine.Limiter
 	inStore func(engine.Policy) error // nil for a limit that is not stored
 	end     func()
@@ -116,10 +115,8 @@ func newQuotas(l *Limit, base engine.Policy, most uint64) (*Quotas, error) {
 		return nil, err
 	}
 	of := *l
-	if of.Algorithm == engine.NoAlgorithm {
-		of.Algorithm = engine.AlgorithmTokenBucket
-	}
-	q := &Quotas{limit: of, most: most, probe: probe, end: func() {}}
+	of.Quota = most
+	q := &Quotas{limit: of, probe: probe, end: func() {}}
 	if l.InStore != nil {
 		check, end, err := l.InStore(base, Room(base, most))
 		if err != nil {
@@ -137,26 +134,55 @@ func (q *Quotas) Close() {
 	q.end()
 }
 
-// Policy returns the policy of numbers. A missing rate or burst is the limit's own, as in a [Tier]. The error says what
-// is wrong with the numbers.
+// Policy returns the policy of numbers: that of [Limit.Other], if a limiter takes it. The error says what is wrong with
+// the numbers.
 func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
+	p, err := q.limit.Other(n)
+	if err != nil {
+		return engine.Policy{}, err
+	}
+	return p, q.takes(p)
+}
+
+// Other returns the policy of numbers that a request brings to the limit, whose Quota is not 0. A missing rate or burst
+// is the limit's own, as in a [Tier]. The error says what is wrong with the numbers. A limiter may still not accept the
+// policy: [engine.Limiter.Quota] finds that.
+func (l *Limit) Other(n Numbers) (engine.Policy, error) {
+	of := *l
+	if of.Algorithm == engine.NoAlgorithm {
+		of.Algorithm = engine.AlgorithmTokenBucket
+	}
 	var es Errors
-	p := q.limit.tier(&es, Tier{Numbers: n})
+	p := of.tier(&es, Tier{Numbers: n})
 	if len(es) > 0 {
 		return engine.Policy{}, es
 	}
-	return p, q.check(p)
+	return p, of.checkOther(p)
+}
+
+// checkOther finds which policies are above the most tokens, or below a request's cost.
+func (l *Limit) checkOther(p engine.Policy) error {
+	switch {
+	case !counts(p):
+	case p.Limit() > l.Quota:
+		return fmt.Errorf("limit of %d tokens: want at most %d, the max", p.Limit(), l.Quota)
+	case l.Cost > p.Limit():
+		return fmt.Errorf("limit of %d tokens: a request may cost %d, and could never pass", p.Limit(), l.Cost)
+	}
+	return nil
 }
 
 func (q *Quotas) check(p engine.Policy) error {
+	if err := q.limit.checkOther(p); err != nil {
+		return err
+	}
+	return q.takes(p)
+}
+
+// takes finds what a limiter has against a policy.
+func (q *Quotas) takes(p engine.Policy) error {
 	if !counts(p) {
 		return nil
-	}
-	if p.Limit() > q.most {
-		return fmt.Errorf("limit of %d tokens: want at most %d, the max", p.Limit(), q.most)
-	}
-	if q.limit.Cost > p.Limit() {
-		return fmt.Errorf("limit of %d tokens: a request may cost %d, and could never pass", p.Limit(), q.limit.Cost)
 	}
 	if _, err := q.probe.Quota(p); err != nil {
 		return errors.Unwrap(err) // without the policy, which the caller knows

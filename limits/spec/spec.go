@@ -67,8 +67,8 @@ type Limit struct {
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // it is kept in a store that machines share
-	// InStore returns what checks a quota against a limiter in the store, and what ends that. The limiter has the policy
-	// [StoredPolicy] of base, and the [Room]. nil if the limit is not Stored, or has no Quota.
+	// InStore returns what checks a quota against a limiter in the store, and what ends that. The limiter has the
+	// policy [StoredPolicy] of base, and the [Room]. nil if the limit is not Stored, or has no Quota.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 

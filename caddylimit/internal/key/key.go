@@ -121,6 +121,21 @@ func (k *Key) Text(r *http.Request) string {
 	return strings.Join(texts, " ")
 }
 
+// Lookup returns what the first template of a request is looked up by in a list of keys, and Meant what such a key, as
+// it is written there, is meant by: an address by its prefix, as it counts.
+func (k *Key) Lookup(r *http.Request) string {
+	t := &k.templates[0]
+	return k.Meant(t.Of(r))
+}
+
+// Meant is what a text is looked up by: see [Key.Lookup].
+func (k *Key) Meant(text string) string {
+	if addr, ok := readAddr(text); ok {
+		return "ip:" + k.ip.PrefixOf(addr).String()
+	}
+	return "text:" + text
+}
+
 // readAddr reads an address. ParseAddr allocates its error, so what cannot be an address is passed over before.
 func readAddr(text string) (netip.Addr, bool) {
 	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")

@@ -105,6 +105,18 @@ func (c *Config) DoBy(handler int, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
+// DoTrusted is Do for a request whose peer is, or is not, a trusted proxy of the server.
+func (c *Config) DoTrusted(r *http.Request, trusted bool) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r = Prepare(r, w)
+	caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
+	err := c.Handlers[0].ServeHTTP(w, r, Next)
+	if failed, ok := err.(caddyhttp.HandlerError); ok {
+		w.WriteHeader(failed.StatusCode)
+	}
+	return w
+}
+
 // Next is a handler that answers 200.
 var Next = caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 	w.WriteHeader(http.StatusOK)

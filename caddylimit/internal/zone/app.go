@@ -7,6 +7,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/weir-go/weir/redislimit"
 )
 
 func init() { caddy.RegisterModule((*App)(nil)) }
@@ -23,6 +25,7 @@ type App struct {
 	uses       map[id]*Use
 	order      []*Use // of uses, as they were named
 	collectors map[string]prometheus.Collector
+	atEnd      []func()
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -98,6 +101,22 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 	return c, a.registry.Register(c)
 }
 
+// AtEnd has something done when nothing of the configuration is used any more.
+func (a *App) AtEnd(do func()) { a.atEnd = append(a.atEnd, do) }
+
+// Store returns the connection to the store of a spec, which lasts as long as the configuration.
+func (a *App) Store(spec Spec) (*redislimit.Client, error) {
+	if spec.Store == "" {
+		return nil, errors.New("there is no store: write for example store redis://127.0.0.1:6379 in the directive")
+	}
+	s, err := a.host.store(spec.Store, spec.Timeout, spec.OnLoss != redislimit.FailClosed)
+	if err != nil {
+		return nil, err
+	}
+	a.AtEnd(s.release)
+	return s.client, nil
+}
+
 // Start activates the zones. If one fails, none is activated.
 func (a *App) Start() error {
 	for i, u := range a.order {
@@ -123,6 +142,9 @@ func (a *App) Stop() (err error) {
 func (a *App) Cleanup() (err error) {
 	for _, u := range a.order {
 		err = errors.Join(err, u.drop())
+	}
+	for _, do := range a.atEnd {
+		do()
 	}
 	return err
 }

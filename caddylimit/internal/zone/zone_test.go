@@ -180,7 +180,7 @@ func TestQuotasAndRates(t *testing.T) {
 	of := func(u *Use) httplimit.Limit {
 		l := u.Limit(httplimit.Limit{Name: "l"})
 		if u.Spec.Policy.Longest() != 0 {
-			l.Quota = func(*http.Request) engine.Policy { return rate }
+			l.Quota = func(*http.Request) (engine.Policy, error) { return rate, nil }
 		}
 		return l
 	}

@@ -279,7 +279,10 @@ func TestAfterARestart(t *testing.T) {
 // TestAWriteThatFails: an action that is not in the file is not in force.
 func TestAWriteThatFails(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "state")
+	require.ErrorIs(t, New(Config{Log: slog.New(slog.DiscardHandler)}).Open(folder), fs.ErrNotExist)
+	require.NoError(t, os.Mkdir(folder, 0o700))
 	f := newFixture(t, folder)
+	require.NoError(t, os.RemoveAll(folder))
 	_, err := f.Add(f.of(Ban, "192.0.2.7"), time.Hour)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	assert.False(t, f.Any())
@@ -314,6 +317,19 @@ func TestADamagedFile(t *testing.T) {
 	assert.Len(t, f.log.With("those that were read last stay in force"), 1)
 	_, err := f.Add(f.of(Ban, "192.0.2.8"), time.Hour)
 	require.ErrorContains(t, err, "it is no file of actions")
+}
+
+// TestOneSecretFromTheStart: processes with one folder know keys by one name before any of them has an action.
+func TestOneSecretFromTheStart(t *testing.T) {
+	folder := t.TempDir()
+	a, b := newFixture(t, folder), newFixture(t, folder)
+	assert.Equal(t, *a.secret.Load(), *b.secret.Load())
+	assert.False(t, a.Any())
+	action := a.add(t, Ban, "one:a")
+	b.Refresh()
+	assert.Equal(t, action.Target, b.of(Ban, "one:a").Target)
+	other := newFixture(t, t.TempDir())
+	assert.NotEqual(t, *a.secret.Load(), *other.secret.Load())
 }
 
 // TestSeveralProcesses: tables with one file have the same actions, and none is lost where they change at one time.

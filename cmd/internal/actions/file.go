@@ -173,7 +173,8 @@ func (t *Table) adopt(c *content) (all []*Active) {
 }
 
 // Open keeps the actions in a file of a folder from now on; "" keeps them in memory only. The actions in the file
-// become active at once. The actions that the table had before are added, and replace older ones for the same target.
+// become active at once; a missing file is made. The actions that the table had before are added, and replace older
+// ones for the same target.
 // Those for keys are dropped if the file has a secret of its own; the log says so. More than [Most] actions are an
 // error. After an error nothing has changed.
 func (t *Table) Open(folder string) error {
@@ -195,6 +196,8 @@ func (t *Table) Open(folder string) error {
 		err = readErr
 	} else if there != nil {
 		t.publish(t.adopt(there))
+	} else if path != "" { // from now on all processes of the folder have one secret
+		err = t.changeFile(nil, func(all []*Active) ([]*Active, error) { return all, nil })
 	}
 	if err != nil {
 		t.file, t.next = before, next

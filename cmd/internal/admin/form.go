@@ -152,7 +152,7 @@ func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err
 	if errors.As(err, &long) {
 		return http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d bytes", maxForm)
 	}
-	return http.StatusBadRequest, fmt.Errorf("not a request for a key: %w", err)
+	return http.StatusBadRequest, fmt.Errorf("the body is not the JSON of this request: %w", err)
 }
 
 // bucket returns that of the key that a request names, and its rule.

@@ -79,10 +79,10 @@ func TestPeekAndReset(t *testing.T) {
 func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	a, _ := byAddress(t, KeysHashed)
 	for body, want := range map[string]string{
-		``:                                           "not a request for a key: EOF",
+		``:                                           "the body is not the JSON of this request: EOF",
 		`{"rule":1}`:                                 "cannot unmarshal number",
-		`{"rule":"login"}x`:                          "not a request for a key: text after its JSON",
-		`{"rule":"login"} {}`:                        "not a request for a key: text after its JSON",
+		`{"rule":"login"}x`:                          "the body is not the JSON of this request: text after its JSON",
+		`{"rule":"login"} {}`:                        "the body is not the JSON of this request: text after its JSON",
 		`{"rule":"login","tier":3}`:                  `unknown field "tier"`,
 		`{"rule":"<b>","parts":[]}`:                  `there is no rule "<b>"`,
 		`{"rule":"elsewhere","parts":[]}`:            `rule "elsewhere" cannot be looked at`,
@@ -112,7 +112,7 @@ func TestNothingStandsBehindARequest(t *testing.T) {
 			w := request(a, "POST", "http://localhost"+path, body+behind, "Content-Type: application/json")
 			assert.Equal(t, want, w.Code, "%s %.20q", path, behind)
 			if want == 400 {
-				assert.JSONEq(t, `{"error":"not a request for a key: text after its JSON"}`, w.Body.String())
+				assert.JSONEq(t, `{"error":"the body is not the JSON of this request: text after its JSON"}`, w.Body.String())
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
+	"github.com/weir-go/weir/limits/quotas"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
@@ -17,6 +19,7 @@ type active struct {
 	config *config.Config
 	rules  []rule // by config.Rule.Index
 	uses   uses
+	stop   context.CancelFunc // of reading limits again; nil before that has begun
 }
 
 type rule struct {
@@ -24,7 +27,8 @@ type rule struct {
 	table   table
 	limiter *live.Limiter // of the table in memory; also of a rule that needs none now
 	current *rlsv3.RateLimitResponse_RateLimit
-	stats   *ruleStats // nil where the name depends on the request
+	stats   *ruleStats   // nil where the name depends on the request
+	quotas  *quotas.Live // limits of single values; nil for none
 }
 
 // fill gives the rules of a configuration their tables.
@@ -37,6 +41,9 @@ func (s *Service) fill(next *active) error {
 		table, err := s.tables.getFor(r.Limit, wanted)
 		if err == nil {
 			table, next.rules[i].limiter, err = s.tables.follow(r, table, had[i])
+		}
+		if err == nil {
+			err = s.openQuotas(&next.rules[i])
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", r.Stat, err))
@@ -106,6 +113,9 @@ func (a *active) previous() int {
 
 // release gives up the limiters. No request uses them any more.
 func (a *active) release() {
+	if a.stop != nil {
+		a.stop()
+	}
 	for _, r := range a.rules {
 		if r.limiter != nil {
 			r.limiter.Release()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -132,10 +133,18 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
 	for _, l := range c.Limits {
-		if l.Spread || l.Users != nil || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
+		if l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
-		fmt.Fprintf(&b, "  - key: %s\n    shadow_mode: %v\n    rate_limit: %s\n", l.Name, l.Shadow, rateLimit(l.Algorithm, l.Numbers))
+		numbers := rateLimit(l.Algorithm, l.Numbers)
+		if l.Users != nil {
+			users := filepath.Join(f.env.T.TempDir(), "users.csv")
+			if err := l.WriteUsers(users); err != nil {
+				return nil, err
+			}
+			numbers = strings.TrimSuffix(numbers, "}") + fmt.Sprintf(", quotas: {file: %q}}", users)
+		}
+		fmt.Fprintf(&b, "  - key: %s\n    shadow_mode: %v\n    rate_limit: %s\n", l.Name, l.Shadow, numbers)
 		if len(l.Tiers) > 0 {
 			fmt.Fprintf(&b, "    descriptors:\n      - key: tier\n        rate_limit: %s\n", rateLimit(l.Algorithm, l.Numbers))
 		}

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -59,6 +60,8 @@ type Options struct {
 	ReservationLifetime time.Duration
 	// Observer receives the decisions; nil for none.
 	Observer Observer
+	// Log has a line whenever limits of values are read, or cannot be. nil for none.
+	Log *slog.Logger
 	// Clock returns the time, for tests; nil uses the engine's clock.
 	Clock func() time.Time
 }

@@ -76,6 +76,7 @@ func (s *Service) SetConfig(c *config.Config) error {
 		next.release()
 		return errors.Join(err, s.tables.keep(s.rules()))
 	}
+	s.followQuotas(next)
 	s.tables.generation.Add(1) // before a request can ask for a table under the next one
 	before := s.active.Swap(next)
 	s.stats.ConfigLoadSuccess.Add(1)
@@ -129,7 +130,8 @@ type ask struct {
 	table   table
 	counter counter
 	stats   *ruleStats
-	mark    mark // of the counter, if the request wants one
+	mark    mark         // of the counter, if the request wants one
+	bring   engine.Quota // the limit that the counter brings to a table in memory; zero for the table's
 	hits    uint64
 	back    bool // hits are given back
 	holds   bool // hits are an estimate, of which the limit at most is taken
@@ -255,6 +257,9 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current
+	if r.quotas != nil {
+		a.byValue(r, descriptor)
+	}
 	if a.limit.Unlimited {
 		return a
 	}
@@ -290,7 +295,11 @@ func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.R
 		if _, stored := a.table.(storeTable); stored && matched != nil {
 			work.key = matched.AppendStored(work.key)
 		}
-		a.counter = a.table.key(work.key)
+		if local, ok := a.table.(localTable); ok {
+			a.counter = local.keyUnder(work.key, a.bring)
+		} else {
+			a.counter = a.table.key(work.key)
+		}
 		a.mark = work.of(a, work.key)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/live"
+	"github.com/weir-go/weir/limits/spec"
 	"github.com/weir-go/weir/redislimit"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
@@ -70,8 +71,11 @@ type counter struct {
 // limiters of that rule.
 type localTable struct{ limiter *live.Limiter }
 
-func (t localTable) key(text []byte) counter {
-	key := t.limiter.KeyBytes(text)
+func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
+
+// keyUnder is key for a counter that brings its limit: what it owes previous limiters is charged under that.
+func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
+	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
 		formers.Move(t.limiter.Limiter, key, func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(text), true })
 	}
@@ -116,6 +120,9 @@ func (t localTable) close() error {
 // longestDebt is how long a key of a kind may owe something: the time of ten limits (see engine.MaxDebt), and for a
 // sliding window one window more.
 func longestDebt(l config.Limit) time.Duration {
+	if l.Algorithm == engine.AlgorithmTokenBucket && l.Most > 0 {
+		return 11 * spec.LongestQuota
+	}
 	if l.Algorithm == engine.AlgorithmTokenBucket {
 		return 11 * min(l.Policy().Window(), math.MaxInt64/11)
 	}
@@ -128,7 +135,11 @@ func mostOwed(r *config.Rule) uint64 {
 	if r.Overdraw {
 		return mostHits
 	}
-	return max(uint64(r.Limit.Requests), r.Limit.Burst)
+	most := max(uint64(r.Limit.Requests), r.Limit.Burst)
+	if r.Quotas != nil {
+		most = max(most, r.Quotas.Limit.Quota)
+	}
+	return most
 }
 
 func newTables(o Options) *tables {
@@ -151,8 +162,12 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	if o.Clock != nil {
 		options = append(options, engine.ClockFunc(o.Clock))
 	}
-	return func(_ config.Limit, policy engine.Policy) (table, error) {
-		limiter, err := engine.New(policy, options...)
+	return func(kind config.Limit, policy engine.Policy) (table, error) {
+		own := options
+		if kind.Most > 0 {
+			own = append(own[:len(own):len(own)], engine.MaxQuota(spec.Room(policy, kind.Most)))
+		}
+		limiter, err := engine.New(policy, own...)
 		if err != nil {
 			return nil, err
 		}

@@ -50,6 +50,11 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 			all = append(all, fmt.Sprintf("everybody is in the rule's own tier: the log does not hold %s", s.Name))
 		}
 	}
+	for _, s := range reads.Quota {
+		if !l.has(s) {
+			all = append(all, fmt.Sprintf("every request is under the limit of those without the header: the log does not hold %s", s.Name))
+		}
+	}
 	for _, s := range reads.Cost {
 		if !l.has(s) {
 			all = append(all, fmt.Sprintf("every request costs %d: the log does not hold %s", r.Cost.Default, s.Name))

@@ -123,14 +123,14 @@ type ruleClient struct {
 // compile makes the middleware of the rules that can be judged from what is logged.
 func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	client := logClient{r.clients.ip}
-	all, err := rules.Compile(f, client)
+	all, err := rules.Compile(f, rules.Told{Client: client})
 	if err != nil {
 		return err
 	}
 	r.requests.need(rules.ExemptReads(f)...)
 	for _, rule := range all {
 		reads := rule.Reads()
-		r.requests.need(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Cost)...)
+		r.requests.need(slices.Concat(reads.Match, reads.Key, reads.Tier, reads.Quota, reads.Cost)...)
 		t := &tally{
 			rule:  rule,
 			limit: rule.Limit(),

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type batch struct {
 	longest    time.Duration
 	negative   bool
 	fileLimits map[string]engine.Policy
+	fileTables map[string]Table
 	takes
 	counts
 }
@@ -24,18 +26,40 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func (b *batch) begin(c *conn) {
 	b.limiter, b.formers, b.longest, b.resp3 = c.settings.Limiter, c.settings.Formers, c.settings.Longest, c.resp3
-	b.negative, b.fileLimits = c.settings.Negative, c.settings.Limits
+	b.negative, b.fileLimits, b.fileTables = c.settings.Negative, c.settings.Limits, c.settings.Tables
 }
 
-// key returns the key of a text under a quota. What it owes previous limiters is charged to it.
-func (b *batch) key(text []byte, quota engine.Quota) engine.Key {
-	k := b.limiter.KeyBytes(text).With(quota)
-	if b.formers.Any() {
-		b.formers.Move(b.limiter, k, func(before *engine.Limiter) (engine.Key, bool) {
-			return before.KeyBytes(text), true
-		})
+// key returns the key of a text under a quota, which is zero for the limit of the table. What it owes previous limiters
+// is charged to it.
+func (t Table) key(text []byte, quota engine.Quota) engine.Key {
+	k := t.Limiter.KeyBytes(text).With(quota)
+	if t.Formers.Any() {
+		t.Formers.Move(t.Limiter, k, func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(text), true })
 	}
 	return k
+}
+
+// place returns the table of a limit, and the key of a text there, or answers that the table does not take the limit.
+func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) {
+	if own, has := b.fileTables[l.name]; has {
+		return own, own.key(l.key(text), engine.Quota{}), true
+	}
+	t = Table{b.limiter, b.formers}
+	quota, err := b.limiter.Quota(l.policy)
+	if err != nil {
+		b.refuse(l.policy, err)
+		return t, key, false
+	}
+	return t, t.key(l.key(text), quota), true
+}
+
+// ofTable returns the table that a key is in by its name, if it is that of a limit which has one.
+func (b *batch) ofTable(text []byte) (t Table, ok bool) {
+	name, _, isNamed := bytes.Cut(text, []byte{':'})
+	if isNamed {
+		t, ok = b.fileTables[string(name)]
+	}
+	return t, ok
 }
 
 // command answers a command, or gathers it.
@@ -106,7 +130,7 @@ func (b *batch) flush(c *conn) bool {
 // release gives the batch back.
 func (b *batch) release(c *conn) {
 	b.counts.addTo(c.server.Counters)
-	b.limiter, b.formers, b.fileLimits, b.out = nil, nil, nil, b.out[:0]
+	b.limiter, b.formers, b.fileLimits, b.fileTables, b.out = nil, nil, nil, nil, b.out[:0]
 	if cap(b.out) <= 2*flushAt {
 		batches.Put(b)
 	}

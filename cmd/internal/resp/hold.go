@@ -92,11 +92,16 @@ func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string
 	}
 	var text []byte
 	for i := range s.answers {
-		p := s.limits[i].policy
-		text = append(binary.AppendUvarint(text, uint64(len(s.texts[i]))), s.texts[i]...)
-		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(p.Rate().Tokens))
-		text = binary.LittleEndian.AppendUint64(text, uint64(p.Rate().Period))
-		text = binary.LittleEndian.AppendUint64(text, p.Limit())
+		p, table := s.limits[i].policy, ""
+		if s.requests[i].Limiter != b.limiter {
+			table = s.limits[i].name
+		}
+		text = appendText(appendText(text, string(s.texts[i])), table)
+		if table == "" {
+			text = binary.LittleEndian.AppendUint64(text, math.Float64bits(p.Rate().Tokens))
+			text = binary.LittleEndian.AppendUint64(text, uint64(p.Rate().Period))
+			text = binary.LittleEndian.AppendUint64(text, p.Limit())
+		}
 		text = s.answers[i].Receipt.Append(text)
 	}
 	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true
@@ -110,25 +115,54 @@ type holding struct {
 
 // open returns what an id holds. The text is one that we have sealed.
 func (b *batch) open(text []byte) (all []holding, err error) {
-	const fixed = 24 + engine.ReceiptBytes
 	for len(text) > 0 {
-		size, n := binary.Uvarint(text)
-		if n <= 0 || size > heldKeys || uint64(len(text)-n) < size+fixed {
+		name, rest, ok := cutText(text)
+		table, rest, ok2 := cutText(rest)
+		if !ok || !ok2 {
 			return nil, sealed.ErrForged // of another version
 		}
-		key, numbers := text[n:n+int(size)], text[n+int(size):]
-		word := func(i int) uint64 { return binary.LittleEndian.Uint64(numbers[8*i:]) }
-		quota, err := b.limiter.Quota(engine.TokenBucket(engine.Per(math.Float64frombits(word(0)), time.Duration(word(1))), word(2)))
+		in, quota := Table{b.limiter, b.formers}, engine.Quota{}
+		if len(table) == 0 {
+			quota, rest, err = b.cutQuota(rest)
+		} else if in, ok = b.fileTables[string(table)]; !ok {
+			err = fmt.Errorf("the limit '%s' is no longer in the rule file, or a token bucket now", table)
+		}
+		if err == nil && len(rest) < engine.ReceiptBytes {
+			err = sealed.ErrForged
+		}
 		if err != nil {
 			return nil, err
 		}
-		h := holding{key: b.key(key, quota)}
-		if h.receipt, err = b.limiter.ParseReceipt(h.key, numbers[24:fixed]); err != nil {
+		h := holding{key: in.key(name, quota)}
+		if h.receipt, err = in.Limiter.ParseReceipt(h.key, rest[:engine.ReceiptBytes]); err != nil {
 			return nil, err
 		}
-		all, text = append(all, h), numbers[fixed:]
+		all, text = append(all, h), rest[engine.ReceiptBytes:]
 	}
 	return all, nil
+}
+
+// cutQuota takes the numbers of a limit from what an id holds.
+func (b *batch) cutQuota(text []byte) (quota engine.Quota, rest []byte, err error) {
+	const size = 24
+	if len(text) < size {
+		return quota, nil, sealed.ErrForged
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[8*i:]) }
+	quota, err = b.limiter.Quota(engine.TokenBucket(engine.Per(math.Float64frombits(word(0)), time.Duration(word(1))), word(2)))
+	return quota, text[size:], err
+}
+
+func appendText(to []byte, text string) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+}
+
+func cutText(from []byte) (text, rest []byte, ok bool) {
+	size, n := binary.Uvarint(from)
+	if n <= 0 || size > heldKeys || uint64(len(from)-n) < size {
+		return nil, nil, false
+	}
+	return from[n : n+int(size)], from[n+int(size):], true
 }
 
 // outcomes are how WEIR.SETTLE answers.

@@ -8,16 +8,18 @@ import (
 
 // owes returns how long it takes until a key owes nothing, at the rate at which it comes back now.
 func (b *batch) owes(text []byte) (left time.Duration) {
-	of := func(l *engine.Limiter) time.Duration {
-		tokens, under := l.Owed(l.KeyBytes(text))
-		if tokens == 0 {
-			return 0
-		}
-		return l.Peek(under, 0).ResetAfter
+	left = Table{b.limiter, b.formers}.owes(text)
+	if t, ok := b.ofTable(text); ok {
+		left = max(left, t.owes(text))
 	}
-	left = of(b.limiter)
-	for _, before := range b.formers.Limiters() {
-		left = max(left, of(before))
+	return left
+}
+
+func (t Table) owes(text []byte) (left time.Duration) {
+	for _, l := range append([]*engine.Limiter{t.Limiter}, t.Formers.Limiters()...) {
+		if tokens, under := l.Owed(l.KeyBytes(text)); tokens > 0 {
+			left = max(left, l.Peek(under, 0).ResetAfter)
+		}
 	}
 	return left
 }

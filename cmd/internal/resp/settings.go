@@ -19,9 +19,12 @@ type Settings struct {
 	Formers *live.Formers
 	// Longest is the longest time in which a bucket of Limiter may fill. Errors mention it.
 	Longest time.Duration
-	// Limits are the limits that commands can name. They are token buckets that Limiter accepts. A name begins with a
-	// letter and has no colon.
+	// Limits are those that commands name: token buckets that Limiter takes, and others that have Tables. A name begins
+	// with a letter and has no colon.
 	Limits map[string]engine.Policy
+	// Tables are those that some limits have for themselves, by the names of the limits. Their keys have the same names
+	// as in Limiter.
+	Tables map[string]Table
 	// Passwords are the valid passwords for AUTH. Without any, no client needs one.
 	Passwords Passwords
 	// Negative allows a negative quantity in CL.THROTTLE, which gives tokens back, as in redis-cell. Otherwise a
@@ -35,6 +38,12 @@ type Settings struct {
 	IdleTimeout time.Duration
 	// Leave is called when a batch that these settings decided has been answered; nil for nothing.
 	Leave func()
+}
+
+// A Table has the keys of one limit.
+type Table struct {
+	Limiter *engine.Limiter
+	Formers *live.Formers // whose keys' debts it takes over
 }
 
 // Holds makes the ids of holds, and remembers which were used. Uses outlives all Settings, because an id could

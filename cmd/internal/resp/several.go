@@ -56,13 +56,12 @@ func (b *batch) severally(args [][]byte, hold bool) (s several, ok bool) {
 func (b *batch) ask(s *several, hold bool) bool {
 	for i := range s.limits {
 		l := &s.limits[i]
-		quota, err := b.limiter.Quota(l.policy)
-		if err != nil {
-			b.refuse(l.policy, err)
+		t, key, ok := b.place(l, s.texts[i])
+		if !ok {
 			return false
 		}
 		s.texts[i] = l.key(s.texts[i])
-		s.requests = append(s.requests, engine.Request{Limiter: b.limiter, Key: b.key(s.texts[i], quota), N: l.cost, Hold: hold})
+		s.requests = append(s.requests, engine.Request{Limiter: t.Limiter, Key: key, N: l.cost, Hold: hold})
 	}
 	s.answers = make([]engine.Answer, len(s.requests))
 	return true

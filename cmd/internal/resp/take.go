@@ -20,22 +20,27 @@ type takes struct {
 	decided [gathered]engine.Decision
 }
 
-// take gathers a take of so many tokens, by a limit that has been read.
-func (b *batch) take(key []byte, limit engine.Policy, tokens uint64, f form) {
-	quota, err := b.limiter.Quota(limit)
-	if err != nil {
-		b.refuse(limit, err)
+// take gathers a take of the tokens that a limit says, by its policy. One of a table of its own is decided at once.
+func (b *batch) take(text []byte, l *limit, f form) {
+	tokens := l.cost
+	t, key, ok := b.place(l, text)
+	switch {
+	case !ok:
 		return
-	}
-	if tokens == 0 && f != weirForm {
-		b.look(key, limit, quota, f)
+	case tokens == 0 && f != weirForm:
+		b.look(t.Limiter, key, l.policy, f)
+		return
+	case t.Limiter != b.limiter:
+		b.decide()
+		d := t.Limiter.TakeKey(key, tokens)
+		b.answer(&d, f)
 		return
 	}
 	if b.takes.n == gathered || b.takes.n > 0 && b.tokens != tokens {
 		b.decide()
 	}
 	b.tokens = tokens
-	b.keys[b.takes.n], b.forms[b.takes.n] = b.key(key, quota), f
+	b.keys[b.takes.n], b.forms[b.takes.n] = key, f
 	b.takes.n++
 }
 
@@ -55,14 +60,13 @@ func (b *batch) decide() {
 
 // look answers a take of 0 tokens. redis-cell reports a key as limited if it owes more than the limit, as it may after
 // a higher limit. To find that out, look tries one token of a limit that is one token larger.
-func (b *batch) look(key []byte, limit engine.Policy, quota engine.Quota, f form) {
+func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Policy, f form) {
 	b.decide()
-	k := b.key(key, quota)
-	d := b.limiter.Peek(k, 0)
-	if d.Remaining == 0 && d.ResetAfter > 0 {
+	d := limiter.Peek(key, 0)
+	if d.Remaining == 0 && d.ResetAfter > 0 && limiter == b.limiter {
 		// A limit to which no token can be added is as long as a record can say, and is looked at as it is.
-		if more, err := b.limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
-			above := b.limiter.Peek(k.With(more), 1)
+		if more, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
+			above := limiter.Peek(key.With(more), 1)
 			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
 		}
 	}
@@ -112,7 +116,7 @@ func (b *batch) counted(d *engine.Decision) {
 		limited = 0
 	}
 	b.integer(limited)
-	b.integer(int64(d.Limit)) // at most 2^32
+	b.integer(int64(d.Limit)) // at most 2^53
 	b.integer(int64(d.Remaining))
 }
 

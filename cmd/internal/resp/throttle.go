@@ -24,7 +24,7 @@ const (
 func throttle(_ *conn, b *batch, args [][]byte) {
 	if len(args) < 5 && isName(args[2]) {
 		if l, ok := b.byName(args[2]); ok {
-			b.throttle(l.key(args[1]), l.policy, args[3:])
+			b.throttle(args[1], &l, args[3:])
 		}
 		return
 	}
@@ -44,34 +44,32 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 	if !ok {
 		return
 	}
-	b.throttle(args[1], bucket(count, time.Duration(period)*time.Second, burst), args[5:])
+	b.throttle(args[1], &limit{policy: bucket(count, time.Duration(period)*time.Second, burst)}, args[5:])
 }
 
 // throttle takes the quantity that a command ends with, or one.
-func (b *batch) throttle(key []byte, limit engine.Policy, quantity [][]byte) {
-	tokens, ok := uint64(1), true
+func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
+	ok := true
+	l.cost = 1
 	if len(quantity) > 0 {
 		if n, whole := integer(quantity[0]); whole && n < 0 && b.negative {
-			b.giveBack(key, limit, uint64(-n)) // -2^63 is its own negative, and that number
+			b.giveBack(text, l, uint64(-n)) // -2^63 is its own negative, and that number
 			return
 		}
-		if tokens, ok = b.ranged("quantity", quantity[0], 0, maxTokens); !ok {
+		if l.cost, ok = b.ranged("quantity", quantity[0], 0, maxTokens); !ok {
 			return
 		}
 	}
-	b.take(key, limit, tokens, cellForm)
+	b.take(text, l, cellForm)
 }
 
 // giveBack answers a take of less than nothing.
-func (b *batch) giveBack(key []byte, limit engine.Policy, tokens uint64) {
-	quota, err := b.limiter.Quota(limit)
-	if err != nil {
-		b.refuse(limit, err)
-		return
+func (b *batch) giveBack(text []byte, l *limit, tokens uint64) {
+	b.decide() // before the key takes over what it owes
+	if t, key, ok := b.place(l, text); ok {
+		t.Limiter.Refund(key, tokens)
+		b.look(t.Limiter, key, l.policy, cellForm)
 	}
-	b.decide()
-	b.limiter.Refund(b.key(key, quota), tokens)
-	b.look(key, limit, quota, cellForm)
 }
 
 // bucket is the limit of count tokens in a period and so many more at once.
@@ -106,7 +104,7 @@ func gcra(_ *conn, b *batch, args [][]byte) {
 		b.fail("ERR syntax error: want GCRA key max_burst tokens_per_period period [TOKENS n]")
 		return
 	}
-	b.take(args[1], bucket(count, period, burst), tokens, gcraForm)
+	b.take(args[1], &limit{policy: bucket(count, period, burst), cost: tokens}, gcraForm)
 }
 
 // ranged reads a whole number in a range, or answers what is wrong.

@@ -112,44 +112,40 @@ func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
 
 func weirTake(_ *conn, b *batch, args [][]byte) {
 	if l, ok := b.limit(args); ok {
-		b.take(l.key(args[1]), l.policy, l.cost, weirForm)
+		b.take(args[1], &l, weirForm)
 	}
 }
 
 // keyed reads the arguments and makes the key.
-func (b *batch) keyed(args [][]byte) (key engine.Key, cost uint64, ok bool) {
+func (b *batch) keyed(args [][]byte) (of *engine.Limiter, key engine.Key, cost uint64, ok bool) {
 	l, ok := b.limit(args)
 	if !ok {
-		return key, 0, false
+		return nil, key, 0, false
 	}
-	quota, err := b.limiter.Quota(l.policy)
-	if err != nil {
-		b.refuse(l.policy, err)
-		return key, 0, false
-	}
-	return b.key(l.key(args[1]), quota), l.cost, true
+	t, key, ok := b.place(&l, args[1])
+	return t.Limiter, key, l.cost, ok
 }
 
 func weirPeek(_ *conn, b *batch, args [][]byte) {
-	if key, cost, ok := b.keyed(args); ok {
-		d := b.limiter.Peek(key, cost)
+	if of, key, cost, ok := b.keyed(args); ok {
+		d := of.Peek(key, cost)
 		b.decision(&d)
 	}
 }
 
 // weirRefund gives tokens back, and answers how the key stands then.
 func weirRefund(_ *conn, b *batch, args [][]byte) {
-	if key, cost, ok := b.keyed(args); ok {
-		b.limiter.Refund(key, cost)
-		d := b.limiter.Peek(key, 1)
+	if of, key, cost, ok := b.keyed(args); ok {
+		of.Refund(key, cost)
+		d := of.Peek(key, 1)
 		b.decision(&d)
 	}
 }
 
 // weirCharge takes tokens that need not be there, and answers how the key stands then.
 func weirCharge(_ *conn, b *batch, args [][]byte) {
-	if key, cost, ok := b.keyed(args); ok {
-		d, lost := b.limiter.Charge(key, cost)
+	if of, key, cost, ok := b.keyed(args); ok {
+		d, lost := of.Charge(key, cost)
 		b.pairs(6)
 		b.pairsOf(&d)
 		b.bulk("lost")
@@ -169,12 +165,22 @@ func resetKeys(_ *conn, b *batch, args [][]byte) {
 	}
 	owed := int64(0)
 	for _, arg := range args[1:] {
-		key := b.key(arg, quota)
-		if b.limiter.Peek(key, 0).ResetAfter > 0 {
+		owes := Table{b.limiter, b.formers}.reset(arg, quota)
+		if t, ok := b.ofTable(arg); ok {
+			owes = t.reset(arg, engine.Quota{}) || owes
+		}
+		if owes {
 			owed++
 		}
-		b.limiter.Reset(key)
-		b.formers.Forget(func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(arg), true })
 	}
 	b.integer(owed)
+}
+
+// reset makes a key as if it had taken nothing, and reports whether it owed something.
+func (t Table) reset(text []byte, quota engine.Quota) (owed bool) {
+	key := t.key(text, quota)
+	owed = t.Limiter.Peek(key, 0).ResetAfter > 0
+	t.Limiter.Reset(key)
+	t.Formers.Forget(func(before *engine.Limiter) (engine.Key, bool) { return before.KeyBytes(text), true })
+	return owed
 }

@@ -205,6 +205,8 @@ func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 	switch {
 	case e.Tier != "" && t.quota != nil:
 		return fmt.Sprintf("plan %q: %s", e.Tier, e.Message)
+	case e.Key == "quota" && t.quota != nil && t.quota.Header != "":
+		return fmt.Sprintf("quota: a rate of %v says not what is counted: write a rate, and unknown: refuse", t.limit.Rate)
 	case e.Key == "rate" && e.Tier == "" && t.seen["rate"] == nil:
 		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time"
 	case e.Key != "store":

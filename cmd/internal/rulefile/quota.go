@@ -5,23 +5,29 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/quotas"
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Quota says where the numbers of a request come from, if they do not come from the rule.
+// A Quota says where the numbers of a request come from, if not from the rule: one of a file, a hash and a header.
 type Quota struct {
-	File    string     // with the limits of many keys
-	By      KeyPart    // what is looked up there
-	Unknown UnknownKey // what becomes of a request whose key it does not have
-	Plans   []Plan     // that it names, in their order
-	Max     uint64     // tokens of a limit from outside
+	File    string        // with the limits of many keys
+	Hash    string        // in the file's store, with the same
+	Every   time.Duration // between two readings of the hash
+	Header  string        // canonical: a field that trusted proxies write
+	Item    string        // of the header
+	By      KeyPart       // what is looked up in the file or the hash
+	Unknown UnknownKey    // what becomes of a request for which there is nothing
+	Plans   []Plan        // that the file or the hash names, in their order
+	Max     uint64        // tokens of a limit from outside
 
-	limit spec.Limit // of which the file has numbers
+	limit spec.Limit // of which there are other numbers
 }
 
 // A Plan is a limit that a file of limits can name.
@@ -30,7 +36,7 @@ type Plan struct {
 	Policy engine.Policy
 }
 
-// UnknownKey says what happens to a request whose key is not in the file of limits.
+// UnknownKey says what becomes of a request to which nobody outside gives a limit.
 type UnknownKey string
 
 // What UnknownKey can be.
@@ -39,8 +45,24 @@ const (
 	UnknownRefuse  UnknownKey = "refuse"  // it is refused, as by a rate of 0
 )
 
-// Numbers returns a checker of the file's numbers. The caller closes it.
+// Numbers returns what checks the numbers of the file or the hash. The caller closes it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
+
+// Field returns what reads the header of a rule. unit is what its tokens are; "" for requests.
+func (q *Quota) Field(unit string) *quotas.Field {
+	return &quotas.Field{Limit: q.limit, Name: q.Item, Unit: unit}
+}
+
+// From says where the limits are.
+func (q *Quota) From() string {
+	switch {
+	case q.Header != "":
+		return "the header " + q.Header
+	case q.Hash != "":
+		return "the hash " + q.Hash
+	}
+	return q.File
+}
 
 // A quotaText is a quota as it is written.
 type quotaText struct {
@@ -54,18 +76,24 @@ func (t *quotaText) section() section {
 	return section{
 		name: "quota", entries: []entry{
 			at("file", quotaFile, &t.File, "", "a file with the limit of each key, CSV or, by its name, `.json`, relative to the rule file: see below").
-				needed("want a file such as plans.csv"),
-			at("by", keyPart, &t.By, "", "the part of a request that is looked up in the file, written as a part of a `key`").
+				unless("one of `file`, `hash` and `header` is needed"),
+			at("hash", hashName, &t.Hash, "", "a hash in the file's `store` with the limit of each key").within("1 to 512 characters; needs `store`"),
+			at("every", duration(time.Second, 24*time.Hour), &t.Every, "1m", "how often the hash is read again"),
+			at("header", header, &t.Header, "", "a header of `trusted_proxies` with the limit of the request, in the syntax of "+
+				"`RateLimit-Policy`: see below").within("needs `trusted_proxies`; not of a `batch-refill`"),
+			at("item", itemName, &t.Item, "", "which of the header's items counts").unless("that with the name of the rule"),
+			at("by", lookedUp, &t.By, "", "what of a request is looked up in the file or hash, as a part of a `key`").
 				unless("the rule's `key`, of one part").within("`ip`, `host`, a header, cookie or query parameter"),
 			at("plans", mapped(mapping((*tierText).planSection), readPlans), &t.plans, "",
-				"names that the file may use, each with a `rate`, a `burst` or both").unless("none: the file has only numbers"),
+				"names that the file or hash may use, and for each its `rate` or `burst` or both").unless("none: it has numbers"),
 			at("unknown", words(UnknownDefault, UnknownRefuse), &t.Unknown, string(UnknownDefault),
-				"what happens to a request whose key is not in the file: `default` gives it the rule's own limit, "+
-					"`refuse` refuses it without Retry-After"),
+				"what becomes of a request whose key is not in the file or hash, or without a good header: `default`, it has the "+
+					"rule's own limit, or `refuse`, it is refused without Retry-After"),
 			at("max", whole[uint64](1, spec.MaxBurst), &t.Max, "",
-				"the largest number of tokens that a limit of the file may have, as its burst or in its window; more is an error").
-				unless("`1000000`; for a sliding log, which needs room for each of them, the rule's own limit"),
+				"the most tokens that a limit from outside may have, its burst or the limit of its window; more are an error").
+				unless("`1000000`; of a sliding log, which has room for so many times a key, the rule's own limit"),
 		},
+		anyOf: [][]string{{"file"}, {"hash"}, {"header"}},
 		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },
 	}
 }
@@ -79,19 +107,83 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
+// lookedUp is a part of a key that a file may have limits by.
+var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
+
+// hashName is the name of a hash in a store.
+var hashName = one(schema{"type": "string", "minLength": 1, "maxLength": 512}, func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "" || len(s) > 512 {
+		d.Fail(n, "%s: want the name of a hash in the store, 1 to 512 characters, such as plans", what)
+	}
+	return s
+})
+
+// itemName is the value of an item of a header.
+var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 1024}, func(d *decoder, n *yaml.Node, what, s string) string {
+	if s == "" || len(s) > 1024 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		d.Fail(n, "%s: %s: want 1 to 1024 printable ASCII characters", what, yamlfile.Quote(s))
+	}
+	return s
+})
+
+// checkSource finds keys of other sources than the quota's, and sources that cannot be.
+func (t *ruleText) checkSource(d *decoder, f *File) {
+	q := t.quota
+	var sources []string
+	for _, name := range []string{"file", "hash", "header"} {
+		if q.seen[name] != nil {
+			sources = append(sources, name)
+		}
+	}
+	if len(sources) != 1 {
+		text := "no file, hash or header: want a file such as plans.csv"
+		if len(sources) > 1 {
+			text = strings.Join(sources, " and ") + ": want one of them"
+		}
+		d.Fail(q.at, "quota: %s", text)
+		return
+	}
+	for name, of := range map[string]string{"every": "hash", "item": "header"} {
+		if q.seen[name] != nil && sources[0] != of {
+			d.Fail(q.seen[name], "%s: it is of a %s: leave it out", name, of)
+		}
+	}
+	if sources[0] == "hash" && f.Store == nil {
+		d.Fail(q.seen["hash"], "hash: it is in a store, and the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+	}
+	if sources[0] != "header" {
+		return
+	}
+	for _, name := range []string{"by", "plans"} {
+		if q.seen[name] != nil {
+			d.Fail(q.seen[name], "%s: it is of a file or a hash: leave it out", name)
+		}
+	}
+	switch {
+	case len(f.TrustedProxies) == 0:
+		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anybody can send a header, so it is believed only of those")
+	case t.limit.Algorithm == engine.AlgorithmBatchRefill:
+		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header says another: use another algorithm")
+	}
+	if q.Item == "" {
+		q.Item = t.Name
+	}
+}
+
 // checkQuota finds what does not go with a quota, and fills in what depends on the rule.
-func (t *ruleText) checkQuota(d *decoder) {
+func (t *ruleText) checkQuota(d *decoder, f *File) {
 	q := t.quota
 	if q == nil || q.seen == nil {
 		return
 	}
+	t.checkSource(d, f)
 	if t.seen["tiers"] != nil {
 		d.Fail(t.seen["quota"], "quota: the rule has tiers, too, and both say which limit a request is under: leave one of the two out")
 	}
 	if t.seen["rate"] == nil && t.limit.Concurrency != 0 {
 		d.Fail(t.seen["quota"], "quota: it is of a rate, and the rule has none: leave it out")
 	}
-	if q.seen["by"] == nil {
+	if q.seen["by"] == nil && q.Header == "" {
 		if len(t.Key) != 1 {
 			d.Fail(q.at, "quota: the key has %d parts: say by which of them the file has limits, such as by: %s", len(t.Key), t.Key[0])
 			return
@@ -100,7 +192,7 @@ func (t *ruleText) checkQuota(d *decoder) {
 	}
 	for _, s := range q.By {
 		if slices.Contains([]SourceKind{SourceGlobal, SourcePath, SourceMethod}, s.Kind) {
-			d.Fail(cmp.Or(q.seen["by"], q.at), "quota: a file has no limits by %s: say by: ip, host, or a header, cookie or query parameter", s)
+			d.Fail(cmp.Or(q.seen["by"], q.at), "quota: there are no limits by %s: say by: ip, host, or a header, cookie or query parameter", s)
 		}
 	}
 	for _, p := range q.plans {
@@ -143,8 +235,12 @@ func (q *Quota) say() string {
 	if q == nil {
 		return ""
 	}
-	return fmt.Sprintf("limits by %s of %s, at most %d tokens; other keys: %s", q.By, q.File, q.Max,
-		map[UnknownKey]string{UnknownDefault: "the limit above", UnknownRefuse: "refused"}[q.Unknown])
+	others := map[UnknownKey]string{UnknownDefault: "the limit above", UnknownRefuse: "refused"}[q.Unknown]
+	if q.Header != "" {
+		return fmt.Sprintf("item %q of the header %s of trusted proxies, at most %d tokens; without it: %s", q.Item, q.Header, q.Max, others)
+	}
+	every := when(q.Hash != "", fmt.Sprintf(", read every %v", q.Every))
+	return fmt.Sprintf("limits by %s of %s%s, at most %d tokens; other keys: %s", q.By, q.From(), every, q.Max, others)
 }
 
 // refusesOthers reports whether only keys of the file have a bucket in a rule with the key.
@@ -198,4 +294,11 @@ func (r *Rule) tierLimits() string {
 		return strings.Join(r.tierLines(), "; ")
 	}
 	return ""
+}
+
+// IsOfProxies reports whether a header field, by its canonical name, is one in which trusted proxies say something of a
+// client.
+func (f *File) IsOfProxies(name string) bool {
+	return name == "Forwarded" || name == f.ClientIP.Header || strings.HasPrefix(name, "X-Forwarded-") ||
+		slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Quota != nil && r.Quota.Header == name })
 }

@@ -93,8 +93,8 @@ func (r *Redis) section() section {
 					"`count`. Up to `625h`, times are exact to the nanosecond. Above, the clock has steps: 2 ns up to `1250h`, and 16 ns up to a year").
 				unless("`624h`, or as long as a limit of `limits` takes"),
 			at("limits", mapped(mapping((*RedisLimit).section), readRedisLimits), &r.Limits, "",
-				"limits by name, each a rate or a mapping of `rate` and `burst`, which commands name instead of numbers: see "+
-					"[redis-door.md](redis-door.md#named-limits)").within("token buckets; a name begins with a letter, and has letters, digits, `_`, `-` and `.`"),
+				"limits by name, each a rate or a mapping, which commands name instead of numbers: see "+
+					"[redis-door.md](redis-door.md#named-limits)").within("a name begins with a letter, and has letters, digits, `_`, `-` and `.`"),
 			maxKeysEntry(&r.MaxKeys),
 			overflowEntry(&r.Overflow),
 			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "how long a place of "+
@@ -177,6 +177,10 @@ func (r *Redis) describe() string {
 		r.Longest, humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
 	for _, l := range r.Limits {
 		text += fmt.Sprintf("\n          limit %s: %v", l.Name, l.Policy)
+		if l.HasTable() {
+			memory, _ := l.Rule(r).Memory() // checkRedisLimits has tried it
+			text += fmt.Sprintf("; %s for %s keys", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)))
+		}
 	}
 	return text + when(r.State != "", "\n          state "+r.State)
 }

@@ -3,6 +3,7 @@ package rulefile
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -16,7 +17,7 @@ import (
 // A RedisLimit is a limit that commands of Redis clients can name.
 type RedisLimit struct {
 	Name   string
-	Policy engine.Policy // a token bucket
+	Policy engine.Policy
 
 	text spec.Limit
 	at   *yaml.Node // nil where a reload compares
@@ -28,9 +29,13 @@ var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
 func (l *RedisLimit) section() section {
 	return section{
 		name: fmt.Sprintf("limit %q", l.Name), brief: "rate", entries: []entry{
-			at("rate", rate, &l.text.Rate, "", "N in a period: `100/s`, `10/m`, `5000/h`, `1000/30d`").within("up to 1000000000/s"),
+			at("rate", rate, &l.text.Rate, "", "as that of a rule, but neither `0` nor `unlimited`").within("up to 1000000000/s; a sliding log 4096"),
 			at("burst", optional(whole[uint64](1, spec.MaxBurst)), &l.text.Burst, "", "tokens of a full bucket").
 				unless("the tokens of the rate in its period"),
+			at("algorithm", algorithm, &l.text.Algorithm, "", "as that of a rule. All but a `token-bucket` have a table of `max_keys` of their own").
+				unless("`token-bucket`").within("with `state` a `token-bucket`"),
+			at("aligned", yes, &l.text.Aligned, "", "fixed windows begin at multiples of their length (UTC)"),
+			at("zone", zone, &l.text.Zone, "", "the time zone of a rate in days, weeks or months of the calendar").unless("`UTC`"),
 		},
 	}
 }
@@ -47,14 +52,12 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 		if s.read(d, value); len(d.Errors) > before {
 			return
 		}
-		_, ofCalendar := l.text.Rate.Calendar()
 		switch {
 		case l.text.Rate == (spec.Rate{}):
 			d.Fail(value, "limit %q: no rate: write for example rate: 100/m", l.Name)
 			return
-		case ofCalendar || l.text.Rate == spec.Blocked || l.text.Rate == spec.Unlimited:
-			d.Fail(value, "limit %q: a rate of %v: every limit of clients of Redis is a token bucket: want tokens in a period, such as 1000/30d",
-				l.Name, l.text.Rate)
+		case l.text.Rate.IsFixed():
+			d.Fail(value, "limit %q: a rate of %v: clients of Redis count: want tokens in a period, such as 1000/30d", l.Name, l.text.Rate)
 			return
 		}
 		var err error
@@ -67,17 +70,34 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 	})
 }
 
+// HasTable reports whether the limit has keys in a table of its own: one of clients of Redis has token buckets only.
+func (l *RedisLimit) HasTable() bool { return l.Policy.Algorithm() != engine.AlgorithmTokenBucket }
+
+// Rule returns a rule that counts what the limit counts, for the table of one that has its own. No rule of a file has
+// such a name.
+func (l *RedisLimit) Rule(r *Redis) *Rule {
+	rule := NewRule("redis:" + l.Name)
+	rule.Policy, rule.MaxKeys, rule.Overflow = l.Policy, r.MaxKeys, r.Overflow
+	return &rule
+}
+
 // checkRedisLimits finds limits that the table of clients of Redis cannot count. Without a longest it is made for them.
 func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	if seen["longest"] == nil {
 		for _, l := range r.Limits {
-			r.Longest = max(r.Longest, min((l.Policy.Window()+time.Hour-1).Truncate(time.Hour), spec.MaxWindow))
+			if !l.HasTable() {
+				r.Longest = max(r.Longest, min((l.Policy.Window()+time.Hour-1).Truncate(time.Hour), spec.MaxWindow))
+			}
 		}
 	}
 	ticks, err := atomicbucket.NewTicks(max(r.Longest, 1))
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		switch rate := l.Policy.Rate(); {
+		case l.HasTable():
+			if _, err := l.Rule(r).Memory(); err != nil {
+				d.Fail(l.at, "limit %q: %s", l.Name, plain(err))
+			}
 		case err != nil: // a longest that was refused
 		case l.Policy.Window() > r.Longest:
 			d.Fail(l.at, "limit %q: it takes %v to fill, and longest is %v", l.Name, l.Policy.Window(), r.Longest)
@@ -88,6 +108,18 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 		}
 		l.at = nil
 	}
+}
+
+// Limit returns a limit by its name; false for nil.
+func (r *Redis) Limit(name string) (*RedisLimit, bool) {
+	if r == nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(r.Limits, func(l RedisLimit) bool { return l.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &r.Limits[i], true
 }
 
 // Policies returns the limits by name.

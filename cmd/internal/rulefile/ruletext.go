@@ -59,7 +59,7 @@ func (t *ruleText) numbers() []entry {
 			within("any number; in a `store` up to 64").
 			comparing(func() any { return r.tierNames() }).listing("", r.tierLines),
 		at("quota", optional(mapping((*quotaText).section)), &t.quota, "",
-			"limits of single keys, from a file: see below").within("not with `tiers` or `spread`").
+			"limits from outside, by the key or by a header: see below").within("not with `tiers` or `spread`").
 			comparing(func() any { return r.Quota.lines() }).listing("quota", r.Quota.lines),
 		at("max_wait", duration(spec.MinWait, spec.MaxWait), &r.MaxWait, "",
 			"how long a request that would be refused may wait for its tokens, while its client stays: see below").
@@ -300,7 +300,7 @@ func (t *ruleText) rules(d *decoder, f *File) []Rule {
 		t.checkSpread(d)
 	}
 	t.checkTokens(d)
-	t.checkQuota(d)
+	t.checkQuota(d, f)
 	if t.seen["concurrency"] != nil {
 		d.concurrent = cmp.Or(d.concurrent, t.seen["concurrency"])
 	}

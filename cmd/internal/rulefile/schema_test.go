@@ -109,11 +109,13 @@ var allKeys = []string{
 	"decide: {address: unix:/d, mode: 600}\ntrusted_proxies: [10.0.0.0/8, \"::1\"]\nclient_ip: {from: header:X-A, " +
 		"ipv6_prefix: 56}\nexempt: {path: /a}\nrules: {name: a, rate: 1/s}",
 	"redis: unix:/e",
-	"redis: {address: :6380, password_file: a, longest: 8760h, limits: {a: 1/s, b: {rate: 1000/30d, burst: 3}}, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true, in_flight: 1m}",
+	"redis: {address: :6380, password_file: a, longest: 8760h, limits: {a: 1/s, b: {rate: 1000/30d, burst: 3}, c: {rate: 5/s, algorithm: fixed-window, aligned: true}, d: {rate: 5/month, algorithm: fixed-window, zone: UTC}}, max_keys: 5, overflow: admit, idle_timeout: 1m, negative_quantities: true, in_flight: 1m}",
 	"redis: {address: \"[::]:6380\", tls: {cert: a, key: b}, password_env: A_1, allow_remote: true}\nrules: {name: a, rate: 1/s}",
 	"rules: [{name: a, rate: 1/s, key: global, spread: true}]",
 	"rules: [{name: a, rate: 1/s, quota: {file: a.csv}}, {name: b, rate: 0, key: [ip, host], quota: {file: b.json, by: header:X-A or none, " +
 		"unknown: refuse, max: 10, plans: {a: {rate: 5/s, burst: 7}, b: {rate: unlimited}, c: {rate: 2/s}}}}]",
+	"trusted_proxies: 10.0.0.1\nstore: redis://a\nrules: [{name: a, rate: 1/s, store: false, quota: {header: X-RateLimit-Policy, item: b, unknown: refuse, max: 10}}, " +
+		"{name: b, rate: 1/s, store: false, quota: {hash: plans, every: 10s, by: ip, plans: {a: {rate: 5/s}}}}]",
 	"rules: [{name: a, rate: 1/s, tokens: {api: openai, count: {input: 0.15, output: 3}, estimate: learned, default_output: 100, " +
 		"abort: drain 30s, unknown: free, ask_usage: true, max_body: 1MiB, fields: openai}}]",
 	"rules: [{name: a, rate: 1/s, tokens: {count: output, estimate: 500, abort: delivered}}, " +
@@ -154,7 +156,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
-	"a file has no limits by", "the key has .* parts", "that is a rate", "no plan that counts", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
+	"there are no limits by", "want one of them", "keeps its rate", "says not what is counted", "the key has .* parts", "that is a rate", "no plan that counts", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
 // A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.

@@ -38,6 +38,12 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		return
 	}
 	if f.Redis != nil {
+		for i := range f.Redis.Limits {
+			if l := &f.Redis.Limits[i]; l.HasTable() {
+				d.Fail(at, "state: the limit %s of redis is a %v, and of those only token buckets are kept in a file: leave one of the two out",
+					l.Name, l.Policy.Algorithm())
+			}
+		}
 		f.Redis.State = filepath.Join(f.State, layoutName(f.Redis.stateStem()))
 		if f.Redis.InFlight > 0 {
 			d.Fail(at, "state: redis has in_flight, and what WEIR.ENTER counts cannot be kept in a file: leave one of the two out")

@@ -82,6 +82,22 @@ func ClientIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(append(options, httplimit.IPHeader(header))...)
 }
 
+// trusted returns a function that reports whether a request comes from a trusted proxy.
+func trusted(f *rulefile.File, client Client) (func(*http.Request) bool, error) {
+	if _, ok := client.(Told); ok || len(f.TrustedProxies) == 0 {
+		return func(*http.Request) bool { return ok }, nil
+	}
+	var options []httplimit.IPOption
+	for _, p := range f.TrustedProxies {
+		options = append(options, httplimit.TrustProxies(p.String()))
+	}
+	proxies, err := httplimit.NewClientIP(options...)
+	if err != nil {
+		return nil, err
+	}
+	return proxies.IsProxy, nil
+}
+
 // PeerIP returns a finder that uses the address of the connection. It is for requests whose client is known, such as
 // those of a log.
 func PeerIP(f *rulefile.File) (*httplimit.ClientIP, error) {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,27 +9,78 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/dunglas/httpsfv"
+
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// A lookup finds the limit of a request's key in the table of a quota.
+// A lookup finds the limit of a request from outside: that of its key in a table, or that of a header.
 type lookup struct {
 	of    *rulefile.Quota
 	by    httplimit.KeyFunc
 	own   engine.Policy
-	table *quotas.Table
+	table *quotas.Live // nil for a header, and for a hash that was not read
+
+	field  *quotas.Field // of a header; else nil
+	trusts func(*http.Request) bool
 }
 
-// newLookup reads the file of the rule's quota. The error has the line of what is wrong there.
-func (r *Rule) newLookup(client Client) (*lookup, error) {
-	q := r.Quota
-	by, err := partKey(q.By, client.Key, &r.Match)
-	if err != nil {
-		return nil, err
+// newLookup reads the file of the rule's quota. The error has the line of what is wrong there. A hash is read by
+// [Rule.ReadHash].
+func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *lookup, err error) {
+	l = &lookup{of: r.Quota, own: r.PolicyIn(0), trusts: trusts}
+	if r.Quota.Header != "" {
+		unit := ""
+		if r.Tokens != nil {
+			unit = r.Tokens.Unit()
+		}
+		l.field = r.Quota.Field(unit)
+		return l, nil
 	}
+	if l.by, err = partKey(r.Quota.By, client.Key, &r.Match); err != nil || r.Quota.File == "" {
+		return l, err
+	}
+	l.table, err = quotas.Open(context.Background(), func(context.Context) (*quotas.Table, error) {
+		return l.read(func(in quotas.Reader) (*quotas.Table, error) { return in.File(r.Quota.File) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Quota.File, unwrapped(err))
+	}
+	return l, nil
+}
+
+// A Hash yields the fields of a hash in a store, with their values. A field may come several times.
+type Hash func(ctx context.Context, name string, yield func(field, value string) error) error
+
+// ReadHash reads the hash of the rule's quota, if it has one, so that keys have the limits there. Before that, none is
+// known.
+// What it returns can be read again; nil for a rule without a hash.
+func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
+	if r.Quota == nil || r.Quota.Hash == "" {
+		return nil, nil
+	}
+	table, err := quotas.Open(ctx, func(ctx context.Context) (*quotas.Table, error) {
+		return r.lookup.read(func(in quotas.Reader) (*quotas.Table, error) {
+			return in.Pairs(func(yield func(key, limit string) error) error { return hash(ctx, r.Quota.Hash, yield) })
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rule %s: quota: hash %s: %w", r.Name, r.Quota.Hash, err)
+	}
+	r.UseHash(table)
+	return table, nil
+}
+
+// UseHash has the rule use a table that ReadHash returned for another rule with the same key and quota. It must not be
+// called while requests are under way.
+func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
+
+// read returns the table that a reader for the rule's keys and plans reads.
+func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
+	q := l.of
 	numbers, err := q.Numbers()
 	if err != nil {
 		return nil, err
@@ -40,7 +92,7 @@ func (r *Rule) newLookup(client Client) (*lookup, error) {
 			return "", errors.New("a key that is no address, and the limits are by ip")
 		}
 		write(request, source, text)
-		key, ok := by.Text(request)
+		key, ok := l.by.Text(request)
 		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // which no request alone has
 			return "", fmt.Errorf("a key that no request can have as its %s", q.By)
 		}
@@ -49,11 +101,7 @@ func (r *Rule) newLookup(client Client) (*lookup, error) {
 	for _, p := range q.Plans {
 		in.Plans[p.Name] = p.Policy
 	}
-	l := &lookup{of: q, by: by, own: r.PolicyIn(0)}
-	if l.table, err = in.File(q.File); err != nil {
-		return nil, fmt.Errorf("%s: %w", q.File, unwrapped(err))
-	}
-	return l, nil
+	return by(in)
 }
 
 // unwrapped is an error without the name of the file, if it is one of the system's.
@@ -64,34 +112,91 @@ func unwrapped(err error) error {
 	return err
 }
 
-// policy returns the limit that a request is under.
-func (l *lookup) policy(request *http.Request) engine.Policy {
-	if key, ok := l.by.Text(request); ok {
+// policy returns the limit that a request is under. The error is that of its header.
+func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
+	if l.field != nil {
+		return l.told(request)
+	}
+	if key, ok := l.by.Text(request); ok && l.table != nil {
 		if p, ok := l.table.Of(key); ok {
-			return p
+			return p, nil
 		}
 	}
+	return l.other(), nil
+}
+
+// told returns the limit that the header of a trusted proxy says.
+func (l *lookup) told(request *http.Request) (engine.Policy, error) {
+	lines := request.Header[l.of.Header]
+	if len(lines) == 0 || !l.trusts(request) {
+		return l.other(), nil
+	}
+	p, ok, err := l.field.Read(lines, parseItems)
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("the header %s: %w", l.of.Header, err)
+	case !ok:
+		return l.other(), nil
+	}
+	return p, nil
+}
+
+// parseItems parses a header that is a list of items (RFC 9651).
+func parseItems(lines []string) (items []quotas.Item, err error) {
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		return nil, err
+	}
+	for _, member := range list {
+		item, ok := member.(httpsfv.Item)
+		if !ok {
+			return nil, errors.New("a list in the list: want items")
+		}
+		items = append(items, quotas.Item{Value: item.Value, Param: item.Params.Get})
+	}
+	return items, nil
+}
+
+// other returns the limit of requests for which there is nothing outside.
+func (l *lookup) other() engine.Policy {
 	if l.of.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
 	}
 	return l.own
 }
 
+// instead returns the limit of requests whose limit from outside is bad.
+func (l *lookup) instead() engine.Policy {
+	if l.field != nil {
+		return l.other()
+	}
+	return l.own
+}
+
+// under returns the limit that a request is under, also where that from outside is bad.
+func (l *lookup) under(request *http.Request) engine.Policy {
+	p, err := l.policy(request)
+	if err != nil {
+		return l.instead()
+	}
+	return p
+}
+
 // quota returns what says the limit of a request, where its limiter does not know it; nil where it does.
-func (r *Rule) quota() func(*http.Request) engine.Policy {
+func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	switch {
 	case r.lookup != nil:
 		return r.lookup.policy
 	case r.ByQuota():
-		return func(request *http.Request) engine.Policy { return r.PolicyIn(r.tierOf(request)) }
+		return func(request *http.Request) (engine.Policy, error) { return r.PolicyIn(r.tierOf(request)), nil }
 	}
 	return nil
 }
 
 // Quotas returns the table of limits from a file; nil if there is none.
 func (r *Rule) Quotas() *quotas.Table {
-	if r.lookup == nil {
+	if r.lookup == nil || r.lookup.table == nil {
 		return nil
 	}
-	return r.lookup.table
+	return r.lookup.table.Table()
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -190,4 +191,144 @@ func TestOnlyTheFile(t *testing.T) {
 	admitted := deciding(t, all[0])
 	assert.Equal(t, 3, admitted(get("X-Key", "anna"), 9))
 	assert.Equal(t, 0, admitted(get("X-Key", "berta"), 9))
+}
+
+// behind returns a request that comes from an address, with the lines of a header.
+func behind(addr string, lines ...string) *http.Request {
+	r := get()
+	r.RemoteAddr = addr
+	r.Header["X-Ratelimit-Policy"] = lines
+	return r
+}
+
+// TestTheLimitOfAHeader: the item with the rule's name says the limit, of a trusted proxy alone.
+func TestTheLimitOfAHeader(t *testing.T) {
+	const proxy, client = "10.0.0.1:1", "192.0.2.1:1"
+	const own, refused = "token bucket 1/s burst 1", "none: every request is refused"
+	for _, c := range []struct {
+		quota, addr string
+		lines       []string
+		want, err   string
+	}{
+		{"", proxy, []string{`"a";q=60;w=60`}, "token bucket 60/m burst 60", ""},
+		{"", proxy, []string{`a;q=60;w=60`}, "token bucket 60/m burst 60", ""},
+		{"", proxy, []string{`"b";q=1;w=1, "a";q=60;w=60;qu="requests"`}, "token bucket 60/m burst 60", ""},
+		{"", proxy, []string{`"b";q=1;w=1`, `"a";q=60`}, "token bucket 60/s burst 60", ""},
+		{", item: all of it", proxy, []string{`"all of it";q=60, "a";q=3`}, "token bucket 60/s burst 60", ""},
+		{"", proxy, []string{`"a";q=0;w=1`}, refused, ""},
+		{"", proxy, nil, own, ""},
+		{"", proxy, []string{""}, own, ""},
+		{"", proxy, []string{`"b";q=60`}, own, ""},
+		{", unknown: refuse", proxy, []string{`"b";q=60`}, refused, ""},
+		{", unknown: refuse", proxy, nil, refused, ""},
+		{", unknown: refuse", proxy, []string{`"a";q=60`}, "token bucket 60/s burst 60", ""},
+		// A client may write anything.
+		{"", client, []string{`"a";q=60;w=60`}, own, ""},
+		{"", client, []string{`"a";q=60;w=60, "`}, own, ""},
+		{", unknown: refuse", client, []string{`"a";q=60`}, refused, ""},
+		{"", "", []string{`"a";q=60;w=60`}, own, ""},
+		// What is no limit is as none, and an error.
+		{"", proxy, []string{`"a";q=60, "`}, own, "the header X-Ratelimit-Policy: "},
+		{"", proxy, []string{`("a" "b");q=60`}, own, "a list in the list"},
+		{"", proxy, []string{`5;q=60`}, own, "an item of the type int64"},
+		{"", proxy, []string{`"a";w=60`}, own, "no q"},
+		{"", proxy, []string{`"a";q=1000001`}, own, "want at most 1000000, the max"},
+		{"", proxy, []string{`"a";q=60;qu="content-bytes"`}, own, `want "requests"`},
+		{"", proxy, []string{`"a";q=60, "a";q=61`}, own, "two items"},
+		{"", proxy, []string{`"a";q=1, ` + strings.Repeat(`"b";q=1, `, 500) + `"c";q=1`}, own, "bytes: want at most 4096"},
+		{", unknown: refuse", proxy, []string{`"a";q=6x`}, refused, "the header X-Ratelimit-Policy: "},
+	} {
+		all, err := compileIn(t, "", "trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 1/s, quota: {header: X-RateLimit-Policy"+c.quota+"}}]")
+		require.NoError(t, err)
+		r := behind(c.addr, c.lines...)
+		assert.Equal(t, c.want, all[0].LimitOf(r), "%s %s %q", c.quota, c.addr, c.lines)
+		_, err = all[0].Limit().Quota(r)
+		if c.err == "" {
+			assert.NoError(t, err, "%q", c.lines)
+		} else {
+			assert.ErrorContains(t, err, c.err, "%q", c.lines)
+		}
+	}
+}
+
+// A window keeps the rule's period: a header with another one is an error, and the rule's limit counts.
+func TestHeadersOfWindows(t *testing.T) {
+	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log"} {
+		all, err := compileIn(t, "", "trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 5/h, max_keys: 100, key: header:X-Key, "+
+			"quota: {header: X-RateLimit-Policy, max: 50}, algorithm: "+algorithm+"}]")
+		require.NoError(t, err, algorithm)
+		admitted := deciding(t, all[0])
+		ask := func(key, line string, n int) int {
+			r := behind("10.0.0.1:1", line)
+			r.Header.Set("X-Key", key)
+			return admitted(r, n)
+		}
+		assert.Equal(t, 50, ask("anna", `"a";q=50;w=3600`, 99), algorithm)
+		assert.Equal(t, 0, ask("anna", `"a";q=49;w=3600`, 1), algorithm)
+		assert.Equal(t, 5, ask("berta", `"a";q=50;w=60`, 99), algorithm)
+		assert.Equal(t, 5, ask("carl", `"a";q=51;w=3600`, 99), algorithm)
+		assert.Equal(t, 3, ask("dora", `"a";q=3`, 99), algorithm)
+	}
+}
+
+// TestAHeaderThatNobodyTells: of requests of which all is known, what only a proxy may say is true.
+func TestAHeaderThatNobodyTells(t *testing.T) {
+	file, err := rulefile.Parse("weir.yaml", []byte("trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 1/s, quota: {header: X-RateLimit-Policy}}]"))
+	require.NoError(t, err)
+	ip, err := PeerIP(file)
+	require.NoError(t, err)
+	all, err := Compile(file, Told{ip})
+	require.NoError(t, err)
+	assert.Equal(t, "token bucket 60/s burst 60", all[0].LimitOf(behind("192.0.2.1:1", `"a";q=60`)))
+}
+
+// hashed is a rule whose limits are in a hash.
+func hashed(t *testing.T, more string) *Rule {
+	t.Helper()
+	all, err := compileIn(t, "", "store: redis://127.0.0.1:1\nrules: [{name: a, rate: 1/s, store: false, key: header:X-Key, "+
+		"quota: {hash: plans, plans: {free: {rate: 2/s}}"+more+"}}]")
+	require.NoError(t, err)
+	return all[0]
+}
+
+// TestTheLimitsOfAHash: keys mean what they mean in a file, and one that cannot be read is an error that names it.
+func TestTheLimitsOfAHash(t *testing.T) {
+	rule := hashed(t, "")
+	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "anna")), "it was not read")
+	assert.Nil(t, rule.Quotas())
+	fields := []string{"anna", "free", "A b", "5/s,9", "anna", "3/s"}
+	hash := func(_ context.Context, name string, yield func(field, value string) error) error {
+		assert.Equal(t, "plans", name)
+		for i := 0; i < len(fields); i += 2 {
+			if err := yield(fields[i], fields[i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table, err := rule.ReadHash(t.Context(), hash)
+	require.NoError(t, err)
+	assert.Same(t, table.Table(), rule.Quotas())
+	assert.Equal(t, "token bucket 3/s burst 3", rule.LimitOf(get("X-Key", "anna")))
+	assert.Equal(t, "token bucket 5/s burst 9", rule.LimitOf(get("X-Key", "A b")))
+	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "a b")))
+	for want, bad := range map[string][]string{
+		`rule a: quota: hash plans: "gold": want the name of a plan`:                    {"anna", "gold"},
+		"rule a: quota: hash plans: a key that no request can have as its header:X-Key": {"anna\n", "free"},
+		"rule a: quota: hash plans: it has no keys":                                     nil,
+	} {
+		fields = bad
+		_, err := hashed(t, "").ReadHash(t.Context(), hash)
+		assert.ErrorContains(t, err, want)
+	}
+	fields = []string{"anna", "free"}
+	refusing := hashed(t, ", unknown: refuse")
+	_, err = refusing.ReadHash(t.Context(), hash)
+	require.NoError(t, err)
+	assert.Equal(t, "none: every request is refused", refusing.LimitOf(get("X-Key", "berta")))
+	all, err := compileIn(t, "", "rules: [{name: a, rate: 1/s}]")
+	require.NoError(t, err)
+	table, err = all[0].ReadHash(t.Context(), hash)
+	require.NoError(t, err)
+	assert.Nil(t, table)
 }

@@ -13,6 +13,7 @@ type Reads struct {
 	Match []rulefile.Source // to tell whether the rule is for the request
 	Key   []rulefile.Source // to tell the bucket
 	Tier  []rulefile.Source
+	Quota []rulefile.Source // of a trusted proxy, which may write several lines
 	Cost  []rulefile.Source
 }
 
@@ -27,6 +28,9 @@ func (r *Rule) Reads() (all Reads) {
 	}
 	if r.Quota != nil {
 		all.Tier = append(all.Tier, named(r.Quota.By)...)
+		if r.Quota.Header != "" {
+			all.Quota = []rulefile.Source{header(r.Quota.Header)}
+		}
 	}
 	if r.Tiers != nil {
 		all.Tier = []rulefile.Source{header(r.Tiers.Header)}

@@ -32,6 +32,10 @@ type Client interface {
 	Addr(*http.Request) netip.Addr
 }
 
+// Told is a Client of requests that are known completely, such as those of a log. A header that only trusted proxies
+// may send counts there.
+type Told struct{ Client }
+
 // Compile compiles the rules of a file, in their order, and reads the files of their quotas. It returns an error if one
 // of these files is wrong. [rulefile.Parse] would have found all other errors.
 func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
@@ -40,6 +44,10 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 		matches[i] = &f.Rules[i].Match
 	}
 	index := reading.NewIndex(matches...)
+	trusts, err := trusted(f, client)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]*Rule, len(f.Rules))
 	for i := range f.Rules {
 		rule := &Rule{Rule: &f.Rules[i], client: client.Addr, index: index, number: i}
@@ -52,7 +60,7 @@ func Compile(f *rulefile.File, client Client) ([]*Rule, error) {
 		}
 		if rule.Quota != nil {
 			var err error
-			if rule.lookup, err = rule.newLookup(client); err != nil {
+			if rule.lookup, err = rule.newLookup(client, trusts); err != nil {
 				return nil, fmt.Errorf("rule %s: quota: %w", rule.Name, err)
 			}
 		}
@@ -78,6 +86,9 @@ func (r *Rule) Limit() httplimit.Limit {
 	}
 	if l.Quota != nil {
 		l.QuotaElse = r.PolicyIn(0)
+		if r.lookup != nil {
+			l.QuotaElse = r.lookup.instead()
+		}
 	}
 	if t := r.Tokens; t != nil {
 		l.Hold, l.Unit = true, t.Unit()

@@ -78,7 +78,13 @@ func (g *generation) shownRules() []admin.Rule {
 			shown[i].Stored = g.stored[rule.Name].Value
 			var limit func([]string) engine.Policy
 			if rule.Quota != nil {
-				limit = func(parts []string) engine.Policy { return rule.Limit().Quota(rule.Typed(parts)) }
+				limit = func(parts []string) engine.Policy {
+					p, err := rule.Limit().Quota(rule.Typed(parts))
+					if err != nil {
+						return rule.Limit().QuotaElse
+					}
+					return p
+				}
 			}
 			shown[i].Buckets = admin.Stored(shown[i].Stored, shown[i].Text, limit)
 			continue

@@ -39,26 +39,20 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	if err := s.openStore(g, before); err != nil {
 		return nil, err
 	}
-	if err := s.openRedis(g, before, changes); err != nil {
+	if undo, err = s.openRedis(g, before, changes); err != nil {
 		return nil, err
 	}
-	for i := range file.Rules {
-		if file.Rules[i].Store != nil {
-			if err := storedLimiter(g, before, &file.Rules[i]); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		u, err := s.limiter(g, before, &file.Rules[i], &changes.Rules[i])
-		if err != nil {
-			return nil, err
-		}
-		undo = append(undo, u...)
+	changed, err := s.limitersOf(g, before, changes)
+	if undo = append(undo, changed...); err != nil {
+		return nil, err
 	}
 	if g.ip, err = rules.ClientIP(file); err != nil {
 		return nil, err
 	}
 	if g.rules, err = rules.Compile(file, g.ip); err != nil {
+		return nil, err
+	}
+	if err := s.readHashes(g, before); err != nil {
 		return nil, err
 	}
 	g.judged, g.requests, g.cors = g.judgedRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
@@ -73,10 +67,30 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 		g.handler = s.acted(g, s.limited(g, s.admitted(s.routes(g, before))))
 	}
 	g.shown = g.shownRules()
+	s.followHashes(g)
 	g.users.Store(1)
 	s.generations.Add(1)
 	g.ended = s.generations.Done
 	return g, nil
+}
+
+// limitersOf puts the limiters of all rules into g. undo are the limits that it may have changed.
+func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
+	for i := range g.file.Rules {
+		rule := &g.file.Rules[i]
+		if rule.Store != nil {
+			if err := storedLimiter(g, before, rule); err != nil {
+				return undo, err
+			}
+			continue
+		}
+		changed, err := s.limiter(g, before, rule, &changes.Rules[i])
+		if err != nil {
+			return undo, err
+		}
+		undo = append(undo, changed...)
+	}
+	return undo, nil
 }
 
 // A LimiterError says why the limiter of a rule cannot be made: there is not enough memory, or its file is refused.

@@ -159,6 +159,9 @@ func (s *conforming) Reload(c conformance.Config) (err error) {
 }
 
 func (s *conforming) Send(ctx context.Context, q conformance.Request) conformance.Answer {
+	if q.Quota != nil && q.Quota.Constant == conformance.Unlimited {
+		return conformance.Answer{Err: fmt.Errorf("%w: RateLimit-Policy has no word for no limit", conformance.ErrUnsupported)}
+	}
 	if !s.env.InBubble() {
 		return s.Client.Send(ctx, q)
 	}
@@ -186,11 +189,8 @@ func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	}
 	b.WriteString("rules:\n")
 	for _, l := range c.Limits {
-		if l.Quota {
-			return "", fmt.Errorf("%w: a rule file has no quotas", conformance.ErrUnsupported)
-		}
 		if l.Users != nil {
-			if err := writeUsers(filepath.Join(folder, l.Name+".csv"), l.Users); err != nil {
+			if err := l.WriteUsers(filepath.Join(folder, l.Name+".csv")); err != nil {
 				return "", err
 			}
 		}
@@ -215,28 +215,13 @@ func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 		line(l.Shadow, "shadow: true")
 		line(c.Store != nil && !l.Stored, "store: false")
 		line(l.Users != nil, "quota: {file: %s.csv}", l.Name)
+		line(l.Quota, "quota: {header: %s, item: numbers}", overhttp.Policy)
 		line(len(l.Tiers) > 0, "tiers:\n      header: %s\n      values:", overhttp.Tier)
 		for _, t := range l.Tiers {
 			line(true, "    %s:\n%s", t.Name, numbers("          ", engine.NoAlgorithm, t.Numbers))
 		}
 	}
 	return b.String(), nil
-}
-
-// writeUsers writes the numbers of users.
-func writeUsers(path string, users map[string]conformance.Numbers) error {
-	var b strings.Builder
-	for user, n := range users {
-		switch {
-		case n.Constant == conformance.Unlimited:
-			fmt.Fprintf(&b, "%s,unlimited\n", user)
-		case n.Constant == conformance.Blocked:
-			fmt.Fprintf(&b, "%s,0\n", user)
-		default:
-			fmt.Fprintf(&b, "%s,%d/%dms,%d\n", user, n.N, n.Per.Milliseconds(), n.Burst)
-		}
-	}
-	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
 // numbers writes the numbers of a rule or of a tier.

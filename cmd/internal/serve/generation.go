@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,12 @@ type generation struct {
 	held
 	front
 	redis *resp.Settings // nil where no client of Redis is served
-	shown []admin.Rule   // to the administrator
+
+	hashes    []hash // of limits, which are read again
+	following context.Context
+	follow    context.CancelFunc // ends that; nil before it begins
+
+	shown []admin.Rule // to the administrator
 
 	users atomic.Int64 // requests under way, and one for being the present generation
 	ended func()
@@ -82,6 +88,9 @@ func (g *generation) leave() {
 }
 
 func (g *generation) close() {
+	if g.follow != nil {
+		g.follow()
+	}
 	g.held.close()
 	if g.ended != nil {
 		g.ended()
@@ -140,7 +149,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"its upstreams only")
 		return
 	}
-	dropPerHop(r, g.file.ClientIP)
+	dropPerHop(r, g.file)
 	if err := checkTarget(r); err != nil {
 		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())
 		return

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/weir-go/weir/cmd/internal/listen"
 	"github.com/weir-go/weir/limits/spec"
@@ -15,9 +14,9 @@ import (
 func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if listen.NamesNoClient(r) {
-			told := s.current.Load().file.ClientIP.Header
+			file := s.current.Load().file
 			for name := range r.Header {
-				if name == told || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+				if file.IsOfProxies(name) {
 					delete(r.Header, name)
 				}
 			}

@@ -1,21 +1,14 @@
 package serve
 
 import (
-	"context"
-	"log/slog"
-
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logQuotas says what was read of the files of limits.
+// logQuotas says what was read of files and hashes of limits.
 func (s *Server) logQuotas(all []*rules.Rule) {
 	for _, r := range all {
 		if t := r.Quotas(); t != nil {
-			level := slog.LevelInfo
-			if t.Len() == 0 { // a file that is being written, perhaps
-				level = slog.LevelWarn
-			}
-			s.config.Log.Log(context.Background(), level, "limits read", "rule", r.Name, "file", r.Quota.File, "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
+			s.config.Log.Info("limits read", "rule", r.Name, "from", r.Quota.From(), "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
 		}
 	}
 }

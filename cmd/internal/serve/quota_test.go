@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
 // startQuota starts a server whose rule has the limits of plans.csv, and returns what writes that file as programs do.
@@ -105,4 +108,73 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 	s.change(tiers(14, 30))
 	assert.Contains(t, s.log.String(), "because each request brings its limit no longer")
 	assert.Equal(t, 32+13-17, passed(s, "v13", 99))
+}
+
+// header is a rule whose limits a trusted proxy says, with an upstream that answers 200.
+const header = "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {header: X-RateLimit-Policy}}]\n"
+
+// TestALimitOfATrustedProxy: it counts, is in the answer, and nobody else can say one. A bad one is as none, and is
+// logged.
+func TestALimitOfATrustedProxy(t *testing.T) {
+	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+header)
+	ask := func(key string, n int, fields ...string) (passed int, policy string) {
+		for range n {
+			a, h := s.ask("/", append(fields, "X-Key: "+key)...)
+			if policy = h.Get("RateLimit-Policy"); a.status == 200 {
+				passed++
+			}
+		}
+		return passed, policy
+	}
+	passed, policy := ask("anna", 9, `X-RateLimit-Policy: "a";q=3;w=3600`)
+	assert.Equal(t, 3, passed)
+	assert.Equal(t, `"a";q=3;w=3600`, policy)
+	passed, _ = ask("anna", 9, `X-RateLimit-Policy: "b";q=9;w=9, "a";q=5;w=3600`)
+	assert.Equal(t, 2, passed, "three of five were used")
+	passed, policy = ask("berta", 9)
+	assert.Equal(t, 1, passed)
+	assert.Equal(t, `"a";q=1;w=3600`, policy)
+	// Two lines are one list.
+	passed, _ = ask("carl", 9, `X-RateLimit-Policy: "b";q=9`, `X-RateLimit-Policy: "a";q=4`)
+	assert.Equal(t, 4, passed)
+	passed, policy = ask("dora", 9, `X-RateLimit-Policy: "a";q=many`)
+	assert.Equal(t, 1, passed)
+	assert.Equal(t, `"a";q=1;w=3600`, policy)
+	assert.Contains(t, s.log.String(), `the header X-Ratelimit-Policy: `)
+	_, metrics := s.askAdmin("/metrics")
+	assert.Contains(t, metrics, `weir_requests_total{outcome="store_failed",rule="a"} 9`)
+	// A client that has the proxy drop the field for this hop gets no other limit by it.
+	passed, _ = ask("emil", 9, `X-RateLimit-Policy: "a";q=2`, "Connection: X-RateLimit-Policy")
+	assert.Equal(t, 2, passed)
+
+	s.change("trusted_proxies: 192.0.2.1\n" + header)
+	passed, _ = ask("fred", 9, `X-RateLimit-Policy: "a";q=3;w=3600`)
+	assert.Equal(t, 1, passed, "nobody trusts this peer")
+	passed, _ = ask("gerd", 9, `X-RateLimit-Policy: "`)
+	assert.Equal(t, 1, passed)
+}
+
+// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer that names its clients, or none, a client is no proxy.
+func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
+	s := start(t, "trusted_proxies: 127.0.0.1\nlisten: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"+
+		strings.Replace(header, "key: header:X-Key", "key: global", 1))
+	request := "GET / HTTP/1.1\r\nHost: x\r\nX-RateLimit-Policy: \"a\";q=9\r\n\r\n"
+	assert.Equal(t, 200, s.status("PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", request))
+	assert.Equal(t, 429, s.status("PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", request))
+	assert.Equal(t, 429, s.status("PROXY UNKNOWN\r\n", request))
+}
+
+// A file that is cut to nothing changes nothing, and no server starts with it.
+func TestAFileThatIsCutToNothing(t *testing.T) {
+	s, write := startQuota(t, "anna,free\n", "")
+	first := s.current.Load()
+	write("")
+	s.waitFor("plans.csv: it has no keys: want one at least")
+	assert.Same(t, first, s.current.Load())
+	assert.Equal(t, 2, passed(s, "anna", 9))
+	file, err := rulefile.Load(s.path)
+	require.NoError(t, err)
+	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, "rule a: quota: ")
+	assert.ErrorContains(t, err, "plans.csv: it has no keys")
 }

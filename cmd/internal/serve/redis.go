@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,14 +24,57 @@ func (s *Server) redisSettings() *resp.Settings {
 }
 
 // openRedis puts what clients of Redis are answered by into g: the table that there was, or a new one.
-func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) error {
-	want := g.file.Redis
-	if want == nil {
-		return nil
+//
+// undo are the limits that were changed of tables that there were.
+func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
+	if g.file.Redis == nil {
+		return nil, nil
 	}
+	if err := s.openRedisTable(g, before, changes); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	for i := range g.file.Redis.Limits {
+		l := &g.file.Redis.Limits[i]
+		rule, change := l.Rule(g.file.Redis), rulefile.RuleChange{Limit: rulefile.Add}
+		was := before.counted[rule.Name]
+		switch {
+		case was != nil: // a token bucket keeps a table, too, and so its keys what they have used
+			change = rulefile.Compare(was, rule)
+		case !l.HasTable():
+			continue
+		}
+		changed, err := s.limiter(g, before, rule, &change)
+		if undo = append(undo, changed...); err != nil {
+			return undo, fmt.Errorf("redis: limits: %w", err)
+		}
+		table := g.limiters[rule.Name]
+		if bucket, ok := before.file.Redis.Limit(l.Name); ok && was == nil {
+			if err := s.handOverBucket(before.redisTable, bucket, table); err != nil {
+				return undo, fmt.Errorf("redis: limits: %w", err)
+			}
+		}
+		g.redis.Tables[l.Name] = resp.Table{Limiter: table.Limiter, Formers: table.Formers()}
+	}
+	return undo, nil
+}
+
+// handOverBucket has the table of a limit take over what its keys owe as a token bucket in the table of all.
+func (s *Server) handOverBucket(all *live.Limiter, bucket *rulefile.RedisLimit, to *live.Limiter) error {
+	now := s.config.Clock
+	if now == nil {
+		now = time.Now
+	}
+	own := all.Share(bucket.Policy.Window(), now, bucket.Policy.Limit())
+	defer own.Release()
+	return own.HandOver(to)
+}
+
+// openRedisTable is openRedis without the limits that have tables of their own.
+func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes) error {
+	want := g.file.Redis
 	passwords, err := want.Passwords()
 	if err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return err
 	}
 	switch changes.RedisTable {
 	case rulefile.Keep, rulefile.Adjust:
@@ -38,28 +82,29 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) err
 	case rulefile.Carry, rulefile.Add, rulefile.Replace:
 		limiter, err := s.newRedisLimiter(want)
 		if err != nil {
-			return fmt.Errorf("redis: %w", err)
+			return err
 		}
 		g.redisTable = live.New(limiter)
 		if changes.RedisTable == rulefile.Carry {
 			next, err := before.redisTable.Replace(limiter)
 			if err != nil {
-				return fmt.Errorf("redis: %w", err)
+				return err
 			}
 			g.redisTable = next
 		}
 	}
 	if s.redis.holds == nil { // which outlive all generations: an id that was used would else be good again
 		if s.redis.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
-			return fmt.Errorf("redis: %w", err)
+			return err
 		}
 	}
 	places, err := s.redisPlaces(want)
 	if err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return err
 	}
 	g.redis = &resp.Settings{
-		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Limits: want.Policies(), Passwords: passwords,
+		Limiter: g.redisTable.Limiter, Formers: g.redisTable.Formers(), Longest: want.Longest, Limits: want.Policies(),
+		Tables: map[string]resp.Table{}, Passwords: passwords,
 		IdleTimeout: want.IdleTimeout, Negative: want.Negative, Holds: s.redis.holds, Places: places, Leave: g.leave,
 	}
 	return nil

@@ -105,21 +105,105 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
+// TestNamedLimitsOfEveryAlgorithm: each has its keys, in every command, and a reload keeps what they have used.
+func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
+	limits := func(n int) string {
+		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, "+
+			"log: {rate: %[1]d/h, algorithm: sliding-log}, batch: {rate: %[1]d/h, algorithm: batch-refill}, "+
+			"month: {rate: %[1]d/month, algorithm: fixed-window, zone: UTC}, bucket: %[1]d/h}", n))
+	}
+	names := []string{"fixed", "sliding", "log", "batch", "month", "bucket"}
+	s := startRedis(t, limits(3))
+	c := dialRedis(t, s.redisAddress())
+	has := func(want, command, name string) {
+		t.Helper()
+		assert.Regexp(t, "^"+strings.ReplaceAll(want, "%", name), says(t, c, strings.ReplaceAll(command, "%", name)), name)
+	}
+	for _, name := range names {
+		has(`\*5 :0 :3 :2 :-1 `, "CL.THROTTLE a %", name)
+		has(`\*5 :0 :3 :2 :-1 `, "CL.THROTTLE a % 0", name)
+		has(`\*10 \$7 allowed :1 \$5 limit :3 \$9 remaining :0 `, "WEIR.TAKE a LIMIT % COST 2", name)
+		has(`\*5 :1 :3 :0 :\d+ :\d+$`, "CL.THROTTLE a %", name)
+		has(`\*10 \$7 allowed :0 `, "WEIR.PEEK a LIMIT %", name)
+		has(`\*10 \$7 allowed :1 \$5 limit :3 \$9 remaining :1 `, "WEIR.REFUND a LIMIT %", name)
+		has(`\*12 \$7 allowed :0 \$5 limit :3 \$9 remaining :0 `, "WEIR.CHARGE a LIMIT %", name)
+		has(":1", "EXISTS %:a", name)
+		has(`:[1-9]\d*`, "TTL %:a", name)
+		has(`\*5 :0 :3 :2 :-1 `, "CL.THROTTLE b %", name)
+		has(":1", "DEL %:b", name)
+		has(":0", "EXISTS %:b", name)
+		has(":-2", "TTL %:b", name)
+		has("-ERR BURST: the limit '%' has the burst of the rule file", "WEIR.TAKE a LIMIT % BURST 3", name)
+	}
+	has(":0", "EXISTS a fixed b", "")
+	has(`\*4 \$7 allowed :0 `, "WEIR.TAKEALL 6 c c c c c a "+strings.Join(strings.Fields("LIMIT fixed LIMIT sliding LIMIT log LIMIT batch LIMIT month LIMIT bucket"), " "), "")
+	for _, name := range names {
+		has(`\*5 :0 :3 :3 `, "CL.THROTTLE c % 0", name)
+	}
+
+	s.rewrite(limits(5))
+	for _, name := range names {
+		has(`\*5 :0 :5 :0 :-1 `, "CL.THROTTLE a % 2", name)
+	}
+	s.rewrite(strings.Replace(limits(5), "algorithm: fixed-window}", "algorithm: sliding-log}", 1))
+	has(`\*5 :1 :5 :0 `, "CL.THROTTLE a fixed", "")
+	s.rewrite(redisFile(""))
+	has("-ERR no limit 'fixed'", "CL.THROTTLE a fixed", "")
+	has(":0", "EXISTS fixed:a", "")
+}
+
+// TestHoldsOfNamedLimits: an estimate under any algorithm is settled, also after a reload, and an id whose limit is
+// gone is an error.
+func TestHoldsOfNamedLimits(t *testing.T) {
+	limits := func(n int) string {
+		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, bucket: %[1]d/h}", n))
+	}
+	s := startRedis(t, limits(10))
+	c := dialRedis(t, s.redisAddress())
+	hold := func() string {
+		said := strings.Fields(says(t, c, "WEIR.HOLDALL 3 a a a LIMIT fixed COST 6 LIMIT sliding COST 6 LIMIT bucket COST 6"))
+		require.Equal(t, []string{"*6", "$2", "id"}, said[:3])
+		return said[4]
+	}
+	left := func() (all string) {
+		for _, name := range []string{"fixed", "sliding", "bucket"} {
+			all += " " + strings.Fields(says(t, c, "CL.THROTTLE a "+name+" 0"))[3]
+		}
+		return all
+	}
+	first := hold()
+	assert.Equal(t, " :4 :4 :4", left())
+	assert.Equal(t, "*4 $7 outcome $7 settled $4 lost :0", says(t, c, "WEIR.SETTLE "+first+" 2"))
+	assert.Equal(t, " :8 :8 :8", left())
+	second := hold()
+	s.rewrite(limits(12))
+	assert.Equal(t, " :4 :4 :4", left())
+	assert.Equal(t, "*4 $7 outcome $7 settled $4 lost :0", says(t, c, "WEIR.SETTLE "+second+" 7"))
+	assert.Equal(t, " :3 :3 :3", left())
+	assert.Equal(t, "*4 $7 outcome $8 repeated $4 lost :0", says(t, c, "WEIR.SETTLE "+second+" 1"))
+	assert.Contains(t, says(t, c, "WEIR.HOLD b LIMIT sliding COST 3"), "$7 allowed :1")
+	third := strings.Fields(says(t, c, "WEIR.HOLD b LIMIT sliding COST 3"))[4]
+	s.rewrite(redisFile(""))
+	assert.Equal(t, "-ERR the limit 'sliding' is no longer in the rule file, or a token bucket now", says(t, c, "WEIR.SETTLE "+third+" 1"))
+	s.rewrite(limits(12))
+	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
+}
+
 // TestNamedLimitsOfRedis: their numbers are those of the file, a reload keeps what keys have used, a limit of a month
 // needs no longest, and one that goes is not known any more.
 func TestNamedLimitsOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
 	assert.Equal(t, "*5 :0 :2 :0 :-1 :3600", says(t, c, "CL.THROTTLE a login 2"))
-	s.rewrite(redisFile(", limits: {login: {rate: 2/h, burst: 3}, month: 1000/30d}"))
+	s.rewrite(redisFile(", limits: {login: {rate: 2/h, burst: 3}, month: 1000/60d}"))
 	assert.Equal(t, "*5 :0 :3 :0 :-1 :5400", says(t, c, "CL.THROTTLE a login"))
-	assert.Equal(t, "*5 :0 :1000 :999 :-1 :2592", says(t, c, "CL.THROTTLE a month"))
-	assert.Contains(t, s.log.String(), "it has a new table, because longest was 624h0m0s and is 720h0m0s; every key keeps")
+	assert.Equal(t, "*5 :0 :1000 :999 :-1 :5184", says(t, c, "CL.THROTTLE a month"))
+	assert.Contains(t, s.log.String(), "it has a new table, because longest was 624h0m0s and is 1440h0m0s; every key keeps")
 	assert.Equal(t, "+OK", says(t, c, "MULTI"))
 	assert.Equal(t, "+QUEUED", says(t, c, "CL.THROTTLE a login"))
-	s.rewrite(redisFile(", limits: {month: 1000/30d}"))
+	s.rewrite(redisFile(", limits: {month: 1000/60d}"))
 	assert.Equal(t, "*1 -ERR no limit 'login': want one of redis: limits of the rule file, or a rate such as 100/m", says(t, c, "EXEC"))
-	s.rewrite(redisFile(", limits: {login: 2/h, month: 1000/30d}"))
+	s.rewrite(redisFile(", limits: {login: 2/h, month: 1000/60d}"))
 	assert.Equal(t, "*5 :1 :2 :0 :3600 :5400", strings.Replace(says(t, c, "CL.THROTTLE a login"), ":3601", ":3600", 1), "what was used is not forgotten")
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 // openStore puts the store of g's rules into g: the current one if it stays, otherwise a new one. At its start, a
-// server does not need a store that answers, unless a rule would then answer 503. A reload and an upgrade fail instead,
-// because the running server knows what its keys have used.
+// server does not need a store that answers, unless a rule would then answer 503, or has limits of keys in the store. A
+// reload and an upgrade fail instead, because the running server knows what its keys have used.
 func (s *Server) openStore(g, before *generation) error {
 	want, had := g.file.Store, before.file.Store
-	if !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
+	if !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool { return r.Store != nil }) {
 		return nil
 	}
 	if before.store != nil && want.Same(had) && want.SameConnection(had) {
@@ -24,7 +24,7 @@ func (s *Server) openStore(g, before *generation) error {
 	}
 	options := append(want.Options(), redislimit.Logger(s.config.Log))
 	isStart := before.ended == nil && !s.config.Inherited.HandedOver()
-	if isStart && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool {
+	if isStart && !hasHash(g.file) && !slices.ContainsFunc(g.file.Rules, func(r rulefile.Rule) bool {
 		return r.Store != nil && r.Store.OnLoss == redislimit.FailClosed
 	}) {
 		options = append(options, redislimit.JoinLater())

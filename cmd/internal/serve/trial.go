@@ -44,7 +44,7 @@ func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.rules, err = rules.Compile(file, ip); err != nil {
+	if t.rules, err = rules.Compile(file, rules.Told{Client: ip}); err != nil {
 		return nil, err
 	}
 	now := time.Unix(1_000_000_000, 0)
@@ -112,7 +112,7 @@ func (t *Trial) Counting(r *http.Request) (all []*rules.Rule) {
 // Ask returns the status of the answer to a request, and the name of the rule that refuses it, "" for none. upstream is
 // the status of an answer from the upstream.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, by string) {
-	dropPerHop(r, t.file.ClientIP)
+	dropPerHop(r, t.file)
 	if err := t.Refused(r); err != nil {
 		return http.StatusBadRequest, "the check of the request: " + err.Error()
 	}

@@ -89,7 +89,7 @@ func filesOf(f *rulefile.File) []string {
 		}
 	}
 	for i := range f.Rules {
-		if q := f.Rules[i].Quota; q != nil {
+		if q := f.Rules[i].Quota; q != nil && q.File != "" {
 			files = append(files, q.File)
 		}
 	}

@@ -98,7 +98,7 @@ func (s *server) limit(c conformance.Config, l conformance.Limit) (made httplimi
 		made.Tier = func(r *http.Request) int { return l.Tier(r.Header.Get(overhttp.Tier)) }
 	}
 	if l.ByQuota() {
-		made.Quota = func(r *http.Request) engine.Policy { return l.Under(overhttp.Request(r)) }
+		made.Quota = func(r *http.Request) (engine.Policy, error) { return l.Under(overhttp.Request(r)), nil }
 	}
 	switch l.Refund {
 	case conformance.Good:

@@ -23,7 +23,9 @@ const (
 	Tier  = "X-Tier"
 	Cost  = "X-Cost"
 	Quota = "X-Quota" // rate and burst: "1/3600000ms 5", "0" or "unlimited"
-	ID    = "X-Id"
+	// Policy is the same as item "numbers" in the syntax of RateLimit-Policy, for fronts that read that of a proxy.
+	Policy = "X-RateLimit-Policy"
+	ID     = "X-Id"
 	// Actual is a header field of an answer with what its request has cost.
 	Actual = "X-Actual"
 	whole  = "X-Request" // as JSON
@@ -117,7 +119,7 @@ func Do(ctx context.Context, url string, q conformance.Request) *http.Request {
 	r.Header.Set(whole, string(text))
 	r.Header.Set(ID, q.ID)
 	r.Header.Set("X-Forwarded-For", q.Client)
-	for name, value := range map[string]string{User: q.User, Tier: q.Tier, Quota: quota(q.Quota)} {
+	for name, value := range map[string]string{User: q.User, Tier: q.Tier, Quota: quota(q.Quota), Policy: policy(q.Quota)} {
 		if value != "" {
 			r.Header.Set(name, value)
 		}
@@ -138,6 +140,17 @@ func quota(n *conformance.Numbers) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d/%dms %d", n.N, n.Per.Milliseconds(), n.Burst)
+}
+
+// policy is a quota in the syntax of RateLimit-Policy, which has no word for one without a limit.
+func policy(n *conformance.Numbers) string {
+	switch {
+	case n == nil || n.Constant == conformance.Unlimited:
+		return ""
+	case n.Constant == conformance.Blocked:
+		return `"numbers";q=0`
+	}
+	return fmt.Sprintf(`"numbers";q=%d;w=%d`, n.Burst, n.Burst*uint64(n.Per/time.Second)/n.N)
 }
 
 // Send sends a request.

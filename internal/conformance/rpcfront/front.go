@@ -132,7 +132,7 @@ func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.L
 		}
 	}
 	if l.ByQuota() {
-		made.Quota = func(call rpclimit.Call) engine.Policy { return l.Under(request(call)) }
+		made.Quota = func(call rpclimit.Call) (engine.Policy, error) { return l.Under(request(call)), nil }
 	}
 	switch l.Refund {
 	case conformance.Good:

@@ -48,6 +48,7 @@ type Rule struct {
 	DetailedMetric bool
 	Overdraw       bool // hits count even if they exceed what is left
 	Metadata       *structpb.Struct
+	Quotas         *Quotas // of single values; nil for none
 
 	shorter bool // another token bucket of the descriptor is for a longer time
 
@@ -223,6 +224,7 @@ func (c *compiler) rules(to *node, d *Descriptor, stat string, levels []level) {
 			ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
 			Overdraw: l.Overdraw, Metadata: d.Metadata, domain: c.domain, levels: levels,
 		}
+		r.Quotas = c.quotas(l, &r.Limit)
 		if len(d.RateLimits) > 1 {
 			if r.per = "_per_" + r.Limit.Per(); slices.ContainsFunc(to.rules, func(other *Rule) bool { return other.per == r.per }) {
 				r.per += "_" + strings.ReplaceAll(r.Limit.Algorithm.String(), " ", "_")

@@ -54,6 +54,7 @@ type RateLimit struct {
 	Period    time.Duration    // instead of a unit; 0: the unit says
 	Zone      string           // of a day, week or month of the calendar; "" for multiples of their length
 	Overdraw  bool             // hits count even if they exceed what is left
+	Quotas    *QuotasText      // of single values; nil for none
 
 	overdrawAt                                   place
 	at, unitAt, multiplierAt, zoneAt, replacesAt place

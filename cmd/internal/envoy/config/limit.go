@@ -46,6 +46,7 @@ type Limit struct {
 	Multiplier uint32           // of the unit; 1 unless the rule or the request says another
 	Unlimited  bool             // admits all; the other fields are zero
 	Calendar   *Calendar        // by which windows begin; nil: at multiples of their length
+	Most       uint64           // of tokens that values may have instead; 0: none has; of fixed windows 0
 }
 
 // unitOf finds a unit by its name in any case of letters.

@@ -181,14 +181,14 @@ func TestWindows(t *testing.T) {
 		assert.Equal(t, engine.AlgorithmFixedWindow, rule.Limit.Algorithm)
 	}
 	for lines, want := range map[string]Limit{
-		"{unit: minute, unit_multiplier: 5, requests_per_unit: 3}": {engine.AlgorithmFixedWindow, 3, 0, 5 * time.Minute, 2, 5, false, nil},
-		"{period: 90s, requests_per_unit: 3}":                      {engine.AlgorithmFixedWindow, 3, 0, 90 * time.Second, 0, 1, false, nil},
+		"{unit: minute, unit_multiplier: 5, requests_per_unit: 3}": {engine.AlgorithmFixedWindow, 3, 0, 5 * time.Minute, 2, 5, false, nil, 0},
+		"{period: 90s, requests_per_unit: 3}":                      {engine.AlgorithmFixedWindow, 3, 0, 90 * time.Second, 0, 1, false, nil, 0},
 		"{unit: second, requests_per_unit: 3, algorithm: token-bucket}": {
-			engine.AlgorithmTokenBucket, 3, 3, time.Second, 1, 1, false, nil},
+			engine.AlgorithmTokenBucket, 3, 3, time.Second, 1, 1, false, nil, 0},
 		"{unit: second, requests_per_unit: 3, algorithm: token-bucket, burst: 9}": {
-			engine.AlgorithmTokenBucket, 3, 9, time.Second, 1, 1, false, nil},
+			engine.AlgorithmTokenBucket, 3, 9, time.Second, 1, 1, false, nil, 0},
 		"{unit: second, requests_per_unit: 3, algorithm: sliding-log}": {
-			engine.AlgorithmSlidingLog, 3, 0, time.Second, 1, 1, false, nil},
+			engine.AlgorithmSlidingLog, 3, 0, time.Second, 1, 1, false, nil, 0},
 	} {
 		config, _, err := load(t, "domain: d\ndescriptors: [{key: k, rate_limit: "+lines+"}]", Options{})
 		require.NoError(t, err, lines)
@@ -290,7 +290,7 @@ func override(requests uint32, unit int32, fields []byte) *commonv3.RateLimitDes
 func TestOverride(t *testing.T) {
 	limit, err := Override(override(7, 2, nil))
 	require.NoError(t, err)
-	assert.Equal(t, Limit{engine.AlgorithmFixedWindow, 7, 0, time.Minute, 2, 1, false, nil}, limit)
+	assert.Equal(t, Limit{engine.AlgorithmFixedWindow, 7, 0, time.Minute, 2, 1, false, nil, 0}, limit)
 	for _, unit := range []int32{-1, 0, 8, 1 << 30} {
 		_, err := Override(override(7, unit, nil))
 		assert.EqualError(t, err, fmt.Sprintf("unit %d: want 1 to 7", unit))

@@ -245,6 +245,7 @@ func (d *decoder) rateLimit(n *yaml.Node) *RateLimit {
 		},
 		"period":   func(n *yaml.Node) { d.period(n, &limit.Period) },
 		"zone":     func(n *yaml.Node) { limit.zoneAt = at(n); d.text(n, &limit.Zone) },
+		"quotas":   func(n *yaml.Node) { limit.Quotas = d.quotas(n) },
 		"overdraw": func(n *yaml.Node) { limit.overdrawAt = at(n); d.flag(n, &limit.Overdraw) },
 	})
 	return limit

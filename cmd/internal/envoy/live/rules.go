@@ -116,6 +116,9 @@ func policy(r *config.Rule) string {
 		text += fmt.Sprintf(", burst %d", l.Burst)
 	}
 	text += ", " + l.Algorithm.String()
+	if r.Quotas != nil {
+		text += ", limits of values in " + r.Quotas.From()
+	}
 	if r.QuotaMode {
 		text += ", quota mode"
 	}

@@ -1,0 +1,236 @@
+package caddylimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/dunglas/httpsfv"
+	"go.uber.org/zap"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit"
+	"github.com/weir-go/weir/limits/quotas"
+	"github.com/weir-go/weir/limits/spec"
+
+	"github.com/weir-go/weir/caddylimit/internal/key"
+	"github.com/weir-go/weir/caddylimit/internal/zone"
+)
+
+// Quotas are limits from outside: of the keys of a file or of a hash in the store, or in a header of a trusted proxy.
+// It is one of the three.
+type Quotas struct {
+	// File has the limit of each key, as CSV or, by its name, JSON.
+	File string `json:"file,omitempty"`
+	// Hash is the name of a hash in the handler's store with the limit of each key.
+	Hash string `json:"hash,omitempty"`
+	// Every is the time between two looks at the file or the hash: 1 s to a day, and 1 minute without it.
+	Every caddy.Duration `json:"every,omitempty"`
+	// By is what is looked up: a text with placeholders. Without it, it is the key of the limit, if this is one text.
+	By string `json:"by,omitempty"`
+	// Plans are the numbers that the file or the hash names.
+	Plans map[string]Numbers `json:"plans,omitempty"`
+	// Header is a field in the syntax of RateLimit-Policy. It is read of the trusted proxies of the server alone.
+	Header string `json:"header,omitempty"`
+	// Item is the item of the header that counts; without it, that with the name of the limit.
+	Item string `json:"item,omitempty"`
+	// Unknown is what becomes of a request for which there is no limit outside: default, it has the limit's own
+	// numbers, or refuse.
+	Unknown string `json:"unknown,omitempty"`
+	// Max is how many tokens a limit from outside may have, 1 to 4,294,967,296; without it a million.
+	Max uint64 `json:"max,omitempty"`
+}
+
+// check finds what does not go together.
+func (q *Quotas) check() error {
+	sources := 0
+	for _, source := range []string{q.File, q.Hash, q.Header} {
+		if source != "" {
+			sources++
+		}
+	}
+	switch {
+	case sources != 1:
+		return errors.New("want one of file, hash and header")
+	case q.Header != "" && (q.By != "" || q.Plans != nil || q.Every != 0):
+		return errors.New("by, plan and every are of a file or a hash: leave them out next to header")
+	case q.Header == "" && q.Item != "":
+		return fmt.Errorf("item %q: it is of a header: leave it out", q.Item)
+	case q.Unknown != "" && q.Unknown != "default" && q.Unknown != "refuse":
+		return fmt.Errorf("unknown %q: want default or refuse", q.Unknown)
+	case q.Max > spec.MaxBurst:
+		return fmt.Errorf("max %d: want 1 to %d", q.Max, uint64(spec.MaxBurst))
+	case q.Every != 0 && (time.Duration(q.Every) < time.Second || time.Duration(q.Every) > 24*time.Hour):
+		return fmt.Errorf("every %v: want 1s to 24h", time.Duration(q.Every))
+	}
+	return nil
+}
+
+// An outside says the limit of requests from outside.
+type outside struct {
+	*Quotas
+	name  string     // of the limit
+	own   spec.Limit // of requests without a limit from outside, with the plans
+	other engine.Policy
+	plans map[string]engine.Policy
+}
+
+// quotas has requests bring their limits from outside. store is that of the handler, with its address.
+func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store zone.Spec, to *httplimit.Limit) ([]string, error) {
+	o, err := l.outside(own)
+	if err != nil {
+		return nil, err
+	}
+	if o.Header != "" {
+		to.Quota, to.QuotaElse = o.header(), o.other
+		return nil, nil
+	}
+	by, warnings, err := l.lookup()
+	if err != nil {
+		return nil, err
+	}
+	source, err := o.source(app, store, by.Meant)
+	if err != nil {
+		return nil, err
+	}
+	table, err := quotas.Open(ctx, source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.File+o.Hash, err)
+	}
+	every := time.Duration(o.Every)
+	if every == 0 {
+		every = time.Minute
+	}
+	log := ctx.Logger().With(zap.String("limit", l.Name), zap.String("from", o.File+o.Hash))
+	told := func(t *quotas.Table, err error) {
+		if err != nil {
+			log.Warn("limits not read: the last ones stay", zap.Error(err))
+			return
+		}
+		log.Info("limits read", zap.Int("keys", t.Len()), zap.Int("different", t.Policies()), zap.Uint64("bytes", t.Bytes()))
+	}
+	told(table.Table(), nil)
+	go table.Follow(ctx, every, told)
+	to.QuotaElse = own
+	to.Quota = func(r *http.Request) (engine.Policy, error) {
+		if p, ok := table.Of(by.Lookup(r)); ok {
+			return p, nil
+		}
+		return o.other, nil
+	}
+	return warnings, nil
+}
+
+// outside checks the quotas of a limit with its numbers.
+func (l *Limit) outside(own engine.Policy) (o *outside, err error) {
+	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.own.Numbers, err = (Numbers{l.Rate, l.Burst}).parse(); err != nil {
+		return nil, err
+	}
+	if o.own.Quota = o.Max; o.own.Quota == 0 {
+		o.own.Quota = spec.DefaultQuota
+	}
+	names := slices.Sorted(maps.Keys(o.Plans))
+	for _, name := range names {
+		numbers, err := o.Plans[name].parse()
+		if err != nil {
+			return nil, fmt.Errorf("plan %q: %w", name, err)
+		}
+		if _, err := spec.ParseRate(name); err == nil {
+			return nil, fmt.Errorf("plan %q: that is a rate, which a key may have, too: want another name", name)
+		}
+		o.own.Tiers = append(o.own.Tiers, spec.Tier{Name: name, Numbers: numbers})
+	}
+	_, plans, err := o.own.Policies()
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range plans {
+		o.plans[names[i]] = p
+	}
+	if o.other = own; o.Unknown == "refuse" {
+		o.other = engine.Blocked()
+	}
+	return o, nil
+}
+
+// lookup returns the key by which requests are looked up.
+func (l *Limit) lookup() (*key.Key, []string, error) {
+	by := l.Key
+	if l.Quotas.By != "" {
+		by = []string{l.Quotas.By}
+	}
+	if len(by) > 1 {
+		return nil, nil, fmt.Errorf("the key has %d parts: say by which of them there are limits, such as by %s", len(by), by[0])
+	}
+	return l.keyOf(by)
+}
+
+// source reads the file or the hash. meant returns what a key there is looked up by.
+func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
+	numbers, err := o.own.Quotas()
+	if err != nil {
+		return nil, err
+	}
+	app.AtEnd(numbers.Close)
+	in := quotas.Reader{Plans: o.plans, Policy: numbers.Policy, Key: func(text string) (string, error) { return meant(text), nil }}
+	if o.File != "" {
+		var file quotas.FileReader
+		return func(context.Context) (*quotas.Table, error) { return file.Read(in, o.File) }, nil
+	}
+	client, err := app.Store(store)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (*quotas.Table, error) {
+		return in.Pairs(func(yield func(key, limit string) error) error { return client.Hash(ctx, o.Hash, yield) })
+	}, nil
+}
+
+// header returns what reads the limit of a request from its header.
+func (o *outside) header() func(*http.Request) (engine.Policy, error) {
+	field := quotas.Field{Limit: o.own, Name: o.Item}
+	if field.Name == "" {
+		field.Name = o.name
+	}
+	name := http.CanonicalHeaderKey(o.Header)
+	return func(r *http.Request) (engine.Policy, error) {
+		lines := r.Header[name]
+		if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted || len(lines) == 0 {
+			return o.other, nil
+		}
+		p, ok, err := field.Read(lines, parseItems)
+		switch {
+		case err != nil:
+			return p, fmt.Errorf("the header %s: %w", o.Header, err)
+		case !ok:
+			return o.other, nil
+		}
+		return p, nil
+	}
+}
+
+// parseItems parses a header that is a list of items (RFC 9651).
+func parseItems(lines []string) (items []quotas.Item, err error) {
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		return nil, err
+	}
+	for _, member := range list {
+		item, ok := member.(httpsfv.Item)
+		if !ok {
+			return nil, errors.New("a list in the list: want items")
+		}
+		items = append(items, quotas.Item{Value: item.Value, Param: item.Params.Get})
+	}
+	return items, nil
+}

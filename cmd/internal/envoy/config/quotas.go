@@ -1,0 +1,166 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/quotas"
+	"github.com/weir-go/weir/limits/spec"
+)
+
+// Quotas are limits of single values of a rule's last descriptor, in a file or in a hash of the store.
+type Quotas struct {
+	File, Hash string // one of them
+	Every      time.Duration
+	Refuse     bool // values that are not there; else they have the rule's limit
+	Plans      map[string]engine.Policy
+	Limit      spec.Limit // the rule's
+}
+
+// A QuotasText is Quotas as they are written.
+type QuotasText struct {
+	File, Hash string
+	Every      time.Duration
+	Unknown    string
+	Max        uint32
+	Plans      []spec.Tier
+
+	at     place
+	hasMax bool
+}
+
+// From says where the limits are.
+func (q *Quotas) From() string {
+	if q.Hash != "" {
+		return "the hash " + q.Hash
+	}
+	return q.File
+}
+
+// Read returns the table that a reader for the rule's plans and numbers reads.
+func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
+	numbers, err := q.Limit.Quotas()
+	if err != nil {
+		return nil, err
+	}
+	defer numbers.Close()
+	return by(quotas.Reader{Plans: q.Plans, Policy: numbers.Policy})
+}
+
+// Under returns a rule's limit with the numbers of a policy that its quotas have.
+func (l Limit) Under(p engine.Policy) Limit {
+	switch {
+	case p == engine.Unlimited():
+		return Limit{Unlimited: true}
+	case p == engine.Blocked():
+		l.Requests, l.Burst = 0, 0
+		return l
+	}
+	l.Requests = uint32(p.Limit())
+	if l.Burst != 0 {
+		l.Burst, l.Window, l.Unit, l.Multiplier = p.Limit(), p.Window(), 0, 0
+	}
+	return l
+}
+
+func (d *decoder) quotas(n *yaml.Node) *QuotasText {
+	q := &QuotasText{Every: time.Minute, Unknown: "default", Max: spec.DefaultQuota, at: at(n)}
+	d.fields(n, map[string]field{
+		"file":    func(n *yaml.Node) { d.text(n, &q.File) },
+		"hash":    func(n *yaml.Node) { d.text(n, &q.Hash) },
+		"every":   func(n *yaml.Node) { d.period(n, &q.Every) },
+		"unknown": func(n *yaml.Node) { d.text(n, &q.Unknown) },
+		"max":     func(n *yaml.Node) { q.hasMax = true; d.count(n, &q.Max) },
+		"plans":   func(n *yaml.Node) { d.plans(n, &q.Plans) },
+	})
+	return q
+}
+
+func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
+	if n.Kind != yaml.MappingNode {
+		d.Fail(n, "plans: want names with a rate each, such as free: {rate: 10/m}, not %s", shown(n))
+		return
+	}
+	*to = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		t := spec.Tier{Name: n.Content[i].Value}
+		value := d.value(n.Content[i+1])
+		if value == nil {
+			continue
+		}
+		d.fields(value, map[string]field{
+			"rate": func(n *yaml.Node) {
+				text := ""
+				d.text(n, &text)
+				var err error
+				if t.Rate, err = spec.ParseRate(text); err != nil {
+					d.Fail(n, "plan %s: %s", t.Name, strings.TrimPrefix(err.Error(), "engine: "))
+				}
+			},
+			"burst": func(n *yaml.Node) {
+				burst := uint32(0)
+				d.count(n, &burst)
+				tokens := uint64(burst)
+				t.Burst = &tokens
+			},
+		})
+		*to = append(*to, t)
+	}
+}
+
+// quotas returns those of a limit, and gives it room for other numbers; nil for none.
+func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
+	q := l.Quotas
+	if q == nil {
+		return nil
+	}
+	switch {
+	case (q.File == "") == (q.Hash == ""):
+		c.fail(q.at, "quotas: want either a file or a hash")
+	case q.Unknown != "default" && q.Unknown != "refuse":
+		c.fail(q.at, "quotas: unknown '%s': want default or refuse", q.Unknown)
+	case q.Max < 1:
+		c.fail(q.at, "quotas: max 0: want 1 to %d", uint32(math.MaxUint32))
+	case q.Every < time.Second || q.Every > day:
+		c.fail(q.at, "quotas: every %s: want 1s to 24h", q.Every)
+	case !l.Unlimited && limit.Requests == 0 && limit.Algorithm != engine.AlgorithmFixedWindow:
+		c.fail(q.at, "quotas of a limit of 0: write a limit, and unknown: refuse")
+	case l.Unlimited:
+		c.fail(q.at, "quotas of a limit that is unlimited: leave one of them out")
+	}
+	if len(c.errors) > 0 {
+		return nil
+	}
+	made := &Quotas{File: q.File, Hash: q.Hash, Every: q.Every, Refuse: q.Unknown == "refuse", Plans: map[string]engine.Policy{}}
+	if made.File != "" && !filepath.IsAbs(made.File) {
+		made.File = filepath.Join(filepath.Dir(c.file), made.File)
+	}
+	if !q.hasMax && spec.Logs(limit.Algorithm) { // there is room for so many times
+		q.Max = max(1, limit.Requests)
+	}
+	made.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}
+	if l.Burst != 0 {
+		made.Limit.Burst = &limit.Burst
+	}
+	if limit.Calendar != nil {
+		made.Limit.Rate, _ = spec.ParseRate(fmt.Sprintf("%d/%v", limit.Requests, limit.Calendar.per))
+		made.Limit.Zone = l.Zone
+	}
+	_, plans, err := made.Limit.Policies()
+	for _, e := range spec.ErrorsOf(err) {
+		c.fail(q.at, "quotas: %s", e)
+	}
+	for i, p := range plans {
+		made.Plans[q.Plans[i].Name] = p
+	}
+	if limit.Algorithm != engine.AlgorithmFixedWindow {
+		limit.Most = uint64(q.Max)
+	}
+	return made
+}

@@ -1,0 +1,94 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/quotas"
+)
+
+// readTime is for how long a file or a hash of limits is read at most when a configuration is put in force.
+const readTime = time.Minute
+
+// openQuotas reads the limits of a rule's values.
+func (s *Service) openQuotas(r *rule) (err error) {
+	q := r.Quotas
+	if q == nil {
+		return nil
+	}
+	var read quotas.Source
+	switch {
+	case s.tables.shared && q.Limit.Algorithm != engine.AlgorithmFixedWindow:
+		return fmt.Errorf("quotas: in a store only limits of a %v have them", engine.AlgorithmFixedWindow)
+	case q.Hash != "" && s.options.Store == nil:
+		return errors.New("quotas: a hash is in a store: set REDIS_URL")
+	case q.Hash != "":
+		read = func(ctx context.Context) (*quotas.Table, error) {
+			return q.Read(func(in quotas.Reader) (*quotas.Table, error) {
+				return in.Pairs(func(yield func(key, limit string) error) error { return s.options.Store.Hash(ctx, q.Hash, yield) })
+			})
+		}
+	default:
+		var file quotas.FileReader
+		read = func(context.Context) (*quotas.Table, error) {
+			return q.Read(func(in quotas.Reader) (*quotas.Table, error) { return file.Read(in, q.File) })
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if r.quotas, err = quotas.Open(ctx, read); err != nil {
+		return fmt.Errorf("quotas: %s: %w", q.From(), err)
+	}
+	s.toldQuotas(r, r.quotas.Table(), nil)
+	return nil
+}
+
+// followQuotas reads the limits of a configuration again, until the configuration is released.
+func (s *Service) followQuotas(a *active) {
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop = stop
+	for i := range a.rules {
+		if r := &a.rules[i]; r.quotas != nil {
+			go r.quotas.Follow(ctx, r.Quotas.Every, func(t *quotas.Table, err error) { s.toldQuotas(r, t, err) })
+		}
+	}
+}
+
+// toldQuotas logs what has become of the limits of a rule's values.
+func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
+	switch log := s.options.Log; {
+	case log == nil:
+	case err != nil:
+		log.Warn("limits not read: the last ones stay", "rule", r.Stat, "from", r.Quotas.From(),
+			"error", strings.TrimPrefix(err.Error(), "redislimit: "))
+	default:
+		log.Info("limits read", "rule", r.Stat, "from", r.Quotas.From(), "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
+	}
+}
+
+// byValue puts an ask under the limit that the rule's quotas have for the last value of the descriptor. Counts of fixed
+// windows are compared with it. To another table in memory the counter brings it.
+func (a *ask) byValue(r *rule, descriptor *commonv3.RateLimitDescriptor) {
+	entries := descriptor.GetEntries()
+	p, ok := r.quotas.Of(entries[len(entries)-1].GetValue())
+	switch {
+	case !ok && !r.Quotas.Refuse:
+		return
+	case !ok:
+		p = engine.Blocked()
+	}
+	a.limit = r.Limit.Under(p)
+	a.current = currentLimit(a.limit, r.Name)
+	if !needsTable(a.limit) {
+		a.table = nil
+	}
+	if local, ok := a.table.(localTable); ok && a.limit.Algorithm != engine.AlgorithmFixedWindow {
+		a.bring, _ = local.limiter.Quota(p) // it was tried when it was read
+	}
+}

@@ -1,0 +1,84 @@
+package serve
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/limits/quotas"
+)
+
+// readTime is for how long the hashes of a rule file are read at most when it is put in force.
+const readTime = time.Minute
+
+// readHashes reads the limits of keys from the store. One that cannot be read ends a start. A reload goes on with the
+// limits before, if the rule reads them as it did.
+func (s *Server) readHashes(g, before *generation) error {
+	ctx, cancel := context.WithTimeout(s.life.base, readTime)
+	defer cancel()
+	g.following, g.follow = context.WithCancel(s.life.base)
+	for _, rule := range g.rules {
+		table, err := rule.ReadHash(ctx, func(ctx context.Context, name string, yield func(field, value string) error) error {
+			return g.store.Value.Hash(ctx, name, yield)
+		})
+		if err != nil {
+			if table = keptHash(g, before, rule); table == nil {
+				return err
+			}
+			rule.UseHash(table)
+			s.hashFailed(rule, err)
+		}
+		if table != nil {
+			g.hashes = append(g.hashes, hash{rule, table})
+		}
+	}
+	return nil
+}
+
+// A hash is the table of a rule that a generation reads again and again.
+type hash struct {
+	rule  *rules.Rule
+	table *quotas.Live
+}
+
+// keptHash returns the table that the rule had before, if a new one would be made in the same way.
+func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
+	if g.store != before.store || g.file.ClientIP != before.file.ClientIP {
+		return nil
+	}
+	i := slices.IndexFunc(before.hashes, func(h hash) bool {
+		return h.rule.Name == rule.Name && reflect.DeepEqual(h.rule.Quota, rule.Quota)
+	})
+	if i < 0 {
+		return nil
+	}
+	return before.hashes[i].table
+}
+
+// followHashes reads the hashes of a generation again until it ends.
+func (s *Server) followHashes(g *generation) {
+	for _, h := range g.hashes {
+		go h.table.Follow(g.following, h.rule.Quota.Every, func(t *quotas.Table, err error) {
+			if err != nil {
+				s.hashFailed(h.rule, err)
+				return
+			}
+			s.logQuotas([]*rules.Rule{h.rule})
+		})
+	}
+}
+
+// hashFailed logs that a hash could not be read.
+func (s *Server) hashFailed(rule *rules.Rule, err error) {
+	s.config.Log.Warn("limits not read: the last ones stay", "rule", rule.Name, "from", rule.Quota.From(),
+		"err", strings.TrimPrefix(err.Error(), "redislimit: "))
+}
+
+// hasHash reports whether a rule of the file has its limits in a hash.
+func hasHash(f *rulefile.File) bool {
+	return slices.ContainsFunc(f.Rules, func(r rulefile.Rule) bool { return r.Quota != nil && r.Quota.Hash != "" })
+}

@@ -1,0 +1,74 @@
+package serve
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/rulefile"
+)
+
+// startHash starts a server whose rule has its limits in a hash of a store, which it reads every second.
+func startHash(t *testing.T, store *miniredis.Miniredis, quota string) *running {
+	t.Helper()
+	return start(t, hashFile(store.Addr(), quota))
+}
+
+func hashFile(address, quota string) string {
+	return "store: {url: \"redis://" + address + "\", timeout: 2s}\nrules: [{name: a, rate: 1/h, store: false, key: header:X-Key, max_keys: 100, " +
+		"quota: {hash: plans, every: 1s, plans: {free: {rate: 2/h}, paid: {rate: 5/h}}" + quota + "}}]\n"
+}
+
+// TestAHashOfLimits: keys have the limits of the hash, a change of it counts soon, and keys keep what they have used. A
+// bad hash changes nothing.
+func TestAHashOfLimits(t *testing.T) {
+	store := miniredis.RunT(t)
+	store.HSet("plans", "anna", "free", "berta", "paid", "carl", "3/h,4", "dora", "unlimited")
+	s := startHash(t, store, "")
+	assert.Contains(t, s.log.String(), `from="the hash plans" keys=4 different=4`)
+	assert.Equal(t, 2, passed(s, "anna", 9))
+	assert.Equal(t, 5, passed(s, "berta", 9))
+	assert.Equal(t, 4, passed(s, "carl", 9))
+	assert.Equal(t, 9, passed(s, "dora", 9))
+	assert.Equal(t, 1, passed(s, "emil", 9))
+
+	store.HSet("plans", "anna", "gold")
+	s.waitFor("limits not read: the last ones stay")
+	assert.Contains(t, s.log.String(), `\"gold\": want the name of a plan`)
+	store.HSet("plans", "anna", "paid", "emil", "free")
+	s.waitFor("keys=5")
+	assert.Equal(t, 3, passed(s, "anna", 9), "two of five were used")
+	assert.Equal(t, 1, passed(s, "emil", 9), "one of two was used")
+	store.Del("plans")
+	s.waitFor("it has no keys")
+	assert.Equal(t, 9, passed(s, "dora", 9))
+}
+
+// TestAHashThatIsLost: the last limits stay, also over a reload that reads them as before. No server starts without it,
+// and no reload changes how they are read.
+func TestAHashThatIsLost(t *testing.T) {
+	store := miniredis.RunT(t)
+	store.HSet("plans", "anna", "paid")
+	address := store.Addr()
+	s := startHash(t, store, "")
+	store.Close()
+	s.waitFor("limits not read: the last ones stay")
+	assert.Equal(t, 5, passed(s, "anna", 9))
+	s.change(hashFile(address, "") + "headers: none\n")
+	assert.Equal(t, 0, passed(s, "anna", 1))
+	assert.Equal(t, 1, passed(s, "berta", 9))
+	s.write(hashFile(address, ", unknown: refuse"))
+	require.ErrorContains(t, s.Reload(), "hash plans: ")
+	file, err := rulefile.Load(s.path)
+	require.NoError(t, err)
+	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, "store: ")
+
+	require.NoError(t, store.Restart())
+	store.HSet("plans", "anna", "6/h")
+	require.Eventually(t, func() bool { return passed(s, "anna", 1) == 1 }, time.Minute, 10*time.Millisecond)
+}

@@ -1,0 +1,113 @@
+package quotas
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/engine"
+)
+
+// A Live is a [Table] that another one replaces when what it was read from has changed. Make one with [Open]. Its
+// methods are safe for concurrent use.
+type Live struct {
+	table   atomic.Pointer[Table]
+	reading sync.Mutex
+	read    Source
+}
+
+// A Source reads a table. It may return nil if nothing has changed since it was read last. A [Live] does not call it
+// concurrently.
+type Source func(context.Context) (*Table, error)
+
+// Open reads the first table. The error is that of the source.
+func Open(ctx context.Context, read Source) (*Live, error) {
+	l := &Live{read: read}
+	t, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.table.Store(t)
+	return l, nil
+}
+
+// Table returns the table that counts now.
+func (l *Live) Table() *Table { return l.table.Load() }
+
+// Of returns the policy of a key: see [Table.Of].
+func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
+
+// Follow reads the table again each time that the period has passed, until ctx is done. If that fails, the last table
+// stays. told is called with a table that is not like the one before, with an error that is not the one before, and
+// with the table that stays when an error has passed.
+func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		t, isNew, err := l.again(ctx)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case isNew || text != last:
+			told(t, err)
+		}
+		last = text
+	}
+}
+
+// again reads the table, and returns that which counts then, or why there is no new one.
+func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	before := l.table.Load()
+	t, err = l.read(ctx)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case t == nil || t.sum == before.sum && t.keys == before.keys:
+		return before, false, nil
+	}
+	l.table.Store(t)
+	return t, true, nil
+}
+
+// A FileReader reads a file when it has changed. The zero FileReader has read nothing. It is not for concurrent use.
+type FileReader struct {
+	last   fs.FileInfo // nil where the file has to be read
+	failed error
+}
+
+// Read is [Reader.File], but nil if the file is the one that it was, by its identity, size and time. If that was a bad
+// file, the error is returned again.
+func (f *FileReader) Read(r Reader, name string) (*Table, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		f.last = nil
+		return nil, err
+	}
+	if f.last != nil && os.SameFile(f.last, info) && f.last.Size() == info.Size() && f.last.ModTime().Equal(info.ModTime()) {
+		return nil, f.failed
+	}
+	if f.last = info; time.Since(info.ModTime()) < unsettled {
+		f.last = nil // it may change once more at what looks like the same time
+	}
+	t, err := r.File(name)
+	f.failed = err
+	return t, err
+}
+
+// unsettled is longer than a step of the clock of any file system.
+const unsettled = 3 * time.Second

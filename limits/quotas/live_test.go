@@ -1,0 +1,148 @@
+package quotas_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limits/quotas"
+)
+
+// TestFollow: a table is replaced by one that is not like it. One that cannot be read stays, and each trouble is told
+// once.
+func TestFollow(t *testing.T) {
+	in := reader(t)
+	read := func(texts ...string) quotas.Source {
+		return func(context.Context) (*quotas.Table, error) { return in.Pairs(pairs(texts...)) }
+	}
+	fails := func(text string) quotas.Source {
+		return func(context.Context) (*quotas.Table, error) { return nil, errors.New(text) }
+	}
+	synctest.Test(t, func(t *testing.T) {
+		now := read("anna", "free")
+		l, err := quotas.Open(t.Context(), func(ctx context.Context) (*quotas.Table, error) { return now(ctx) })
+		require.NoError(t, err)
+		var tables []*quotas.Table
+		var errs []error
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go l.Follow(ctx, time.Minute, func(t *quotas.Table, err error) { tables, errs = append(tables, t), append(errs, err) })
+		// until has time pass, and returns what the table has for anna, and what was told meanwhile.
+		until := func(d time.Duration) (p engine.Policy, told int, last error) {
+			tables, errs = nil, nil
+			time.Sleep(d)
+			synctest.Wait()
+			p, _ = l.Of("anna")
+			if len(errs) > 0 {
+				last = errs[len(errs)-1]
+			}
+			for i := range tables {
+				assert.Equal(t, errs[i] == nil, tables[i] == l.Table())
+			}
+			return p, len(tables), last
+		}
+		time.Sleep(time.Second)
+		first := l.Table()
+		p, told, _ := until(10 * time.Minute) // nothing has changed
+		assert.Equal(t, free, p)
+		assert.Zero(t, told)
+		assert.Same(t, first, l.Table())
+
+		now = read("anna", "paid")
+		p, told, _ = until(10 * time.Minute)
+		assert.Equal(t, paid, p)
+		assert.Equal(t, 1, told)
+
+		now = fails("gone")
+		p, told, err = until(10 * time.Minute)
+		assert.Equal(t, paid, p)
+		assert.Equal(t, 1, told)
+		assert.EqualError(t, err, "gone")
+		now = read("anna", "gold")
+		_, told, err = until(10 * time.Minute)
+		assert.Equal(t, 1, told)
+		assert.ErrorContains(t, err, `"gold"`)
+		now = read() // without keys
+		p, _, err = until(time.Minute)
+		assert.Equal(t, paid, p)
+		assert.ErrorContains(t, err, "no keys")
+
+		now = read("anna", "paid")
+		p, told, err = until(10 * time.Minute) // it is told that all is well again
+		assert.Equal(t, paid, p)
+		assert.Equal(t, 1, told)
+		require.NoError(t, err)
+		now = func(context.Context) (*quotas.Table, error) { return nil, nil } // unchanged
+		p, told, _ = until(10 * time.Minute)
+		assert.Equal(t, paid, p)
+		assert.Zero(t, told)
+		// Two keys that change places are another table.
+		now = read("anna", "paid", "berta", "free")
+		_, told, _ = until(time.Minute)
+		assert.Equal(t, 1, told)
+		now = read("anna", "free", "berta", "paid")
+		p, told, _ = until(time.Minute)
+		assert.Equal(t, free, p)
+		assert.Equal(t, 1, told)
+		cancel()
+		now = read("anna", "paid")
+		p, told, _ = until(10 * time.Minute)
+		assert.Equal(t, free, p)
+		assert.Zero(t, told)
+	})
+	_, err := quotas.Open(t.Context(), fails("gone"))
+	assert.EqualError(t, err, "gone")
+}
+
+// TestFileReader: a file is read when it is another one, or may be.
+func TestFileReader(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "plans.csv")
+	var f quotas.FileReader
+	old := time.Now().Add(-time.Hour)
+	write := func(text string, at time.Time) {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(name, at, at))
+	}
+	_, err := f.Read(reader(t), name)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	write("anna,free\n", old)
+	table, err := f.Read(reader(t), name)
+	require.NoError(t, err)
+	has(t, table, map[string]engine.Policy{"anna": free})
+	table, err = f.Read(reader(t), name)
+	require.NoError(t, err)
+	assert.Nil(t, table)
+
+	write("anna,paid\n", old.Add(time.Second)) // of the same size
+	table, err = f.Read(reader(t), name)
+	require.NoError(t, err)
+	has(t, table, map[string]engine.Policy{"anna": paid})
+	write("anna,gold\n", old.Add(2*time.Second))
+	for range 2 { // the error stays
+		_, err = f.Read(reader(t), name)
+		require.ErrorContains(t, err, `line 1: "gold"`)
+	}
+	require.NoError(t, os.Remove(name))
+	_, err = f.Read(reader(t), name)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	write("anna,free\n", old.Add(2*time.Second))
+	table, err = f.Read(reader(t), name)
+	require.NoError(t, err)
+	has(t, table, map[string]engine.Policy{"anna": free})
+
+	// One that has changed just now may change again within a step of the clock.
+	write("anna,paid\n", time.Now())
+	for range 2 {
+		table, err = f.Read(reader(t), name)
+		require.NoError(t, err)
+		has(t, table, map[string]engine.Policy{"anna": paid})
+	}
+}

@@ -1,0 +1,69 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// hashPart is about how many fields of a hash one question to the store asks for, which takes the store under a
+// millisecond, and hashTimeout for how long each answer is waited for.
+const (
+	hashPart    = 1000
+	hashTimeout = 5 * time.Second
+)
+
+// Hash reads a hash of the store that others write, by its whole name, and calls yield with each field and its value.
+// It ends with the error of yield. A name that is not there is a hash without fields. The user needs +hscan and +hlen
+// on the name, beyond [Rights].
+//
+// The store is asked for about 1,000 fields at a time, so that it decides about other keys in between. A field that is
+// there for as long as Hash reads comes once or more, also when the hash grows, shrinks, or is replaced by RENAME. A
+// field that comes or goes meanwhile may be missed. If fields are missing because another server of the store has
+// answered in the middle, that is an error. Errors of the store are [ErrStore].
+func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
+	redis := c.link.Load().redis
+	if redis == nil {
+		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
+	}
+	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }
+	length := func() (int64, error) {
+		ctx, cancel := context.WithTimeout(ctx, hashTimeout)
+		defer cancel()
+		return redis.Do(ctx, redis.B().Hlen().Key(name).Build()).AsInt64()
+	}
+	part := func(cursor uint64) (next uint64, fields []string, err error) {
+		ctx, cancel := context.WithTimeout(ctx, hashTimeout)
+		defer cancel()
+		entry, err := redis.Do(ctx, redis.B().Hscan().Key(name).Cursor(cursor).Count(hashPart).Build()).AsScanEntry()
+		return entry.Cursor, entry.Elements, err
+	}
+	before, err := length()
+	if err != nil {
+		return fail(err)
+	}
+	found := int64(0)
+	for cursor, begun := uint64(0), false; cursor != 0 || !begun; begun = true {
+		next, fields, err := part(cursor)
+		if err != nil {
+			return fail(err)
+		}
+		for i := 0; i+1 < len(fields); i += 2 {
+			if err := yield(fields[i], fields[i+1]); err != nil {
+				return err
+			}
+			found++
+		}
+		cursor = next
+	}
+	after, err := length()
+	if err != nil {
+		return fail(err)
+	}
+	// Those that others removed meanwhile may be missing. The bound leaves room for some.
+	if least := min(before, after); found < least-least/100 {
+		return fail(fmt.Errorf("%d fields were read of %d", found, least))
+	}
+	return nil
+}
