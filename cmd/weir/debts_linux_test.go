@@ -151,8 +151,7 @@ func TestStoppingChargesTheStore(t *testing.T) {
 	assert.Equal(t, 20, o.ask(25))
 }
 
-// TestFilesOfWhatIsOwed are made at the start, so that a folder that takes none is found then, and those of no rule are
-// named.
+// TestFilesOfWhatIsOwed are made at the start. Those of no rule are named, and a missing folder is an error.
 func TestFilesOfWhatIsOwed(t *testing.T) {
 	o := newOutage(t, "")
 	require.Len(t, o.files(), 1)
@@ -165,5 +164,5 @@ func TestFilesOfWhatIsOwed(t *testing.T) {
 	require.NoError(t, os.RemoveAll(o.folder))
 	got := run(t, build(t), "", "serve", o.path)
 	assert.Equal(t, 1, got.status)
-	assert.Contains(t, got.stderr, "rule api: redislimit: api: the file of what it owes: open "+o.folder+"/api-")
+	assert.Contains(t, got.stderr, "there is no folder "+o.folder)
 }

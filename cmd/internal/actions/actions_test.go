@@ -279,7 +279,7 @@ func TestAfterARestart(t *testing.T) {
 // TestAWriteThatFails: an action that is not in the file is not in force.
 func TestAWriteThatFails(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "state")
-	require.ErrorIs(t, New(Config{Log: slog.New(slog.DiscardHandler)}).Open(folder), fs.ErrNotExist)
+	require.EqualError(t, New(Config{Log: slog.New(slog.DiscardHandler)}).Open(folder), "there is no folder "+folder)
 	require.NoError(t, os.Mkdir(folder, 0o700))
 	f := newFixture(t, folder)
 	require.NoError(t, os.RemoveAll(folder))

@@ -174,9 +174,8 @@ func (t *Table) adopt(c *content) (all []*Active) {
 
 // Open keeps the actions in a file of a folder from now on; "" keeps them in memory only. The actions in the file
 // become active at once; a missing file is made. The actions that the table had before are added, and replace older
-// ones for the same target.
-// Those for keys are dropped if the file has a secret of its own; the log says so. More than [Most] actions are an
-// error. After an error nothing has changed.
+// ones for the same target. Those for keys are dropped if the file has a secret of its own; the log says so. A missing
+// folder and more than [Most] actions are errors. After an error nothing has changed.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,6 +185,9 @@ func (t *Table) Open(folder string) error {
 	}
 	if path == t.file.path {
 		return nil
+	}
+	if _, err := os.Stat(folder); path != "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s", folder)
 	}
 	before, secret, next, mine := t.file, t.secret.Load(), t.next, t.list()
 	t.file = file{path: path}
