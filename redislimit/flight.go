@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/puzpuzpuz/xsync/v4"
@@ -37,7 +38,8 @@ func PlaceLife(d time.Duration) Option {
 type flight struct {
 	entries *xsync.Map[*Entry, struct{}]
 	places  *places
-	limit   string // what the limit is among those of the places
+	limit   string       // what the limit is among those of the places
+	asking  atomic.Int64 // requests that are being decided: each may have an entry in a moment
 
 	mu       sync.Mutex
 	isClosed bool // the limiter is
@@ -111,12 +113,21 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	if l.flight == nil {
 		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter is not of requests in flight: want one of engine.Concurrency")
 	}
+	l.asks(1)
+	defer l.asks(-1)
 	var r receipt
 	d, err := l.own.take(ctx, key, n, &r)
 	if e := l.entered(key, n, d, r); e != nil {
 		return e, d, err
 	}
 	return new(Entry), d, err
+}
+
+// asks counts requests that are being decided, if they may have places.
+func (l *Limiter) asks(n int64) {
+	if l.flight != nil {
+		l.flight.asking.Add(n)
+	}
 }
 
 // entered returns the entry of a request that was decided, nil if it has none.

@@ -267,6 +267,38 @@ func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	e.Release()
 }
 
+// A request that is being decided when its limiter and client are closed has its places in the same way.
+func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
+	server := redistest.Start(t)
+	client := patient(t, server.URL())
+	l, watch := places(t, client, 2), places(t, patient(t, server.URL()), 2)
+	becomes(t, watch, "k", 0) // both have connections
+	release := enter(t, l, "k", 1)
+	require.True(t, release.Release())
+	becomes(t, watch, "k", 0)
+	server.Pause()
+	calls := client.Health().Calls
+	entries := make(chan *redislimit.Entry, 1)
+	go func() {
+		e, _, err := l.Enter(context.Background(), "k", 1)
+		assert.NoError(t, err)
+		entries <- e
+	}()
+	require.Eventually(t, func() bool { return client.Health().Calls > calls }, backSoon, time.Millisecond)
+	require.NoError(t, l.Close())
+	closed := make(chan error, 1)
+	go func() { closed <- client.Close() }()
+	time.Sleep(placeLife / 2)
+	server.Resume()
+	e := <-entries
+	require.NoError(t, <-closed)
+	becomes(t, watch, "k", 1)
+	require.Never(t, func() bool { return usedOfNow(watch, "k") != 1 }, 2*placeLife, 10*time.Millisecond)
+	e.Release()
+	becomes(t, watch, "k", 0)
+	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
+}
+
 // A closed limiter begins again to renew, for a request that it decides later, as long as its client is open. Places
 // that nobody releases end with their lifetime, also while the store is lost, and the client with them.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {

@@ -7,38 +7,46 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// outlive has the places of a closed limiter renewed, which are of requests that are still in flight, until all are
-// released or their lifetime is over. The client stays open for that long. It does nothing before the limiter is
-// closed, and is called after that and for each entry that a closed limiter makes.
+// outlive has the places of a closed limiter renewed, which are of requests that are still in flight or being decided,
+// until all are released or their lifetime is over. The client stays open for that long. It does nothing before the
+// limiter is closed, and is called after that and for each entry that a closed limiter makes.
 func (l *Limiter) outlive() {
 	f := l.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.isClosed && !f.outlives && f.entries.Size() > 0 && l.client.flights.add() {
+	if f.isClosed && !f.outlives && f.isBusy() && l.client.flights.add() {
 		f.outlives = true
 		go l.renewTheRest()
 	}
 }
 
-// renewTheRest renews the places of a closed limiter until there are none.
+// renewTheRest renews the places of a closed limiter until there are none. It stays for another tick, so that the store
+// hears of the last release.
 func (l *Limiter) renewTheRest() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
-	for l.isInFlight() {
+	for idle := 0; idle < 2 || !l.flight.rests(); {
 		<-ticker.C
 		l.follow()
+		l.client.watchEviction(l.now())
 		l.probeLost()
 		l.renewPlaces()
+		if idle++; l.flight.isBusy() {
+			idle = 0
+		}
 	}
 	l.client.leave()
 }
 
-// isInFlight reports whether there are places. After false outlive begins again.
-func (l *Limiter) isInFlight() bool {
-	l.flight.mu.Lock()
-	defer l.flight.mu.Unlock()
-	l.flight.outlives = l.flight.entries.Size() > 0
-	return l.flight.outlives
+// isBusy reports whether there are places, or may be in a moment.
+func (f *flight) isBusy() bool { return f.asking.Load() > 0 || f.entries.Size() > 0 }
+
+// rests reports whether there are no places. After that outlive begins again.
+func (f *flight) rests() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outlives = f.isBusy()
+	return !f.outlives
 }
 
 // flights is what the limiters of a client have in flight, also those that are closed.

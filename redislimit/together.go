@@ -69,10 +69,14 @@ func (s store) parts(asks []limits.Ask) ([]part, error) {
 // TakeAll implements [limits.Store].
 func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	parts, err := s.parts(asks)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(parts) == 1:
+	}
+	for i := range parts {
+		parts[i].quota.limiter.asks(1)
+		defer parts[i].quota.limiter.asks(-1)
+	}
+	if len(parts) == 1 {
 		p := &parts[0]
 		err := p.take(ctx)
 		p.keep()
