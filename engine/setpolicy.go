@@ -24,9 +24,10 @@ import (
 // The algorithms treat what has already begun as follows:
 //
 //   - A fixed window that has begun still ends at its time. If windows become shorter, it ends no later than a window
-//     that begins now would. An aligned window ends with the window of the clock. What was taken ends with the window,
-//     so the bound above does not hold for a key whose windows become shorter and then longer again. After 1000 in an
-//     hour, 20 in a minute and a minute later 1000 in an hour again, it gets another 1000.
+//     that begins now would. An aligned window ends with the window of the clock, so another length may give a key one
+//     limit more. What was taken ends with the window, so the bound above does not hold for a key whose windows become
+//     shorter and then longer again. After 1000 in an hour, 20 in a minute and a minute later 1000 in an hour again,
+//     it gets another 1000.
 //   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken in
 //     the current window.
 //   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. A key that
