@@ -39,7 +39,7 @@ var larger = map[string]struct {
 	"redislimit/internal/script/model.go sliding": {64, "the script of the store line by line, to be compared"},
 	"redislimit/overshoot/run.go Run":             {74, "the stages of one run in their order"},
 	"redislimit/sim/table.go WriteTable":          {69, "one table, column by column"},
-	"shard/insert.go insert":                      {88, "one protocol: rules stand at its steps, and mutants quote them"},
+	"shard/insert.go insert":                      {87, "one protocol: rules stand at its steps, and mutants quote them"},
 	"shard/insert.go settle":                      {78, "one protocol: rules stand at its steps, and mutants quote them"},
 
 	"cmd/internal/accesslog/file.go file":            {15, "what a reader of one log keeps between lines"},

@@ -15,7 +15,6 @@ func (t *Table) insert(p Place, r *request) Outcome {
 	} else if r.tooMuch(quota) {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
-	t.touchBound(p)
 	room, least := t.atHome(p), victim{owed: math.MaxUint64}
 	ticked, tick := (*Plan)(nil), uint64(0) // the request's clock in ticks of a plan: once for a full probe window
 	chosen := room.slot != nil

@@ -54,12 +54,6 @@ func (t *Table) slotsOf(both uint64) uint64 {
 	return max(both&boundMask, both>>boundBits&boundMask, 1) * t.stride
 }
 
-// touchBound starts the load of the probe bound and does not wait for it.
-func (t *Table) touchBound(p Place) {
-	w, _ := t.probeBoundOf(p)
-	w.Load()
-}
-
 // cover extends the probe bound to slot i of the probe window. The record in the slot has been published, so a sweep
 // that switches the target from now on will visit it.
 func (t *Table) cover(p Place, i uint64) {
