@@ -3,6 +3,7 @@ package rulefile
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -228,6 +229,13 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 		q.Plans = append(q.Plans, Plan{l.Tiers[i].Name, p})
 	}
 	return &q
+}
+
+// Same reports whether limits from outside are read in the same way by both quotas, given the same store.
+func (q *Quota) Same(other *Quota) bool {
+	a, b := *q, *other
+	a.limit.InStore, b.limit.InStore = nil, nil // of the store and the numbers, and no two functions are equal
+	return reflect.DeepEqual(a, b)
 }
 
 // say is the quota as a text, and what a reload compares of it.

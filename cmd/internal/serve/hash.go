@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,10 +20,12 @@ func (s *Server) readHashes(g, before *generation) error {
 	ctx, cancel := context.WithTimeout(s.life.base, readTime)
 	defer cancel()
 	g.following, g.follow = context.WithCancel(s.life.base)
+	var read rules.Hash // not with g: a table may outlive it
+	if g.store != nil {
+		read = g.store.Value.Hash
+	}
 	for _, rule := range g.rules {
-		table, err := rule.ReadHash(ctx, func(ctx context.Context, name string, yield func(field, value string) error) error {
-			return g.store.Value.Hash(ctx, name, yield)
-		})
+		table, err := rule.ReadHash(ctx, read)
 		if err != nil {
 			if table = keptHash(g, before, rule); table == nil {
 				return err
@@ -51,7 +52,7 @@ func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 		return nil
 	}
 	i := slices.IndexFunc(before.hashes, func(h hash) bool {
-		return h.rule.Name == rule.Name && reflect.DeepEqual(h.rule.Quota, rule.Quota)
+		return h.rule.Name == rule.Name && h.rule.Quota.Same(rule.Quota)
 	})
 	if i < 0 {
 		return nil

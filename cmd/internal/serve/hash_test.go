@@ -2,8 +2,11 @@ package serve
 
 import (
 	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/assert"
@@ -71,4 +74,25 @@ func TestAHashThatIsLost(t *testing.T) {
 	require.NoError(t, store.Restart())
 	store.HSet("plans", "anna", "6/h")
 	require.Eventually(t, func() bool { return passed(s, "anna", 1) == 1 }, time.Minute, 10*time.Millisecond)
+}
+
+// TestAStoredRuleKeepsItsLimits: a reload with a bad hash goes on with the limits before, also where the rule itself is
+// in the store. The generation that read them does not stay in memory for that.
+func TestAStoredRuleKeepsItsLimits(t *testing.T) {
+	store := miniredis.RunT(t)
+	store.HSet("plans", "anna", "paid", "berta", "free")
+	inStore := func(quota string) string { return strings.Replace(hashFile(store.Addr(), quota), "store: false, ", "", 1) }
+	s := start(t, inStore(""))
+	assert.Equal(t, 5, passed(s, "anna", 9))
+	first := weak.Make(s.current.Load())
+	store.HSet("plans", "anna", "gold")
+	s.waitFor("limits not read: the last ones stay")
+	s.change(inStore("") + "headers: none\n")
+	assert.Equal(t, 0, passed(s, "anna", 1))
+	assert.Equal(t, 2, passed(s, "berta", 9))
+	require.Eventually(t, func() bool { runtime.GC(); return first.Value() == nil }, time.Minute, 10*time.Millisecond)
+	for _, quota := range []string{", max: 7", ", unknown: refuse"} {
+		s.write(inStore(quota))
+		assert.ErrorContains(t, s.Reload(), "hash plans: ", quota)
+	}
 }
