@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,29 @@ func TestQuotasChange(t *testing.T) {
 	require.Eventually(t, func() bool { return len(log.With("keys=2")) == 1 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, 2, admitted(t, s, 12, "a=anna"))
 	assert.Equal(t, 1, admitted(t, s, 12, "a=berta"))
+}
+
+// TestAReservationOutlivesALimit: it is settled also where the value has another limit by then.
+func TestAReservationOutlivesALimit(t *testing.T) {
+	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log"} {
+		for _, then := range []string{"anna,200/d", "anna,100/d,150", "berta,3/d"} {
+			if algorithm != "token-bucket" && strings.Count(then, ",") > 1 {
+				continue // it has no burst
+			}
+			folder := t.TempDir()
+			limit := "unit: day, requests_per_unit: 50, algorithm: " + algorithm
+			writePlans(t, folder, "anna,100/d\n")
+			s, _ := newService(t, withPlans(folder, limit, ", max: 1000"), Options{Clock: func() time.Time { return time.Unix(1e9, 0) }})
+			g, of := newGateway(t, s), "d: a=anna"
+			id := g.reserve(of, 40)
+			require.EqualValues(t, 60, remains(t, s, of), algorithm)
+			writePlans(t, folder, then+"\n")
+			require.NoError(t, s.SetConfig(compile(t, withPlans(folder, limit, ", max: 1000"))))
+			before := remains(t, s, of)
+			assert.True(t, g.commit(of, id, 30), algorithm)
+			assert.Equal(t, before+10, remains(t, s, of), "%s: %s", algorithm, then)
+		}
+	}
 }
 
 // TestQuotasInAStore: windows that a store counts have limits of a file, or of a hash there.

@@ -59,11 +59,15 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	if m.salt == nil {
 		return of
 	}
+	limit := a.limit
+	if a.rule != nil {
+		limit = a.rule.Limit // not that of the value, which may change before the commit
+	}
 	hash := sha256.New()
 	hash.Write(m.salt)
-	hash.Write([]byte{byte(a.limit.Algorithm)})
-	hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(a.limit.Window)))
-	if c := a.limit.Calendar; c != nil {
+	hash.Write([]byte{byte(limit.Algorithm)})
+	hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(limit.Window)))
+	if c := limit.Calendar; c != nil {
 		hash.Write([]byte(c.String()))
 	}
 	hash.Write(key)
