@@ -215,7 +215,7 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 		to.Quota, warnings, err = parseQuota(l.Quota, own)
 		return warnings, err
 	}
-	if warnings, err = l.quotas(ctx, app, own, shared, to); err != nil {
+	if warnings, err = l.quotas(ctx, app, own, shared, *zoned, to); err != nil {
 		return nil, fmt.Errorf("quotas: %w", err)
 	}
 	return warnings, nil

@@ -81,9 +81,10 @@ type outside struct {
 	plans map[string]engine.Policy
 }
 
-// quotas has requests bring their limits from outside. store is that of the handler, with its address.
-func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store zone.Spec, to *httplimit.Limit) ([]string, error) {
-	o, err := l.outside(own)
+// quotas has requests bring their limits from outside. store is that of the handler, with its address; zoned is what
+// counts.
+func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store, zoned zone.Spec, to *httplimit.Limit) ([]string, error) {
+	o, err := l.outside(own, zoned)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +129,9 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 }
 
 // outside checks the quotas of a limit with its numbers.
-func (l *Limit) outside(own engine.Policy) (o *outside, err error) {
+func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err error) {
 	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
+	o.own.Base, o.own.InStore = zoned.Policy, zoned.InStore(l.Name)
 	if err := o.check(); err != nil {
 		return nil, err
 	}

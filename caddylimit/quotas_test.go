@@ -60,6 +60,31 @@ func TestAFileOfLimits(t *testing.T) {
 	assert.Equal(t, 0, passed(by, 1, "User", "a", "X", "berta"))
 }
 
+// TestSlowAndFastLimitsOfAFile: a file and its plans may have what the limit's zone takes, whatever the rate of the limit
+// is, also in a store. What the zone does not take is an error of the configuration, and not of each request.
+func TestSlowAndFastLimitsOfAFile(t *testing.T) {
+	address, _ := startRedis(t)
+	for where, store := range map[string]string{"process": "", "store": `"store":"redis://` + address + `",`} {
+		limit := func(rate, name, line string) string {
+			file := plans(t, "plans.csv", line+"\n")
+			return `{` + store + `"limits":[{"name":"` + name + `","rate":"` + rate + `","key":["{http.request.header.User}"],"quotas":{"file":` +
+				quoted(file) + `,"plans":{"slow":{"rate":"4/30d"},"fast":{"rate":"1000000/s"}}}}]}`
+		}
+		for _, rate := range []string{"1000000/s", "2/h", "2/40d", "0", "unlimited"} {
+			c := start(t, limit(rate, "slow "+where+strings.ReplaceAll(rate, "/", ""), "anna,3/30d\nberta,slow"))
+			assert.Equal(t, 3, passed(c, 9, "User", "anna"), where+rate)
+			assert.Equal(t, 4, passed(c, 9, "User", "berta"), where+rate)
+		}
+		_, err := testcaddy.Provision(t, "weir", limit("2/h", "late "+where, "anna,3/30d\nberta,3/60d"))
+		assert.ErrorContains(t, err, "line 2: rate 3/1440h0m0s: ", where)
+		_, err = testcaddy.Provision(t, "weir", limit("2/60d", "later "+where, "anna,3/30d"))
+		assert.ErrorContains(t, err, "must fill within 1248h0m0s", where)
+	}
+	_, err := testcaddy.Provision(t, "weir", `{"store":"redis://`+address+`","nodes":1000,"limits":[{"name":"shared","rate":"1000/s","quotas":{"file":`+
+		quoted(plans(t, "plans.csv", "192.0.2.1,3/30d\n"))+`}}]}`)
+	assert.ErrorContains(t, err, "line 1: rate 3/720h0m0s: a node's share: ")
+}
+
 // TestAFileOfLimitsThatChanges: keys have other limits soon, and keep what they have used.
 func TestAFileOfLimitsThatChanges(t *testing.T) {
 	file := plans(t, "plans.csv", "anna,3/h\n")

@@ -3,6 +3,7 @@ package redislimit
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -30,7 +31,8 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 }
 
 // CheckQuotas returns what checks a policy as [Limiter.Quota] of a limiter would that [New] makes, and what lets go of
-// its memory when it is not needed any more. It needs no client. check is not for several goroutines.
+// its memory when it is not needed any more. It needs no client. check is not for several goroutines, and its errors do
+// not name the policy, which the caller knows.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -42,7 +44,13 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 		l.closeLocal()
 		return nil, nil, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
-	return func(p engine.Policy) error { _, err := l.Quota(p); return err }, l.closeLocal, nil
+	return func(p engine.Policy) error {
+		_, err := l.Quota(p)
+		if err == nil {
+			return nil
+		}
+		return errors.New(strings.TrimPrefix(err.Error(), fmt.Sprintf("redislimit: Quota(%v): ", p)))
+	}, l.closeLocal, nil
 }
 
 // isConstant reports whether a policy counts nothing.

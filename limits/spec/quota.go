@@ -53,7 +53,10 @@ func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.
 // base returns the policy that a limiter of the limit is made with, and those of the tiers that count.
 func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
-	if base = own; !counts(own) && len(counted) > 0 {
+	switch base = own; {
+	case l.Base != engine.Policy{}:
+		base = l.Base
+	case !counts(own) && len(counted) > 0:
 		base = counted[0]
 	}
 	return base, counted
@@ -77,10 +80,8 @@ func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.
 		return
 	}
 	defer q.Close()
-	if base == own && q.inStore != nil { // where it is a quota, too
-		if err := q.inStore(own); err != nil {
-			es.add("", "rate", "%s", plain(err))
-		}
+	if err := q.takes(own); err != nil { // which is a quota, too
+		es.add("", "rate", "%s", plain(err))
 	}
 	for i, p := range tiers {
 		if err := q.check(p); err != nil {

@@ -61,6 +61,7 @@ type Limit struct {
 	Zone      string           // of a rate of the calendar: see [ParseZone]
 	Tiers     []Tier
 	Quota     uint64        // requests may bring other numbers, of up to so many tokens; 0: none do
+	Base      engine.Policy // of the limiter that counts these; zero: a policy of the limit
 	MaxWait   time.Duration // that a request waits for its tokens, [MinWait] to [MaxWait]; 0 for none
 	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1
 	Refund    bool          // some answers give the tokens back

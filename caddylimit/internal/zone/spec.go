@@ -121,6 +121,16 @@ func (s Spec) check(name string) error {
 	return redislimit.Check(name, s.Policy, s.storeOptions()...)
 }
 
+// InStore is [spec.Limit].InStore of a zone of quotas; nil for one without a store.
+func (s Spec) InStore(name string) func(engine.Policy, uint64) (func(engine.Policy) error, func(), error) {
+	if s.Store == "" {
+		return nil
+	}
+	return func(base engine.Policy, _ uint64) (func(engine.Policy) error, func(), error) {
+		return redislimit.CheckQuotas(name, base, s.storeOptions()...)
+	}
+}
+
 func (s Spec) storeOptions() []redislimit.Option {
 	options := []redislimit.Option{redislimit.OnLoss(s.OnLoss), redislimit.Tiers(s.tiers()...)}
 	if s.MaxKeys != 0 {

@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -102,16 +101,7 @@ func quotasInStore(r Rule, s *Store) func(engine.Policy, uint64) (func(engine.Po
 	return func(base engine.Policy, room uint64) (func(engine.Policy) error, func(), error) {
 		r := r
 		r.Store, r.Policy, r.Quota = s, base, &Quota{Max: room}
-		check, end, err := redislimit.CheckQuotas(r.Name, r.StorePolicy(), r.StoreOptions()...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return func(p engine.Policy) error {
-			if err := check(p); err != nil {
-				return errors.New(strings.TrimPrefix(err.Error(), fmt.Sprintf("redislimit: Quota(%v): ", p)))
-			}
-			return nil
-		}, end, nil
+		return redislimit.CheckQuotas(r.Name, r.StorePolicy(), r.StoreOptions()...)
 	}
 }
 
