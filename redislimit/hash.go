@@ -20,23 +20,27 @@ const (
 //
 // The store is asked for about 1,000 fields at a time, so that it decides about other keys in between. A field that is
 // there for as long as Hash reads comes once or more, also when the hash grows, shrinks, or is replaced by RENAME. A
-// field that comes or goes meanwhile may be missed. If fields are missing because another server of the store has
-// answered in the middle, that is an error. Errors of the store are [ErrStore].
+// field that comes or goes meanwhile may be missed. All fields are those of one server: Hash uses a connection of its
+// own, and if that is lost, or the hash moves to another server of a cluster, that is an error. Errors of the store are
+// [ErrStore].
 func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
 	redis := c.link.Load().redis
 	if redis == nil {
 		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
 	}
+	// By another server's order of the fields, such as after a failover, the cursor would miss some and repeat others.
+	server, release := redis.Dedicate()
+	defer release()
 	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }
 	length := func() (int64, error) {
 		ctx, cancel := context.WithTimeout(ctx, hashTimeout)
 		defer cancel()
-		return redis.Do(ctx, redis.B().Hlen().Key(name).Build()).AsInt64()
+		return server.Do(ctx, server.B().Hlen().Key(name).Build()).AsInt64()
 	}
 	part := func(cursor uint64) (next uint64, fields []string, err error) {
 		ctx, cancel := context.WithTimeout(ctx, hashTimeout)
 		defer cancel()
-		entry, err := redis.Do(ctx, redis.B().Hscan().Key(name).Cursor(cursor).Count(hashPart).Build()).AsScanEntry()
+		entry, err := server.Do(ctx, server.B().Hscan().Key(name).Cursor(cursor).Count(hashPart).Build()).AsScanEntry()
 		return entry.Cursor, entry.Elements, err
 	}
 	before, err := length()
@@ -61,7 +65,8 @@ func (c *Client) Hash(ctx context.Context, name string, yield func(field, value 
 	if err != nil {
 		return fail(err)
 	}
-	// Those that others removed meanwhile may be missing. The bound leaves room for some.
+	// A proxy may change servers behind the connection. Fields that others removed meanwhile may be missing, and the
+	// bound leaves room for some.
 	if least := min(before, after); found < least-least/100 {
 		return fail(fmt.Errorf("%d fields were read of %d", found, least))
 	}

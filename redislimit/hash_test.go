@@ -4,11 +4,15 @@ package redislimit_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -137,4 +141,58 @@ func TestAHashThatIsNotWhole(t *testing.T) {
 	})
 	require.ErrorIs(t, err, redislimit.ErrStore)
 	assert.ErrorContains(t, err, "fields were read of 10000")
+}
+
+// TestAHashOfTwoServers: another server that answers in the middle has another order of the fields, so that some would
+// never come and as many twice. That is an error.
+func TestAHashOfTwoServers(t *testing.T) {
+	first, second := redistest.Start(t), redistest.Start(t)
+	words := []string{"HSET", "plans"}
+	for i := range 10_000 {
+		words = append(words, fmt.Sprint("key ", i), "a")
+	}
+	first.Do(words...)
+	second.Do(words...)
+	var now atomic.Pointer[redistest.Server]
+	now.Store(first)
+	redis, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{first.Addr()}, DisableCache: true,
+		DialCtxFn: func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "tcp", now.Load().Addr())
+		},
+	})
+	require.NoError(t, err)
+	defer redis.Close()
+	c, err := redislimit.NewClient(redis)
+	require.NoError(t, err)
+	defer c.Close()
+	got, err := hashOf(t, c, "plans", func(n int) {
+		if n == 5000 {
+			now.Store(second)
+			first.Do("CLIENT", "KILL", "TYPE", "normal")
+		}
+	})
+	require.ErrorIs(t, err, redislimit.ErrStore, "%d different fields came", len(got))
+	got, err = hashOf(t, c, "plans", nil)
+	require.NoError(t, err)
+	assert.Len(t, got, 10_000)
+}
+
+// TestAHashOfACluster comes from its owner, and soon from another one when it moves there.
+func TestAHashOfACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	c := patient(t, cluster.URL())
+	slot := cluster.Slot("plans")
+	owner := cluster.Owner(slot)
+	cluster.Nodes[owner].Do("HSET", "plans", "anna", "1/s", "berta", "2/s")
+	want := map[string]string{"anna": "1/s", "berta": "2/s"}
+	got, err := hashOf(t, c, "plans", nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	cluster.MoveSlot(slot, (owner+1)%3)
+	require.Eventually(t, func() bool {
+		got, err = hashOf(t, c, "plans", nil)
+		return err == nil
+	}, time.Minute, 10*time.Millisecond, "it never comes")
+	assert.Equal(t, want, got)
 }
