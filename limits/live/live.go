@@ -65,9 +65,15 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 
 // Share returns the same limiter for another limit with different keys, with one user. after is how long a key of that
 // limit may owe something, by the clock now. most is the largest number of owed tokens that a key hands over, for a
-// limit that also counts refused requests: see [Limiter.RaiseMost].
+// limit that also counts refused requests: see [Limiter.RaiseMost]. The limits have the previous limiters of l in common.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
-	return newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
+	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
+	if l.formers.Any() {
+		to.formers = &Formers{}
+		before := l.formers.keep(nil)
+		to.formers.list.Store(&before)
+	}
+	return to
 }
 
 // RaiseMost raises to n the bound on the tokens that a key may hand over. A bound that is already n or more stays.
@@ -177,10 +183,12 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep returns a limiter and the previous limiters, with one owner more each.
-func (fs *Formers) keep(of *counted) []*former {
-	of.owners.Add(1)
-	all := []*former{{counted: of}}
+// keep returns a limiter, if it is not nil, and the previous limiters, with one owner more each.
+func (fs *Formers) keep(of *counted) (all []*former) {
+	if of != nil {
+		of.owners.Add(1)
+		all = []*former{{counted: of}}
+	}
 	if fs == nil {
 		return all
 	}
@@ -188,7 +196,7 @@ func (fs *Formers) keep(of *counted) []*former {
 	defer fs.mu.Unlock()
 	for _, f := range fs.all() {
 		f.owners.Add(1)
-		all = append(all, &former{counted: f.counted})
+		all = append(all, &former{counted: f.counted, sweeps: f.sweeps})
 	}
 	return all
 }

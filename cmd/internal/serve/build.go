@@ -22,7 +22,8 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
 		limiters: map[string]*live.Limiter{}, counted: map[string]*rulefile.Rule{},
-		stored: map[string]*refcount.Value[*redislimit.Limiter]{},
+		stored:  map[string]*refcount.Value[*redislimit.Limiter]{},
+		buckets: map[string]*live.Limiter{},
 	}}
 	if before.handler != nil {
 		g.number = before.number + 1

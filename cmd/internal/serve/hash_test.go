@@ -81,7 +81,9 @@ func TestAHashThatIsLost(t *testing.T) {
 func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid", "berta", "free")
-	inStore := func(quota string) string { return strings.Replace(hashFile(store.Addr(), quota), "store: false, ", "", 1) }
+	inStore := func(quota string) string {
+		return strings.Replace(hashFile(store.Addr(), quota), "store: false, ", "", 1)
+	}
 	s := start(t, inStore(""))
 	assert.Equal(t, 5, passed(s, "anna", 9))
 	first := weak.Make(s.current.Load())

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,7 +50,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 		}
 		table := g.limiters[rule.Name]
 		if bucket, ok := before.file.Redis.Limit(l.Name); ok && was == nil {
-			if err := s.handOverBucket(before.redisTable, bucket, table); err != nil {
+			if err := s.handOverBucket(before, bucket.Name, table); err != nil {
 				return undo, fmt.Errorf("redis: limits: %w", err)
 			}
 		}
@@ -58,14 +59,19 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket has the table of a limit take over what its keys owe as a token bucket in the table of all.
-func (s *Server) handOverBucket(all *live.Limiter, bucket *rulefile.RedisLimit, to *live.Limiter) error {
-	now := s.config.Clock
-	if now == nil {
-		now = time.Now
+// handOverBucket has the table of a limit take over what its keys owe as a token bucket in the table of all. The
+// generation that decides by that bucket releases it.
+func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
+	own := before.buckets[name]
+	if own == nil {
+		now := s.config.Clock
+		if now == nil {
+			now = time.Now
+		}
+		// A bucket that fills within longest owes ten limits at most.
+		own = before.redisTable.Share(11*before.file.Redis.Longest, now, math.MaxUint64)
+		before.buckets[name] = own
 	}
-	own := all.Share(bucket.Policy.Window(), now, bucket.Policy.Limit())
-	defer own.Release()
 	return own.HandOver(to)
 }
 

@@ -152,6 +152,63 @@ func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	has(":0", "EXISTS fixed:a", "")
 }
 
+// TestABucketThatBecomesAnotherLimit: its keys owe all that they owe, for as long as they owe it, also what they owe a
+// table before.
+func TestABucketThatBecomesAnotherLimit(t *testing.T) {
+	const window = ", limits: {login: {rate: 2/h, algorithm: sliding-window}}"
+	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
+		t.Run(algorithm, func(t *testing.T) {
+			window := strings.Replace(window, "sliding-window", algorithm, 1)
+			s := startRedis(t, redisFile(", limits: {login: 2/h}"))
+			c := dialRedis(t, s.redisAddress())
+			assert.Contains(t, says(t, c, "WEIR.CHARGE a LIMIT login COST 15"), "lost :0") // seven hours and a half
+			assert.Contains(t, says(t, c, "WEIR.TAKE b LIMIT login COST 2"), "allowed :1")
+			s.rewrite(redisFile(window))
+			for hour := range 4 { // in each, two tokens come back to the bucket, and two to the limit
+				for range 130 { // so that tables are dropped in which nothing is owed any more
+					assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0", hour)
+				}
+				s.clock.advance(time.Hour)
+			}
+			assert.Contains(t, says(t, c, "CL.THROTTLE b login"), "*5 :0 :2 :1")
+		})
+	}
+	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
+	c := dialRedis(t, s.redisAddress())
+	assert.Contains(t, says(t, c, "WEIR.TAKE a LIMIT login COST 2"), "allowed :1")
+	s.rewrite(strings.Replace(redisFile(", limits: {login: 2/h}"), "max_keys: 100", "max_keys: 200", 1))
+	s.rewrite(strings.Replace(redisFile(window), "max_keys: 100", "max_keys: 200", 1))
+	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
+}
+
+// TestABucketOfTheGenerationBefore: while that still decides by it, keys owe there what they owe. A reload that is
+// refused changes nothing.
+func TestABucketOfTheGenerationBefore(t *testing.T) {
+	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
+	c := dialRedis(t, s.redisAddress())
+	assert.Contains(t, says(t, c, "WEIR.TAKE a LIMIT login COST 2"), "allowed :1")
+	before := s.enter()
+	owed := func() uint64 {
+		n, _ := before.redisTable.Owed(before.redisTable.KeyBytes([]byte("login:a")))
+		return n
+	}
+	require.EqualValues(t, 2, owed())
+	window := redisFile(", limits: {login: {rate: 2/h, algorithm: sliding-window}}")
+	require.NoError(t, os.WriteFile(s.path, []byte(window+"listen: 127.0.0.1:0\nrules: [{name: a, rate: 1/s, quota: {file: none.csv}}]\n"), 0o600))
+	for range 6 {
+		require.ErrorContains(t, s.Reload(), "none.csv")
+	}
+	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
+	s.rewrite(window)
+	for range 2 {
+		assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
+		assert.EqualValues(t, 2, owed())
+	}
+	before.leave()
+	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
+	assert.Zero(t, owed())
+}
+
 // TestHoldsOfNamedLimits: an estimate under any algorithm is settled, also after a reload, and an id whose limit is
 // gone is an error.
 func TestHoldsOfNamedLimits(t *testing.T) {
