@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -19,6 +20,7 @@ type Bucket struct {
 	service *Service
 	ask     ask
 	text    []byte // of the key; nil where only its hash is known
+	limit   engine.Policy
 }
 
 // Bucket returns the counter of a descriptor under a rule. It returns an error if the rule does not apply to the
@@ -37,11 +39,27 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	}
 	b, err := s.bucket(now, rule)
 	if err == nil {
+		if p, ok := b.ask.rule.ofValue(descriptor); ok {
+			b = b.Under(p)
+		}
 		work := new(scratch)
 		b.ask.setKey(rule, rule.Domain(), descriptor, work)
 		b.text = work.key
 	}
 	return b, err
+}
+
+// Limit returns the limit that its value has; the zero Policy for the rule's, or where it is not known.
+func (b Bucket) Limit() engine.Policy { return b.limit }
+
+// Under returns the counter under a limit that Limit returned.
+func (b Bucket) Under(p engine.Policy) Bucket {
+	if b.limit = p; p != (engine.Policy{}) {
+		table := b.ask.table
+		b.ask.byValue(p)
+		b.ask.table = table // which the key has, also where nothing is counted now
+	}
+	return b
 }
 
 // BucketOf returns the counter in memory whose key is the Key of a Decision by the rule.
@@ -69,6 +87,9 @@ func (s *Service) bucket(now *active, r *config.Rule) (Bucket, error) {
 // Peek returns whether one hit would pass now and what is left. It counts nothing. Only a store can fail.
 func (b Bucket) Peek(ctx context.Context) (engine.Decision, error) {
 	a := b.ask
+	if a.limit.Unlimited {
+		return engine.Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}, nil
+	}
 	if a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		return a.table.peek(ctx, a.counter, 1)
 	}

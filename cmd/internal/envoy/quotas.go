@@ -72,23 +72,27 @@ func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	}
 }
 
-// byValue puts an ask under the limit that the rule's quotas have for the last value of the descriptor. Counts of fixed
-// windows are compared with it. To another table in memory the counter brings it.
-func (a *ask) byValue(r *rule, descriptor *commonv3.RateLimitDescriptor) {
+// ofValue returns the limit that the rule's quotas have for the last value of a descriptor; false for the rule's own.
+func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Policy, ok bool) {
+	if r.quotas == nil {
+		return p, false
+	}
 	entries := descriptor.GetEntries()
-	p, ok := r.quotas.Of(entries[len(entries)-1].GetValue())
-	switch {
-	case !ok && !r.Quotas.Refuse:
-		return
-	case !ok:
-		p = engine.Blocked()
+	if p, ok = r.quotas.Of(entries[len(entries)-1].GetValue()); !ok && r.Quotas.Refuse {
+		return engine.Blocked(), true
 	}
-	a.limit = r.Limit.Under(p)
-	a.current = currentLimit(a.limit, r.Name)
-	if !needsTable(a.limit) {
-		a.table = nil
-	}
+	return p, ok
+}
+
+// byValue puts an ask under the limit of a value. Counts of fixed windows are compared with it. To another table in
+// memory the counter brings it.
+func (a *ask) byValue(p engine.Policy) {
+	a.limit = a.rule.Limit.Under(p)
+	a.current = currentLimit(a.limit, a.rule.Name)
 	if local, ok := a.table.(localTable); ok && a.limit.Algorithm != engine.AlgorithmFixedWindow {
 		a.bring, _ = local.limiter.Quota(p) // it was tried when it was read
+	}
+	if !needsTable(a.limit) {
+		a.table = nil
 	}
 }

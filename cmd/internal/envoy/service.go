@@ -257,8 +257,8 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current
-	if r.quotas != nil {
-		a.byValue(r, descriptor)
+	if p, ok := r.ofValue(descriptor); ok {
+		a.byValue(p)
 	}
 	if a.limit.Unlimited {
 		return a

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -216,6 +218,38 @@ func TestPeekOfAKeyPattern(t *testing.T) {
 	assert.Contains(t, typed, `"limit":9,"remaining":7`)
 	_, other := s.send("POST", "/key/peek", `{"rule":"shop.user*","parts":["user_id=8"]}`)
 	assert.Contains(t, other, `"limit":9,"remaining":9`)
+}
+
+// TestPeekOfAValueWithALimit: the page shows the limit that decides, and a reset is one also where it counts nothing.
+func TestPeekOfAValueWithALimit(t *testing.T) {
+	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
+		s := newShop(t, Options{Reset: true})
+		plans := filepath.Join(t.TempDir(), "plans.csv")
+		load := func(text, more string) {
+			require.NoError(t, os.WriteFile(plans, []byte(text), 0o600))
+			s.load(fmt.Sprintf("domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 9, algorithm: %s, quotas: {file: %q%s}}}]",
+				algorithm, plans, more))
+		}
+		peek := func(user string) string {
+			_, said := s.send("POST", "/key/peek", `{"rule":"shop.user","parts":["`+user+`"]}`)
+			return said
+		}
+		load("anna,20/d\nberta,0\ncarl,unlimited\n", "")
+		for _, user := range []string{"anna", "berta", "carl", "dora"} {
+			s.ask(2, "user="+user)
+		}
+		assert.Contains(t, peek("anna"), `"limit":20,"remaining":18`, algorithm)
+		assert.Contains(t, peek("berta"), `"limit":0,"remaining":0,"retry_after":"never"`, algorithm)
+		assert.Contains(t, peek("berta"), `"allowed":false`, algorithm)
+		assert.Contains(t, peek("carl"), `"limit":18446744073709551615,`, algorithm)
+		assert.Contains(t, peek("dora"), `"limit":9,"remaining":7`, algorithm)
+		load("berta,5/d\n", ", unknown: refuse")
+		assert.Contains(t, peek("anna"), `"limit":0,"remaining":0`, algorithm)
+		_, reset := s.send("POST", "/key/reset", `{"rule":"shop.user","parts":["anna"]}`)
+		assert.Contains(t, reset, `"limit":0,"remaining":0`, algorithm)
+		load("anna,20/d\n", "")
+		assert.Contains(t, peek("anna"), `"limit":20,"remaining":20`, algorithm)
+	}
 }
 
 // TestPeekOfOneOfSeveralLimits: each limit of a descriptor is a rule of the page, with a counter of its own.

@@ -141,13 +141,17 @@ func (b buckets) Of(parts []string) (admin.Bucket, error) {
 	if found.Key() == (engine.Key{}) {
 		return admin.Bucket{Text: text(d)}, nil
 	}
-	return admin.Bucket{Key: found.Key()}, nil
+	return admin.Bucket{Key: found.Key(), Limit: found.Limit()}, nil
 }
 
 // in returns the counter that a bucket names.
 func (b buckets) in(named admin.Bucket) (envoy.Bucket, error) {
 	if named.Text == "" {
-		return b.service.BucketOf(b.rule, named.Key)
+		found, err := b.service.BucketOf(b.rule, named.Key)
+		if err != nil {
+			return found, err
+		}
+		return found.Under(named.Limit), nil
 	}
 	d, err := parse(named.Text)
 	if err != nil {
