@@ -15,7 +15,7 @@ import (
 // fields with which a client could report something else.
 type Forwarding struct {
 	Trusted []netip.Prefix // proxies
-	Header  string         // in which they write the client's address, beside X-Forwarded-For; "" for none
+	Headers []string       // canonical names of what they write, beside X-Forwarded: of the client, and of its limits
 	Client  func(*http.Request) netip.Addr
 	Pass    []string // canonical names of fields that are passed on although they would be removed
 }
@@ -72,9 +72,9 @@ func (f *Forwarding) remove(header http.Header, trusted bool) {
 	for name := range header {
 		switch {
 		case slices.Contains(f.Pass, name):
-		case trusted && name == f.Header:
+		case trusted && slices.Contains(f.Headers, name):
 		case fieldname.IsPlain(name) && !fieldname.Misleads(name) &&
-			(trusted || name != f.Header && !strings.HasPrefix(name, "X-Forwarded-")):
+			(trusted || !slices.Contains(f.Headers, name) && !strings.HasPrefix(name, "X-Forwarded-")):
 		default:
 			delete(header, name)
 		}

@@ -304,9 +304,26 @@ func (r *Rule) tierLimits() string {
 	return ""
 }
 
+// HeadersOfProxies yields the canonical names of the fields in which rules and client_ip have trusted proxies say
+// something of a client.
+func (f *File) HeadersOfProxies(yield func(name string) bool) {
+	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
+		return
+	}
+	for i := range f.Rules {
+		if q := f.Rules[i].Quota; q != nil && q.Header != "" && !yield(q.Header) {
+			return
+		}
+	}
+}
+
 // IsOfProxies reports whether a header field, by its canonical name, is one in which trusted proxies say something of a
 // client.
 func (f *File) IsOfProxies(name string) bool {
-	return name == "Forwarded" || name == f.ClientIP.Header || strings.HasPrefix(name, "X-Forwarded-") ||
-		slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Quota != nil && r.Quota.Header == name })
+	for header := range f.HeadersOfProxies {
+		if header == name {
+			return true
+		}
+	}
+	return name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }

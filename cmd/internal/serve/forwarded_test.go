@@ -70,6 +70,37 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
+// TestALimitOfAClientDoesNotPass: a weir behind this one, which trusts it, would have the client say its own limit. That
+// of a trusted proxy passes.
+func TestALimitOfAClientDoesNotPass(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		for name, values := range r.Trailer {
+			r.Header["Trailer "+name] = values
+		}
+		seen <- r.Header
+	})
+	const field = `"a";q=9`
+	request := "POST / HTTP/1.1\r\nHost: x\r\nx-ratelimit-policy: " + field + "\r\nX_RateLimit_Policy: " + field +
+		"\r\nTransfer-Encoding: chunked\r\nTrailer: X-RateLimit-Policy\r\n\r\n0\r\nX-RateLimit-Policy: " + field + "\r\n\r\n"
+	for peer, trusted := range map[string]bool{"192.0.2.1": false, "127.0.0.1": true} {
+		s := start(t, "trusted_proxies: "+peer+"\nupstream: "+upstream+"\n"+header)
+		s.dial(request)
+		got := <-seen
+		assert.NotContains(t, got, "X_ratelimit_policy")
+		if trusted {
+			assert.Equal(t, []string{field}, got["X-Ratelimit-Policy"])
+			continue
+		}
+		assert.NotContains(t, got, "X-Ratelimit-Policy")
+		assert.NotContains(t, got, "Trailer X-Ratelimit-Policy")
+		s.change("trusted_proxies: " + peer + "\nupstream: {url: \"" + upstream + "\", pass_headers: [X-RateLimit-Policy]}\n" + header)
+		s.dial(strings.Replace(request, "Host: x", "Host: x\r\nX-Key: another", 1))
+		assert.Equal(t, []string{field}, (<-seen)["X-Ratelimit-Policy"], "where the file says so")
+	}
+}
+
 func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,7 +16,7 @@ func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	return &proxy.Upstream{
 		Servers: u.Servers,
 		Forwarding: proxy.Forwarding{
-			Trusted: g.file.TrustedProxies, Header: g.file.ClientIP.Header, Client: g.ip.Addr, Pass: u.PassHeaders,
+			Trusted: g.file.TrustedProxies, Headers: slices.Collect(g.file.HeadersOfProxies), Client: g.ip.Addr, Pass: u.PassHeaders,
 		},
 		Fail: func(w http.ResponseWriter, r *http.Request, f proxy.Failure) {
 			exchangeOf(r).sent = !f.Unsent
