@@ -60,7 +60,7 @@ func TestAFileOfLimits(t *testing.T) {
 	assert.Equal(t, 0, passed(by, 1, "User", "a", "X", "berta"))
 }
 
-// TestSlowAndFastLimitsOfAFile: a file and its plans may have what the limit's zone takes, whatever the rate of the limit
+// TestSlowAndFastLimitsOfAFile: a file and its plans may have what the limit's zone takes, whatever the limit's rate
 // is, also in a store. What the zone does not take is an error of the configuration, and not of each request.
 func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	address, _ := startRedis(t)

@@ -96,7 +96,7 @@ var mutants = []mutant{
 		{tableGo, "/slotBytes ^ p.order()", "/slotBytes"},
 	}},
 	{"R5", "a claim passes the third slot if it was never used", "a taker beside one that comes and goes, refuse", "I9", []edit{
-		{insertGo, "room.consider(sl, s, rank)", "if s != 0 || i < 2 {\n\t\t\t\troom.consider(sl, s, rank)\n\t\t\t}"},
+		{insertGo, "room.consider(sl, s, t.rank(s, plan, r.clock))", "if s != 0 || i < 2 {\n\t\t\t\t\troom.consider(sl, s, t.rank(s, plan, r.clock))\n\t\t\t\t}"},
 		{candidateGo, "if s.Tag() <= atomicbucket.Free {\n\t\t\t\treturn candidate", "if s.Tag() <= atomicbucket.Free && (s != 0 || i < 2) {\n\t\t\t\treturn candidate"},
 	}},
 	{"R5", "a freed slot is as if it was never used", "two resets of a stranger's slot", "I7", []edit{

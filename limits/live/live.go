@@ -65,7 +65,7 @@ func newLimiter(l *engine.Limiter, s *engine.Spread, limits *atomic.Int64, f for
 
 // Share returns the same limiter for another limit with different keys, with one user. after is how long a key of that
 // limit may owe something, by the clock now. most is the largest number of owed tokens that a key hands over, for a
-// limit that also counts refused requests: see [Limiter.RaiseMost]. The limits have the previous limiters of l in common.
+// limit that also counts refused requests: see [Limiter.RaiseMost]. The limits share the previous limiters of l.
 func (l *Limiter) Share(after time.Duration, now func() time.Time, most uint64) *Limiter {
 	to := newLimiter(l.counted.Limiter, nil, l.limits, forgetting{after, now}, most)
 	if l.formers.Any() {

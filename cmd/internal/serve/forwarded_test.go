@@ -70,7 +70,7 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a weir behind this one, which trusts it, would have the client say its own limit. That
+// TestALimitOfAClientDoesNotPass: a weir behind this one, which trusts it, would let the client say its own limit. That
 // of a trusted proxy passes.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)

@@ -45,7 +45,7 @@ type held struct {
 	store      *refcount.Value[*redislimit.Client]             // nil where no rule is kept in one
 	stored     map[string]*refcount.Value[*redislimit.Limiter] // those that are, by the name of the rule
 	redisTable *live.Limiter                                   // nil where no client of Redis is served
-	buckets    map[string]*live.Limiter                        // of redisTable, by limit: those that the next generation took over
+	buckets    map[string]*live.Limiter                        // of redisTable, by limit, which the next one took over
 	upstreams  *proxy.Set                                      // nil before there are any
 }
 
