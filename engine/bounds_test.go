@@ -23,7 +23,7 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	l.clock.function.latest.Store(math.MaxInt64 - 1)
 	h.set(time.Unix(-1, 0)) // no time of the timeline, which stands still
 	_, clock, early := l.instant(time.Unix(0, 0))
-	require.EqualValues(t, math.MaxInt64-1, clock)
+	require.EqualValues(t, int64(math.MaxInt64-1), clock)
 	require.LessOrEqual(t, early, time.Duration(0))
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -43,6 +44,9 @@ func TestKindsOfKeys(t *testing.T) {
 	require.Equal(t, keys(one), keys(other))
 	require.Equal(t, xxhash.Sum64(addrBytes[:])^stableAddr, stable.KeyAddr(addr).hash)
 	require.Equal(t, xxhash.Sum64(numberBytes)^stableNumber, stable.KeyUint64(number).hash)
+	if strconv.IntSize < 64 {
+		return // an empty seed makes no hash there, but panics
+	}
 	var none keyhash.Seed
 	require.NotEqual(t, keyhash.Bytes(none, addrBytes[:]), seeded.KeyAddr(addr).hash)
 	require.NotEqual(t, keyhash.Bytes(none, numberBytes), seeded.KeyUint64(number).hash)
