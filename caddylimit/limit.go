@@ -205,7 +205,11 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 	case l.Quota != "" && l.Quotas != nil:
 		return nil, errors.New("quota and quotas: want one of them, which says the numbers of a request")
 	case own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() && (l.Quota != "" || own != engine.Unlimited()):
-		return nil, fmt.Errorf("quota %q: quotas are token buckets, but the limit is a %v", l.Quota, own)
+		name := ""
+		if l.Quotas == nil {
+			name = fmt.Sprintf("quota %q: ", l.Quota)
+		}
+		return nil, fmt.Errorf("%squotas are token buckets, but the limit is a %v", name, own)
 	case own.Window() > longestQuota:
 		return nil, fmt.Errorf("rate %s, burst %d: the bucket of a limit with a quota must fill within %v, this takes %v",
 			l.Rate, l.Burst, longestQuota, own.Window())

@@ -41,8 +41,10 @@ func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 
 // place returns the table of a limit, and the key of a text there, or answers that the table does not take the limit.
 func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) {
-	if own, has := b.fileTables[l.name]; has {
-		return own, own.key(l.key(text), engine.Quota{}), true
+	if l.name != "" {
+		if own, has := b.fileTables[l.name]; has {
+			return own, own.key(l.key(text), engine.Quota{}), true
+		}
 	}
 	t = Table{b.limiter, b.formers}
 	quota, err := b.limiter.Quota(l.policy)
