@@ -72,10 +72,8 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	if err != nil {
 		return err
 	}
-	for i := range parts {
-		parts[i].quota.limiter.asks(1)
-		defer parts[i].quota.limiter.asks(-1)
-	}
+	asking(parts, 1)
+	defer asking(parts, -1)
 	if len(parts) == 1 {
 		p := &parts[0]
 		err := p.take(ctx)
@@ -97,6 +95,13 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 		parts[i].keep()
 	}
 	return nil
+}
+
+// asking counts the request in its limiters, as [Limiter.asks] does.
+func asking(parts []part, n int64) {
+	for i := range parts {
+		parts[i].quota.limiter.asks(n)
+	}
 }
 
 // admitted reports whether no part is refused.
