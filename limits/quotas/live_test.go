@@ -17,7 +17,7 @@ import (
 )
 
 // TestFollow: a table is replaced by one that is not like it. One that cannot be read stays, and each trouble is told
-// once.
+// once. Time is that of synctest, so nothing waits.
 func TestFollow(t *testing.T) {
 	in := reader(t)
 	read := func(texts ...string) quotas.Source {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// TestWhatIsOwedOutlivesTheReplica: a replica that is started again while its store is gone has no second share, and
+// the store is charged with what the first one admitted.
+func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
+	port := freePorts(t, "redis")["redis"]
+	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
+	folder := t.TempDir()
+	begin := func() *running {
+		return start(t, nil, "--runtime-root="+root, fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-on-loss=share", "--replicas=2",
+			"--redis-state="+folder, "--drain=100ms")
+	}
+	passed := func(r *running) (n int) {
+		for range 20 {
+			response, err := r.rls.ShouldRateLimit(t.Context(), request("d", "day", "x", 1))
+			require.NoError(t, err)
+			if response.GetOverallCode() == rlsv3.RateLimitResponse_OK {
+				n++
+			}
+		}
+		return n
+	}
+	r := begin()
+	assert.Equal(t, 5, passed(r))
+	require.NoError(t, r.end())
+	r = begin()
+	assert.Zero(t, passed(r), "the share was spent")
+	runRedis(t, port, "--port", fmt.Sprint(port), "--save", "")
+	look := request("d", "day", "x", 0)
+	look.Descriptors[0].HitsAddend = wrapperspb.UInt64(0)
+	until(t, "the store is charged", func() bool {
+		response, err := r.rls.ShouldRateLimit(t.Context(), look)
+		return err == nil && response.GetStatuses()[0].GetLimitRemaining() == 5
+	})
+	require.NoError(t, r.end())
+	files, err := filepath.Glob(folder + "/envoy-*")
+	require.NoError(t, err)
+	assert.Empty(t, files, "nothing is owed")
+}
