@@ -48,6 +48,7 @@ type Handler struct {
 	log    *zap.Logger
 	limits *httplimit.Middleware
 	by     map[string]*limit // by the names that the middleware knows
+	told   hearsay
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -84,6 +85,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
 		}
 		limits, h.by[l.Name] = append(limits, made.limit), made
+		if l.Quotas != nil && l.Quotas.Header != "" {
+			h.told = append(h.told, http.CanonicalHeaderKey(l.Quotas.Header))
+		}
 		for _, warning := range made.warnings {
 			h.log.Warn(warning, zap.String("limit", l.Name))
 		}
@@ -146,6 +150,7 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	res := h.limits.Decide(r)
 	zone.Count(&res, h.useOf)
+	h.told.remove(r)
 	if !res.Allowed() {
 		return h.refuse(w, r, &res)
 	}

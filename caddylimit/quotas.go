@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dunglas/httpsfv"
 	"go.uber.org/zap"
 
@@ -207,7 +206,7 @@ func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 	name := http.CanonicalHeaderKey(o.Header)
 	return func(r *http.Request) (engine.Policy, error) {
 		lines := r.Header[name]
-		if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted || len(lines) == 0 {
+		if len(lines) == 0 || !trusts(r) {
 			return o.other, nil
 		}
 		p, ok, err := field.Read(lines, parseItems)

@@ -228,6 +228,72 @@ func TestCostsThatAServerSays(t *testing.T) {
 	}
 }
 
+// TestALimitOfAClientDoesNotPass: a weir behind Caddy, which trusts it, would have the client say its own limit. That
+// of a trusted proxy passes, in the one spelling in which it is read here, and other fields pass of everybody. So it is
+// where a matcher or an error leads elsewhere.
+func TestALimitOfAClientDoesNotPass(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		for name, values := range r.Trailer {
+			r.Header["Trailer "+name] = values
+		}
+		seen <- r.Header
+	}))
+	defer upstream.Close()
+	s := newServer(t)
+	to := "reverse_proxy " + strings.TrimPrefix(upstream.URL, "http://")
+	require.NoError(t, s.load(`
+		weir {
+			limit passing {
+				match {
+					not path /elsewhere /zero
+				}
+				rate 1000/h
+				quotas {
+					header x-ratelimit-policy
+				}
+			}
+			limit refusing {
+				match {
+					path /zero
+				}
+				rate 0
+			}
+		}
+		handle_errors {
+			`+to+`
+		}
+		`+to, "servers {\ntrusted_proxies static 127.0.0.2/32\n}"))
+	fields := "X-RateLimit-Policy: \"passing\";q=9\r\nX_RateLimit_Policy: a\r\nx-ratelimit.policy: a\r\nX-RateLimit-Policy2: a\r\n"
+	for _, path := range []string{"/", "/elsewhere", "/zero"} {
+		for from, want := range map[string][]string{
+			"127.0.0.1": {"X-Ratelimit-Policy2"}, "127.0.0.2": {"X-Ratelimit-Policy", "X-Ratelimit-Policy2"},
+		} {
+			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+			conn, err := dialer.Dial("tcp", "127.0.0.1:"+s.port)
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: 127.0.0.1:"+s.port+"\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"+
+				"Trailer: X-RateLimit-Policy2\r\n"+fields+"\r\n1\r\na\r\n0\r\n"+fields+"\r\n")
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, conn)
+			require.NoError(t, err)
+			require.NoError(t, conn.Close())
+			require.Len(t, seen, 1)
+			var got []string
+			for name := range <-seen {
+				if strings.Contains(strings.ToLower(name), "limit") {
+					got = append(got, name)
+				}
+			}
+			for _, name := range want {
+				want = append(want, "Trailer "+name)
+			}
+			assert.ElementsMatch(t, want, got, "%s from %s", path, from)
+		}
+	}
+}
+
 // TestTheExampleOfTheOriginal: the Caddyfile of its documents, with all options, and the log warns that no machine
 // shares the zones.
 func TestTheExampleOfTheOriginal(t *testing.T) {
