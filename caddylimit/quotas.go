@@ -209,7 +209,7 @@ func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 		if len(lines) == 0 || !trusts(r) {
 			return o.other, nil
 		}
-		p, ok, err := field.Read(lines, parseItems)
+		p, ok, err := quotas.Read(&field, lines, httpsfv.UnmarshalList, asItem)
 		switch {
 		case err != nil:
 			return p, fmt.Errorf("the header %s: %w", o.Header, err)
@@ -220,18 +220,8 @@ func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 	}
 }
 
-// parseItems parses a header that is a list of items (RFC 9651).
-func parseItems(lines []string) (items []quotas.Item, err error) {
-	list, err := httpsfv.UnmarshalList(lines)
-	if err != nil {
-		return nil, err
-	}
-	for _, member := range list {
-		item, ok := member.(httpsfv.Item)
-		if !ok {
-			return nil, errors.New("a list in the list: want items")
-		}
-		items = append(items, quotas.Item{Value: item.Value, Param: item.Params.Get})
-	}
-	return items, nil
+// asItem returns a member of a list as an item.
+func asItem(member httpsfv.Member) quotas.Item {
+	item, _ := member.(httpsfv.Item)
+	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }

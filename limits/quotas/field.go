@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/engine"
@@ -12,7 +13,7 @@ import (
 
 // A Field reads the limit of a request from a field that has the syntax of RateLimit-Policy
 // (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10) and that a trusted server has written. A library of the
-// caller parses the list of items (RFC 9651). A Field does not change.
+// caller parses the list of items (RFC 9651): see [Read]. A Field does not change.
 type Field struct {
 	// Limit is the limit of requests without the field. Its Quota is the most tokens that another may have.
 	Limit spec.Limit
@@ -22,8 +23,8 @@ type Field struct {
 	Unit string
 }
 
-// maxField is the longest field that is parsed, in bytes: the lines of a request together.
-const maxField = 4096
+// What of a field is parsed: its lines together in bytes, its items, and the parameters of all items.
+const maxField, maxItems, maxParams = 4096, 64, 256
 
 // An Item is an item of the field. Its value is a text by its kind: a String or a Token. Param returns a parameter, an
 // Integer as an int64.
@@ -33,38 +34,40 @@ type Item struct {
 }
 
 // Read returns the limit that the item with the name says, of the lines of a field: q tokens, which come back in w
-// seconds; without w, in the time of the limit's own rate. A q of 0 refuses. parse parses the lines. ok is false if no
-// item has the name. More than 4,096 bytes, two items with the name, items that are no texts, parameters of other types
-// or out of their ranges, and a limit that does not fit ([spec.Limit.Other]) are errors.
-func (f *Field) Read(lines []string, parse func([]string) ([]Item, error)) (p engine.Policy, ok bool, err error) {
-	length := 0
-	for _, line := range lines {
-		length += len(line)
+// seconds; without w, in the time of the limit's own rate. A q of 0 refuses. parse parses the lines, and item returns a
+// member of the list; the zero Item for what is none. ok is false if no item has the name, or there are no lines. More
+// than 4,096 bytes, 64 items or 256 parameters, two items with the name, items that are no texts, parameters of other
+// types or out of their ranges, and a limit that does not fit ([spec.Limit.Other]) are errors.
+func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
+	if len(lines) == 0 {
+		return p, false, nil
 	}
-	if length > maxField {
-		return p, false, fmt.Errorf("%d bytes: want at most %d", length, maxField)
+	if err := bounded(lines); err != nil {
+		return p, false, err
 	}
-	items, err := parse(lines)
+	list, err := parse(lines)
 	if err != nil {
 		return p, false, err
 	}
-	var found *Item
-	for i := range items {
-		name := reflect.ValueOf(items[i].Value)
+	var found Item
+	has := false
+	for _, member := range list {
+		i := item(member)
+		name := reflect.ValueOf(i.Value)
 		switch {
 		case name.Kind() != reflect.String:
-			return p, false, fmt.Errorf("an item of the type %T: want a text", items[i].Value)
+			return p, false, fmt.Errorf("an item of the type %T: want a text", i.Value)
 		case name.String() != f.Name:
-		case found != nil:
+		case has:
 			return p, false, fmt.Errorf("two items %q: want one", f.Name)
 		default:
-			found = &items[i]
+			found, has = i, true
 		}
 	}
-	if found == nil {
+	if !has {
 		return p, false, nil
 	}
-	n, err := f.numbers(found)
+	n, err := f.numbers(&found)
 	if err == nil {
 		p, err = f.Limit.Other(n)
 	}
@@ -72,6 +75,43 @@ func (f *Field) Read(lines []string, parse func([]string) ([]Item, error)) (p en
 		return engine.Policy{}, false, fmt.Errorf("item %q: %w", f.Name, err)
 	}
 	return p, true, nil
+}
+
+// bounded returns an error for lines that would take long to parse, or much memory. It counts what a parser finds, up
+// to where that finds a mistake.
+func bounded(lines []string) error {
+	length, items, params := 0, 1, 0
+	for _, line := range lines {
+		length += len(line)
+	}
+	if length > maxField {
+		return fmt.Errorf("%d bytes: want at most %d", length, maxField)
+	}
+	field := strings.Join(lines, ",")
+	for i := 0; i < len(field); i++ {
+		switch field[i] {
+		case ',':
+			items++
+		case ';':
+			params++
+		case '(':
+			return errors.New("a list in the list: want items")
+		case '"':
+			escapes := i == 0 || field[i-1] != '%' // those of a Display String have no backslash
+			for i++; i < len(field) && field[i] != '"'; i++ {
+				if field[i] == '\\' && escapes {
+					i++
+				}
+			}
+		}
+	}
+	switch {
+	case items > maxItems:
+		return fmt.Errorf("%d items: want at most %d", items, maxItems)
+	case params > maxParams:
+		return fmt.Errorf("%d parameters: want at most %d", params, maxParams)
+	}
+	return nil
 }
 
 // numbers returns those of an item.

@@ -28,7 +28,11 @@ func item(value any, p params) quotas.Item {
 type token string
 
 func read(f *quotas.Field, items ...quotas.Item) (engine.Policy, bool, error) {
-	return f.Read([]string{"field"}, func([]string) ([]quotas.Item, error) { return items, nil })
+	return readLines(f, []string{"field"}, func([]string) ([]quotas.Item, error) { return items, nil })
+}
+
+func readLines(f *quotas.Field, lines []string, parse func([]string) ([]quotas.Item, error)) (engine.Policy, bool, error) {
+	return quotas.Read(f, lines, parse, func(i quotas.Item) quotas.Item { return i })
 }
 
 // TestField: the item with the name has the tokens and the time, and other items mean other limits.
@@ -103,9 +107,47 @@ func TestBadField(t *testing.T) {
 	assert.ErrorContains(t, err, "an item of the type int64: want a text")
 	parsed := 0
 	parse := func([]string) ([]quotas.Item, error) { parsed++; return nil, errors.New("unreadable") }
-	_, _, err = f.Read([]string{strings.Repeat("a", 4000), strings.Repeat("a", 96)}, parse)
+	_, _, err = readLines(f, []string{strings.Repeat("a", 4000), strings.Repeat("a", 96)}, parse)
 	assert.EqualError(t, err, "unreadable")
-	_, _, err = f.Read([]string{strings.Repeat("a", 4000), strings.Repeat("a", 97)}, parse)
+	_, _, err = readLines(f, []string{strings.Repeat("a", 4000), strings.Repeat("a", 97)}, parse)
 	assert.ErrorContains(t, err, "4097 bytes: want at most 4096")
 	assert.Equal(t, 1, parsed)
+	_, ok, err := readLines(f, nil, parse)
+	assert.NoError(t, err)
+	assert.False(t, ok)
+}
+
+// TestALongField: what would take long to parse is an error before it is parsed. What only looks like it is parsed.
+func TestALongField(t *testing.T) {
+	f := &quotas.Field{Name: "a"}
+	sixty := strings.Repeat("a,", 60)
+	for _, c := range []struct {
+		want  string // "" for what is parsed
+		lines []string
+	}{
+		{"", []string{sixty, "b", "c", "d"}},
+		{"65 items: want at most 64", []string{sixty, "b", "c", "d", "e"}},
+		{"2048 items: want at most 64", []string{strings.Repeat("a,", 2047) + "a"}},
+		{"", []string{"a" + strings.Repeat(";b", 256)}},
+		{"257 parameters: want at most 256", []string{"a" + strings.Repeat(";b", 257)}},
+		{"257 parameters: want at most 256", []string{"a" + strings.Repeat(";b", 200), "b" + strings.Repeat(";c", 57)}},
+		{"a list in the list: want items", []string{"a, (b)"}},
+		{"", []string{`"` + sixty + sixty + `";b="((;` + strings.Repeat(";", 300) + `"`}},
+		{"", []string{`"\"` + sixty + sixty + `\\", a`}},
+		{"121 items", []string{`"\\", ` + sixty + sixty[2:]}},
+		{"", []string{`%"` + sixty + sixty + `%22("`}},
+		{"121 items", []string{`%"\", ` + sixty + sixty[2:]}},
+		{"", []string{`"` + sixty + sixty}}, // not closed
+		{"", []string{`"` + sixty + sixty + `\`}},
+	} {
+		parsed := false
+		_, ok, err := readLines(f, c.lines, func([]string) ([]quotas.Item, error) { parsed = true; return nil, nil })
+		assert.False(t, ok)
+		assert.Equal(t, c.want == "", parsed, "%q", c.lines)
+		if c.want == "" {
+			assert.NoError(t, err)
+		} else {
+			assert.ErrorContains(t, err, c.want)
+		}
+	}
 }

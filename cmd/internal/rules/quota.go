@@ -131,7 +131,7 @@ func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	if len(lines) == 0 || !l.trusts(request) {
 		return l.other(), nil
 	}
-	p, ok, err := l.field.Read(lines, parseItems)
+	p, ok, err := quotas.Read(l.field, lines, httpsfv.UnmarshalList, asItem)
 	switch {
 	case err != nil:
 		return p, fmt.Errorf("the header %s: %w", l.of.Header, err)
@@ -141,20 +141,10 @@ func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	return p, nil
 }
 
-// parseItems parses a header that is a list of items (RFC 9651).
-func parseItems(lines []string) (items []quotas.Item, err error) {
-	list, err := httpsfv.UnmarshalList(lines)
-	if err != nil {
-		return nil, err
-	}
-	for _, member := range list {
-		item, ok := member.(httpsfv.Item)
-		if !ok {
-			return nil, errors.New("a list in the list: want items")
-		}
-		items = append(items, quotas.Item{Value: item.Value, Param: item.Params.Get})
-	}
-	return items, nil
+// asItem returns a member of a list as an item.
+func asItem(member httpsfv.Member) quotas.Item {
+	item, _ := member.(httpsfv.Item)
+	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
 // other returns the limit of requests for which there is nothing outside.

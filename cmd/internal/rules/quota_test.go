@@ -230,6 +230,9 @@ func TestTheLimitOfAHeader(t *testing.T) {
 		// What is no limit is as none, and an error.
 		{"", proxy, []string{`"a";q=60, "`}, own, "the header X-Ratelimit-Policy: "},
 		{"", proxy, []string{`("a" "b");q=60`}, own, "a list in the list"},
+		{"", proxy, []string{`"a";q=60` + strings.Repeat(`, b`, 64)}, own, "65 items: want at most 64"},
+		{"", proxy, []string{`"a";q=60;pk=%"\"` + strings.Repeat(`, b`, 64)}, own, "65 items: want at most 64"},
+		{"", proxy, []string{`"a";q=60;pk="(,,"` + strings.Repeat(`, b`, 63)}, "token bucket 60/s burst 60", ""},
 		{"", proxy, []string{`5;q=60`}, own, "an item of the type int64"},
 		{"", proxy, []string{`"a";w=60`}, own, "no q"},
 		{"", proxy, []string{`"a";q=1000001`}, own, "want at most 1000000, the max"},
