@@ -104,12 +104,47 @@ func TestPairs(t *testing.T) {
 			assert.NotContains(t, err.Error(), "secret")
 		}
 	}
+	_, err = reader(t).Pairs(pairs("a", "free", "a", "free", "secret", "gold"))
+	assert.ErrorContains(t, err, `field 3: "gold"`)
+	_, err = reader(t).Pairs(pairs("a", "free", "", "free"))
+	assert.ErrorContains(t, err, "field 2: a key of 0 bytes")
 	lost := errors.New("lost")
 	_, err = reader(t).Pairs(func(yield func(key, limit string) error) error {
 		require.NoError(t, yield("anna", "free"))
 		return lost
 	})
 	assert.ErrorIs(t, err, lost)
+}
+
+// TestALongLimit: what may be of any length is not quoted whole, wherever it is from. Digits that are a rate are an
+// error, too, where there are too many.
+func TestALongLimit(t *testing.T) {
+	for name, text := range map[string]string{
+		"text": strings.Repeat("x", 1<<20), "rate": strings.Repeat("0", 1<<20) + "1/s", "just": strings.Repeat("x", 256),
+		"burst": "1/s," + strings.Repeat("0", 1<<20) + "7", "plan": "free," + strings.Repeat("7", 1<<20), "bytes": strings.Repeat("\xff", 1<<20),
+	} {
+		_, inHash := reader(t).Pairs(pairs("secret", text))
+		_, inCSV := reader(t).CSV([]byte("secret," + text))
+		value, err := json.Marshal(text)
+		require.NoError(t, err)
+		_, inJSON := reader(t).JSON([]byte(`{"secret": ` + string(value) + `}`))
+		for _, err := range []error{inHash, inCSV, inJSON} {
+			if assert.Error(t, err, name) {
+				assert.Less(t, len(err.Error()), 400, name)
+			}
+		}
+		assert.ErrorContains(t, inHash, "field 1: ", name)
+	}
+	_, err := reader(t).Pairs(pairs("a", strings.Repeat("0", 253)+"1/s"))
+	assert.NoError(t, err)
+	_, err = reader(t).Pairs(pairs("a", strings.Repeat("0", 254)+"1/s"))
+	assert.ErrorContains(t, err, `0" and so on, 257 bytes: want at most 256`)
+	in := reader(t)
+	plan := strings.Repeat("p", 300)
+	in.Plans[plan] = paid
+	table, err := in.Pairs(pairs("a", plan))
+	require.NoError(t, err)
+	has(t, table, map[string]engine.Policy{"a": paid})
 }
 
 // The error of a bad file says the line and the value that is wrong, and no key.

@@ -19,8 +19,8 @@ import (
 // MaxBytes is the longest file that is read.
 const MaxBytes = 4 << 30
 
-// maxKey is how long a key may be, in bytes.
-const maxKey = 4096
+// maxKey is how long a key may be, in bytes, and maxLimit its rate or burst.
+const maxKey, maxLimit = 4096, 256
 
 // A Reader reads a [Table]. Its functions are called for each key, from the goroutine that reads.
 type Reader struct {
@@ -39,6 +39,8 @@ type Reader struct {
 // one of these three texts literally, it is a heading. Lines that begin with # are comments. JSON is an object whose
 // names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate or burst may
 // be missing.
+//
+// A rate or a burst has 256 bytes at most. An error quotes the start of it.
 //
 // A duplicate key is an error, even with the same limit. So is a file without a key: a file that was cut to nothing
 // would put all keys under another limit.
@@ -104,17 +106,22 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 
 // Pairs reads keys with their limits from each, which calls yield for them, such as the fields of a hash. A limit is
 // "plan", "rate" or "rate,burst", as in a line of CSV. If a key comes twice, its last limit counts. No key is an error,
-// as of a file.
+// as of a file. An error says which field it is about: the first is 1.
 func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
 	b, seen := newBuilder(), known{}
 	b.latest = true
+	number := 0
 	err := each(func(key, limit string) error {
+		number++
 		rate, burst, _ := strings.Cut(limit, ",")
 		p, err := seen.policy(r, rate, burst)
-		if err != nil {
-			return err
+		if err == nil {
+			err = r.add(b, key, p)
 		}
-		return r.add(b, key, p)
+		if err != nil {
+			return fmt.Errorf("field %d: %w", number, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -199,19 +206,24 @@ func (r Reader) policy(limit, burst string) (engine.Policy, error) {
 	if p, ok := r.Plans[limit]; ok && burst == "" {
 		return p, nil
 	} else if ok {
-		return p, fmt.Errorf("plan %q and burst %q: a plan has its own burst: leave this out", limit, burst)
+		return p, fmt.Errorf("plan %q and burst %.64q: a plan has its own burst: leave this out", limit, burst)
+	}
+	for _, text := range []string{limit, burst} {
+		if len(text) > maxLimit {
+			return engine.Policy{}, fmt.Errorf("%.64q and so on, %d bytes: want at most %d", text, len(text), maxLimit)
+		}
 	}
 	var n spec.Numbers
 	var err error
 	if limit != "" {
 		if n.Rate, err = spec.ParseRate(limit); err != nil {
-			return engine.Policy{}, fmt.Errorf("%q: want the name of a plan, or a rate such as 10/s, 0 or unlimited", limit)
+			return engine.Policy{}, fmt.Errorf("%.64q: want the name of a plan, or a rate such as 10/s, 0 or unlimited", limit)
 		}
 	}
 	if burst != "" {
 		tokens, err := strconv.ParseUint(burst, 10, 64)
 		if err != nil || tokens < 1 || tokens > spec.MaxBurst {
-			return engine.Policy{}, fmt.Errorf("burst %q: want a whole number from 1 to %d", burst, uint64(spec.MaxBurst))
+			return engine.Policy{}, fmt.Errorf("burst %.64q: want a whole number from 1 to %d", burst, uint64(spec.MaxBurst))
 		}
 		n.Burst = &tokens
 	}

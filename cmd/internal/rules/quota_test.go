@@ -316,9 +316,9 @@ func TestTheLimitsOfAHash(t *testing.T) {
 	assert.Equal(t, "token bucket 5/s burst 9", rule.LimitOf(get("X-Key", "A b")))
 	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "a b")))
 	for want, bad := range map[string][]string{
-		`rule a: quota: hash plans: "gold": want the name of a plan`:                    {"anna", "gold"},
-		"rule a: quota: hash plans: a key that no request can have as its header:X-Key": {"anna\n", "free"},
-		"rule a: quota: hash plans: it has no keys":                                     nil,
+		`rule a: quota: hash plans: field 1: "gold": want the name of a plan`:                    {"anna", "gold"},
+		"rule a: quota: hash plans: field 1: a key that no request can have as its header:X-Key": {"anna\n", "free"},
+		"rule a: quota: hash plans: it has no keys":                                              nil,
 	} {
 		fields = bad
 		_, err := hashed(t, "").ReadHash(t.Context(), hash)
