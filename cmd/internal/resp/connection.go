@@ -168,7 +168,7 @@ func resetConnection(c *conn, b *batch, _ [][]byte) {
 
 // info answers INFO: all sections, whichever are asked for.
 func info(c *conn, b *batch, _ [][]byte) {
-	stats, n := b.limiter.Stats(), c.server.Counters.Count()
+	stats, n := c.settings.Stats(), c.server.Counters.Count()
 	var all strings.Builder
 	section := func(name string, pairs ...property) {
 		fmt.Fprintf(&all, "# %s\r\n", name)

@@ -46,6 +46,17 @@ type Table struct {
 	Formers *live.Formers // whose keys' debts it takes over
 }
 
+// Stats returns those of all tables together: how many keys and slots they have, their memory, and what found no room.
+func (s *Settings) Stats() engine.Stats {
+	all := s.Limiter.Stats()
+	for _, t := range s.Tables {
+		one := t.Limiter.Stats()
+		all.Keys, all.Slots, all.Bytes = all.Keys+one.Keys, all.Slots+one.Slots, all.Bytes+one.Bytes
+		all.Evictions, all.NoRoom = all.Evictions+one.Evictions, all.NoRoom+one.NoRoom
+	}
+	return all
+}
+
 // Holds makes the ids of holds, and remembers which were used. Uses outlives all Settings, because an id could
 // otherwise be used twice.
 type Holds struct {

@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -132,7 +133,23 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 
 // redisCollector reads the statistics of Redis clients when Prometheus asks. There are none if there is no listener for
 // them.
-type redisCollector struct{ server *Server }
+type redisCollector struct {
+	server            *Server
+	collecting        sync.Mutex
+	evictions, noRoom rising
+}
+
+// A rising is a counter of what is counted by several, which does not fall when one of them is gone.
+type rising struct{ last, gone uint64 }
+
+// at returns the counter where those that are left have counted n.
+func (r *rising) at(n uint64) uint64 {
+	if n < r.last {
+		r.gone += r.last - n
+	}
+	r.last = n
+	return r.gone + n
+}
 
 var (
 	redisCommands = prometheus.NewDesc("weir_redis_commands_total",
@@ -150,12 +167,12 @@ var (
 	redisKeys = prometheus.NewDesc("weir_redis_keys",
 		"Keys of clients of Redis that had used some of their limit at the last sweep.", nil, nil)
 	redisSlots = prometheus.NewDesc("weir_redis_table_slots",
-		"Slots of the table, which is made to be six tenths full.", nil, nil)
-	redisBytes     = prometheus.NewDesc("weir_redis_table_bytes", "Memory of the table.", nil, nil)
+		"Slots of the tables, which are made to be six tenths full.", nil, nil)
+	redisBytes     = prometheus.NewDesc("weir_redis_table_bytes", "Memory of the tables.", nil, nil)
 	redisEvictions = prometheus.NewDesc("weir_redis_evictions_total",
 		"Keys forgotten for want of room although they had used some of their limit.", nil, nil)
 	redisNoRoom = prometheus.NewDesc("weir_redis_no_room_refusals_total",
-		"Takes refused because the table had no room for their key.", nil, nil)
+		"Takes refused because a table had no room for their key.", nil, nil)
 )
 
 // Describe implements [prometheus.Collector].
@@ -170,10 +187,11 @@ func (c *redisCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
-	settings := c.server.current.Load().redis
+	settings := c.server.redisSettings()
 	if settings == nil {
 		return
 	}
+	defer settings.Leave()
 	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
@@ -195,10 +213,12 @@ func (c *redisCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(redisOpen, float64(limit.Open()))
 	gauge(redisMost, float64(limit.Most()))
 	counter(redisFull, uint64(limit.Rejected()))
-	stats := settings.Limiter.Stats()
+	c.collecting.Lock()
+	defer c.collecting.Unlock()
+	stats := settings.Stats()
 	gauge(redisKeys, float64(stats.Keys))
 	gauge(redisSlots, float64(stats.Slots))
 	gauge(redisBytes, float64(stats.Bytes))
-	counter(redisEvictions, stats.Evictions)
-	counter(redisNoRoom, stats.NoRoom)
+	counter(redisEvictions, c.evictions.at(stats.Evictions))
+	counter(redisNoRoom, c.noRoom.at(stats.NoRoom))
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // redisFile is a file with a listener for clients of Redis alone; more is what else is said of it.
@@ -386,6 +388,51 @@ func TestMetricsOfRedis(t *testing.T) {
 	}
 	s.rewrite("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n" + one)
 	assert.NotContains(t, s.metrics(), "weir_redis_")
+}
+
+// TestMetricsOfNamedLimits: their tables count, too, and what they have counted does not fall when one of them is gone.
+func TestMetricsOfNamedLimits(t *testing.T) {
+	file := func(more string) string { return "admin: 127.0.0.1:0\n" + redisFile(more) }
+	for overflow, name := range map[string]string{"evict": "weir_redis_evictions_total", "refuse": "weir_redis_no_room_refusals_total"} {
+		s := startRedis(t, file(", overflow: "+overflow))
+		number := func(name string) (n float64) {
+			found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(s.metrics())
+			require.NotNil(t, found, name)
+			_, err := fmt.Sscan(found[1], &n)
+			require.NoError(t, err)
+			return n
+		}
+		before := number("weir_redis_table_bytes")
+		slots := number("weir_redis_table_slots")
+		s.rewrite(file(", overflow: " + overflow + ", limits: {fixed: {rate: 9/d, algorithm: fixed-window}, log: {rate: 9/d, algorithm: sliding-log}}"))
+		assert.Greater(t, number("weir_redis_table_bytes"), before)
+		assert.Greater(t, number("weir_redis_table_slots"), slots)
+		c := dialRedis(t, s.redisAddress())
+		for range 2 {
+			says(t, c, "CL.THROTTLE a 9 9 3600")
+			says(t, c, "CL.THROTTLE a fixed")
+			says(t, c, "CL.THROTTLE a log")
+		}
+		settings := s.current.Load().redis
+		for _, l := range []*engine.Limiter{settings.Limiter, settings.Tables["fixed"].Limiter, settings.Tables["log"].Limiter} {
+			l.Sweep()
+		}
+		assert.Equal(t, 3.0, number("weir_redis_keys"))
+		assert.Contains(t, says(t, c, "INFO"), " keys:3 ")
+		assert.Zero(t, number(name))
+		for i := range 300 {
+			says(t, c, fmt.Sprintf("CL.THROTTLE %d fixed", i))
+			says(t, c, fmt.Sprintf("CL.THROTTLE %d log", i))
+		}
+		most := number(name)
+		assert.Greater(t, most, 200.0)
+		s.rewrite(file(", overflow: " + overflow + ", limits: {fixed: {rate: 9/d, algorithm: fixed-window}}"))
+		assert.Equal(t, most, number(name))
+		for i := range 300 {
+			says(t, c, fmt.Sprintf("CL.THROTTLE b%d fixed", i))
+		}
+		assert.Greater(t, number(name), most)
+	}
 }
 
 func (r *running) metrics() string {

@@ -115,7 +115,7 @@ func (s *Server) collectors() []prometheus.Collector {
 	}
 	t := s.traffic
 	return append(s.upstreams.Collectors(),
-		t.duration, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{s}, &s.tokens, actionCollector{s.actions},
+		t.duration, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{server: s}, &s.tokens, actionCollector{s.actions},
 		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
 		gauge("weir_connections", "Open connections of clients.", s.connections[clients].Open),
 		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].Most),
