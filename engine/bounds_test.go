@@ -178,8 +178,8 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAllowAsksTheExactClockBeforeARefusalCosts: by the coarse clock, which is late, there is no token yet. Time is that
-// of synctest, so nothing waits.
+// TestAllowAsksTheExactClockBeforeARefusalCosts: by the coarse clock, which is late, there is no token yet. Time is
+// that of synctest, so nothing waits.
 func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	for _, charge := range []RefusalCharge{ChargeTheRest, ChargePenalty} {
 		synctest.Test(t, func(t *testing.T) {
