@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,19 +29,30 @@ func TestFollow(t *testing.T) {
 		return func(context.Context) (*quotas.Table, error) { return nil, errors.New(text) }
 	}
 	synctest.Test(t, func(t *testing.T) {
-		now := read("anna", "free")
-		l, err := quotas.Open(t.Context(), func(ctx context.Context) (*quotas.Table, error) { return now(ctx) })
+		var now atomic.Pointer[quotas.Source]
+		is := func(s quotas.Source) { now.Store(&s) }
+		is(read("anna", "free"))
+		l, err := quotas.Open(t.Context(), func(ctx context.Context) (*quotas.Table, error) { return (*now.Load())(ctx) })
 		require.NoError(t, err)
+		var mu sync.Mutex
 		var tables []*quotas.Table
 		var errs []error
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go l.Follow(ctx, time.Minute, func(t *quotas.Table, err error) { tables, errs = append(tables, t), append(errs, err) })
+		go l.Follow(ctx, time.Minute, func(t *quotas.Table, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			tables, errs = append(tables, t), append(errs, err)
+		})
 		// until has time pass, and returns what the table has for anna, and what was told meanwhile.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
+			mu.Lock()
 			tables, errs = nil, nil
+			mu.Unlock()
 			time.Sleep(d)
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			p, _ = l.Of("anna")
 			if len(errs) > 0 {
 				last = errs[len(errs)-1]
@@ -56,44 +69,44 @@ func TestFollow(t *testing.T) {
 		assert.Zero(t, told)
 		assert.Same(t, first, l.Table())
 
-		now = read("anna", "paid")
+		is(read("anna", "paid"))
 		p, told, _ = until(10 * time.Minute)
 		assert.Equal(t, paid, p)
 		assert.Equal(t, 1, told)
 
-		now = fails("gone")
+		is(fails("gone"))
 		p, told, err = until(10 * time.Minute)
 		assert.Equal(t, paid, p)
 		assert.Equal(t, 1, told)
 		assert.EqualError(t, err, "gone")
-		now = read("anna", "gold")
+		is(read("anna", "gold"))
 		_, told, err = until(10 * time.Minute)
 		assert.Equal(t, 1, told)
 		assert.ErrorContains(t, err, `"gold"`)
-		now = read() // without keys
+		is(read()) // without keys
 		p, _, err = until(time.Minute)
 		assert.Equal(t, paid, p)
 		assert.ErrorContains(t, err, "no keys")
 
-		now = read("anna", "paid")
+		is(read("anna", "paid"))
 		p, told, err = until(10 * time.Minute) // it is told that all is well again
 		assert.Equal(t, paid, p)
 		assert.Equal(t, 1, told)
 		require.NoError(t, err)
-		now = func(context.Context) (*quotas.Table, error) { return nil, nil } // unchanged
+		is(func(context.Context) (*quotas.Table, error) { return nil, nil }) // unchanged
 		p, told, _ = until(10 * time.Minute)
 		assert.Equal(t, paid, p)
 		assert.Zero(t, told)
 		// Two keys that change places are another table.
-		now = read("anna", "paid", "berta", "free")
+		is(read("anna", "paid", "berta", "free"))
 		_, told, _ = until(time.Minute)
 		assert.Equal(t, 1, told)
-		now = read("anna", "free", "berta", "paid")
+		is(read("anna", "free", "berta", "paid"))
 		p, told, _ = until(time.Minute)
 		assert.Equal(t, free, p)
 		assert.Equal(t, 1, told)
 		cancel()
-		now = read("anna", "paid")
+		is(read("anna", "paid"))
 		p, told, _ = until(10 * time.Minute)
 		assert.Equal(t, free, p)
 		assert.Zero(t, told)
