@@ -79,8 +79,8 @@ func (l withoutTurns) TakeAt(key string, n int64, at time.Time) limitertest.Deci
 
 // newEngine returns a limiter of package engine, or nil where the policy cannot be or would take very much memory.
 func newEngine(tb testing.TB, policy engine.Policy, options ...engine.Option) limitertest.Limiter {
-	const keys = 1 << 14
-	if bytes, err := engine.Bytes(policy, engine.MaxKeys(keys)); err != nil || bytes > 1<<26 { // a 32-bit program has addresses for 4 GiB in all
+	const keys = 1 << 14 // 32-bit programs have addresses for 4 GiB, and several limiters live at once
+	if bytes, err := engine.Bytes(policy, engine.MaxKeys(keys)); err != nil || bytes > 1<<26 {
 		return nil
 	}
 	l, err := engine.New(policy, append(options, engine.MaxKeys(keys))...)
