@@ -79,8 +79,6 @@ func rowBars(row *result.Row) bars {
 		e := &row.Entries[i]
 		s, ok := row.Ratio(e.Name, base)
 		switch {
-		case e.Cannot != "":
-			c.Missing = append(c.Missing, e.Name+" cannot: "+e.Cannot)
 		case e.Error != "":
 			c.Missing = append(c.Missing, e.Name+" failed: "+e.Error)
 		case ok:

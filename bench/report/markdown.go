@@ -14,12 +14,12 @@ import (
 // docsCommand is what the documents say that their figures are from.
 const docsCommand = "weir bench"
 
-// Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It
-// returns an error if the document does not have these lines.
+// Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It leaves
+// out the summary, which is Short's, and the spread. It returns an error if the document does not have these lines.
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
-	for _, t := range append(tables(r), weirOnRows(r)) {
+	for _, t := range slices.Concat([]table{targets(r), weirOnRows(r)}, sideBySide(r), costs(r)) {
 		if len(t.Rows) == 0 {
 			continue
 		}

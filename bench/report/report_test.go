@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func TestWhatStandsUnderARow(t *testing.T) {
 	}}
 	known := []result.Peer{{Name: peers.DIYCounter}, {Name: "uber-go/ratelimit (un-keyed)",
 		Cannot: map[peers.Ability]string{peers.Keys: "one limit for everybody"}}, {Name: "echo"}, {Name: "tollbooth"}}
-	assert.Equal(t, "Same clock. By the counter: weir 28.0 ns, the do-it-yourself word 20.0 ns, 1.40 times (1.40 - 1.40, 6 rounds). "+
+	assert.Equal(t, "Same clock, weir by the do-it-yourself word: 1.40 (1.40-1.40) by the counter. "+
 		"Without one limit for everybody: uber-go/ratelimit (un-keyed); no time for it in this run: echo, tollbooth.", row(r, known).Note)
 }
 
@@ -163,6 +164,37 @@ func TestPageSaysEverything(t *testing.T) {
 	}
 }
 
+// A row's table in a document has the times on all numbers of cores, also of what one of them does not have.
+func TestSideBySide(t *testing.T) {
+	six := func(ns float64) []float64 { return []float64{ns, ns, ns, ns, ns, ns} }
+	entry := func(name string, ns float64) result.Entry {
+		return result.Entry{Name: name, Floor: measure.FloorTSC, Nanos: six(ns)}
+	}
+	costly := entry("costly", 60)
+	costly.Allocs, costly.Bytes = 2, 48
+	r := &result.Run{Rows: []result.Row{
+		{Name: "allowed-1k", Title: "allowed", Cores: 1, Entries: []result.Entry{entry(measure.FloorTSC, 20), costly,
+			entry(measure.WeirTSC, 30), {Name: "juju", Cannot: "one limit"}}},
+		{Name: "allowed-1k", Title: "allowed", Cores: 2, Entries: []result.Entry{entry(measure.FloorTSC, 10),
+			entry(measure.WeirTSC, 16), entry("late", 50), {Name: "broken", Error: "it stopped"}}},
+	}, Peers: []result.Peer{{Name: "late"}, {Name: "juju"}, {Name: "echo"}}}
+	all := sideBySide(r)
+	require.Len(t, all, 1)
+	assert.Equal(t, []string{"", "1 core, ns", "x floor", "2 cores, ns", "x floor"}, all[0].Head)
+	var cells [][]string
+	for _, l := range all[0].Rows {
+		cells = append(cells, l.Cells)
+	}
+	assert.Equal(t, [][]string{
+		{measure.FloorTSC, "20.0", "1.00 (1.00-1.00)", "10.0", "1.00 (1.00-1.00)"},
+		{measure.WeirTSC, "30.0", "1.50 (1.50-1.50)", "16.0", "1.60 (1.60-1.60)"},
+		{"costly", "60.0 (2 allocs, 48 bytes)", "3.00 (3.00-3.00)", "", ""},
+		{"late", "", "", "50.0", "5.00 (5.00-5.00)"},
+		{"broken", "", "", "failed", "it stopped"},
+	}, cells)
+	assert.Equal(t, "Without one limit: juju; no time for it in this run: echo.", all[0].Note)
+}
+
 // A document gets all tables between its two lines, keeps what is around them, and gets them again.
 func TestDocument(t *testing.T) {
 	r := sample()
@@ -177,7 +209,7 @@ func TestDocument(t *testing.T) {
 			strings.HasSuffix(string(text), markdown.End+"\nafter\n"))
 		assert.NotContains(t, string(text), "old\n")
 		assert.Contains(t, string(text), "\n| `allowed-1k` | allowed, 1,000 keys | 31.0 ns | 1.50 | 31.0 ns | 1.50 |\n")
-		for _, table := range tables(r) {
+		for _, table := range slices.Concat([]table{targets(r)}, sideBySide(r), costs(r)) {
 			for _, l := range table.Rows {
 				for _, cell := range append(l.Cells, l.Under...) {
 					assert.Contains(t, string(text), cell)
@@ -238,7 +270,7 @@ func TestBars(t *testing.T) {
 		{measure.WeirTSC, "1.50 × · 31 ns", 1.5, 31.0 / 21, 2},
 		{"slow & <odd>", "9.55 × · 200 ns", 210.0 / 22, 190.0 / 21, 10},
 	}, c.Bars)
-	assert.Len(t, c.Missing, 2)
+	assert.Equal(t, []string{"gives up failed: 97 % of the decisions were allowed: want 100 %"}, c.Missing)
 	assert.Contains(t, string(c.Chart().HTML()), "slow &amp; &lt;odd&gt;")
 }
 

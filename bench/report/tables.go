@@ -38,8 +38,12 @@ func tables(r *result.Run) []table {
 			all = append(all, row(&r.Rows[i], r.Peers))
 		}
 	}
-	return append(all, returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r),
-		absent(r))
+	return append(all, costs(r)...)
+}
+
+// costs returns what was measured apart from rows, and who was measured.
+func costs(r *result.Run) []table {
+	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
 }
 
 // glance returns what a new reader looks for first: weir next to the libraries that people use, on common rows, with a
@@ -131,7 +135,6 @@ func row(r *result.Row, known []result.Peer) table {
 	for _, e := range entries {
 		switch {
 		case e.Cannot != "":
-			t.add(e.Name, "cannot", e.Cannot)
 		case e.Error != "":
 			t.add(e.Name, "failed", e.Error)
 		default:
@@ -144,40 +147,50 @@ func row(r *result.Row, known []result.Peer) table {
 			t.add(cells...)
 		}
 	}
-	var notes []string
-	if found := foundText(r); found != "" {
-		notes = append(notes, "Requests that find the record of their key in weir's table: "+found+".")
-	}
-	t.Note = strings.Join(append(notes, sameClock(r)+without(r, known)), " ")
+	t.Note = underRow(r, "") + without(r, known)
 	return t
 }
 
-// sameClock compares weir with the do-it-yourself word by the clock that both read.
-func sameClock(r *result.Row) string {
-	var all []string
+// underRow returns how many requests found their record, and compares weir with the do-it-yourself word by the clock
+// that both read. On is where that was, for the text.
+func underRow(r *result.Row, on string) string {
+	found, all := foundText(r), []string{}
+	if found != "" {
+		found = "Requests that find the record of their key in weir's table" + on + ": " + found + ". "
+	}
 	for _, c := range []struct{ clock, weir, word string }{
 		{"the counter", measure.WeirTSC, peers.DIYCounter}, {"Go's clock", measure.WeirPrecise, "diy GCRA, xsync map"},
 	} {
 		if s, ok := r.Ratio(c.weir, c.word); ok {
-			weir, _ := r.Entry(c.weir)
-			word, _ := r.Entry(c.word)
-			all = append(all, fmt.Sprintf("%s: weir %.1f ns, the do-it-yourself word %.1f ns, %.2f times (%s)",
-				c.clock, weir.Median(), word.Median(), s.Median, target.Interval(s)))
+			all = append(all, fmt.Sprintf("%.2f (%s) by %s", s.Median, tight(s), c.clock))
 		}
 	}
 	if len(all) == 0 {
-		return ""
+		return found
 	}
-	return "Same clock. By " + strings.Join(all, ". By ") + ". "
+	return found + "Same clock" + on + ", weir by the do-it-yourself word: " + strings.Join(all, ", ") + ". "
 }
 
-// without names the libraries that are not in a row's table, with the reason.
+// without names the subjects that are not in a row's table, with the reason.
 func without(r *result.Row, known []result.Peer) string {
 	found, err := workload.Find(r.Name)
 	if err != nil {
 		return ""
 	}
 	reasons, order := map[string][]string{}, []string{}
+	add := func(why, name string) {
+		if reasons[why] == nil {
+			order = append(order, why)
+		}
+		if !slices.Contains(reasons[why], name) {
+			reasons[why] = append(reasons[why], name)
+		}
+	}
+	for _, e := range r.Entries {
+		if e.Cannot != "" {
+			add(e.Cannot, e.Name)
+		}
+	}
 	for _, p := range known {
 		if _, ok := r.Entry(p.Name); ok {
 			continue
@@ -190,11 +203,7 @@ func without(r *result.Row, known []result.Peer) string {
 		if found.Keys > 1 {
 			why = cmp.Or(why, p.Cannot[peers.Keys])
 		}
-		why = cmp.Or(why, "no time for it in this run")
-		if reasons[why] == nil {
-			order = append(order, why)
-		}
-		reasons[why] = append(reasons[why], p.Name)
+		add(cmp.Or(why, "no time for it in this run"), p.Name)
 	}
 	if len(order) == 0 {
 		return ""

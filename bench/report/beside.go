@@ -1,0 +1,76 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/bench/result"
+	"github.com/weir-go/weir/bench/target"
+)
+
+// sideBySide returns a table for each row, with its times on all numbers of cores.
+func sideBySide(r *result.Run) (all []table) {
+	for i := range r.Rows {
+		name := r.Rows[i].Name
+		same := func(x result.Row) bool { return x.Name == name }
+		if isVariant(&r.Rows[i]) || slices.ContainsFunc(r.Rows[:i], same) {
+			continue
+		}
+		t := table{Title: fmt.Sprintf("%s (%s)", r.Rows[i].Title, name), Head: []string{""}}
+		measured := result.Row{Name: name}
+		for _, row := range r.Rows[i:] {
+			if !same(row) {
+				continue
+			}
+			t.beside(&row)
+			measured.Entries = append(measured.Entries, row.Entries...)
+			t.Note += underRow(&row, " on "+plural(row.Cores, "core"))
+		}
+		t.Note = strings.TrimSpace(t.Note + without(&measured, r.Peers))
+		all = append(all, t)
+	}
+	return all
+}
+
+// beside adds two columns to the table, and a line for each name that has none: the time, with what a decision
+// allocates, and the ratio to the floor of the same clock.
+func (t *table) beside(row *result.Row) {
+	t.Head = append(t.Head, plural(row.Cores, "core")+", ns", "x floor")
+	entries := slices.Clone(row.Entries)
+	slices.SortStableFunc(entries, func(a, b result.Entry) int { return cmp.Compare(order(&a), order(&b)) })
+	for _, e := range entries {
+		if e.Cannot != "" {
+			continue
+		}
+		at := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == e.Name })
+		if at < 0 {
+			at = len(t.Rows)
+			t.add(e.Name)
+		}
+		l := &t.Rows[at]
+		l.Cells = append(l.Cells, slices.Repeat([]string{""}, len(t.Head)-2-len(l.Cells))...)
+		time, ratio := "failed", e.Error
+		if e.Error == "" {
+			time = fmt.Sprintf("%.1f", e.Median())
+			if objects := count(e.Allocs); objects != "0" {
+				time += fmt.Sprintf(" (%s allocs, %s bytes)", objects, count(e.Bytes))
+			}
+			if s, ok := row.Ratio(e.Name, e.Floor); ok {
+				ratio = fmt.Sprintf("%.2f (%s)", s.Median, tight(s))
+			}
+		}
+		l.Cells = append(l.Cells, time, ratio)
+	}
+	for i := range t.Rows {
+		l := &t.Rows[i]
+		l.Cells = append(l.Cells, slices.Repeat([]string{""}, len(t.Head)-len(l.Cells))...)
+	}
+}
+
+// tight writes an interval in one word, without the rounds.
+func tight(s result.Summary) string {
+	interval, _, _ := strings.Cut(target.Interval(s), ", ")
+	return strings.ReplaceAll(interval, " - ", "-")
+}
