@@ -21,6 +21,7 @@ var faults = []struct{ name, caughtBy string }{
 	{"one more than the burst", "Burst"},
 	{"one less than the burst", "Burst"},
 	{"looks, lets go of the lock and takes", "Burst"},
+	{"a call never returns", "Burst"},
 	{"a burst for each of two shards", "Burst"},
 	{"refused where the lock is taken", "Linear"},
 	{"two takes at once lose one", "Linear"},
@@ -113,6 +114,10 @@ type clocked struct {
 // faulty answers for a fault in deciding, and reports whether it did.
 func (b *bucket) faulty(key string, n int64) (d Decision, done bool) {
 	switch b.fault {
+	case "a call never returns":
+		if strings.HasPrefix(key, "burst-") {
+			select {}
+		}
 	case "looks, lets go of the lock and takes":
 		return b.inTwoSteps(key, n, false), true
 	case "two takes at once lose one":

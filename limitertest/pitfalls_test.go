@@ -1,0 +1,59 @@
+package limitertest
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A sweeping limiter has a goroutine that looks at a ticker, and a finalizer that ends it. Limiters that are never
+// closed are like that.
+type sweeping struct {
+	*bucket
+	stop chan struct{}
+}
+
+func newSweeping(tb testing.TB, l Limit) Limiter {
+	s := &sweeping{newBucket(l, ""), make(chan struct{})}
+	stop := s.stop
+	ticker := time.NewTicker(100 * time.Millisecond)
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	tb.Cleanup(func() { stop <- struct{}{} })
+	runtime.SetFinalizer(s, func(s *sweeping) { close(s.stop) }) // would end the process
+	return s
+}
+
+// TestPitfalls: neither a finalizer that uses a channel of a bubble nor a ticker that runs ten times a second ends
+// or delays the test of a limiter that keeps its promise.
+func TestPitfalls(t *testing.T) {
+	if os.Getenv("LIMITERTEST_PITFALLS") != "" {
+		Test(t, Config{Keys: 200, New: newSweeping, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 5, Per: time.Minute, Burst: 3}}})
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+		runtime.GC()
+		return
+	}
+	run := exec.Command(os.Args[0], "-test.run", "^TestPitfalls$", "-test.v", "-test.short")
+	run.Env = append(os.Environ(), "LIMITERTEST_PITFALLS=1")
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "of fake time take")
+	assert.Contains(t, string(out), "so a subtest waits for no more than")
+	for _, name := range []string{"Burst", "Bound", "Conforming", "Forget", "Retry", "Clock", "Leak"} {
+		assert.Contains(t, string(out), "PASS: TestPitfalls/"+name)
+	}
+}
