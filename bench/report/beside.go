@@ -74,3 +74,28 @@ func tight(s result.Summary) string {
 	interval, _, _ := strings.Cut(target.Interval(s), ", ")
 	return strings.ReplaceAll(interval, " - ", "-")
 }
+
+// together returns a line for each target, with its rows by verdict.
+func together(r *result.Run) table {
+	t := table{Title: "Targets", Head: []string{"target", target.Met, target.Undecided, target.Missed}}
+	for _, x := range r.Targets {
+		at := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == x.Target })
+		if at < 0 {
+			at = len(t.Rows)
+			t.add(x.Target, "", "", "")
+		}
+		said := x.Row + ": " + cmp.Or(x.Measured, x.Verdict)
+		if interval, rest, _ := strings.Cut(x.Spread, ", "); strings.Contains(rest, "rounds") { // rows' tables say more
+			said += " (" + strings.ReplaceAll(interval, " - ", "-") + ")"
+		} else if more := strings.Trim(x.Spread+"; "+x.Why, "; "); more != "" {
+			said += " (" + more + ")"
+		}
+		column := slices.Index(t.Head, x.Verdict)
+		if x.Verdict == target.Unmeasured {
+			column = slices.Index(t.Head, target.Undecided)
+		}
+		cell := &t.Rows[at].Cells[column]
+		*cell = strings.TrimPrefix(*cell+"; "+said, "; ")
+	}
+	return t
+}

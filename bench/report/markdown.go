@@ -19,7 +19,7 @@ const docsCommand = "weir bench"
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
-	for _, t := range slices.Concat([]table{targets(r), weirOnRows(r)}, sideBySide(r), costs(r)) {
+	for _, t := range slices.Concat([]table{together(r), weirOnRows(r)}, sideBySide(r), costs(r)) {
 		if len(t.Rows) == 0 {
 			continue
 		}

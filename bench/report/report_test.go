@@ -195,6 +195,21 @@ func TestSideBySide(t *testing.T) {
 	assert.Equal(t, "Without one limit: juju; no time for it in this run: echo.", all[0].Note)
 }
 
+// A target has one line in a document, whatever its rows and verdicts.
+func TestTargetsTogether(t *testing.T) {
+	lines := together(&result.Run{Targets: []result.Target{
+		{Row: "a, 1 core", Target: "fast", Measured: "1.61", Spread: "1.50 - 1.69, 20 rounds", Verdict: target.Missed, Why: "x"},
+		{Row: "a, 2 cores", Target: "fast", Measured: "1.10 (y)", Spread: "1.00 - 1.20, 20 rounds, of 5", Verdict: target.Met},
+		{Row: "b, 1 core", Target: "fast", Measured: "1.20", Spread: "none by 3 rounds", Verdict: target.Undecided},
+		{Row: "gc", Target: "short", Measured: "9 ms", Spread: "1 ms, empty", Verdict: target.Missed, Why: "busy"},
+		{Row: "a", Target: "fast", Verdict: target.Unmeasured}, {Row: "c, 1 core", Target: "fast", Measured: "0.90", Verdict: target.Met},
+	}}).Rows
+	require.Len(t, lines, 2)
+	assert.Equal(t, []string{"fast", "a, 2 cores: 1.10 (y) (1.00-1.20); c, 1 core: 0.90",
+		"b, 1 core: 1.20 (none by 3 rounds); a: not measured", "a, 1 core: 1.61 (1.50-1.69)"}, lines[0].Cells)
+	assert.Equal(t, []string{"short", "", "", "gc: 9 ms (1 ms, empty; busy)"}, lines[1].Cells)
+}
+
 // A document gets all tables between its two lines, keeps what is around them, and gets them again.
 func TestDocument(t *testing.T) {
 	r := sample()
@@ -209,7 +224,7 @@ func TestDocument(t *testing.T) {
 			strings.HasSuffix(string(text), markdown.End+"\nafter\n"))
 		assert.NotContains(t, string(text), "old\n")
 		assert.Contains(t, string(text), "\n| `allowed-1k` | allowed, 1,000 keys | 31.0 ns | 1.50 | 31.0 ns | 1.50 |\n")
-		for _, table := range slices.Concat([]table{targets(r)}, sideBySide(r), costs(r)) {
+		for _, table := range slices.Concat([]table{together(r)}, sideBySide(r), costs(r)) {
 			for _, l := range table.Rows {
 				for _, cell := range append(l.Cells, l.Under...) {
 					assert.Contains(t, string(text), cell)
