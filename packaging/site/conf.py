@@ -25,7 +25,7 @@ navigation = {
               "examples/README"],
     "In your stack": ["docs/grpc", "docs/caddy", "docs/envoy", "docs/redis-door", "docs/opentelemetry", "docs/budgets",
                       "docs/shared", "docs/distributed", "docs/audit", "packaging/kubernetes/README"],
-    "How it works": ["docs/benchmarks", "docs/architecture", "docs/protocol", "docs/correctness", "docs/conformance",
+    "How it works": ["docs/benchmarks", "docs/architecture", "docs/correctness", "docs/conformance",
                      "docs/decisions/README", "CONTRIBUTING", "docs/releasing", "CHANGELOG", "SECURITY"],
 }
 # What stands below a page of these lists.
