@@ -126,8 +126,16 @@ func TestVariables(t *testing.T) {
 	}
 	var table strings.Builder
 	table.WriteString("| variable | | what it is, or why not |\n|---|---|---|\n")
+	names, rows := map[variable][]string{}, []variable{} // variables of which the same is to be said have one row
 	for _, v := range variables() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.name, v.kind, v.text)
+		row := variable{kind: strings.TrimPrefix(v.kind, "read"), text: v.text}
+		if names[row] == nil {
+			rows = append(rows, row)
+		}
+		names[row] = append(names[row], "`"+v.name+"`")
+	}
+	for _, row := range rows {
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", strings.Join(names[row], ", "), row.kind, row.text)
 	}
 	const page = "../../docs/envoy.md"
 	document, err := os.ReadFile(page)
