@@ -66,7 +66,8 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 		}
 		if former := of.FormerStates(); len(former) > 0 {
 			log.Warn("state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another "+
-				"order of them, other max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
+				"order of them, with or without a quota, with another largest limit of windows with a quota, in another period, zone or "+
+				"rules of the zone, or with other max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
 		}
 	}
 	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))

@@ -206,7 +206,8 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	second := start(t, tiers(free+", "+gold))
 	assert.Equal(t, "200 429", first.statuses(2, "X-Plan: free"))
 	const anew = "state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another " +
-		"order of them, other max_keys, longest or overflow: every bucket is full"
+		"order of them, with or without a quota, with another largest limit of windows with a quota, in another period, zone or " +
+		"rules of the zone, or with other max_keys, longest or overflow: every bucket is full"
 	assert.NotContains(t, first.log.String(), anew)
 	assert.Contains(t, second.log.String(), `level=WARN msg="`+anew+`" rule=default file=`+
 		second.current.Load().file.Rules[0].State+" other="+former+"\n")
