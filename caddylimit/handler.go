@@ -48,6 +48,7 @@ type Handler struct {
 	log    *zap.Logger
 	limits *httplimit.Middleware
 	by     map[string]*limit // by the names that the middleware knows
+	app    *zone.App         // nil if no limit is in a store
 	told   hearsay
 }
 
@@ -85,6 +86,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("weir: limit %d of %d, %q: %w", i+1, len(h.Limits), l.Name, err)
 		}
 		limits, h.by[l.Name] = append(limits, made.limit), made
+		if made.use.Spec.Store != "" {
+			h.app = app
+		}
 		if l.Quotas != nil && l.Quotas.Header != "" {
 			h.told = append(h.told, http.CanonicalHeaderKey(l.Quotas.Header))
 		}
@@ -148,6 +152,9 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 // ServeHTTP passes an admitted request on, and returns an error for any other. A refused gRPC call would not understand
 // an HTTP error, so it is answered in its own protocol.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.app != nil && h.app.Enter() {
+		defer h.app.Leave()
+	}
 	res := h.limits.Decide(r)
 	zone.Count(&res, h.useOf)
 	h.told.remove(r)

@@ -189,3 +189,51 @@ func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldsOfAStoreThatIsRemoved: a reload that takes the store out of the configuration, or puts another one in, while
+// a request is in flight does not change what the request settles: the store that it held in gets the cost.
+func TestHoldsOfAStoreThatIsRemoved(t *testing.T) {
+	first, _ := startRedis(t)
+	second, _ := startRedis(t)
+	for cost, want := range map[string]int{"9": 2, "0": 4} { // five tokens each, of a limit of 20
+		for _, then := range []string{"", "store redis://" + second} {
+			came, proceed := make(chan struct{}, 1), make(chan struct{})
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					came <- struct{}{}
+					<-proceed
+					w.Header().Set("X-Tokens", cost)
+				}
+			}))
+			s := newServer(t)
+			name := "tokens" + cost + map[bool]string{true: "memory", false: "store"}[then == ""]
+			site := func(store string) string {
+				return "weir {\nlimit " + name + " {\nkey x\nrate 20/h\nalgorithm fixed-window\ncost 5\n" +
+					"settle {http.response.header.X-Tokens}\n}\n" + store + "\n}\nreverse_proxy " + upstream.Listener.Addr().String()
+			}
+			admitted := func() (n int) {
+				for range 6 {
+					if status, _, _ := s.get("127.0.0.1", "/"); status == http.StatusOK {
+						n++
+					}
+				}
+				return n
+			}
+			require.NoError(t, s.load(site("store redis://"+first)))
+			done := make(chan int, 1)
+			go func() {
+				status, _, _, _ := s.try("127.0.0.1", "/slow")
+				done <- status
+			}()
+			<-came
+			require.NoError(t, s.load(site(then)))
+			close(proceed)
+			require.Equal(t, http.StatusOK, <-done)
+			assert.Equal(t, 4, admitted(), "cost %s, then %q: nothing of it is counted elsewhere", cost, then)
+			require.NoError(t, s.load(site("store redis://"+first)))
+			assert.Equal(t, want, admitted(), "cost %s, then %q: the store has it", cost, then)
+			require.NoError(t, caddy.Stop())
+			upstream.Close()
+		}
+	}
+}

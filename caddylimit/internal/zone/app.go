@@ -3,6 +3,8 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +28,8 @@ type App struct {
 	order      []*Use // of uses, as they were named
 	collectors map[string]prometheus.Collector
 	atEnd      []func()
+	users      atomic.Int64 // requests under way that keep the zones, and one for the configuration
+	once       sync.Once    // of the end
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -47,7 +51,31 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.log, a.registry = ctx.Logger(a), ctx.GetMetricsRegistry()
 	a.host = host{connect(ctx), ctx.Slogger()}
 	a.uses, a.collectors = map[id]*Use{}, map[string]prometheus.Collector{}
+	a.users.Store(1)
 	return nil
+}
+
+// Enter keeps the zones for a request until Leave, even if the configuration is no longer used by then: what the
+// request holds in a store is settled there. It reports whether it does: false if the zones have ended.
+func (a *App) Enter() bool {
+	for n := a.users.Load(); n > 0; n = a.users.Load() {
+		if a.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// Leave is called once after each Enter that reported true.
+func (a *App) Leave() {
+	if a.users.Add(-1) > 0 {
+		return
+	}
+	go func() { // it may take a question to the store, which no request waits for
+		if err := a.end(); err != nil {
+			a.log.Error("the end of a configuration", zap.Error(err))
+		}
+	}()
 }
 
 // Use returns the zone of a module by its name. If the configuration has named the zone before, the spec must be the
@@ -138,8 +166,22 @@ func (a *App) Stop() (err error) {
 	return err
 }
 
-// Cleanup is called by Caddy when the configuration is no longer used. The configuration may never have started.
-func (a *App) Cleanup() (err error) {
+// Cleanup is called by Caddy when the configuration is no longer used. The configuration may never have started. If
+// requests are under way that keep the zones, the last of them ends these, except at the end of the process.
+func (a *App) Cleanup() error {
+	if a.users.Add(-1) > 0 && !caddy.Exiting() {
+		return nil
+	}
+	return a.end()
+}
+
+// end ends the zones, once.
+func (a *App) end() (err error) {
+	a.once.Do(func() { err = a.endAll() })
+	return err
+}
+
+func (a *App) endAll() (err error) {
 	for _, u := range a.order {
 		err = errors.Join(err, u.drop())
 	}
