@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"mime"
 	"strings"
 )
 
@@ -57,12 +56,8 @@ const (
 // begin chooses by the Content-Type.
 func (f *frames) begin(contentType string) {
 	f.value, f.empty = -1, true
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		kind, _, _ = strings.Cut(contentType, ";")
-		kind = strings.ToLower(strings.TrimSpace(kind))
-	}
-	switch kind {
+	kind, _, _ := strings.Cut(contentType, ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
 	case "text/event-stream":
 		f.of = events
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines":
@@ -72,7 +67,7 @@ func (f *frames) begin(contentType string) {
 	}
 }
 
-// step reads up to the end of an event.
+// step reads up to the end of an event, or of the last of several that have only text.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	if f.of == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
@@ -111,7 +106,7 @@ func (f *frames) line(s *Scanner, p []byte) int {
 		return n
 	}
 	if s.doc.isBetween() {
-		if n, ok := s.passes(p); ok {
+		if n, ok := s.passes(p, ""); ok {
 			if p[n] == '\r' {
 				n++
 			}
@@ -214,7 +209,8 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// passed reads whole lines, between documents, that need not be read byte by byte: at most to the end of an event.
+// passed reads whole lines, between documents, that need not be read byte by byte: at most to the end of an event that
+// has anything but text.
 // Those are lines without data, and lines of which the shape is known. It also holds a part of such a line.
 func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 	for n < len(p) {
@@ -230,7 +226,7 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 		}
 		document, isData := bytes.CutPrefix(line, []byte("data:"))
 		if isData {
-			if length, ok := s.passes(document); ok {
+			if length, ok := s.passes(document, "data:"); ok {
 				if n += len("data:") + length + 1; p[n-1] == '\r' {
 					n++
 				}

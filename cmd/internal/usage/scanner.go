@@ -62,7 +62,7 @@ func (s *Scanner) Write(p []byte) {
 }
 
 // Step reads the start of a piece that is not empty, and returns the number of bytes that it has read: at most to the
-// end of an event. event reports that it reached that end.
+// end of an event, or of the last of several that have only text. event reports that it reached that end.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)

@@ -194,7 +194,7 @@ func BenchmarkScan(b *testing.B) {
 	for p := range slices.Chunk(whole, 1000) {
 		pieces = append(pieces, p)
 	}
-	for name, writes := range map[string][][]byte{"events": events, "pieces": pieces} {
+	for name, writes := range map[string][][]byte{"events": events, "pieces": pieces, "large pieces": slices.Collect(slices.Chunk(whole, 4000))} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,10 +1,17 @@
 package usage
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
 
 const (
 	maxShape = 2 << 10 // bytes of a line whose shape is known
 	maxHoles = 64
+
+	usualHoles = 16
 )
 
 // A shape is the form of the latest line whose event has only text, because the events of a stream differ in few
@@ -16,10 +23,14 @@ const (
 //
 // Most holes have the same content in all events of a stream, such as the name of the model. A line is first compared
 // as if only text and the holes that have differed so far may differ. So most of the line is one comparison.
+//
+// Several lines of the shape in one piece have the same bytes between them, too. What follows the last hole of a line,
+// up to the first hole of the next line, is then one comparison.
 type shape struct {
 	line     []byte
 	holes    []hole
 	varying  []hole // text, and holes in which lines have differed
+	between  []byte // from the last hole that varies to the first one of the next line; empty while it is not known
 	known    bool
 	learning bool   // the line is being read
 	began    []byte // a line that has come in part, and is like this one so far: it has said nothing but text
@@ -36,7 +47,7 @@ type hole struct {
 func (s *shape) begin(line []byte) {
 	s.known, s.learning = false, len(line) <= maxShape
 	if s.learning {
-		s.line, s.holes = append(s.line[:0], line...), s.holes[:0]
+		s.line, s.holes = append(s.line[:0], line...), slices.Grow(s.holes[:0], usualHoles)
 	}
 }
 
@@ -68,52 +79,98 @@ func (s *shape) vary() {
 			s.varying = append(s.varying, h)
 		}
 	}
+	s.between = s.between[:0]
 }
 
 // matches reports whether a piece begins with a whole line that has the shape. It returns the length of the line
-// without its end, and how many bytes of text the line has.
-func (s *shape) matches(piece []byte) (n, text int, ok bool) {
+// without its end, and how many bytes of text the line has. With a prefix, which is in front of the document in each
+// further line, it includes further lines of the shape: with ends, only those behind which the next such document
+// begins.
+func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
 	}
-	if n, text, ok = s.compare(s.varying, piece); ok {
+	if n, text, ok = s.compare(s.varying, piece, prefix, ends); ok {
 		return n, text, true
 	}
-	if n, text, ok = s.compare(s.holes, piece); ok {
+	if n, text, ok = s.compare(s.holes, piece, "", ends); ok {
 		s.note(piece[:n])
 	}
 	return n, text, ok
 }
 
-// compare is matches of a line that differs in some holes alone.
-func (s *shape) compare(holes []hole, piece []byte) (n, text int, ok bool) {
-	from, rest := 0, piece // of what must be the same
-	for i := range holes {
-		h := &holes[i]
-		same := s.line[from:h.from]
-		if !bytes.HasPrefix(rest, same) {
-			return 0, 0, false
-		}
-		rest = rest[len(same):]
-		from = h.to
-		length, size := h.length(rest)
-		if length < 0 {
-			return 0, 0, false
-		}
-		if h.text {
-			text += size
-		}
-		rest = rest[length:]
+// compare is matches of lines that differ in some holes alone. Without a prefix it compares one line.
+func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n, text int, ok bool) {
+	first, last := len(s.line), len(s.line)
+	if len(holes) > 0 {
+		first, last = holes[0].from, holes[len(holes)-1].to
 	}
-	same := s.line[from:]
-	if !bytes.HasPrefix(rest, same) {
+	if !bytes.HasPrefix(piece, s.line[:first]) {
 		return 0, 0, false
 	}
-	rest = rest[len(same):]
-	if len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n' {
-		return len(piece) - len(rest), text, true
+	tail := s.line[last:]
+	rest, size := piece[first:], 0
+	for {
+		for i := range holes {
+			h := &holes[i]
+			if i > 0 {
+				same := s.line[holes[i-1].to:h.from]
+				if !bytes.HasPrefix(rest, same) {
+					return n, text, ok
+				}
+				rest = rest[len(same):]
+			}
+			length, bytes := h.length(rest)
+			if length < 0 {
+				return n, text, ok
+			}
+			if rest = rest[length:]; h.text {
+				size += bytes
+			}
+		}
+		if len(s.between) == 0 || prefix == "" || !bytes.HasPrefix(rest, s.between) {
+			break
+		}
+		n, text, ok = len(piece)-len(rest)+len(tail), text+size, true
+		rest, size = rest[len(s.between):], 0
 	}
-	return 0, 0, false
+	if ok && ends || !bytes.HasPrefix(rest, tail) || !isEnd(rest[len(tail):]) {
+		return n, text, ok
+	}
+	n, text = len(piece)-len(rest)+len(tail), text+size
+	if left := len(piece) - n; prefix != "" && left > len(s.line)/2 && left > len(s.between) {
+		s.follow(piece[n:], prefix, first, last)
+	}
+	return n, text, true
+}
+
+// maxBetween is how many bytes there may be between two documents of a run: names of events, for example.
+const maxBetween = 128
+
+// follow notes what is between a line of the shape, behind which rest begins, and the next line with a document: from
+// the last hole that varies to the first one. It has only lines without data, which say nothing.
+func (s *shape) follow(rest []byte, prefix string, first, last int) {
+	rest = rest[:min(len(rest), maxBetween)]
+	for at := 0; ; {
+		end := bytes.IndexByte(rest[at:], '\n')
+		if end < 0 || bytes.IndexByte(bytes.TrimSuffix(rest[at:at+end], []byte{'\r'}), '\r') >= 0 {
+			return
+		}
+		at += end + 1
+		if next := rest[at:]; bytes.HasPrefix(next, []byte(prefix)) {
+			at += len(prefix)
+			s.between = append(slices.Grow(s.between[:0], len(s.line)-last+at+first), s.line[last:]...)
+			s.between = append(append(s.between, rest[:at]...), s.line[:first]...)
+			return
+		} else if len(next) == 0 || next[0] >= 0x80 { // a byte order mark is no part of a name
+			return
+		}
+	}
+}
+
+// isEnd reports whether a line ends where rest begins.
+func isEnd(rest []byte) bool {
+	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
 // note has the holes vary in which a line of the shape differs from that of the shape.
@@ -196,52 +253,42 @@ var inNumeric = func() (is [256]bool) {
 // quoted returns the length of the text that a line begins with, up to its quote, and the size of that without escapes.
 // It returns unlike for escapes of code points, and for what ends a line.
 func quoted(line []byte) (n, size int) {
-	for i, c := range line[:min(len(line), 32)] { // most texts are short and plain
-		if c == '"' {
-			return i, i
-		} else if c < ' ' || c == '\\' {
-			break
-		}
-	}
-	for end := -1; ; {
-		if end < n {
-			quote := bytes.IndexByte(line[n:], '"')
-			if quote < 0 {
-				return unquoted(line), 0
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	escapes := 0
+	for n < len(line) {
+		if n+8 <= len(line) {
+			// The lowest bit that is set in special is the top bit of the first byte that is a quote, a backslash or a
+			// control character.
+			word := binary.LittleEndian.Uint64(line[n : n+8])
+			quote, backslash := word^ones*'"', word^ones*'\\'
+			special := ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
+			if special == 0 {
+				n += 8
+				continue
 			}
-			end = n + quote
+			n += bits.TrailingZeros64(special) / 8
 		}
-		escape := bytes.IndexByte(line[n:end], '\\')
-		if escape < 0 {
-			if isOver(line[:end]) {
+		switch line[n] {
+		case '"':
+			return n, n - escapes
+		case '\n', '\r':
+			return unlike, 0
+		case '\\':
+			if n++; n < len(line) && line[n] == 'u' {
 				return unlike, 0
 			}
-			return end, size + end - n
+			escapes++
 		}
-		if n += escape + 2; line[n-1] == 'u' {
-			return unlike, 0
-		}
-		size += escape + 1
+		n++
 	}
-}
-
-// unquoted returns what quoted does of a text without a quote.
-func unquoted(line []byte) int {
-	if bytes.Contains(line, []byte(`\u`)) || isOver(line) {
-		return unlike
-	}
-	return open
-}
-
-// isOver reports whether a line ends in a text.
-func isOver(text []byte) bool {
-	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
+	return open, 0
 }
 
 // passes reports whether a piece begins with a whole line with a document, which begins and ends in it, that needs not
-// be read: its shape is known, and its text is counted. It returns the length of the line without its end.
-func (s *Scanner) passes(piece []byte) (n int, ok bool) {
-	n, text, ok := s.shape.matches(piece)
+// be read: its shape is known, and its text is counted. It returns the length of the line without its end. If the next
+// lines are like it, they are included if there is a prefix: what is in front of their documents.
+func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
+	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {
 		s.text += uint64(text)
 		s.frames.usageOnly = false
