@@ -96,6 +96,7 @@ type Checker struct {
 	limit   Limit
 	promise Promise
 	keys    map[string]*key
+	latest  *key // of the latest event
 	report  Report
 
 	worst, refusal struct { // of the report
@@ -108,6 +109,7 @@ type Checker struct {
 // A key is what a Checker knows about one key.
 type key struct {
 	model
+	name string
 	gone *bucket // requests that have left a LeakyQueue
 	at   time.Duration
 }
@@ -122,13 +124,19 @@ func New(l Limit, p Promise) (*Checker, error) {
 
 // key returns what is known about a key. The time is the given one, or the latest one of the key if that is later.
 func (c *Checker) key(name string, at time.Duration) (*key, time.Duration) {
-	k, ok := c.keys[name]
-	if !ok {
-		k = &key{model: newModel(c.limit, c.promise), at: at}
+	k := c.latest
+	if k == nil || k.name != name {
+		k = c.keys[name]
+	}
+	if k == nil {
+		k = &key{model: newModel(c.limit, c.promise), name: name, at: at}
 		if c.promise == LeakyQueue {
 			k.gone = &bucket{tokens: c.limit.Tokens, per: uint64(c.limit.Per), burst: product(1, uint64(c.limit.Per))}
 		}
 		c.keys[name] = k
+	}
+	if c.latest != k {
+		c.latest = k
 	}
 	k.at = max(k.at, at)
 	return k, k.at

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -121,28 +122,30 @@ func (e *estimate) taken(at time.Duration, strict bool) uint64 {
 	return saturated(is.current, before.by(uint64(e.per)))
 }
 
-func (e *estimate) room(at time.Duration, n uint64, strict bool) bool {
-	taken := e.taken(at, strict)
-	return taken <= e.limit && n <= e.limit-taken
-}
-
-// wait uses a search: the tokens taken never grow with time, and they are zero after two windows.
 func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	if n > e.limit {
 		return Never
 	}
-	if e.room(at, n, strict) {
-		return 0
-	}
-	no, yes := at, later(floor(at, e.per), min(e.per, Never/2)*2)
-	for apart(no, yes) > 1 {
-		if middle := no + time.Duration(apart(no, yes)/2); e.room(middle, n, strict) {
-			yes = middle
-		} else {
-			no = middle
+	is, share := e.in(at)
+	if is.current <= e.limit-n {
+		if least := e.counts(is.previous, e.limit-n-is.current, strict); least > 0 {
+			return span(share - min(share, least))
 		}
 	}
-	return span(apart(at, yes))
+	// The current window is the previous one when it has ended.
+	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
+}
+
+// counts returns for how much of a window its tokens may count, in nanoseconds, so that they count for spare at most.
+func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
+	if tokens == 0 {
+		return math.MaxUint64
+	}
+	most := product(spare, uint64(e.per))
+	if !strict { // the share is rounded down
+		most = most.plus(wide{low: uint64(e.per) - 1})
+	}
+	return most.by(tokens)
 }
 
 func (e *estimate) charge(at time.Duration, n uint64) (uint64, Window) {
