@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/accesslog"
 	"github.com/weir-go/weir/cmd/internal/audit"
 	"github.com/weir-go/weir/cmd/internal/limit"
+	"github.com/weir-go/weir/internal/atomicfile"
 )
 
 type auditCommand struct {
@@ -25,6 +27,7 @@ type auditCommand struct {
 	TLS         tlsFlags      `embed:""`
 	Budget      budgetFlags   `embed:""`
 	JSON        bool          `name:"json" help:"Print one JSON object instead of text."`
+	SVG         string        `name:"svg" placeholder:"FILE" help:"Write a picture of the requests over the limit that was found, too."`
 	IRunThisOne bool          `name:"i-run-this-server" help:"Audit a server that is neither on this machine nor on a private network."`
 }
 
@@ -54,13 +57,15 @@ Try it:
     weir audit --budget -H 'X-Team: team-{n}' http://127.0.0.1:8000/`
 }
 
-// Run implements the command.
-func (c *auditCommand) Run() error {
+// check returns what is wrong with the command line.
+func (c *auditCommand) check() error {
 	switch {
 	case (c.URL == "") == (len(c.Log) == 0):
 		return limit.Misuse("weir audit wants a URL or --log FILE: one of the two")
 	case c.Budget.Budget && c.URL == "":
 		return limit.Misuse("--budget wants the URL of a gateway, and no log")
+	case c.Budget.Budget && c.SVG != "":
+		return limit.Misuse("--budget has no picture: want no --svg")
 	case c.Requests < 50 || c.Requests > 100_000:
 		return limit.Misuse("--requests %d: want 50 to 100,000", c.Requests)
 	case c.Time < 5*time.Second || c.Time > time.Hour:
@@ -71,8 +76,17 @@ func (c *auditCommand) Run() error {
 			return limit.Misuse("--refused %d: want 400 to 599", s)
 		}
 	}
+	return nil
+}
+
+// Run implements the command.
+func (c *auditCommand) Run() error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	var report auditReport
 	var faults int
+	draw := func() error { return nil }
 	switch {
 	case c.Budget.Budget:
 		found, err := c.ofGateway()
@@ -89,12 +103,15 @@ func (c *auditCommand) Run() error {
 			return err
 		}
 		report, faults = found, found.Faults
+		if c.SVG != "" {
+			draw = func() error { return atomicfile.Write(c.SVG, found.WriteSVG) }
+		}
 	}
 	write := report.WriteText
 	if c.JSON {
 		write = report.WriteJSON
 	}
-	if err := write(os.Stdout); err != nil {
+	if err := errors.Join(write(os.Stdout), draw()); err != nil {
 		return err
 	}
 	if faults > 0 {
@@ -179,7 +196,7 @@ func (c *auditCommand) progress() (func(string, float64), func()) {
 // somethingToLookAt is how many findings an audit has that a maintainer would want to know.
 type somethingToLookAt int
 
-func (n somethingToLookAt) Error() string { return fmt.Sprintf("%d findings to look at", int(n)) }
+func (n somethingToLookAt) Error() string { return fmt.Sprintf("findings to look at: %d", int(n)) }
 
 // ExitCode implements kong.ExitCoder.
 func (somethingToLookAt) ExitCode() int { return 2 }

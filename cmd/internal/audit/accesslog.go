@@ -41,8 +41,11 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Of: log.Name(), Requests: len(all), Seconds: (all[len(all)-1].Sent - all[0].Sent).Seconds()}
-	r.fitted(found, nil)
-	r.picture = picture(all, found)
+	r.fitted(all, found, nil)
+	if found.Returned {
+		r.Most = mostOf(all, 0, found)
+	}
+	r.judge()
 	r.Rules = rules(found, r)
 	return r, nil
 }

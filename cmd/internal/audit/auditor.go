@@ -59,10 +59,10 @@ type auditor struct {
 
 	mu      sync.Mutex
 	sent    int
-	usual   int // the status of an answer that is not refused
-	length  int // and of its body
-	refused int // the status of refusals; 0 as long as none was seen
+	usual   struct{ status, length int } // of an answer that is not refused, and of its body
+	refused int                          // the status of refusals; 0 as long as none was seen
 	log     []Seen
+	burst   int // how many of the log were sent together, before one was refused
 	err     error
 }
 
@@ -86,7 +86,7 @@ func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	defer a.mu.Unlock()
 	refused = a.isRefusal(answer.Status)
 	if len(a.log) == 0 {
-		a.length = answer.Length
+		a.usual.length = answer.Length
 	}
 	a.log = append(a.log, Seen{answer, !refused})
 	return refused, true
@@ -109,7 +109,7 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	answer, err := a.client.Do(ctx, ask)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil && ask.like(a.plain) && a.usual == 0 && (answer.Status == http.StatusTooManyRequests || slices.Contains(a.Refused, answer.Status)) {
+	if err == nil && ask.like(a.plain) && a.usual.status == 0 && (answer.Status == http.StatusTooManyRequests || slices.Contains(a.Refused, answer.Status)) {
 		err = fmt.Errorf("%w: the server refuses the first request already, with %d: wait until it admits one", ErrStopped, answer.Status)
 	}
 	if err == nil && ask.like(a.plain) && answer.Status >= 500 && !a.isRefusal(answer.Status) {
@@ -131,8 +131,8 @@ func (ask Ask) like(plain Ask) bool {
 
 // isRefusal reports whether a status is that of refusals. The first answer is not refused, so its status is not.
 func (a *auditor) isRefusal(status int) bool {
-	if a.usual == 0 {
-		a.usual = status
+	if a.usual.status == 0 {
+		a.usual.status = status
 	}
 	if a.refused != 0 {
 		return status == a.refused
@@ -142,7 +142,7 @@ func (a *auditor) isRefusal(status int) bool {
 		from = refusals
 	}
 	for _, s := range from {
-		if s == status && s != a.usual {
+		if s == status && s != a.usual.status {
 			a.refused = s
 			return true
 		}
@@ -154,8 +154,12 @@ func (a *auditor) isRefusal(status int) bool {
 func (a *auditor) requests() []fit.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := make([]fit.Request, len(a.log))
-	for i, s := range a.log {
+	return requestsOf(a.log)
+}
+
+func requestsOf(log []Seen) []fit.Request {
+	all := make([]fit.Request, len(log))
+	for i, s := range log {
 		all[i] = fit.Request{Sent: time.Duration(s.Sent.UnixNano()), Done: time.Duration(s.Done.UnixNano()), Allowed: s.Allowed}
 	}
 	return all

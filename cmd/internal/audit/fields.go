@@ -31,19 +31,19 @@ var fieldNames = []struct{ name, says string }{
 
 // truth holds the fields of the answers against the limit.
 func truth(log []Seen, found fit.Result) (all []Field) {
-	log, decided := inOrder(log)
+	order, decided := inOrder(requestsOf(log))
 	for _, name := range fieldNames {
 		f, by := Field{Name: name.name}, found.Limit.Clock()
 		c, err := check.New(found.Limit.Limit, found.Limit.Kind)
 		if err != nil {
 			return nil
 		}
-		for i, s := range log {
-			at := by("", decided(s))
+		for n, i := range order {
+			s, at := log[i], by("", decided[i])
 			c.Add(check.Event{At: at, N: 1, Allowed: s.Allowed || found.Limit.Refusals})
 			text := s.Header.Get(name.name)
 			// Of requests that are answered at the same time it is not known which was first.
-			alone := (i == 0 || log[i-1].Done.Before(s.Sent)) && (i+1 == len(log) || s.Done.Before(log[i+1].Sent))
+			alone := (n == 0 || log[order[n-1]].Done.Before(s.Sent)) && (n+1 == len(order) || s.Done.Before(log[order[n+1]].Sent))
 			if text == "" || !alone || found.Limit.Queued > 0 {
 				continue
 			}
@@ -66,21 +66,22 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// inOrder returns a log in the order in which package fit takes it to have been decided, and when each request was.
-func inOrder(log []Seen) (sorted []Seen, decided func(Seen) time.Duration) {
+// inOrder returns the indexes of a log's requests in the order in which package fit takes them to have been decided,
+// and when each of the log was.
+func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	base := time.Hour
-	for _, s := range log {
-		base = min(base, s.Done.Sub(s.Sent))
+	for _, r := range log {
+		base = min(base, r.Done-r.Sent)
 	}
-	decided = func(s Seen) time.Duration {
-		if s.Allowed {
-			return time.Duration(s.Sent.UnixNano()) + base/2
+	for i, r := range log {
+		if order = append(order, i); r.Allowed {
+			at = append(at, r.Sent+base/2)
+		} else {
+			at = append(at, r.Done-base/2)
 		}
-		return time.Duration(s.Done.UnixNano()) - base/2
 	}
-	sorted = slices.Clone(log)
-	slices.SortStableFunc(sorted, func(a, b Seen) int { return cmp.Compare(decided(a), decided(b)) })
-	return sorted, decided
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
+	return order, at
 }
 
 // untrue returns what is wrong with the text of a field; "" if nothing is.

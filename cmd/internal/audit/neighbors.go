@@ -81,7 +81,7 @@ func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64
 		return true
 	}
 	again, err := a.do(ctx, base)
-	w.Same = answer.Status == a.usual
+	w.Same = answer.Status == a.usual.status
 	w.Passes = err == nil && a.isRefusal(again.Status)
 	return w.Passes
 }

@@ -16,23 +16,31 @@ var heights = []rune(" ▁▂▃▄▅▆▇█")
 
 // picture draws the log over time: what was admitted, what the limit would have admitted, and what was refused.
 func picture(log []fit.Request, found fit.Result) string {
-	if len(log) == 0 {
+	if len(log) == 0 || found.Limit.Per == 0 {
 		return ""
 	}
 	begin, end := log[0].Sent, log[0].Done
 	for _, r := range log {
 		begin, end = min(begin, r.Sent), max(end, r.Done)
 	}
-	var admitted, model, refused [columns]int
+	admitted, model, refused := overTime(log, found, begin, end)
+	return fmt.Sprintf("admitted  %s\nmodel     %s\nrefused   %s\n          0%*s\n", bars(admitted), bars(model), bars(refused),
+		columns-1, (end - begin).Round(time.Second))
+}
+
+// overTime counts the requests of a picture. The limit decides all of them again, in their order.
+func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (admitted, model, refused [columns]int) {
 	c, err := check.New(found.Limit.Limit, found.Limit.Kind)
 	if err != nil {
-		return ""
+		return admitted, model, refused
 	}
 	by := found.Limit.Clock()
-	for _, r := range log {
-		sent := by(r.Key, r.Sent)
+	order, decided := inOrder(log)
+	for _, i := range order {
+		r, on := log[i], by(log[i].Key, decided[i])
 		at := int(int64(r.Sent-begin) * columns / int64(end-begin+1))
-		if c.Until(r.Key, sent, 1) <= found.Tolerance {
+		wouldBe := c.Until(r.Key, on, 1) <= found.Tolerance
+		if wouldBe {
 			model[at]++
 		}
 		if r.Allowed {
@@ -40,10 +48,9 @@ func picture(log []fit.Request, found fit.Result) string {
 		} else {
 			refused[at]++
 		}
-		c.Add(check.Event{At: sent, Key: r.Key, N: 1, Allowed: r.Allowed || found.Limit.Refusals})
+		c.Add(check.Event{At: on, Key: r.Key, N: 1, Allowed: wouldBe || found.Limit.Refusals})
 	}
-	return fmt.Sprintf("admitted  %s\nmodel     %s\nrefused   %s\n          0%*s\n", bars(admitted), bars(model), bars(refused),
-		columns-1, (end - begin).Round(time.Second))
+	return admitted, model, refused
 }
 
 // bars draws counts in a line, each by the logarithm of how many.

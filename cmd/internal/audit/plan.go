@@ -24,7 +24,9 @@ var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {
 // patterns sends the requests by which the limit is found. It keeps a part of the requests for what comes after.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
-	if _, ok := a.ask(ctx); !ok || !a.burst(ctx) {
+	_, ok := a.ask(ctx)
+	ok = ok && a.sendBurst(ctx)
+	if a.burst = len(a.log); !ok {
 		return
 	}
 	if !a.saturate(ctx) {
@@ -150,8 +152,8 @@ func fillsIn(l fit.Limit) time.Duration {
 	return time.Duration(float64(l.Per) * max(float64(l.Capacity(l.Kind))/float64(l.Tokens), 1))
 }
 
-// burst asks in ever larger waves until some are refused, and reports whether that was so.
-func (a *auditor) burst(ctx context.Context) bool {
+// sendBurst asks in ever larger waves until some are refused, and reports whether that was so.
+func (a *auditor) sendBurst(ctx context.Context) bool {
 	for wave := 8; ; wave = min(wave*2, 512) {
 		refused, ok := a.wave(ctx, min(wave, a.room()*2/3))
 		if !ok || refused > 0 {

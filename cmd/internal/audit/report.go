@@ -25,6 +25,10 @@ type Report struct {
 	Kind       string   `json:"kind"` // "" if there is no limit, and "unknown" if nothing came back
 	Tokens     uint64   `json:"tokens,omitempty"`
 	Per        string   `json:"per,omitempty"`
+	PerFrom    string   `json:"per_from,omitempty"` // periods from this one to PerTo explain as much
+	PerTo      string   `json:"per_to,omitempty"`
+	Undecided  []string `json:"undecided,omitempty"` // what the log does not tell, and why
+	Most       *Most    `json:"most,omitempty"`
 	AtOnce     uint64   `json:"at_once"`          // what a full key has
 	Queued     uint64   `json:"queued,omitempty"` // how many requests wait at most
 	Refusals   bool     `json:"refusals_count"`
@@ -40,7 +44,8 @@ type Report struct {
 	Rules      string   `json:"rules,omitempty"`
 	Faults     int      `json:"faults"`
 
-	picture string
+	found   fit.Result
+	log     []fit.Request
 	decided int
 }
 
@@ -56,9 +61,11 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	if a.err != nil {
 		r.Stopped = a.err.Error()
 	}
-	found, err := fit.Log(a.requests(), 0)
-	r.fitted(found, err)
+	requests := a.requests()
+	found, err := fit.Log(requests, 0)
+	r.fitted(requests, found, err)
 	if r.Kind != "" {
+		r.Most = mostOf(requests, a.burst, found)
 		r.Fields = truth(a.log, found)
 		token := time.Hour
 		if found.Returned {
@@ -71,26 +78,31 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 				r.Ways, r.NotTried = append(r.Ways, more...), notTried
 			}
 		}
-		r.picture = picture(a.requests(), found)
 	}
 	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
 	r.judge()
+	if len(r.Undecided) > 0 { // nobody knows that nothing is wrong
+		r.Faults++
+		r.Undecided = append(r.Undecided, "audit again from a machine with less other work, or for longer: --time")
+	}
 	r.Rules = rules(found, r)
 	return r, ctx.Err()
 }
 
 // fitted enters what package fit has found.
-func (r *Report) fitted(found fit.Result, err error) {
+func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	r.Admitted, r.decided = found.Admitted, found.Requests
 	if err != nil {
 		return
 	}
+	r.log, r.found = log, found
 	r.Kind, r.AtOnce, r.Misfits, r.Confidence = kindName(found.Limit), found.Limit.Capacity(found.Limit.Kind), found.Misfits, found.Confidence()
 	if !found.Returned {
 		r.Kind = "unknown"
 		return
 	}
 	r.Tokens, r.Per, r.Queued, r.Refusals = found.Limit.Tokens, short(found.Limit.Per), found.Limit.Queued, found.Limit.Refusals
+	r.PerFrom, r.PerTo, r.Undecided = short(found.Shortest), short(found.Longest), undecided(found)
 	if found.RunnerUp.Per > 0 {
 		r.RunnerUp = fmt.Sprintf("%s, %s: %d misfits", kindName(found.RunnerUp), numbers(found.RunnerUp), found.RunnerUpMisfits)
 	}
@@ -105,6 +117,9 @@ func (r *Report) judge() {
 		if f.Wrong > 0 {
 			r.Faults++
 		}
+	}
+	if r.Most != nil && r.Most.TooMany > 0 {
+		r.Faults++
 	}
 	tried := false
 	for _, w := range r.Ways {
@@ -163,6 +178,14 @@ func short(d time.Duration) string {
 	return text
 }
 
+// article puts "a" or "an" before the name of a kind.
+func article(name string) string {
+	if strings.HasPrefix(name, "a") {
+		return "an " + name
+	}
+	return "a " + name
+}
+
 // rules are the lines of a rule file by which weir serve has the same limit.
 func rules(found fit.Result, r *Report) string {
 	if !found.Returned {
@@ -170,6 +193,9 @@ func rules(found fit.Result, r *Report) string {
 	}
 	l := found.Limit
 	var b strings.Builder
+	for _, what := range r.Undecided {
+		fmt.Fprintf(&b, "# undecided: %s\n", what)
+	}
 	fmt.Fprintf(&b, "rules:\n  - name: audited\n    rate: %d/%s\n", l.Tokens, unit(l.Per))
 	algorithm := map[check.Promise]string{check.BatchRefill: "batch-refill", check.FixedWindow: "fixed-window",
 		check.AlignedWindow: "fixed-window", check.SlidingExact: "sliding-log", check.SlidingEstimate: "sliding-window"}[l.Kind]
@@ -214,8 +240,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	default:
 		r.limit(&b)
 	}
-	if r.picture != "" {
-		fmt.Fprintf(&b, "\n%s", r.picture)
+	if text := picture(r.log, r.found); text != "" {
+		fmt.Fprintf(&b, "\n%s", text)
 	}
 	if len(r.Fields) > 0 {
 		b.WriteString("\nfields\n")
@@ -243,13 +269,23 @@ func (r *Report) limit(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "explains  %d of %d decisions", r.Admitted+r.refused()-r.Misfits, r.Admitted+r.refused())
 	if r.RunnerUp != "" {
-		fmt.Fprintf(b, "; the next best is a %s", r.RunnerUp)
+		fmt.Fprintf(b, "; the next best is %s", article(r.RunnerUp))
 	}
 	fmt.Fprintf(b, "\nsure      %.0f %%", 100*r.Confidence)
 	if len(r.Same) > 0 {
-		fmt.Fprintf(b, ": these requests do not tell it from a %s", strings.Join(r.Same, " or a "))
+		same := make([]string, len(r.Same))
+		for i, kind := range r.Same {
+			same[i] = article(kind)
+		}
+		fmt.Fprintf(b, ": these requests do not tell it from %s", strings.Join(same, " or "))
 	}
 	b.WriteString("\n")
+	for _, what := range r.Undecided {
+		fmt.Fprintf(b, "undecided %s\n", what)
+	}
+	if r.Most != nil {
+		r.Most.write(b)
+	}
 	if r.Refusals {
 		b.WriteString("refused   requests are charged, too\n")
 	}

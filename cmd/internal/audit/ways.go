@@ -140,7 +140,7 @@ func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 		w.Refused, w.Passes = true, false
 		return true
 	}
-	w.Same = answer.Status == a.usual && (answer.Length == a.length || w.ask.Method == http.MethodHead)
+	w.Same = answer.Status == a.usual.status && (answer.Length == a.usual.length || w.ask.Method == http.MethodHead)
 	w.Passes = ok && after
 	return w.Passes
 }

@@ -76,6 +76,10 @@ type Result struct {
 	Same []check.Promise
 	// Returned says that something was admitted again after a refusal. Otherwise the kind and the period are not known.
 	Returned bool
+	// Shortest and Longest are periods that explain the log as well, as those between them do.
+	Shortest, Longest time.Duration
+	// Excess is how many more were admitted than the limit allows, at the worst instant, for certain.
+	Excess uint64
 	// Tolerance is how inexact the times of the log are.
 	Tolerance time.Duration
 }
@@ -85,7 +89,20 @@ func (r Result) Confidence() float64 {
 	if !r.Returned || len(r.Same) > 0 {
 		return 0
 	}
-	return 1 - float64(r.Misfits+1)/float64(max(r.RunnerUpMisfits, r.Misfits)+1)
+	return moreBy(r.Misfits, r.RunnerUpMisfits)
+}
+
+// moreBy is from 0 to 1 by how much more is left unexplained by others.
+func moreBy(misfits, others int) float64 {
+	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
+}
+
+// sure is how sure the best of some kinds is.
+func sure(all []candidate) float64 {
+	if len(all) < 2 {
+		return 1
+	}
+	return moreBy(all[0].misfits, all[1].misfits)
 }
 
 // Log fits every kind of limit to a log. Times in a server's log are rounded down to resolution. For times that a
@@ -99,8 +116,10 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 		return Result{Requests: len(requests)}, fmt.Errorf("no request was admitted: %d were refused", f.refused)
 	}
 	all := f.search(false)
-	if best := all[0].misfits; f.returned && best > len(f.events)/200 {
-		if charged := f.search(true); charged[0].misfits < best/2 {
+	best := all[0].misfits
+	if f.returned && (best > len(f.events)/200 || sure(all) < 0.5) {
+		charged := f.search(true)
+		if other := charged[0].misfits; other < best/2 || other <= best && sure(charged) >= 0.5 {
 			all = charged
 		}
 	}
@@ -118,6 +137,12 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 			r.Same = append(r.Same, other.limit.Kind)
 		}
 	}
+	of := &finder{fitter: f, best: &all[0], refusals: all[0].limit.Refusals}
+	r.Shortest, r.Longest = of.bounds()
+	f.judge(r.Limit, func(_ bool, excess uint64) bool {
+		r.Excess = max(r.Excess, excess)
+		return true
+	})
 	if f.queued && r.Limit.Kind == check.Bucket {
 		f.queue(&r.Limit)
 	}
@@ -139,6 +164,7 @@ type fitter struct {
 type event struct {
 	check.Event
 	tolerance time.Duration
+	held      time.Duration // it was decided so much later than At at most, and a refusal so much earlier
 }
 
 // newFitter orders a log. Of requests that were in progress at the same time, the admitted ones come first: an
@@ -169,10 +195,10 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	f.events = make([]event, len(requests))
 	for i, r := range requests {
 		over := r.Done - r.Sent - f.base
-		e := event{check.Event{At: r.Sent + f.base/2, Key: r.Key, N: 1, Allowed: r.Allowed}, f.tolerance + over}
+		e := event{check.Event{At: r.Sent + f.base/2, Key: r.Key, N: 1, Allowed: r.Allowed}, f.tolerance + over, over}
 		if r.Allowed {
 			if f.queued {
-				e.tolerance, e.Wait = f.tolerance, over
+				e.tolerance, e.held, e.Wait = f.tolerance, 0, over
 			}
 		} else {
 			f.refused++
@@ -180,7 +206,12 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 		}
 		f.events[i] = e
 	}
-	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(f.events, func(a, b event) int {
+		if a.At == b.At && a.Allowed != b.Allowed && resolution == 0 { // both were under way
+			return map[bool]int{true: -1, false: 1}[a.Allowed]
+		}
+		return cmp.Compare(a.At, b.At)
+	})
 	f.look()
 	return f
 }
@@ -226,54 +257,68 @@ func (f *fitter) look() {
 	}
 }
 
+// judge replays the log under a limit, and tells on of each decision whether it explains it, and of an admission how
+// many more are charged than there may be. It goes on as long as on returns true.
+//
+// A decision is explained if it is right for some instants between the sending of each request and its answer. Not all
+// of them are tried: only that each admission was decided as early as it could be, and that each was as late.
+func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
+	early, late := newReplay(l, false), newReplay(l, true)
+	if early == nil || late == nil {
+		return
+	}
+	// It only matters when they were decided if some admitted ones were held up.
+	both := slices.ContainsFunc(f.events, func(e event) bool { return e.Allowed && e.held > f.tolerance })
+	for _, e := range f.events {
+		explained, excess := early.next(e)
+		if both {
+			also, other := late.next(e)
+			explained, excess = explained || also, min(excess, other)
+		}
+		if !on(explained, excess) {
+			return
+		}
+	}
+}
+
 // misfits returns how many decisions a limit does not explain, or some number above most if there are more.
 func (f *fitter) misfits(l Limit, most int) (n int) {
-	c, err := check.New(l.Limit, l.Kind)
-	if err != nil {
-		return math.MaxInt
-	}
-	full := map[string]time.Duration{} // until when there was no room last
-	by := newClock(l)
-	for _, e := range f.events {
-		e.At = by.at(e.Key, e.At)
-		charged := e.Allowed || l.Refusals
-		if until, was := full[e.Key]; !e.Allowed && c.Until(e.Key, e.At, 1) == 0 && (!was || e.At-until > e.tolerance) {
-			n++ // there has been room for longer than the times are inexact
+	f.judge(l, func(explained bool, _ uint64) bool {
+		if !explained {
+			n++
 		}
-		if charged {
-			admitted := e.Allowed
-			e.Allowed = true
-			if v := c.Add(e.Event); admitted && v.Early > e.tolerance {
-				n++
-			}
-			if wait := c.Until(e.Key, e.At, 1); wait > 0 {
-				full[e.Key] = e.At + wait
-			}
-		}
-		if n > most {
-			return n
-		}
-	}
+		return n <= most
+	})
 	return n
 }
 
-// most returns the most that one key ever had of a limit, in its terms: its burst, or what its window counts.
-func (f *fitter) most(l Limit) uint64 {
+// most returns the most that one key ever had of a limit, in its terms: its burst, or what its window counts. usual is
+// the most that it had when it was refused, in most cases: less where too many were admitted once.
+func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1
 	}
 	c, err := check.New(l.Limit, l.Kind)
 	if err != nil {
-		return 1
+		return 1, 1
 	}
-	most := uint64(1)
-	by := newClock(l)
+	most = 1
+	by, has, times := newClock(l), map[string]uint64{}, map[uint64]int{}
 	for _, e := range f.events {
 		if e.At = by.at(e.Key, e.At); e.Allowed {
-			most = max(most, c.Add(e.Event).Excess+1)
+			has[e.Key] = c.Add(e.Event).Excess + 1
+			most = max(most, has[e.Key])
+		} else if n := has[e.Key]; n > 0 { // the first refusal after it
+			times[n]++
+			has[e.Key] = 0
 		}
 	}
-	return most
+	for n, count := range times {
+		if count > times[usual] || count == times[usual] && n > usual {
+			usual = n
+		}
+	}
+	return most, max(usual, 1)
 }
 
 // first returns how many of the first key were admitted before one was refused.

@@ -83,16 +83,50 @@ func (f *fitter) periods(step float64) (all []time.Duration) {
 	return all
 }
 
-// counts returns how many tokens a limit may count to: the most that were ever admitted, or a little less.
+// counts returns how many tokens a limit may count to: the most that were ever admitted, or a little less. Where far
+// fewer were admitted in most cases, it is that, too.
 func (of *finder) counts(l Limit) (all []uint64) {
-	most := of.most(l)
+	most, usual := of.most(l)
 	if of.refusals {
 		most = of.first()
 	}
 	for n := range min(most, 4) {
 		all = append(all, most-n)
 	}
+	if !of.refusals && usual+3 < most {
+		all = append(all, usual+1, usual, max(usual, 2)-1)
+	}
 	return all
+}
+
+// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. Where windows
+// begin at a phase, that fixes the period.
+func (of *finder) bounds() (shortest, longest time.Duration) {
+	best := *of.best
+	kind := best.limit.Kind
+	if shortest, longest = best.limit.Per, best.limit.Per; !of.returned || kind != check.Bucket && kind != check.FixedWindow && kind != check.SlidingExact {
+		return shortest, longest
+	}
+	explains := func(per time.Duration) bool {
+		l, near := best.limit, candidate{misfits: best.misfits + 1}
+		l.Per = max(per, 1)
+		for _, n := range of.counts(l) {
+			if l.Kind == check.Bucket {
+				l.Burst = n
+			} else {
+				l.Tokens = n
+			}
+			near.try(of.fitter, l)
+		}
+		return near.limit.Per > 0
+	}
+	for i := 1; i < 70 && explains(best.limit.Per*time.Duration(100-i)/100); i++ {
+		shortest = best.limit.Per * time.Duration(100-i) / 100
+	}
+	for i := 1; i < 100 && explains(best.limit.Per*time.Duration(100+i)/100); i++ {
+		longest = best.limit.Per * time.Duration(100+i) / 100
+	}
+	return shortest, longest
 }
 
 func (of *finder) bucket() {
@@ -214,7 +248,8 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of a length that begin at a phase. bucket is the best bucket, whose rate a refill has.
+// at tries windows of a length that begin at a phase. bucket is the best bucket: a refill has half of its rate or more,
+// and twice its rate at most.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
@@ -223,10 +258,11 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 		}
 		return
 	}
-	batch := uint64(math.Round(float64(bucket.Tokens) / float64(bucket.Per) * float64(per)))
+	batch := float64(bucket.Tokens) / float64(bucket.Per) * float64(per)
 	first := of.first()
-	for l.Tokens = 2; l.Tokens < first; l.Tokens++ { // one at a time is a bucket, and all at once a window
-		if l.Tokens <= 24 || l.Tokens+1 >= batch && l.Tokens <= batch+1 {
+	// One at a time is a bucket, and all at once a window.
+	for l.Tokens = max(2, uint64(batch/2)); l.Tokens < first && l.Tokens <= uint64(2*batch)+2; l.Tokens++ {
+		if l.Tokens <= 24 || math.Abs(float64(l.Tokens)-batch) <= 1 {
 			for _, l.Burst = range []uint64{first, first - 1} {
 				of.best.try(of.fitter, l)
 			}

@@ -49,6 +49,7 @@ func TestWindowsAreRounded(t *testing.T) {
 		within    float64 // of seconds
 	}{
 		{per: 3 * time.Second, seed: 9}, {per: 3 * time.Second, held: 300 * time.Millisecond, seed: 3},
+		{per: 2500 * time.Millisecond, seed: 1}, {per: 2500 * time.Millisecond, held: 300 * time.Millisecond, seed: 2},
 		{per: 2800 * time.Millisecond, seed: 4, within: 0.1}, {per: 3300 * time.Millisecond, seed: 0, within: 0.1},
 	} {
 		t.Run(fmt.Sprintf("%v, held up for %v", c.per, c.held), func(t *testing.T) {

@@ -1,0 +1,109 @@
+package fit
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A replay is a limit that decides the requests of a log again, each as early or as late as it may have been decided.
+type replay struct {
+	limit  Limit
+	late   bool
+	model  *check.Checker
+	by     *clock
+	keys   map[string]*blocked
+	latest *blocked // of the latest event, whose key is last
+	last   string
+	counts time.Duration // for how long an admission counts
+}
+
+// newReplay returns nil for a limit that cannot be.
+func newReplay(l Limit, late bool) *replay {
+	c, err := check.New(l.Limit, l.Kind)
+	if err != nil {
+		return nil
+	}
+	r := &replay{limit: l, late: late, model: c, by: newClock(l), keys: map[string]*blocked{}, counts: l.Per}
+	switch l.Kind {
+	case check.Bucket, check.BatchRefill:
+		fills := float64(l.Per)*float64(l.Burst)/float64(l.Tokens) + float64(l.Per)
+		r.counts = time.Duration(min(fills, float64(math.MaxInt64/2)))
+	case check.SlidingEstimate:
+		r.counts = 2 * l.Per
+	}
+	return r
+}
+
+// next reports whether the limit explains the next decision, and of an admission how many more than the limit are
+// charged. What an admission was charged for may come back later, or have come back sooner, by the time for which it
+// was held up. An admission for which there was no room yet was decided when there was.
+func (r *replay) next(e event) (explained bool, excess uint64) {
+	k := r.latest
+	if k == nil || r.last != e.Key {
+		if k = r.keys[e.Key]; k == nil {
+			k = &blocked{}
+			r.keys[e.Key] = k
+		}
+		r.latest, r.last = k, e.Key
+	}
+	if r.late && e.Allowed {
+		e.At += e.held
+	}
+	e.At = r.by.at(e.Key, e.At)
+	wait, slack := r.model.Until(e.Key, e.At, 1), k.most(e.At, r.counts)
+	explained = true
+	if !e.Allowed && wait == 0 { // unless there has been room for no longer than the times are inexact
+		if r.late {
+			slack = 0
+		}
+		explained = k.ever && e.At-k.until <= e.tolerance+slack
+	}
+	if !e.Allowed && !r.limit.Refusals {
+		return explained, 0
+	}
+	admitted, sooner := e.Allowed, e.held
+	if r.late {
+		sooner = slack
+	}
+	if e.Allowed = true; wait <= sooner {
+		e.At += wait
+	}
+	if v := r.model.Add(e.Event); admitted && v.Early > e.tolerance {
+		explained, excess = false, v.Excess
+	}
+	k.hold(e.At, e.held)
+	if wait := r.model.Until(e.Key, e.At, 1); wait > 0 {
+		k.until, k.ever = e.At+wait, true
+	}
+	return explained, excess
+}
+
+// A blocked key has no room, or had none.
+type blocked struct {
+	until time.Duration // there was no room last
+	ever  bool
+	held  []charge // the admissions that were held up: each one longer than those after it
+}
+
+type charge struct{ at, held time.Duration }
+
+// hold adds an admission.
+func (b *blocked) hold(at, held time.Duration) {
+	for len(b.held) > 0 && b.held[len(b.held)-1].held <= held {
+		b.held = b.held[:len(b.held)-1]
+	}
+	b.held = append(b.held, charge{at, held})
+}
+
+// most returns how long the admissions that may still count at an instant were held up at most.
+func (b *blocked) most(at, counts time.Duration) time.Duration {
+	for len(b.held) > 0 && at-b.held[0].at > counts+b.held[0].held {
+		b.held = b.held[1:]
+	}
+	if len(b.held) == 0 {
+		return 0
+	}
+	return b.held[0].held
+}

@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// TestWhatIsAdmittedTogether: a server that looks and takes in two steps admits more of what is sent together than its
+// limit, and the report says so.
+func TestWhatIsAdmittedTogether(t *testing.T) {
+	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
+		"some are not counted": {racy: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulated(t, engine.TokenBucket(engine.PerSecond(5), 20), 0, 3)
+				if c.racy {
+					s.racy = func(key string) engine.Decision {
+						d := s.limiter.Peek(s.limiter.Key(key), 1)
+						time.Sleep(5 * time.Millisecond)
+						if c.counts && d.Allowed {
+							s.limiter.Charge(s.limiter.Key(key), 1)
+						} else if d.Allowed {
+							s.limiter.Take(key, 1)
+						}
+						return d
+					}
+				}
+				r, err := Run(t.Context(), s, plain, target, Options{Requests: 600, Time: 30 * time.Second})
+				require.NoError(t, err)
+				var b strings.Builder
+				require.NoError(t, r.WriteText(&b))
+				text := b.String()
+				m := r.Most
+				assert.Greater(t, m.Together, 20)
+				assert.Equal(t, c.racy, m.TogetherAdmitted > 22, text)
+				assert.Equal(t, c.racy, m.TooMany > 3, text)
+				assert.Equal(t, c.racy, r.Faults > 0, text)
+				assert.Equal(t, c.racy, strings.Contains(text, "more than the limit were admitted at one time"))
+				if c.racy { // no limit makes such decisions, and none is claimed to
+					assert.NotEmpty(t, r.Undecided, text)
+					return
+				}
+				assert.Empty(t, r.Undecided, text)
+				assert.LessOrEqual(t, uint64(m.Admitted), m.Allowed, text)
+				assert.Equal(t, "bucket: 5 in 1s, 20", fmt.Sprintf("%s: %d in %s, %d", r.Kind, r.Tokens, r.Per, r.AtOnce), text)
+				assert.Contains(t, text, "that were sent together were admitted; the limit has 20\n")
+				assert.Equal(t, uint64(25), m.Allowed)
+			})
+		})
+	}
+}
+
+// TestTheMostInAPeriod: requests count that are certain to lie within a period, of one key.
+func TestTheMostInAPeriod(t *testing.T) {
+	at := func(key string, sent, done int, allowed bool) fit.Request {
+		return fit.Request{Key: key, Sent: time.Duration(sent), Done: time.Duration(done), Allowed: allowed}
+	}
+	log := []fit.Request{at("a", 0, 2, true), at("a", 5, 6, true), at("a", 7, 30, true), at("a", 8, 9, false), at("b", 1, 2, true),
+		at("a", 9, 10, true), at("a", 11, 12, true)}
+	assert.Equal(t, 3, within(log, 10))
+	assert.Equal(t, 1, within(log, 3))
+	assert.Equal(t, 5, within(log, 100))
+	for kind, allowed := range map[check.Promise]uint64{check.Bucket: 25, check.BatchRefill: 25, check.FixedWindow: 10,
+		check.AlignedWindow: 10, check.SlidingEstimate: 10, check.SlidingExact: 5} {
+		found := fit.Result{Returned: true, Limit: fit.Limit{Kind: kind, Limit: check.Limit{Tokens: 5, Per: 10, Burst: 20}}}
+		m := mostOf(log, 2, found)
+		assert.Equal(t, Most{Admitted: 3, Allowed: allowed, Within: "0s", Together: 2, TogetherAdmitted: 2, full: found.Limit.Capacity(kind)}, *m)
+	}
+}
+
+// TestWhatIsUndecidedIsSaid: in the text, the JSON and the rules.
+func TestWhatIsUndecidedIsSaid(t *testing.T) {
+	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
+		Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
+	assert.Empty(t, undecided(found))
+	found.RunnerUp, found.RunnerUpMisfits = fit.Limit{Kind: check.SlidingExact, Limit: check.Limit{Tokens: 14, Per: time.Second}}, 1
+	assert.Empty(t, undecided(found))
+	found.RunnerUpMisfits = 13
+	found.Longest = 2700 * time.Millisecond
+	found.Misfits = 12
+	r := &Report{}
+	r.fitted(nil, found, nil)
+	r.Rules = rules(found, r)
+	var text, json strings.Builder
+	require.NoError(t, r.WriteText(&text))
+	require.NoError(t, r.WriteJSON(&json))
+	for _, says := range []string{"the period: all from 2.4s to 2.7s explain as much", "the kind: a sliding exact, 14 in 1s, explains nearly as much",
+		"the limit: no kind explains more than 88 % of the decisions"} {
+		assert.Contains(t, text.String(), "\nundecided "+says+"\n")
+		assert.Contains(t, text.String(), "\n# undecided: "+says+"\n")
+		assert.Contains(t, json.String(), says)
+	}
+	assert.Contains(t, json.String(), `"per_to": "2.7s"`)
+}
+
+// TestThePicture: it is a picture with every request, and an error where nothing was found.
+func TestThePicture(t *testing.T) {
+	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(5), 20), engine.SlidingWindow(20, 2*time.Second)} {
+		r := audited(t, policy, func(*simulated) {})
+		var svg strings.Builder
+		require.NoError(t, r.WriteSVG(&svg))
+		var drawn struct {
+			XMLName xml.Name
+			Desc    string `xml:"desc"`
+		}
+		require.NoError(t, xml.Unmarshal([]byte(svg.String()), &drawn))
+		assert.Equal(t, xml.Name{Space: "http://www.w3.org/2000/svg", Local: "svg"}, drawn.XMLName)
+		assert.Contains(t, drawn.Desc, "explains")
+		d, err := r.drawing()
+		require.NoError(t, err)
+		assert.Len(t, d.admitted, r.Admitted)
+		assert.Len(t, d.refused, r.refused())
+		least, most := d.left[0].Y, d.left[0].Y
+		for i, p := range d.left {
+			least, most = min(least, p.Y), max(most, p.Y)
+			assert.GreaterOrEqual(t, p.X, d.left[max(i-1, 0)].X)
+		}
+		assert.Equal(t, [2]float64{0, 20}, [2]float64{least, most})
+		admitted, model, refused := overTime(r.log, r.found, r.log[0].Sent, r.log[len(r.log)-1].Done)
+		sum := func(counts [columns]int) (all float64) {
+			for _, n := range counts {
+				all += float64(n)
+			}
+			return all
+		}
+		assert.Equal(t, float64(r.Admitted), sum(admitted))
+		assert.Equal(t, float64(r.refused()), sum(refused))
+		assert.InEpsilon(t, sum(admitted), sum(model), 0.03, "the limit explains the log")
+	}
+	assert.ErrorContains(t, (&Report{}).WriteSVG(&strings.Builder{}), "no limit was found")
+}
+
+// TestRefusalsThatCount: of a server that counts what it refuses, too, the report says so.
+func TestRefusalsThatCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tokens, per = 15, 3 * time.Second
+		var mu sync.Mutex
+		var counted []time.Time
+		decide := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			now := time.Now()
+			counted = slices.DeleteFunc(counted, func(at time.Time) bool { return now.Sub(at) >= per })
+			refused := len(counted) >= tokens
+			counted = append(counted, now)
+			return map[bool]int{false: http.StatusOK, true: http.StatusTooManyRequests}[refused]
+		}
+		client := clientFunc(func(Ask) (a Answer, err error) {
+			a.Sent, a.Header = time.Now(), http.Header{}
+			time.Sleep(time.Millisecond)
+			a.Status = decide()
+			time.Sleep(time.Millisecond)
+			a.Done = time.Now()
+			return a, nil
+		})
+		r, err := Run(t.Context(), client, plain, target, Options{Requests: 700, Time: 40 * time.Second})
+		require.NoError(t, err)
+		var text strings.Builder
+		require.NoError(t, r.WriteText(&text))
+		assert.Equal(t, "sliding exact: 15 in 3s, true", fmt.Sprintf("%s: %d in %s, %t", r.Kind, r.Tokens, r.Per, r.Refusals), text.String())
+		assert.Contains(t, text.String(), "refused   requests are charged, too\n")
+	})
+}

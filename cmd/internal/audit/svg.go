@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"time"
+
+	"github.com/weir-go/weir/internal/chart"
+	"github.com/weir-go/weir/limitertest/check"
+)
+
+// A drawing is what WriteSVG draws of one key.
+type drawing struct {
+	end               time.Duration
+	full              uint64
+	left              []chart.Point // of the limit that was found
+	admitted, refused []float64     // by the server, in seconds
+}
+
+// steps is at how many instants what is left is drawn, besides those of requests.
+const steps = 1500
+
+// WriteSVG draws the log over the model: what a key had left by the limit that was found, and below it each request, as
+// the server decided it. Where the limit explains the log, requests are refused where nothing is left. Of a log with
+// many keys it draws the first. It returns an error if no limit was found.
+func (r *Report) WriteSVG(w io.Writer) error {
+	if !r.found.Returned {
+		return errors.New("there is no picture: no limit was found")
+	}
+	d, err := r.drawing()
+	if err != nil {
+		return err
+	}
+	full := float64(d.full)
+	p := &chart.Plot{X: chart.Linear(0, d.end.Seconds()), Y: chart.Linear(-0.4*full, 1.08*full), Height: 260}
+	for _, at := range []float64{0, full} {
+		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: at, Text: chart.Short(at)})
+	}
+	for i := range 7 {
+		at := d.end.Seconds() * float64(i) / 6
+		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: at, Text: fmt.Sprintf("%.0f s", at), Minor: i%2 > 0})
+	}
+	p.Line(chart.Line{Points: d.left, Colour: chart.Grey, Width: 1.2, Filled: true})
+	p.Strokes(chart.Blue, 1.2, d.admitted, -0.2*full, -0.05*full)
+	p.Strokes(chart.Orange, 1.2, d.refused, -0.4*full, -0.25*full)
+	title := fmt.Sprintf("%s: %d in %s, %d at once", r.Kind, r.Tokens, r.Per, r.AtOnce)
+	label := fmt.Sprintf("What a key has left by the limit that was found, over %.0f seconds, with the %d requests that the server admitted "+
+		"and the %d that it refused. The limit explains %d of %d decisions.", d.end.Seconds(), len(d.admitted), len(d.refused),
+		r.decided-r.Misfits, r.decided)
+	return chart.Picture{
+		Title: title, Subtitle: fmt.Sprintf("%s: explains %d of %d decisions", r.Of, r.decided-r.Misfits, r.decided), Width: 900,
+		Chart: p.Chart(label), Legend: []chart.Key{{Colour: chart.Grey, Text: "left, by the limit that was found"},
+			{Colour: chart.Blue, Text: "admitted by the server"}, {Colour: chart.Orange, Text: "refused by the server"}},
+	}.Write(w)
+}
+
+// drawing replays the log of the first key under the limit that was found.
+func (r *Report) drawing() (d drawing, err error) {
+	l := r.found.Limit
+	c, err := check.New(l.Limit, l.Kind)
+	if err != nil {
+		return d, err
+	}
+	order, decided := inOrder(r.log)
+	begin, key, by := decided[order[0]], r.log[order[0]].Key, l.Clock()
+	d.end = max(decided[order[len(order)-1]]-begin, time.Second)
+	d.full = l.Capacity(l.Kind)
+	left := func(at, on time.Duration) {
+		n := sort.Search(int(d.full), func(n int) bool { return c.Until(key, on, uint64(n)+1) > 0 })
+		d.left = append(d.left, chart.Point{X: (at - begin).Seconds(), Y: float64(n)})
+	}
+	last := begin
+	for _, i := range order {
+		q, at := r.log[i], decided[i]
+		if q.Key != key {
+			continue
+		}
+		on := by(key, at)
+		for ; last < at; last += d.end / steps {
+			left(last, on-(at-last))
+		}
+		left(at, on)
+		if q.Allowed {
+			d.admitted = append(d.admitted, (at - begin).Seconds())
+		} else {
+			d.refused = append(d.refused, (at - begin).Seconds())
+		}
+		if q.Allowed || l.Refusals {
+			c.Add(check.Event{At: on, Key: key, N: 1, Allowed: true})
+			left(at, on)
+		}
+	}
+	return d, nil
+}
