@@ -108,9 +108,11 @@ func (e *LimiterError) Unwrap() error { return e.Err }
 
 // middleware makes the limits of all rules.
 func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middleware, error) {
-	s.logQuotas(g.rules)
 	limits := make([]httplimit.Limit, len(g.rules))
 	for i, rule := range g.rules {
+		if rule.Quota != nil && rule.Quota.File != "" {
+			s.logQuotas(rule)
+		}
 		limits[i] = g.limitOf(rule)
 	}
 	options, err := answerOptions(g.file, g.meters)

@@ -32,6 +32,8 @@ func (s *Server) readHashes(g, before *generation) error {
 			}
 			rule.UseHash(table)
 			s.hashFailed(rule, err)
+		} else if table != nil {
+			s.logQuotas(rule)
 		}
 		if table != nil {
 			g.hashes = append(g.hashes, hash{rule, table})
@@ -68,7 +70,7 @@ func (s *Server) followHashes(g *generation) {
 				s.hashFailed(h.rule, err)
 				return
 			}
-			s.logQuotas([]*rules.Rule{h.rule})
+			s.logQuotas(h.rule)
 		})
 	}
 }
