@@ -327,3 +327,20 @@ func TestASwappedLink(t *testing.T) {
 	require.NoError(t, os.Rename(current+".new", current))
 	until(t, "the swap back is seen", func() bool { return r.left("day", "x") <= 3 })
 }
+
+// TestTheLogSaysWhatIsReadOfLimits: what the program reads of the limits of values, and that it cannot read them.
+func TestTheLogSaysWhatIsReadOfLimits(t *testing.T) {
+	limits := filepath.Join(t.TempDir(), "accounts.csv")
+	require.NoError(t, os.WriteFile(limits, []byte("anna,7/m\n"), 0o600))
+	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": `
+domain: d
+descriptors:
+  - key: account
+    rate_limit: {unit: minute, requests_per_unit: 3, quotas: {every: 1s, file: ` + limits + `}}
+`}))
+	assert.Equal(t, 6, r.left("account", "anna"))
+	assert.Regexp(t, `(?m)limits read.*accounts\.csv.*keys"?[=:]1\b`, r.log())
+	require.NoError(t, os.WriteFile(limits, []byte("anna,gold\n"), 0o600))
+	until(t, "the file is read again", func() bool { return strings.Contains(r.log(), "limits not read: the last ones stay") })
+	assert.Contains(t, r.log(), "want the name of a plan")
+}

@@ -66,7 +66,7 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 		return err
 	}
 	defer shared.close()
-	options.Store, options.PerSecondStore = shared.all, shared.perSecond
+	options.Store, options.PerSecondStore, options.Log = shared.all, shared.perSecond, log
 	p := &program{serveCommand: c, log: log, health: health.NewServer(), first: make(chan struct{})}
 	p.setHealthy(!c.HealthyWithAtLeastOneConfigLoaded)
 	p.page = live.New(p.pageOptions())
