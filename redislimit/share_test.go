@@ -63,6 +63,7 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 				}
 				if loss == 0 {
 					require.GreaterOrEqual(t, admitted, part)
+					require.GreaterOrEqual(t, l.Stats().Debt, part)
 				} else {
 					require.LessOrEqual(t, admitted, inHand, "nothing came back to the share since")
 				}

@@ -38,6 +38,7 @@ func (l *Limiter) Stats() Stats {
 			return true
 		})
 	}
+	s.Debt += l.owed.Total()
 	for _, l := range l.tiers {
 		tier := l.Stats()
 		s.Leases, s.Held, s.Debt, s.Fallbacks = s.Leases+tier.Leases, s.Held+tier.Held, s.Debt+tier.Debt, s.Fallbacks+tier.Fallbacks

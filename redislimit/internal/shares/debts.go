@@ -30,6 +30,15 @@ func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K]
 	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most), note: note}
 }
 
+// Total returns what is owed of all keys. It takes time for each of them.
+func (d *Debts[K]) Total() (tokens uint64) {
+	d.keys.Range(func(_ K, owed debt) bool {
+		tokens += owed.tokens
+		return true
+	})
+	return tokens
+}
+
 // Room returns for how many more keys there is room.
 func (d *Debts[K]) Room() int { return int(max(d.most-d.count.Load(), 0)) }
 

@@ -40,6 +40,7 @@ func TestDebts(t *testing.T) {
 	assert.EqualValues(t, 5, d.Begin("a"))
 	d.Add("a", 4)
 	assert.Zero(t, d.Begin("a"), "one settlement at a time")
+	assert.EqualValues(t, 9+1, d.Total(), "with what is being settled")
 	d.Forgive("a", 100)
 	assert.EqualValues(t, 5, d.Of("a"), "what is being settled is not forgiven")
 	d.End("a", false)
