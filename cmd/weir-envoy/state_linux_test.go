@@ -49,3 +49,31 @@ func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, files, "nothing is owed")
 }
+
+// TestOtherSettingsPayWhatIsOwed: a replica that is started with another policy for a lost store, or with the default
+// prefix by its name, charges the store with what the one before admitted.
+func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
+	for name, other := range map[string][]string{
+		"closed": {"--redis-on-loss=closed"}, "open": {"--redis-on-loss=open"},
+		"prefix": {"--redis-on-loss=share", "--replicas=2", "--cache-key-prefix=envoy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := freePorts(t, "redis")["redis"]
+			args := []string{
+				"--runtime-root=" + write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)}),
+				fmt.Sprintf("--redis-url=127.0.0.1:%d", port), "--redis-state=" + t.TempDir(), "--redis-timeout=10s", "--drain=100ms",
+			}
+			r := start(t, nil, append(args, "--redis-on-loss=share", "--replicas=2")...)
+			assert.Equal(t, 4, r.left("day", "x"))
+			require.NoError(t, r.end())
+			runRedis(t, port, "--port", fmt.Sprint(port), "--save", "")
+			r = start(t, nil, append(args, other...)...)
+			look := request("d", "day", "x", 0)
+			look.Descriptors[0].HitsAddend = wrapperspb.UInt64(0)
+			until(t, "the store is charged", func() bool {
+				response, err := r.rls.ShouldRateLimit(t.Context(), look)
+				return err == nil && response.GetStatuses()[0].GetLimitRemaining() == 9
+			})
+		})
+	}
+}

@@ -128,7 +128,7 @@ func (f *storeFlags) connect(ctx context.Context, log *slog.Logger, s redisServe
 	if err != nil {
 		return nil, err
 	}
-	options := []redislimit.ClientOption{redislimit.Prefix(cmp.Or(f.CacheKeyPrefix, "envoy")), redislimit.Logger(log)}
+	options := []redislimit.ClientOption{redislimit.Prefix(f.prefix()), redislimit.Logger(log)}
 	if f.OnLoss != "closed" {
 		options = append(options, redislimit.JoinLater())
 	}
@@ -248,9 +248,12 @@ func (f *storeFlags) debts() string {
 		}
 		_, _ = said.Write([]byte{'\n'})
 	}
-	_, _ = said.Write([]byte(f.CacheKeyPrefix))
+	_, _ = said.Write([]byte(f.prefix()))
 	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", said.Sum64()))
 }
+
+// prefix is what the names of keys in the stores begin with.
+func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
 // userPassword splits what the reference's variables have: a password, or user:password.
 func userPassword(auth string) (user, password string) {

@@ -105,14 +105,13 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
+		if o.Debts != "" { // whatever the policy for a lost store, since a restart may change it
+			said := fnv.New64a()
+			_, _ = fmt.Fprintf(said, "%q %v %s", name, policy, which) // never an error
+			options = append(options, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
+		}
 		onLoss := func(p redislimit.FailurePolicy) []redislimit.Option {
-			with := append(options[:len(options):len(options)], redislimit.OnLoss(p))
-			if o.Debts != "" {
-				said := fnv.New64a()
-				_, _ = fmt.Fprintf(said, "%q %v %s %v", name, policy, which, p) // never an error
-				with = append(with, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
-			}
-			return with
+			return append(options[:len(options):len(options)], redislimit.OnLoss(p))
 		}
 		t := storeTable{onLoss: o.OnLoss}
 		var err error
