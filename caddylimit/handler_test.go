@@ -212,7 +212,7 @@ func TestBadLimits(t *testing.T) {
 		`"name":"bad","rate":"1/s","tiers":{"by":"{http.request.header.X}","values":{"a":{}}}`:                                        `tier "a": `,
 		`"name":"bad","rate":"1/s","tiers":{"by":"{http.request.header.X}","values":{"a":{"rate":"0","burst":2}}}`:                    `tier "a": burst 2: a rate of 0 has none`,
 		`"name":"bad","rate":"1/s","cost":"9","tiers":{"by":"{http.request.header.X}","values":{"a":{"rate":"8/s"}}}`:                 `cost "9": want a whole number from 1 to the limit, which is 8`,
-		`"name":"bad","rate":"1/m","algorithm":"fixed-window","tiers":{"by":"{http.request.header.X}","values":{"a":{"rate":"8/s"}}}`: `tier "a": a tier of a fixed-window has the limit's period`,
+		`"name":"bad","rate":"1/m","algorithm":"fixed-window","tiers":{"by":"{http.request.header.X}","values":{"a":{"rate":"8/s"}}}`: `tier "a": all limits of a fixed-window have one period`,
 		`"name":"bad","rate":"1/s","quota":"{http.vars.q}","tiers":{"by":"{http.request.header.X}","values":{"a":{"rate":"8/s"}}}`:    "want one of them",
 		`"name":"bad","concurrency":1,"max_wait":1000000000`:                                                                          "only tokens of a token-bucket can be waited for, and this is a concurrency",
 		`"name":"bad","rate":"unlimited","burst":2`:                                                                                   "burst 2: a rate of unlimited has none",

@@ -59,6 +59,8 @@ func (q *Quotas) check() error {
 		return errors.New("want one of file, hash and header")
 	case q.Header != "" && (q.By != "" || q.Plans != nil || q.Every != 0):
 		return errors.New("by, plan and every are of a file or a hash: leave them out next to header")
+	case q.Header != "" && quotas.CheckName(q.Header) != nil:
+		return fmt.Errorf("header: %w", quotas.CheckName(q.Header))
 	case q.Header == "" && q.Item != "":
 		return fmt.Errorf("item %q: it is of a header: leave it out", q.Item)
 	case q.Unknown != "" && q.Unknown != "default" && q.Unknown != "refuse":

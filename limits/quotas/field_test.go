@@ -92,7 +92,7 @@ func TestBadField(t *testing.T) {
 		`item "a": qu="content-bytes": want "requests"`:             {bucket, params{"q": int64(7), "qu": "content-bytes"}},
 		`item "a": limit of 1001 tokens: want at most 1000`:         {bucket, params{"q": int64(1001)}},
 		`item "a": limit of 2 tokens: a request may cost 3`:         {bucket, params{"q": int64(2)}},
-		`item "a": a tier of a fixed-window has the limit's period`: {window, params{"q": int64(7), "w": int64(10)}},
+		`item "a": all limits of a fixed-window have one period`:    {window, params{"q": int64(7), "w": int64(10)}},
 		`item "a": no w, and a rate of 0 has no time`:               {blocked, params{"q": int64(7)}},
 	} {
 		p, ok, err := read(&quotas.Field{Limit: c.of, Name: "a"}, item("a", c.p))
@@ -148,6 +148,24 @@ func TestALongField(t *testing.T) {
 			assert.NoError(t, err)
 		} else {
 			assert.ErrorContains(t, err, c.want)
+		}
+	}
+}
+
+// TestNamesThatCannotHaveLimits: what else means something, and what servers take for something else.
+func TestNamesThatCannotHaveLimits(t *testing.T) {
+	for _, name := range []string{"RateLimit-Policy", "X-RateLimit-Policy", "x-plan", "Accepted", "X-Forward"} {
+		assert.NoError(t, quotas.CheckName(name))
+	}
+	for want, names := range map[string][]string{
+		"want a name of letters, digits and hyphens": {"", "X_Plan", "X.Plan", "X Plan", "X-Pl\u00e4n", "a:b", "X-Plan\n"},
+		"is for one connection alone":                {"Connection", "te", "HOST", "Transfer-encoding", "content-length"},
+		"has another meaning": {
+			"x-forwarded-for", "X-Forwarded-Plan", "Forwarded", "Authorization", "cookie", "If-Match", "Content-Type", "X-Real-IP",
+		},
+	} {
+		for _, name := range names {
+			assert.ErrorContains(t, quotas.CheckName(name), want, name)
 		}
 	}
 }

@@ -6,7 +6,6 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,46 +72,8 @@ type Limit struct {
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
-// An Error describes one problem of a limit.
-type Error struct {
-	Tier    string // the name of the tier that it is about; "" for the limit's own numbers
-	Key     string // the name of the number, as keys of configurations have it: "rate", "max_wait"
-	Message string // it begins with the key where that is not plain
-}
-
-// Error returns the message, after the name of the tier.
-func (e *Error) Error() string {
-	if e.Tier != "" {
-		return fmt.Sprintf("tier %q: %s", e.Tier, e.Message)
-	}
-	return e.Message
-}
-
-// Errors has all problems of a limit.
-type Errors []*Error
-
-// Error returns one sentence for each error.
-func (es Errors) Error() string {
-	all := make([]string, len(es))
-	for i, e := range es {
-		all[i] = e.Error()
-	}
-	return strings.Join(all, "; ")
-}
-
-// ErrorsOf returns the [Errors] in an error of [Limit.Policies]; nil for nil.
-func ErrorsOf(err error) Errors {
-	var es Errors
-	errors.As(err, &es)
-	return es
-}
-
-func (es *Errors) add(tier, key, format string, args ...any) {
-	*es = append(*es, &Error{tier, key, fmt.Sprintf(format, args...)})
-}
-
 // Policies returns the policy of the limit's own numbers, and the policies of its tiers in their order. The policy of a
-// rate that needs no counting is [engine.Blocked] or [engine.Unlimited]. The error is of type [Errors].
+// rate that needs no counting is [engine.Blocked] or [engine.Unlimited]. [ErrorsOf] returns what is in the error.
 func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error) {
 	var es Errors
 	if l.checkKind(&es); l.Rate == (Rate{}) && l.Concurrency == 0 {
@@ -133,7 +94,10 @@ func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error)
 	if len(es) == 0 {
 		l.checkCost(&es, own, tiers)
 	}
-	if len(es) > 0 {
+	switch {
+	case len(es) > 0 && l.Quota > 0:
+		return engine.Policy{}, nil, ofPlans{es}
+	case len(es) > 0:
 		return engine.Policy{}, nil, es
 	}
 	return own, tiers, nil
@@ -256,9 +220,9 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	switch {
 	case inFlight || t.Rate.IsFixed() || own.IsFixed() || own == Rate{}:
 	case form.rate && t.Rate != own:
-		es.add(t.Name, "rate", "a tier of a %s has the limit's rate, %v, and a burst of its own", Name(l.Algorithm), own)
+		es.add(t.Name, "rate", "all limits of a %s have one rate, %v: write a burst alone", Name(l.Algorithm), own)
 	case form.period && (t.Rate.Period != own.Period || t.Rate.per != own.per):
-		es.add(t.Name, "rate", "a tier of a %s has the limit's period: write the rate as so many in the period of %v",
+		es.add(t.Name, "rate", "all limits of a %s have one period: write the rate as so many in the period of %v",
 			Name(l.Algorithm), own)
 	}
 	return l.policy(es, t.Name, t.Numbers)

@@ -161,12 +161,12 @@ func TestWhatDoesNotFit(t *testing.T) {
 			l.Tiers = []Tier{{"a", Numbers{}}, {"b", Numbers{Rate: Of(engine.Per(1, time.Hour))}}, {"c", Numbers{Concurrency: 1}}}
 		}, "10/s", []Error{
 			{"a", "", "neither rate nor burst"},
-			{"b", "rate", "a tier of a fixed-window has the limit's period: write the rate as so many in the period of 10/s"},
+			{"b", "rate", "all limits of a fixed-window have one period: write the rate as so many in the period of 10/s"},
 			{"c", "concurrency", "a concurrency, and the limit has none"},
 		}},
 		{func(l *Limit) {
 			l.Algorithm, l.Tiers = engine.AlgorithmBatchRefill, []Tier{{"b", Numbers{Rate: Of(engine.PerSecond(1))}}}
-		}, "10/s", []Error{{"b", "rate", "a tier of a batch-refill has the limit's rate, 10/s, and a burst of its own"}}},
+		}, "10/s", []Error{{"b", "rate", "all limits of a batch-refill have one rate, 10/s: write a burst alone"}}},
 		{func(l *Limit) { l.Tiers = []Tier{{"a", Numbers{Burst: ptr(2)}}} }, "0", []Error{
 			{"a", "", "no rate, and the limit's own is 0: write one"}}},
 		{func(l *Limit) { l.Rate, l.Concurrency, l.Tiers = Rate{}, 1, []Tier{{"a", Numbers{Burst: ptr(2)}}} }, "0", []Error{
@@ -190,7 +190,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 		{func(l *Limit) {
 			l.Algorithm, l.Tiers = engine.AlgorithmFixedWindow, []Tier{{"a", Numbers{Rate: Of(engine.Per(5, 31*24*time.Hour))}}}
 		}, "5/month", []Error{
-			{"a", "rate", "a tier of a fixed-window has the limit's period: write the rate as so many in the period of 5/month"}}},
+			{"a", "rate", "all limits of a fixed-window have one period: write the rate as so many in the period of 5/month"}}},
 		{func(l *Limit) { l.Algorithm = engine.AlgorithmFixedWindow }, "5e9/month", []Error{
 			{"", "rate", "fixed window 5000000000/month of UTC: limit of 5000000000 tokens every 744h0m0s: want 1 to 4294967296 tokens"}}},
 		{func(l *Limit) {

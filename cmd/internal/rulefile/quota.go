@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/weir-go/weir/cmd/internal/fieldname"
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits/quotas"
@@ -165,9 +166,25 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anybody can send a header, so it is believed only of those")
 	case t.limit.Algorithm == engine.AlgorithmBatchRefill:
 		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header says another: use another algorithm")
+	case q.Header != "": // else it is no name at all
+		q.checkHeader(d, f)
 	}
 	if q.Item == "" {
 		q.Item = t.Name
+	}
+}
+
+// checkHeader finds names of fields that cannot have limits.
+func (t *quotaText) checkHeader(d *decoder, f *File) {
+	err := quotas.CheckName(t.Header)
+	switch {
+	case err == nil && fieldname.Misleads(t.Header):
+		err = fmt.Errorf("%s has another meaning: want a field of its own, such as X-RateLimit-Policy", t.Header)
+	case err == nil && t.Header == f.ClientIP.Header:
+		err = fmt.Errorf("%s is the header of client_ip: want a field of its own, such as X-RateLimit-Policy", t.Header)
+	}
+	if err != nil {
+		d.Fail(t.seen["header"], "header: %v", err)
 	}
 }
 
@@ -231,9 +248,11 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	return &q
 }
 
-// Same reports whether limits from outside are read in the same way by both quotas, given the same store.
+// Same reports whether both quotas read the same limits from outside, given the same store. They may do so at different
+// times.
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
+	a.Every, b.Every = 0, 0
 	a.limit.InStore, b.limit.InStore = nil, nil // of the store and the numbers, and no two functions are equal
 	return reflect.DeepEqual(a, b)
 }

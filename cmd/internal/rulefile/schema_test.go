@@ -152,7 +152,7 @@ var beyondSchema = regexp.MustCompile(strings.Join([]string{
 	"want a token_file", "because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",
 	"the path of a socket", "has no host", "is not the name of", "Host is not looked at", "steers HTTP itself", "never used",
 	"cannot be joined", "is never passed on", "want 1 to 64", "a fragment", "user name and password", "not a URL",
-	"want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port (is|[0-9]+ is none)",
+	"have one (period|rate)", "has another meaning", "one connection alone", "is the header of client_ip", "hyphens, such as", "want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port (is|[0-9]+ is none)",
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
 	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
 	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",

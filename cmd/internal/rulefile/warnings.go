@@ -14,6 +14,12 @@ func (f *File) Warnings() (all []string) {
 		if p.Bits() == 0 {
 			all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then say in %s which "+
 				"address it has, and has a new bucket for each", p, f.ClientIP.header()))
+			for i := range f.Rules {
+				if q := f.Rules[i].Quota; q != nil && q.Header != "" {
+					all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then say in %s which limit it "+
+						"has under the rule %s", p, q.Header, f.Rules[i].Name))
+				}
+			}
 		}
 	}
 	upstreams := make([]*Upstream, 0, len(f.Routes)+1)

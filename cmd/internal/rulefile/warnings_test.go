@@ -56,6 +56,16 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestWarningsOfLimitsThatAnybodySays: a header of trusted proxies has no meaning where every peer is one.
+func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte("trusted_proxies: [10.0.0.0/8, \"::/0\"]\nrules: [{name: a, rate: 1/s, quota: {header: X-Limit}}, {name: b, rate: 1/s}]"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"trusted_proxies: ::/0 is every address: any client can then say in X-Forwarded-For which address it has, and has a new bucket for each",
+		"trusted_proxies: ::/0 is every address: any client can then say in X-Limit which limit it has under the rule a",
+	}, f.Warnings())
+}
+
 // A client names the model, so a name that is not listed must not be cheaper.
 func TestWarningsOfPrices(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, "+

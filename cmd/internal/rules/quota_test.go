@@ -112,7 +112,7 @@ func TestABadFileOfLimits(t *testing.T) {
 	_, err = compileIn(t, "", "rules: [{name: a, rate: 1/s, quota: {file: none.csv}}]")
 	assert.ErrorContains(t, err, "none.csv: no such file or directory")
 	_, err = compileIn(t, "anna,10/m\n", "rules: [{name: a, rate: 5/h, key: header:X-Key, algorithm: fixed-window, quota: {file: plans.csv}}]")
-	assert.ErrorContains(t, err, "plans.csv: line 1: rate 10/m: a tier of a fixed-window has the limit's period")
+	assert.ErrorContains(t, err, "plans.csv: line 1: rate 10/m: all limits of a fixed-window have one period")
 }
 
 // deciding returns the middleware of a rule, and how many of n requests it admits.

@@ -153,8 +153,8 @@ func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 		made.Limit.Zone = l.Zone
 	}
 	_, plans, err := made.Limit.Policies()
-	for _, e := range spec.ErrorsOf(err) {
-		c.fail(q.at, "quotas: %s", e)
+	if err != nil {
+		c.fail(q.at, "quotas: %v", err)
 	}
 	for i, p := range plans {
 		made.Plans[q.Plans[i].Name] = p

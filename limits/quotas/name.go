@@ -1,0 +1,40 @@
+package quotas
+
+import (
+	"fmt"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// connection has the fields that are for one connection alone (RFC 9110, section 7.6.1) or that steer HTTP itself.
+var connection = []string{
+	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Proxy-Authenticate", "Proxy-Authorization",
+	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// meaning has fields of requests with a meaning of their own (RFC 9110, 9111, 6265 and 7239, and those of proxies).
+var meaning = []string{
+	"Accept", "Authorization", "Cache-Control", "Cookie", "Date", "Forwarded", "From", "Origin", "Pragma", "Range", "Referer",
+	"User-Agent", "Via", "X-Real-Ip", "X-Request-Id",
+}
+
+// CheckName returns an error for the name of a field that cannot have limits. It is an error if the name has other
+// characters than letters, digits and hyphens, since servers take X_Plan and X-Plan for the same field. So is a field
+// for one connection alone, and one with another meaning in requests: what clients write there would be removed.
+func CheckName(name string) error {
+	if name == "" || strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-'
+	}) {
+		return fmt.Errorf("%q: want a name of letters, digits and hyphens, such as X-RateLimit-Policy, since servers take others for it", name)
+	}
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
+	switch {
+	case slices.Contains(connection, canonical):
+		return fmt.Errorf("%s is for one connection alone: want a field of its own, such as X-RateLimit-Policy", name)
+	case slices.Contains(meaning, canonical) || slices.ContainsFunc([]string{"Accept-", "Content-", "If-", "Sec-", "X-Forwarded-"},
+		func(begin string) bool { return strings.HasPrefix(canonical, begin) }):
+		return fmt.Errorf("%s has another meaning: want a field of its own, such as X-RateLimit-Policy", name)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// An Error describes one problem of a limit.
+type Error struct {
+	Tier    string // the name of the tier that it is about; "" for the limit's own numbers
+	Key     string // the name of the number, as keys of configurations have it: "rate", "max_wait"
+	Message string // it begins with the key where that is not plain
+}
+
+// Error returns the message, after the name of the tier.
+func (e *Error) Error() string { return e.of("tier") }
+
+// of is Error with the word for a tier.
+func (e *Error) of(word string) string {
+	if e.Tier != "" {
+		return fmt.Sprintf("%s %q: %s", word, e.Tier, e.Message)
+	}
+	return e.Message
+}
+
+// Errors has all problems of a limit.
+type Errors []*Error
+
+// Error returns one sentence for each error.
+func (es Errors) Error() string {
+	all := make([]string, len(es))
+	for i, e := range es {
+		all[i] = e.Error()
+	}
+	return strings.Join(all, "; ")
+}
+
+// ofPlans are errors of a limit whose tiers are the plans of its quotas.
+type ofPlans struct{ Errors }
+
+// Error is [Errors.Error].
+func (o ofPlans) Error() string {
+	all := make([]string, len(o.Errors))
+	for i, e := range o.Errors {
+		all[i] = e.of("plan")
+	}
+	return strings.Join(all, "; ")
+}
+
+// Unwrap returns the errors.
+func (o ofPlans) Unwrap() error { return o.Errors }
+
+// ErrorsOf returns the [Errors] in an error of [Limit.Policies]; nil for nil.
+func ErrorsOf(err error) Errors {
+	var es Errors
+	errors.As(err, &es)
+	return es
+}
+
+func (es *Errors) add(tier, key, format string, args ...any) {
+	*es = append(*es, &Error{tier, key, fmt.Sprintf(format, args...)})
+}
