@@ -178,8 +178,11 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 		return
 	}
 	if c.Key() == (engine.Key{}) && c.Limit().Spread == nil { // the limit has no Limiter
-		if text := c.KeyText(r); text != "" {
-			a.Refused(c.Name(), Bucket{Text: text}, nil)
+		if b := (Bucket{Text: c.KeyText(r)}); b.Text != "" {
+			if c.Limit().Quota != nil {
+				b.Limit = c.Policy()
+			}
+			a.Refused(c.Name(), b, nil)
 		}
 		return
 	}
@@ -189,12 +192,13 @@ func (a *Admin) Limited(r *http.Request, c httplimit.Check) {
 // Refused notes that a bucket of a rule has refused, as Limited does. text returns the key for people. It is never
 // called for a bucket in a store, whose name is the key, and rarely for other buckets.
 func (a *Admin) Refused(rule string, b Bucket, text func() string) {
+	by := under{b.Key, b.Limit}
 	switch {
 	case a.config.Keys == KeysOff:
 	case b.Text != "":
-		a.refusals.add(a.refusals.stored(rule, b.Text), func() string { return clip(b.Text) })
+		a.refusals.add(a.refusals.stored(rule, b.Text), by, func() string { return clip(b.Text) })
 	default:
-		a.refusals.add(identity{rule: rule, key: b.Key}, func() string {
+		a.refusals.add(identity{rule: rule, key: b.Key.With(engine.Quota{})}, by, func() string {
 			if a.config.Keys != KeysFull && a.config.Actions == nil {
 				return "" // no text is made
 			}

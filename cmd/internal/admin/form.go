@@ -199,13 +199,13 @@ func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	case (rule.Stored != nil) != (e.hash != 0):
 		return Bucket{}, fmt.Errorf("key %s was refused when rule %q was kept elsewhere", text, rule.Name)
 	case rule.Stored == nil:
-		return Bucket{Key: e.key}, nil
+		return Bucket{Key: e.under.key, Limit: e.under.limit}, nil
 	case e.text == "":
 		return Bucket{}, fmt.Errorf("key %s was refused once among too many others to keep what it is: write it below", text)
 	case a.refusals.stored(rule.Name, e.text) != e.identity:
 		return Bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept of it: write it below", text, textBytes)
 	}
-	return Bucket{Text: e.text}, nil
+	return Bucket{Text: e.text, Limit: e.under.limit}, nil
 }
 
 // checkAddress refuses a text that is not an address: its key would be another client's or no client's.

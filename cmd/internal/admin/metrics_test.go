@@ -119,7 +119,7 @@ func BenchmarkLimited(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					r.add(id(i%keys), text)
+					r.add(id(i%keys), under{}, text)
 				}
 			})
 		})

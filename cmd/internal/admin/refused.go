@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+
+	"github.com/weir-go/weir/engine"
 )
 
 const (
@@ -42,11 +44,11 @@ func newRefusals() *refusals {
 	return r
 }
 
-func (r *refusals) add(id identity, text func() string) {
+func (r *refusals) add(id identity, by under, text func() string) {
 	s := &r.shards[maphash.Comparable(r.seed, id)%sketchShards]
 	s.mu.Lock()
 	defer s.mu.Unlock() // text calls a key function, which may panic
-	s.windows[s.present].add(id, text)
+	s.windows[s.present].add(id, by, text)
 }
 
 // turn begins the next window and forgets the oldest one.
@@ -149,7 +151,7 @@ func (r *refusals) identity(rule Rule, b Bucket) identity {
 	if rule.Stored != nil {
 		return r.stored(rule.Name, b.Text)
 	}
-	return identity{rule: rule.Name, key: b.Key}
+	return identity{rule: rule.Name, key: b.Key.With(engine.Quota{})}
 }
 
 // find returns the key of a rule that is watched and has the hash, with its text if that is known.
@@ -171,10 +173,10 @@ func (r *refusals) has(rule string, hash uint64) bool {
 func (s *refusalShard) find(is func(identity) bool) (e entry, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for w := range s.windows {
-		for _, of := range s.windows[w].entries {
+	for w := range s.windows { // the oldest first
+		for _, of := range s.windows[(s.present+1+w)%windows].entries {
 			if is(of.identity) {
-				e, found = entry{identity: of.identity, text: cmp.Or(e.text, of.text)}, true
+				e, found = entry{identity: of.identity, text: cmp.Or(e.text, of.text), under: of.under}, true
 			}
 		}
 	}

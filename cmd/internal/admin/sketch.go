@@ -5,14 +5,21 @@ import "github.com/weir-go/weir/engine"
 // An identity is one key of one rule.
 type identity struct {
 	rule string
-	key  engine.Key
-	hash uint64 // instead of it, of the text, if the rule is kept in a store; else 0
+	key  engine.Key // without a tier or a quota
+	hash uint64     // instead of it, of the text, if the rule is kept in a store; else 0
+}
+
+// An under is what decided about a key: the key with its tier or quota, and where that does not say it the limit.
+type under struct {
+	key   engine.Key
+	limit engine.Policy
 }
 
 // An entry is a key that a sketch watches. It was seen count times at most and count-missed at least.
 type entry struct {
 	identity
 	text   string // "" until it is known; what [Admin.keptOf] returns
+	under  under  // of its last refusal
 	count  uint64
 	missed uint64 // the most that it may have had counted to others before it was watched
 }
@@ -41,10 +48,11 @@ func newSketch(most int) sketch {
 
 // add counts a key. text is called only for a key that is likely to be shown: while there is room, or when the key is
 // seen again. So a flood of keys that come once each does not pay for texts.
-func (s *sketch) add(id identity, text func() string) {
+func (s *sketch) add(id identity, by under, text func() string) {
 	s.seen++
 	if i, watched := s.where[id]; watched {
 		e := &s.entries[i]
+		e.under = by
 		e.count++
 		if e.text == "" {
 			e.text = text()
@@ -53,14 +61,14 @@ func (s *sketch) add(id identity, text func() string) {
 		return
 	}
 	if len(s.entries) < s.most {
-		s.entries = append(s.entries, entry{identity: id, text: text(), count: 1})
+		s.entries = append(s.entries, entry{identity: id, text: text(), under: by, count: 1})
 		s.where[id] = len(s.entries) - 1
 		s.up(len(s.entries) - 1)
 		return
 	}
 	least := &s.entries[0]
 	delete(s.where, least.identity)
-	*least = entry{identity: id, count: least.count + 1, missed: least.count}
+	*least = entry{identity: id, under: by, count: least.count + 1, missed: least.count}
 	s.where[id] = 0
 	s.down(0)
 }

@@ -27,7 +27,7 @@ func TestSketchKeepsItsBounds(t *testing.T) {
 		stream := rapid.SliceOf(rapid.IntRange(0, 30)).Draw(t, "stream")
 		s, exact := newSketch(most), map[identity]uint64{}
 		for _, n := range stream {
-			s.add(id(n), func() string { return fmt.Sprint(n) })
+			s.add(id(n), under{}, func() string { return fmt.Sprint(n) })
 			exact[id(n)]++
 		}
 		bound := uint64(len(stream) / most)
@@ -59,7 +59,7 @@ func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 		if i%50 == 7 {
 			key, times = heavy, times+1
 		}
-		r.add(key, func() string {
+		r.add(key, under{}, func() string {
 			if key == heavy {
 				return "heavy"
 			}
@@ -86,10 +86,10 @@ func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 
 func TestRefusalsAreForgottenAfterAMinute(t *testing.T) {
 	id, r := of(t), newRefusals()
-	r.add(id(1), func() string { return "a" })
+	r.add(id(1), under{}, func() string { return "a" })
 	for range windows - 1 {
 		r.turn()
-		r.add(id(2), func() string { return "b" })
+		r.add(id(2), under{}, func() string { return "b" })
 	}
 	top, all := r.top(topKeys)
 	require.Len(t, top, 2)

@@ -29,6 +29,8 @@ type Decision struct {
 	Outcome limits.Outcome
 	// Key is the key of the counter. It is zero if counters are in a store.
 	Key engine.Key
+	// Limit is the limit of a refused value that has its own; the zero Policy for that of the rule.
+	Limit engine.Policy
 }
 
 // observe tells the observer of all asks. failed says that the store did not answer.
@@ -49,7 +51,9 @@ func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bo
 			d.Outcome = limits.Failed
 		}
 		if a.rule != nil {
-			d.Rule = a.rule.Rule
+			if d.Rule = a.rule.Rule; a.over {
+				d.Limit, _ = a.rule.ofValue(d.Descriptor)
+			}
 		}
 		s.options.Observer.Decided(d)
 	}

@@ -3,11 +3,13 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/admin"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
+	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/limits"
 )
@@ -78,13 +80,7 @@ func (g *generation) shownRules() []admin.Rule {
 			shown[i].Stored = g.stored[rule.Name].Value
 			var limit func([]string) engine.Policy
 			if rule.Quota != nil {
-				limit = func(parts []string) engine.Policy {
-					p, err := rule.Limit().Quota(rule.Typed(parts))
-					if err != nil {
-						return rule.Limit().QuotaElse
-					}
-					return p
-				}
+				limit = func(parts []string) engine.Policy { return policyOf(rule, rule.Typed(parts)) }
 			}
 			shown[i].Buckets = admin.Stored(shown[i].Stored, shown[i].Text, limit)
 			continue
@@ -102,6 +98,10 @@ func (g *generation) shownRules() []admin.Rule {
 		shown[i].Buckets = admin.Local(limiter.Limiter, func(parts []string) engine.Key {
 			request := rule.Typed(parts)
 			k, _ := key(limits.HasherOf(limiter.Limiter), request)
+			if rule.ByQuota() {
+				quota, _ := limiter.Quota(policyOf(rule, request)) // it was tried when it was read
+				k = k.With(quota)
+			}
 			limiter.Formers().Move(limiter.Limiter, k, func(l *engine.Limiter) (engine.Key, bool) {
 				return key(limits.HasherOf(l), request)
 			})
@@ -109,6 +109,16 @@ func (g *generation) shownRules() []admin.Rule {
 		})
 	}
 	return shown
+}
+
+// policyOf returns the limit of a request under a rule whose requests bring theirs.
+func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
+	l := rule.Limit()
+	p, err := l.Quota(request)
+	if err != nil {
+		return l.QuotaElse
+	}
+	return p
 }
 
 // partLabels names the parts of a key that a person types. A global key has none.

@@ -109,6 +109,24 @@ func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	assert.EqualValues(t, 1000, view.Remaining)
 }
 
+// TestAListedKeyHasItsLimit: what was refused under a limit from outside is shown under it.
+func TestAListedKeyHasItsLimit(t *testing.T) {
+	store := miniredis.RunT(t)
+	store.HSet("plans", "anna", "2/h", "berta", "0")
+	for _, where := range []string{"true", "false"} {
+		s := start(t, administered+"store: {url: \"redis://"+store.Addr()+"\", timeout: 2s}\n"+
+			"rules: [{name: a, rate: 9/h, store: "+where+", key: header:X-Key, max_keys: 100, quota: {hash: plans}}]\n")
+		for key, limit := range map[string]uint64{"anna": 2, "berta": 0} {
+			s.statuses(4, "X-Key: "+key)
+			_, typed := s.key("peek", fmt.Sprintf(`{"rule":"a","parts":[%q]}`, key))
+			_, byHash := s.key("peek", fmt.Sprintf(`{"rule":"a","hash":%q}`, typed.Hash))
+			assert.Equal(t, limit, typed.Limit, where)
+			assert.Equal(t, typed.Limit, byHash.Limit, where)
+			assert.Zero(t, byHash.Remaining, where)
+		}
+	}
+}
+
 // Where keys are hashed or off, no text of one is shown, and a key that is too long to be kept can be typed only.
 func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 	store := miniredis.RunT(t)

@@ -95,7 +95,7 @@ func (p *Page) Decided(d envoy.Decision) {
 	}
 	p.admin.Observe(name, d.Outcome)
 	if d.Outcome == limits.Refused || d.Outcome == limits.ShadowRefused {
-		b := admin.Bucket{Key: d.Key}
+		b := admin.Bucket{Key: d.Key, Limit: d.Limit}
 		if d.Key == (engine.Key{}) {
 			b.Text = text(d.Descriptor)
 		}

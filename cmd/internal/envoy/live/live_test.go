@@ -252,6 +252,23 @@ func TestPeekOfAValueWithALimit(t *testing.T) {
 	}
 }
 
+// TestPeekOfAListedValueWithALimit: a key that was refused is shown under the limit that refused it.
+func TestPeekOfAListedValueWithALimit(t *testing.T) {
+	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
+		s := newShop(t, Options{Reset: true})
+		plans := filepath.Join(t.TempDir(), "plans.csv")
+		require.NoError(t, os.WriteFile(plans, []byte("anna,2/d\n"), 0o600))
+		s.load(fmt.Sprintf("domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 9, algorithm: %s, quotas: {file: %q}}}]",
+			algorithm, plans))
+		s.ask(5, "user=anna")
+		listed := s.state().Refused.Keys[0]
+		_, byHash := s.send("POST", "/key/peek", fmt.Sprintf(`{"rule":%q,"hash":%q}`, listed.Rules[0].Rule, listed.Hash))
+		assert.Contains(t, byHash, `"limit":2,"remaining":0`, algorithm)
+		_, typed := s.send("POST", "/key/peek", `{"rule":"shop.user","parts":["anna"]}`)
+		assert.Equal(t, typed, byHash, algorithm)
+	}
+}
+
 // TestPeekOfOneOfSeveralLimits: each limit of a descriptor is a rule of the page, with a counter of its own.
 func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
