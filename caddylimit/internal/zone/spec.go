@@ -200,6 +200,9 @@ func (s Spec) String() string {
 		if s.Timeout != 0 {
 			text += fmt.Sprintf(", timeout %v", s.Timeout)
 		}
+		if s.Debts != "" {
+			text += ", what it is owed in " + s.Debts
+		}
 	}
 	return text
 }

@@ -66,6 +66,8 @@ func TestAStateChangesWithTheStart(t *testing.T) {
 // TestAStateForEachLimit: what cannot be changed in a file is in its name.
 func TestAStateForEachLimit(t *testing.T) {
 	policy := engine.FixedWindow(5, time.Hour)
+	stored := Spec{Policy: policy, Store: "redis://a:1"}.InFolder("/f", "a", "k")
+	assert.Contains(t, stored.String(), ", what it is owed in "+stored.Debts, "limits that differ in this alone must not look alike")
 	own := Spec{Policy: policy}.InFolder("/f", "a", "k").State
 	assert.Equal(t, own, Spec{Policy: engine.FixedWindow(9, time.Minute)}.InFolder("/f", "a", "k").State, "numbers change")
 	tiers := Spec{Policy: policy}
