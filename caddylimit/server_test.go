@@ -294,6 +294,22 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	}
 }
 
+// TestAQuotaThatAClientWrites is a warning, since nothing says who has written it. What the server sets is none.
+func TestAQuotaThatAClientWrites(t *testing.T) {
+	s := newServer(t)
+	require.NoError(t, s.load("respond ok"))
+	for placeholder, warned := range map[string]bool{
+		"{header.X-Quota}": true, "{query.quota}": true, "{cookie.quota}": true, "{path.0}": true, "{re.a.1}": true, "{http.vars.quota}": false, "{http.auth.user.quota}": false,
+	} {
+		log, err := os.ReadFile(s.log)
+		require.NoError(t, err)
+		require.NoError(t, s.load("weir {\nlimit a {\nrate 5/h\nquota "+placeholder+"\n}\n}\nrespond ok"))
+		more, err := os.ReadFile(s.log)
+		require.NoError(t, err)
+		assert.Equal(t, warned, strings.Contains(string(more[len(log):]), "a client can write its own limit"), placeholder)
+	}
+}
+
 // TestTheExampleOfTheOriginal: the Caddyfile of its documents, with all options, and the log warns that no machine
 // shares the zones.
 func TestTheExampleOfTheOriginal(t *testing.T) {

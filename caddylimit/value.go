@@ -62,6 +62,9 @@ func parseSettle(text string) (*key.Template, []string, error) {
 // found in a path, are of the request.
 var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
+// ofClients matches the placeholders of Caddy that a client writes.
+var ofClients = regexp.MustCompile(`\{http\.(regexp|request\.(header|cookie|uri|orig_uri|host|hostport|method|body))\b`)
+
 // parseQuota returns the function of a quota.
 func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engine.Policy, error), warnings []string, err error) {
 	template, warnings, err := key.Parse(text)
@@ -69,7 +72,11 @@ func parseQuota(text string, own engine.Policy) (quota func(*http.Request) (engi
 		return nil, nil, fmt.Errorf("quota %w", err)
 	}
 	if !strings.Contains(text, "{") {
-		return nil, nil, fmt.Errorf("quota %q: want a placeholder, such as {http.request.header.X-Quota}", text)
+		return nil, nil, fmt.Errorf("quota %q: want a placeholder, such as {http.vars.quota}", text)
+	}
+	if ofClients.MatchString(text) {
+		warnings = append(warnings, fmt.Sprintf("quota %q: a client can write its own limit there, unless a directive before this one sets "+
+			"it: use quotas with a header, which is read of trusted proxies alone, or a placeholder that only the server sets", text))
 	}
 	return func(r *http.Request) (engine.Policy, error) { return quotaOf(template.Of(r), own) }, warnings, nil
 }
