@@ -31,7 +31,8 @@ func (l *Limiter) charge(ctx context.Context, q *Quota, key string, n uint64) (e
 		return d, err
 	}
 	l.fallbacks.Add(1)
-	d = l.share.charge(key, q, n)
+	d, _ = l.share.charge(key, q, n)
+	l.outlive()
 	d.Limit = q.policy.Limit()
 	return d, nil
 }

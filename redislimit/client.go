@@ -33,7 +33,7 @@ type Client struct {
 	condition                              condition
 	dialer                                 *dialer // nil for a client of NewClient
 	eviction                               eviction
-	flights                                flights
+	limiters                               limiters
 }
 
 type clientConfig struct {
@@ -196,7 +196,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{clientConfig: config, owned: true, dialer: dialer, flights: flights{places: newPlaces()}}
+	c := &Client{clientConfig: config, owned: true, dialer: dialer, limiters: newLimiters()}
 	if err := c.connect(ctx, o); err != nil && (!c.joinLater || ctx.Err() != nil || !mayPass(err)) {
 		return nil, err
 	} else if err != nil {
@@ -239,12 +239,13 @@ func NewClient(redis rueidis.Client, options ...ClientOption) (*Client, error) {
 }
 
 func newClient(redis rueidis.Client, config clientConfig) *Client {
-	c := &Client{clientConfig: config, flights: flights{places: newPlaces()}}
+	c := &Client{clientConfig: config, limiters: newLimiters()}
 	c.link.Store(c.newLink(redis))
 	return c
 }
 
-// Close closes the connections, if [Open] made them. Close the client's limiters first. It waits at most two seconds
+// Close closes the connections, if [Open] made them. Close the client's limiters first. What these have not charged to
+// the store by now is not charged any more ([Limiter.Settle]). Close waits at most two seconds
 // for calls that the server has yet to answer. While requests of closed limiters are in flight ([Limiter.Enter]), the
 // connections stay open until the last of these has ended. Close does not wait for that.
 //
@@ -253,7 +254,8 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 // state after pipe.Close has changed it. Then no goroutine reads the answer. The connection is closed by that time, and
 // one goroutine leaks.
 func (c *Client) Close() error {
-	if c.flights.close() {
+	c.limiters.kin.end()
+	if c.limiters.flights.close() {
 		c.disconnect()
 	}
 	return nil

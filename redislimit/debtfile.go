@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/journal"
 	"github.com/weir-go/weir/redislimit/internal/lease"
 	"github.com/weir-go/weir/redislimit/internal/script"
-	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
 // takeOverEvery is how often a limiter looks for files of processes that have ended.
@@ -81,6 +80,7 @@ func (f *debtFile) of(tier int) *debtFile {
 	return &debtFile{Journal: f.Journal, tier: uint8(tier), leases: map[string]uint64{}}
 }
 
+// close ends the file, which is left to the next process if anything is owed.
 func (f *debtFile) close() {
 	if f != nil {
 		_ = f.Close() // what it could not write was told
@@ -107,19 +107,18 @@ func (f *debtFile) noteLease(key string, debt uint64) {
 	f.Note(journal.Entry{Tier: f.tier, IsLease: true, Key: key}, debt)
 }
 
-// keepDebts writes to the file what leases owe while the store is lost, and takes over files of processes that have
-// ended.
+// keepDebts writes to the file what leases owe while the store is lost.
 func (l *Limiter) keepDebts() {
-	f := l.debts
-	if f == nil {
-		return
+	if l.debts != nil {
+		l.noteLeases(false)
+		l.debts.Mend()
 	}
-	l.noteLeases(false)
-	if f.tier != 0 {
-		return
-	}
-	f.Mend()
-	if now := l.now(); f.isReady.Load() && now >= f.next {
+}
+
+// takeOverFiles takes over files of processes that have ended.
+func (l *Limiter) takeOverFiles() {
+	f, now := l.debts, l.now()
+	if f != nil && f.tier == 0 && f.isReady.Load() && now >= f.next {
 		f.next = now + int64(takeOverEvery)
 		l.takeOver(false)
 	}
@@ -223,25 +222,8 @@ func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 		of.numbers = script.Quota{} // the limit was changed since; tokens are tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
-	if isStart && l.share != nil && !e.IsLease {
-		l.spendShare(of, n)
+	if isStart && !e.IsLease {
+		l.spendShare(l, of, n)
 	}
 	return l.owed.Add(of, n)
-}
-
-// spendShare takes n tokens from the node's share of a key, under its quota, as far as the share has them.
-func (l *Limiter) spendShare(of owing, n uint64) {
-	key, share := l.share.Key(of.key), l.ofShare
-	if of.numbers != (script.Quota{}) {
-		p, err := shares.OfQuota(l.policy, of.numbers.Tokens, l.limit.TokenTime(of.numbers), l.divisor())
-		if err != nil {
-			return // the share does not hold this quota, so no request has it
-		}
-		quota, err := l.share.Quota(p)
-		if err != nil {
-			return // the same
-		}
-		key, share = key.With(quota), p
-	}
-	_, _ = l.share.Charge(key, min(n, share.Limit()))
 }

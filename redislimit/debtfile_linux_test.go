@@ -16,11 +16,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// lose pauses a server until a client has lost it.
-func lose(t *testing.T, server *redistest.Server, q Quota) {
+// processes returns n clients of a server: each is that of a process.
+func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client) {
 	t.Helper()
-	server.Pause()
-	require.Eventually(t, func() bool { _, _ = q.Peek(t.Context(), "elsewhere", 1); return q.limiter.isLost("k") }, 20*time.Second, time.Millisecond)
+	for range n {
+		client, err := Open(t.Context(), server.URL())
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, client.Close()) })
+		clients = append(clients, client)
+	}
+	return clients
 }
 
 // What a limiter owes a store that is lost when it ends is charged by the next one, which has the share spent. Close
@@ -48,11 +53,9 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of the time it waits
 			server := redistest.Start(t)
-			client, err := Open(t.Context(), server.URL())
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, client.Close()) })
 			stem := filepath.Join(t.TempDir(), "debts")
-			begin := func(policy engine.Policy) (*Limiter, Quota) {
+			clients := processes(t, server, 2)
+			begin := func(client *Client, policy engine.Policy) (*Limiter, Quota) {
 				l, err := New(client, "debts", policy, append([]Option{Nodes(2), InMode(Strict), DebtFiles(stem)}, c.options...)...)
 				require.NoError(t, err)
 				t.Cleanup(func() { assert.NoError(t, l.Close()) })
@@ -67,7 +70,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 				}
 				return l, q
 			}
-			l, q := begin(c.policy)
+			l, q := begin(clients[0], c.policy)
 			lose(t, server, q)
 			admitted := uint64(0)
 			for range 40 {
@@ -82,6 +85,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 			}
 			require.EqualValues(t, 20, admitted, "the share")
 			require.NoError(t, l.Close())
+			require.NoError(t, clients[0].Close())
 			files, err := filepath.Glob(stem + "*")
 			require.NoError(t, err)
 			require.Len(t, files, 1)
@@ -89,7 +93,7 @@ func TestDebtsOutliveALimiter(t *testing.T) {
 			if c.next == (engine.Policy{}) {
 				c.next = c.policy
 			}
-			l, q = begin(c.next)
+			l, q = begin(clients[1], c.next)
 			d, err := q.Take(t.Context(), "k", 6)
 			require.NoError(t, err)
 			assert.False(t, d.Allowed, "a restart hands out no second share")
@@ -127,6 +131,7 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 	other.takeOver(false)
 	assert.Zero(t, other.owed.Of(owing{key: "k"}), "its process lives")
 	require.NoError(t, old.Close())
+	require.NoError(t, old.client.Close())
 	server.Resume()
 	require.Eventually(t, func() bool {
 		d, err := other.Peek(t.Context(), "k", 1)
@@ -138,17 +143,15 @@ func TestAnotherLimiterTakesDebtsOver(t *testing.T) {
 // The overdraft of leases is in the file while the store is lost, and no longer.
 func TestDebtsOfLeasesAreKept(t *testing.T) {
 	server := redistest.Start(t)
-	client, err := Open(t.Context(), server.URL())
-	require.NoError(t, err)
-	defer client.Close()
+	clients := processes(t, server, 2)
 	stem := filepath.Join(t.TempDir(), "debts")
-	begin := func() *Limiter {
+	begin := func(client *Client) *Limiter {
 		l, err := New(client, "debts", engine.FixedWindow(3_600_000, time.Hour), Nodes(2), OnLoss(FailClosed), DebtFiles(stem))
 		require.NoError(t, err)
 		require.Equal(t, Leased, l.Mode())
 		return l
 	}
-	l := begin()
+	l := begin(clients[0])
 	for l.Stats().Debt == 0 { // a renewal under way when the server is paused leaves one
 		server.Pause()
 		require.Eventually(t, func() bool { l.Allow("k"); return l.isLost("k") }, 20*time.Second, time.Microsecond)
@@ -179,7 +182,8 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return said() == debt }, 20*time.Second, time.Millisecond)
 	require.NoError(t, l.Close())
-	l = begin()
+	require.NoError(t, clients[0].Close())
+	l = begin(clients[1])
 	assert.EqualValues(t, debt, l.owed.Of(owing{key: "k"}))
 	server.Resume()
 	require.Eventually(t, func() bool { owing, _ := l.owes(); return owing == 0 }, 20*time.Second, time.Millisecond)
@@ -227,4 +231,44 @@ func TestOldAndForeignDebts(t *testing.T) {
 	assert.ErrorContains(t, err, `redislimit: DebtFiles("debts"): want a full path`)
 	_, err = New(client, "a", hour, DebtFiles(filepath.Join(stem, "none")))
 	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
+}
+
+// A closed limiter has a file only while it owes something: what a hold costs beyond its tokens, and what requests that
+// are still under way get of the share.
+func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
+	server := redistest.Start(t)
+	client := processes(t, server, 1)[0]
+	stem := filepath.Join(t.TempDir(), "debts")
+	l, err := New(client, "debts", engine.FixedWindow(40, time.Hour), Nodes(2), InMode(Strict), DebtFiles(stem),
+		Tiers(engine.FixedWindow(80, time.Hour)))
+	require.NoError(t, err)
+	files := func() []string {
+		files, err := filepath.Glob(stem + "*")
+		require.NoError(t, err)
+		return files
+	}
+	h, _, err := l.Hold(t.Context(), "k", 1)
+	require.NoError(t, err)
+	lose(t, server, l.own)
+	require.NoError(t, l.Close())
+	require.Empty(t, files())
+	assert.Zero(t, h.Settle(3))
+	assert.Len(t, files(), 1, "of this limiter")
+	require.True(t, l.tiers[0].share.take("k", &l.tiers[0].own, 5).Allowed)
+	assert.Len(t, files(), 1, "of all tiers")
+	server.Resume()
+	require.NoError(t, l.Settle(t.Context()))
+	require.Eventually(t, func() bool { return len(files()) == 0 }, 20*time.Second, time.Millisecond)
+
+	server.Pause()
+	require.Eventually(t, func() bool { _, _ = l.Peek(t.Context(), "k", 1); return l.isLost("k") }, 20*time.Second, time.Millisecond)
+	require.True(t, l.tiers[0].share.take("k", &l.tiers[0].own, 5).Allowed)
+	require.NoError(t, client.Close())
+	require.Len(t, files(), 1)
+	j, err := journal.Open(stem, l.agreement.same+" name=debts", func(err error) { t.Error(err) })
+	require.NoError(t, err)
+	owed := map[journal.Entry]uint64{}
+	require.NoError(t, j.TakeOver(func(f journal.Former) bool { owed = f.Owed; return true }))
+	assert.Equal(t, map[journal.Entry]uint64{{Tier: 1, Key: "k"}: 5}, owed)
+	require.NoError(t, j.Close())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,10 +39,6 @@ type flight struct {
 	places  *places
 	limit   string       // what the limit is among those of the places
 	asking  atomic.Int64 // requests that are being decided: each may have an entry in a moment
-
-	mu       sync.Mutex
-	isClosed bool // the limiter is
-	outlives bool // its places are renewed although it is closed
 }
 
 // places counts what the limiters of a client have in flight. A limiter that takes the place of another one so knows
@@ -77,12 +72,6 @@ func (p *places) remove(of placesOf, n uint64) {
 
 func (f *flight) add(key string, n, most uint64) (added bool) {
 	return f.places.add(placesOf{f.limit, key}, n, most)
-}
-
-func (f *flight) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.isClosed = true
 }
 
 func (f *flight) remove(key string, n uint64) { f.places.remove(placesOf{f.limit, key}, n) }

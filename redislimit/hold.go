@@ -211,15 +211,18 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}
-	if l.share != nil && l.isLost(key) {
-		_, _ = l.share.Charge(l.share.Key(key).With(q.share), n)
-	}
-	if !l.owed.Add(of, n) {
-		return n
+	added, isLost := false, l.isLost(key)
+	if isLost && l.share != nil {
+		_, added = l.share.charge(key, q, n)
+	} else {
+		l.client.limiters.kin.change(l, func([]*Limiter) { added = l.owed.Add(of, n) })
 	}
 	l.known.drop(key) // its RetryAfter is longer now
-	if !l.isLost(key) {
+	if !isLost {
 		l.settle(of)
+	}
+	if !l.outlive() || !added {
+		return n
 	}
 	return 0
 }

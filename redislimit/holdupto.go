@@ -148,9 +148,13 @@ func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (
 	case least > s.Peek(of, 1).Limit: // larger than the share, but not than the limit
 		return engine.Decision{RetryAfter: breaker.ProbeEvery}, 0
 	}
-	d, receipt := s.HoldUpTo(of, least, most)
-	if n = receipt.Taken(); d.Allowed && n > 0 {
-		s.owed.Add(owing{key, q.numbers}, n)
-	}
+	s.change(key, q, func() uint64 {
+		var taken engine.Receipt
+		if d, taken = s.HoldUpTo(of, least, most); d.Allowed {
+			n = taken.Taken()
+		}
+		return n
+	})
+	l.outlive()
 	return d, n
 }

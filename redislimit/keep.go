@@ -24,29 +24,35 @@ func (l *Limiter) keep() {
 		case <-ticker.C:
 		case <-l.hurry:
 		}
-		l.follow()
-		l.probeLost()
 		l.known.sweep(l.now())
 		if l.share != nil {
 			l.share.slow.Drop(func(key string) bool { return !l.isLost(key) })
 		}
-		for of := range l.owed.Keys {
-			if l.canWait(of.key) {
-				l.settle(of)
+		l.work()
+		l.takeOverFiles()
+	}
+}
+
+// work does what a closed limiter also does ([Limiter.outlive]).
+func (l *Limiter) work() {
+	l.follow()
+	l.probeLost()
+	for of := range l.owed.Keys {
+		if l.canWait(of.key) {
+			l.settle(of)
+		}
+	}
+	l.keepDebts()
+	if l.flight != nil {
+		l.renewPlaces()
+	}
+	if l.leases != nil {
+		l.leases.Range(func(key string, held *lease.Lease) bool {
+			if l.canWait(key) {
+				l.look(key, held)
 			}
-		}
-		l.keepDebts()
-		if l.flight != nil {
-			l.renewPlaces()
-		}
-		if l.leases != nil {
-			l.leases.Range(func(key string, held *lease.Lease) bool {
-				if l.canWait(key) {
-					l.look(key, held)
-				}
-				return true
-			})
-		}
+			return true
+		})
 	}
 }
 

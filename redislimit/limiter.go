@@ -31,6 +31,7 @@ type Limiter struct {
 	share  *share               // decides while the store is lost; nil without that policy
 	flight *flight              // of requests in flight; nil for other policies
 	own    Quota                // the policy
+	life   life
 
 	leases *xsync.Map[string, *lease.Lease]
 	cold   *engine.Limiter // the first requests of keys; nil without overdraft
@@ -69,7 +70,11 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLimiter(client, name, designs[0], a, file)
+	node := a.same + " name=" + name
+	if designs[0].config.isShared { // its limiters of other numbers are of other keys
+		node += numbers(policy, designs[0].config.limit)
+	}
+	l, err := newLimiter(client, name, node, designs[0], a, file)
 	if err != nil {
 		file.close()
 		return nil, err
@@ -79,7 +84,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 			l.sources = append(l.sources, source{Quota{limiter: l, policy: d.policy}})
 			continue
 		}
-		tier, err := newLimiter(client, name, d, nil, file.of(i+1))
+		tier, err := newLimiter(client, name, fmt.Sprint(node, " tier=", i+1), d, nil, file.of(i+1))
 		if err != nil {
 			_ = l.Close() // always nil
 			return nil, err
@@ -94,14 +99,17 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 }
 
 // newLimiter returns a limiter without its tiers. Without an agreement its settings are compared by another one.
-func newLimiter(client *Client, name string, d design, a *agreement, file *debtFile) (*Limiter, error) {
-	l := &Limiter{design: d, client: client, agreement: a, debts: file, now: now, stop: make(chan struct{}), hurry: make(chan struct{})}
+func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
+	l := &Limiter{
+		design: d, client: client, life: life{node: node}, agreement: a, debts: file, now: now,
+		stop: make(chan struct{}), hurry: make(chan struct{}),
+	}
 	l.own = Quota{limiter: l, policy: d.policy}
 	l.known = newRefusals(l.config.maxKeys, l.config.believe)
 	l.owed = shares.NewDebts(l.config.maxKeys, file.note())
 	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
 	if l.limit.IsInFlight() {
-		l.flight = &flight{entries: xsync.NewMap[*Entry, struct{}](), places: client.flights.places, limit: l.namer.after}
+		l.flight = &flight{entries: xsync.NewMap[*Entry, struct{}](), places: client.limiters.flights.places, limit: l.namer.after}
 	}
 	if err := l.makeLocal(); err != nil {
 		l.closeLocal()
@@ -111,6 +119,7 @@ func newLimiter(client *Client, name string, d design, a *agreement, file *debtF
 	if l.terms != nil {
 		l.leases = xsync.NewMap[string, *lease.Lease]()
 	}
+	client.limiters.kin.join(l)
 	l.done.Go(l.keep)
 	return l, nil
 }
@@ -136,10 +145,10 @@ func (l *Limiter) makeLocal() (err error) {
 }
 
 // Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
-// the store is lost, it does not wait ([Limiter.Settle] does). What is not charged by then is lost, or, with
-// [DebtFiles], left to the next limiter. Tokens that the node has in hand stay charged. Places of
-// requests in flight are renewed until they are released, or their lifetime is over ([Limiter.Enter]). Close does not
-// wait for that.
+// the store is lost, it does not wait ([Limiter.Settle] does). What is not charged by then, and what requests that are
+// still under way come to owe, is charged until the client is closed. What is left then is lost, or, with [DebtFiles],
+// left to the next limiter. Tokens that the node has in hand may stay charged. Places of requests in flight are renewed
+// until they are released, or their lifetime is over ([Limiter.Enter]). Close does not wait for that.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
@@ -147,19 +156,19 @@ func (l *Limiter) Close() error {
 		cancel()
 		close(l.stop)
 		l.done.Wait()
-		if l.flight != nil {
-			l.flight.close()
-			l.outlive()
-		}
+		l.life.isClosed.Store(true)
 		l.closeLocal()
+		if l.debts != nil {
+			l.noteLeases(true)
+		}
 		for _, tier := range l.tiers {
 			_ = tier.Close() // always nil
 		}
-		if l.debts != nil {
-			l.noteLeases(true)
-			if l.debts.tier == 0 {
-				l.debts.close()
-			}
+		if l.debts != nil && l.debts.tier == 0 {
+			l.debts.Rest()
+		}
+		if !l.outlive() {
+			l.debts.close()
 		}
 	})
 	return nil

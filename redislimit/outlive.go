@@ -2,52 +2,102 @@ package redislimit
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// outlive has the places of a closed limiter renewed, which are of requests that are still in flight or being decided,
-// until all are released or their lifetime is over. The client stays open for that long. It does nothing before the
-// limiter is closed, and is called after that and for each entry that a closed limiter makes.
-func (l *Limiter) outlive() {
-	f := l.flight
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.isClosed && !f.outlives && f.isBusy() && l.client.flights.add() {
-		f.outlives = true
-		go l.renewTheRest()
-	}
+// life says which limit a limiter is to its client, and what of it goes on.
+type life struct {
+	node     string // limiters with the same text are one limit
+	mu       sync.Mutex
+	isClosed atomic.Bool
+	outlives bool // it does background work although it is closed
 }
 
-// renewTheRest renews the places of a closed limiter until there are none. It stays for another tick, so that the store
-// hears of the last release.
-func (l *Limiter) renewTheRest() {
+// outlive has a closed limiter go on with the background work that it still has. It renews the places of requests that
+// are in flight or being decided, until all are released or their lifetime is over: the client stays open for that
+// long. Or it charges the store with what it owes, until the client is closed. outlive does nothing before the limiter
+// is closed, and is called after that, and for each entry and each debt that a closed limiter makes. It returns false
+// for a limiter whose client is closed, too.
+func (l *Limiter) outlive() bool {
+	if !l.life.isClosed.Load() {
+		return true
+	}
+	l.life.mu.Lock()
+	defer l.life.mu.Unlock()
+	if l.life.outlives {
+		return true
+	}
+	if !l.isBusy() {
+		l.client.limiters.kin.leave(l)
+		return true
+	}
+	if l.flight != nil {
+		l.life.outlives = l.client.limiters.flights.add()
+	} else {
+		l.life.outlives = l.client.limiters.kin.begin()
+	}
+	if l.life.outlives {
+		go l.doTheRest()
+	}
+	return l.life.outlives
+}
+
+// doTheRest does the background work of a closed limiter until there is none. For places it stays for another tick, so
+// that the store hears of the last release.
+func (l *Limiter) doTheRest() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
-	for idle := 0; idle < 2 || !l.flight.rests(); {
-		<-ticker.C
-		l.follow()
-		l.client.watchEviction(l.now())
-		l.probeLost()
-		l.renewPlaces()
-		if idle++; l.flight.isBusy() {
+	end, ended := l.client.leave, (chan struct{})(nil)
+	if l.flight == nil {
+		end, ended = l.client.limiters.kin.charge.Done, l.client.limiters.kin.ended
+	}
+	defer end()
+	for idle := 0; idle < 2 || !l.rests(); {
+		select {
+		case <-ticker.C:
+		case <-ended:
+			l.life.mu.Lock()
+			l.life.outlives = false
+			l.life.mu.Unlock()
+			l.debts.close()
+			return
+		}
+		l.work()
+		if idle++; l.isBusy() {
 			idle = 0
 		}
 	}
-	l.client.leave()
 }
 
-// isBusy reports whether there are places, or may be in a moment.
-func (f *flight) isBusy() bool { return f.asking.Load() > 0 || f.entries.Size() > 0 }
-
-// rests reports whether there are no places. After that outlive begins again.
-func (f *flight) rests() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.outlives = f.isBusy()
-	return !f.outlives
+// isBusy reports whether there are places, or may be in a moment, or debts.
+func (l *Limiter) isBusy() bool {
+	if f := l.flight; f != nil {
+		return f.asking.Load() > 0 || f.entries.Size() > 0
+	}
+	owing, _ := l.owesHere()
+	return owing > 0
 }
+
+// rests reports whether there is nothing to do. After that outlive begins again.
+func (l *Limiter) rests() bool {
+	l.life.mu.Lock()
+	defer l.life.mu.Unlock()
+	if l.life.outlives = l.isBusy(); !l.life.outlives {
+		l.client.limiters.kin.leave(l)
+	}
+	return !l.life.outlives
+}
+
+// limiters is what the limiters of a client have in common.
+type limiters struct {
+	flights flights
+	kin     kin
+}
+
+func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
 
 // flights is what the limiters of a client have in flight, also those that are closed.
 type flights struct {
@@ -92,7 +142,7 @@ func (u *users) close() (unused bool) {
 
 // leave ends the use of a client by a closed limiter.
 func (c *Client) leave() {
-	if c.flights.remove() {
+	if c.limiters.flights.remove() {
 		c.disconnect()
 	}
 }

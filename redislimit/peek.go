@@ -70,9 +70,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if l.cold != nil {
 		l.cold.Reset(l.cold.Key(key))
 	}
-	if l.share != nil {
-		l.share.reset(key)
-	}
+	l.resetShare(key)
 	if l.leases != nil {
 		l.leases.Delete(key) // a renewal that is under way ends in a lease that no call finds
 	}

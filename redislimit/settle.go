@@ -15,8 +15,9 @@ const settleEvery = 5 * time.Millisecond
 // Settle waits until the store has been charged with all that the node has admitted by its share while the store was
 // lost, beyond a lease, and beyond holds. A program calls it at its end, after the last request, with the time that
 // remains. What is not charged when the process ends is admitted once more, unless the limiter has [DebtFiles]. If the
-// store is lost, Settle waits for it. The error reports how many keys still owe something. After Close nothing is
-// charged any more.
+// store is lost, Settle waits for it, also after Close. It also waits for the debts of closed limiters of the same
+// client that were the same limit, such as before a reload. The error reports how many keys still owe something. After
+// [Client.Close] nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
 // settleAll is Settle; without patience it does not wait for a store that is lost.
@@ -25,6 +26,9 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	defer ticker.Stop()
 	for {
 		owing, lost := l.owes()
+		if patient {
+			owing, lost = l.client.limiters.kin.owe(l)
+		}
 		switch {
 		case owing == 0:
 			return nil
@@ -40,8 +44,8 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-l.stop:
-			return fmt.Errorf("redislimit: the store is not charged with what was admitted of %d keys: the limiter is closed", owing)
+		case <-l.client.limiters.kin.ended:
+			return fmt.Errorf("redislimit: the store is not charged with what was admitted of %d keys: the client is closed", owing)
 		case <-ticker.C:
 		}
 	}
@@ -50,6 +54,16 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 // owes returns how many keys owe the store something, tiers included, and for how many of these the part of the store
 // is lost.
 func (l *Limiter) owes() (owing, lost int) {
+	owing, lost = l.owesHere()
+	for _, tier := range l.tiers {
+		of, gone := tier.owesHere()
+		owing, lost = owing+of, lost+gone
+	}
+	return owing, lost
+}
+
+// owesHere is owes without the tiers.
+func (l *Limiter) owesHere() (owing, lost int) {
 	count := func(key string) {
 		owing++
 		if l.isLost(key) {
@@ -66,10 +80,6 @@ func (l *Limiter) owes() (owing, lost int) {
 			}
 			return true
 		})
-	}
-	for _, tier := range l.tiers {
-		of, gone := tier.owes()
-		owing, lost = owing+of, lost+gone
 	}
 	return owing, lost
 }

@@ -78,10 +78,12 @@ func TestCloseSettlesLeases(t *testing.T) {
 // Close does not wait for a store that is lost, and says nothing.
 func TestCloseWithoutTheStore(t *testing.T) {
 	server := redistest.Start(t)
-	l, err := redislimit.New(open(t, server.URL(), redislimit.Timeout(10*time.Second)), "lost", slow())
+	client := open(t, server.URL(), redislimit.Timeout(10*time.Second))
+	l, err := redislimit.New(client, "lost", slow())
 	require.NoError(t, err)
 	server.Stop()
 	require.Eventually(t, func() bool { d, _ := l.Take(t.Context(), "k", 1); return d.Allowed && l.Stats().Fallbacks > 0 }, backSoon, time.Millisecond)
 	require.NoError(t, l.Close())
-	require.ErrorContains(t, l.Settle(t.Context()), "the limiter is closed")
+	require.NoError(t, client.Close())
+	require.ErrorContains(t, l.Settle(t.Context()), "the client is closed")
 }

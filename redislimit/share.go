@@ -3,6 +3,7 @@ package redislimit
 import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/breaker"
+	"github.com/weir-go/weir/redislimit/internal/script"
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
@@ -47,10 +48,14 @@ func (l *Limiter) takeShare(key string, q *Quota, n uint64) (d engine.Decision) 
 
 // take decides about n tokens.
 func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
-	d := s.TakeKey(s.Key(key).With(q.share), n)
-	if d.Allowed {
-		s.owed.Add(owing{key, q.numbers}, n)
-	}
+	var d engine.Decision
+	s.change(key, q, func() uint64 {
+		if d = s.TakeKey(s.Key(key).With(q.share), n); d.Allowed {
+			return n
+		}
+		return 0
+	})
+	q.limiter.outlive()
 	if d.RetryAfter == engine.Never && n <= q.policy.Limit() { // larger than the share, but not than the limit
 		d.RetryAfter = breaker.ProbeEvery
 	}
@@ -58,25 +63,87 @@ func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 }
 
 // charge charges n tokens, whether they are there or not.
-func (s *share) charge(key string, q *Quota, n uint64) engine.Decision {
-	d, _ := s.Charge(s.Key(key).With(q.share), n)
-	s.owed.Add(owing{key, q.numbers}, n)
-	return d
+func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added bool) {
+	added = s.change(key, q, func() uint64 {
+		d, _ = s.Charge(s.Key(key).With(q.share), n)
+		return n
+	})
+	return d, added
+}
+
+// change has take take tokens of a key from the share, and return how many. They are owed, and taken from the shares of
+// the kin. It reports whether there was room for the debt.
+func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
+	l, of := q.limiter, owing{key, q.numbers}
+	l.client.limiters.kin.change(l, func(others []*Limiter) {
+		n := take()
+		if n == 0 {
+			return
+		}
+		added = s.owed.Add(of, n)
+		for _, other := range others {
+			other.spendShare(l, of, n)
+		}
+	})
+	return added
 }
 
 // refund gives n tokens back that the share admitted.
 func (s *share) refund(key string, q *Quota, n uint64) {
-	s.Refund(s.Key(key).With(q.share), n)
-	s.owed.Forgive(owing{key, q.numbers}, n)
+	l, of := q.limiter, owing{key, q.numbers}
+	l.client.limiters.kin.change(l, func(others []*Limiter) {
+		s.Refund(s.Key(key).With(q.share), n)
+		s.owed.Forgive(of, n)
+		for _, other := range others {
+			if key, _, ok := other.shareOf(l, of); ok {
+				other.share.Refund(key, n)
+			}
+		}
+	})
 }
 
-// reset makes a key as if the share had admitted nothing of it.
-func (s *share) reset(key string) {
-	s.Reset(s.Key(key))
-	s.slow.DropKey(key)
-	for of := range s.owed.Keys {
-		if of.key == key {
-			s.owed.Drop(of)
+// resetShare makes a key as if no share of the limit had admitted anything of it.
+func (l *Limiter) resetShare(key string) {
+	if l.share == nil {
+		return
+	}
+	l.client.limiters.kin.change(l, func(others []*Limiter) {
+		for _, l := range append(others, l) {
+			l.share.Reset(l.share.Key(key))
+			for of := range l.owed.Keys {
+				if of.key == key {
+					l.owed.Drop(of)
+				}
+			}
 		}
+	})
+	l.share.slow.DropKey(key)
+}
+
+// shareOf returns a key of the share, and its policy, that stand for what another limiter of the limit owes, or this
+// one. It returns false if no request is decided so here.
+func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, policy engine.Policy, ok bool) {
+	key = l.share.Key(of.key)
+	if of.numbers == (script.Quota{}) {
+		return key, l.ofShare, !l.limit.IsOfQuotas()
+	}
+	policy, err := shares.OfQuota(from.policy, of.numbers.Tokens, from.limit.TokenTime(of.numbers), l.divisor())
+	if err == nil {
+		var quota engine.Quota
+		if quota, err = l.share.Quota(policy); err == nil {
+			return key.With(quota), policy, true
+		}
+	}
+	return key, l.ofShare, !l.limit.IsOfQuotas() // the share does not hold this quota, so no request has it
+}
+
+// spendShare takes n tokens from the share that another limiter of the limit owes, or this one, as far as the share has
+// them.
+func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
+	if l.share == nil {
+		return
+	}
+	if key, policy, ok := l.shareOf(from, of); ok {
+		_, _ = l.share.Charge(key, min(n, policy.Limit()))
 	}
 }

@@ -46,12 +46,15 @@ type Journal struct {
 	failed       func(error)
 
 	mu   sync.Mutex
-	file *os.File // nil after Close
-	owed map[Entry]uint64
+	file *os.File         // nil after Close, and of a journal that rests
+	owed map[Entry]uint64 // nil after Close
 	size int64
-	full int64  // the size at which the file is written again
-	torn bool   // the end of the file may be half of a record
-	err  string // the last that failed was told
+	full int64 // the size at which the file is written again
+	is   struct {
+		torn bool // the end of the file may be half of a record
+		rest bool // there is a file only while something is owed
+	}
+	err string // the last that failed was told
 }
 
 // Open makes the file of this process. Its name is stem and a random word. identity names the limit and the store of
@@ -73,7 +76,7 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file == nil || j.owed[e] == owed {
+	if j.owed == nil || j.owed[e] == owed {
 		return
 	}
 	if len(e.Key) > most-fixed {
@@ -85,12 +88,19 @@ func (j *Journal) Note(e Entry, owed uint64) {
 	} else {
 		j.owed[e] = owed
 	}
-	if j.torn {
+	switch {
+	case j.is.rest && len(j.owed) == 0:
+		j.tell(j.remove())
+		return
+	case j.file == nil:
+		j.tell(j.rewrite())
+		return
+	case j.is.torn:
 		return
 	}
 	n, err := j.file.Write(appendRecord(nil, e, owed))
 	j.size += int64(n)
-	j.torn = err != nil
+	j.is.torn = err != nil
 	if j.size >= j.full && err == nil {
 		j.full = 2 * j.size // until it is written again
 		err = j.rewrite()
@@ -102,15 +112,37 @@ func (j *Journal) Note(e Entry, owed uint64) {
 func (j *Journal) Mend() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.torn && j.file != nil {
+	if j.owed != nil && (j.is.torn || j.file == nil && len(j.owed) > 0) {
 		j.tell(j.rewrite())
 	}
 }
 
-// Path returns where the file is, before Close.
+// Rest says that entries are rare from now on: there is a file only while something is owed.
+func (j *Journal) Rest() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.is.rest = true; len(j.owed) == 0 {
+		j.tell(j.remove())
+	}
+}
+
+// remove removes the file.
+func (j *Journal) remove() error {
+	if j.file == nil {
+		return nil
+	}
+	err := errors.Join(os.Remove(j.file.Name()), j.file.Close())
+	j.file, j.is.torn = nil, false
+	return err
+}
+
+// Path returns where the file is; "" if there is none.
 func (j *Journal) Path() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.file == nil {
+		return ""
+	}
 	return j.file.Name()
 }
 
@@ -118,18 +150,18 @@ func (j *Journal) Path() string {
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file == nil {
-		return nil
+	if len(j.owed) == 0 {
+		j.owed = nil
+		return j.remove()
 	}
 	var err error
-	if j.torn && len(j.owed) > 0 {
+	if j.is.torn || j.file == nil {
 		err = j.rewrite()
 	}
-	if len(j.owed) == 0 {
-		err = errors.Join(err, os.Remove(j.file.Name()))
+	if j.file != nil {
+		err = errors.Join(err, j.file.Close())
 	}
-	err = errors.Join(err, j.file.Close())
-	j.file = nil
+	j.file, j.owed = nil, nil
 	return err
 }
 
@@ -166,7 +198,7 @@ func (j *Journal) rewrite() error {
 			err = nil // somebody has removed it
 		}
 	}
-	j.file, j.size, j.torn = next, int64(len(content)), false
+	j.file, j.size, j.is.torn = next, int64(len(content)), false
 	j.full = max(smallest, 2*j.size)
 	return err
 }

@@ -30,7 +30,7 @@ func end(t *testing.T, j *Journal) string {
 	t.Helper()
 	path := j.Path()
 	require.NoError(t, j.file.Close())
-	j.file = nil
+	j.file, j.owed = nil, nil
 	return path
 }
 
@@ -292,4 +292,39 @@ func BenchmarkNote(b *testing.B) {
 		j.Note(Entry{Key: "203.0.113.7"}, n)
 	}
 	require.NoError(b, j.Close())
+}
+
+// A journal that rests has a file only while something is owed.
+func TestAJournalRests(t *testing.T) {
+	stem := filepath.Join(t.TempDir(), "debts")
+	files := func() int {
+		files, err := filepath.Glob(stem + "*")
+		require.NoError(t, err)
+		return len(files)
+	}
+	for _, before := range []uint64{0, 1} {
+		j, err := Open(stem, "a", func(err error) { t.Error(err) })
+		require.NoError(t, err)
+		j.Note(Entry{Key: "k"}, before)
+		j.Rest()
+		assert.EqualValues(t, before, files())
+		j.Note(Entry{Key: "k"}, 0)
+		assert.Zero(t, files())
+		assert.Empty(t, j.Path())
+		j.Mend()
+		assert.Zero(t, files())
+		j.Note(Entry{Key: "k"}, 3)
+		j.Note(Entry{Key: "l"}, 4)
+		j.Note(Entry{Key: "k"}, 0)
+		assert.Equal(t, 1, files())
+		if before == 0 {
+			j.Note(Entry{Key: "l"}, 0)
+			require.NoError(t, j.Close())
+			assert.Zero(t, files())
+			continue
+		}
+		require.NoError(t, j.Close())
+		j.Note(Entry{Key: "l"}, 0)
+		assert.Equal(t, 1, files(), "of another process by now")
+	}
 }

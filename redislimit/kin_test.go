@@ -1,0 +1,196 @@
+//go:build unix
+
+package redislimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/redislimit/internal/redistest"
+)
+
+// lose pauses a server until a client has lost it.
+func lose(t *testing.T, server *redistest.Server, q Quota) {
+	t.Helper()
+	server.Pause()
+	require.Eventually(t, func() bool { _, _ = q.Peek(t.Context(), "elsewhere", 1); return q.limiter.isLost("k") }, 20*time.Second, time.Millisecond)
+}
+
+// admittedOf takes single tokens n times, and returns how many were there.
+func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
+	t.Helper()
+	for range n {
+		if d, err := q.Take(t.Context(), key, 1); assert.NoError(t, err) && d.Allowed {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// A limiter that takes the place of another one of its client, as in a reload, has only what the share of that one has
+// left, at once and later, whichever of the two a request comes to. All is charged, also what a closed one owes.
+func TestAReloadHandsOutNoSecondShare(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, quota, next engine.Policy
+		options             []Option
+		more                uint64 // of the next share
+	}{
+		"token bucket":      {policy: engine.TokenBucket(engine.Per(1, time.Hour), 40)},
+		"other numbers":     {policy: engine.FixedWindow(40, time.Hour), next: engine.FixedWindow(60, time.Hour), more: 10},
+		"less":              {policy: engine.FixedWindow(80, time.Hour), next: engine.FixedWindow(40, time.Hour)},
+		"another bucket":    {policy: engine.TokenBucket(engine.Per(1, time.Hour), 40), next: engine.TokenBucket(engine.Per(2, time.Hour), 60), more: 10},
+		"quota":             {policy: engine.TokenBuckets(100 * time.Hour), quota: engine.TokenBucket(engine.Per(1, time.Hour), 40)},
+		"quota of others":   {policy: engine.TokenBuckets(100 * time.Hour), quota: engine.TokenBucket(engine.Per(1, time.Hour), 40), next: engine.TokenBuckets(300 * time.Hour)},
+		"another quota":     {policy: engine.FixedWindow(400, time.Hour), quota: engine.FixedWindow(40, time.Hour), next: engine.FixedWindow(500, time.Hour)},
+		"quota of a bucket": {policy: engine.TokenBucket(engine.Per(1, time.Hour), 400), quota: engine.TokenBucket(engine.Per(1, time.Hour), 40)},
+		"tier":              {policy: engine.FixedWindow(400, time.Hour), options: []Option{Tiers(engine.Unlimited(), engine.FixedWindow(40, time.Hour))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time it waits
+			server := redistest.Start(t)
+			client, err := Open(t.Context(), server.URL())
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, client.Close()) })
+			begin := func(policy engine.Policy) (*Limiter, Quota) {
+				l, err := New(client, "shares", policy, append([]Option{Nodes(2), InMode(Strict)}, c.options...)...)
+				require.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, l.Close()) })
+				q := l.own
+				if len(l.tiers) > 0 {
+					q = l.tiers[0].own
+				}
+				if c.quota != (engine.Policy{}) {
+					q, err = l.Quota(c.quota)
+					require.NoError(t, err)
+				}
+				return l, q
+			}
+			if c.next == (engine.Policy{}) {
+				c.next = c.policy
+			}
+			old, q := begin(c.policy)
+			lose(t, server, q)
+			share := q.policy.Limit() / 2
+			admitted := map[string]uint64{"all": admittedOf(t, q, "all", 60), "some": admittedOf(t, q, "some", 12), "few": admittedOf(t, q, "few", 12)}
+			require.Equal(t, map[string]uint64{"all": share, "some": 12, "few": 12}, admitted)
+
+			failed, r := begin(c.next) // a reload that fails
+			assert.Equal(t, c.more, admittedOf(t, r, "all", 60))
+			assert.EqualValues(t, 3, admittedOf(t, r, "few", 3))
+			require.NoError(t, failed.Close())
+			assert.Zero(t, admittedOf(t, q, "all", 60))
+			admitted["few"] += 3 + admittedOf(t, q, "few", 60)
+			assert.Equal(t, share, admitted["few"])
+
+			next, r := begin(c.next)
+			assert.Zero(t, admittedOf(t, r, "all", 60), "what the one before had of it is owed")
+			assert.EqualValues(t, 2, admittedOf(t, r, "some", 2))
+			assert.EqualValues(t, 3, admittedOf(t, q, "some", 2)+admittedOf(t, q, "some", 1))
+			require.NoError(t, old.Close())
+			assert.EqualValues(t, 1, admittedOf(t, q, "some", 1), "a request that is under way")
+			admitted["all"] += c.more + admittedOf(t, r, "all", 60)
+			admitted["few"] += admittedOf(t, r, "few", 60)
+			admitted["some"] += 2 + 3 + 1 + admittedOf(t, r, "some", 60)
+			for key, n := range admitted {
+				most := r.policy.Limit() / 2
+				if key != "some" {
+					most = max(share, most) // the old one had all of its share
+				}
+				assert.Equal(t, most, n, key)
+			}
+
+			server.Resume()
+			require.NoError(t, next.Settle(t.Context()))
+			for key, n := range admitted {
+				d, err := r.Peek(t.Context(), key, 1)
+				require.NoError(t, err)
+				assert.LessOrEqual(t, d.Remaining, r.policy.Limit()-min(n, r.policy.Limit()), key)
+				if client.Health().Timeouts == 0 {
+					assert.Equal(t, r.policy.Limit()-min(n, r.policy.Limit()), d.Remaining, "%s: no answer was lost", key)
+				}
+			}
+			require.NoError(t, next.Close())
+			require.Eventually(t, func() bool {
+				client.limiters.kin.mu.RLock()
+				defer client.limiters.kin.mu.RUnlock()
+				return len(client.limiters.kin.of) == 0
+			}, 20*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// A share of less than a token has earned no other one when another limiter takes its place.
+func TestAReloadHandsOutNoSecondToken(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := Open(t.Context(), server.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close()) })
+	begin := func() Quota {
+		l, err := New(client, "slow", engine.FixedWindow(1, 500*time.Millisecond), Nodes(4), InMode(Strict))
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, l.Close()) })
+		return l.own
+	}
+	old := begin()
+	lose(t, server, old)
+	var at int64
+	require.Eventually(t, func() bool {
+		at = now()
+		return admittedOf(t, old, "k", 1) == 1
+	}, 20*time.Second, time.Millisecond)
+	next := begin()
+	require.NoError(t, old.limiter.Close())
+	require.Eventually(t, func() bool { return admittedOf(t, next, "k", 1) == 1 }, 20*time.Second, time.Millisecond)
+	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second), "a token in four windows")
+}
+
+// What a hold comes to owe after its limiter was closed, while the store is lost, is charged when it is back, whatever
+// the limiter does while the store is lost. A hold says so if that is too late.
+func TestAHoldIsSettledAfterClose(t *testing.T) {
+	for name, of := range map[FailurePolicy][]Option{FailShare: nil, FailClosed: nil, FailOpen: nil} {
+		t.Run(name.String(), func(t *testing.T) {
+			t.Parallel() // most of the time it waits
+			server := redistest.Start(t)
+			client, err := Open(t.Context(), server.URL(), Timeout(time.Second))
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, client.Close()) })
+			begin := func() *Limiter {
+				l, err := New(client, "holds", engine.FixedWindow(40, time.Hour), append(of, Nodes(2), InMode(Strict), OnLoss(name))...)
+				require.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, l.Close()) })
+				return l
+			}
+			l := begin()
+			var holds []*Hold
+			for range 3 {
+				h, d, err := l.Hold(t.Context(), "k", 2)
+				require.NoError(t, err)
+				require.True(t, d.Allowed)
+				holds = append(holds, h)
+			}
+			lose(t, server, l.own)
+			require.NoError(t, l.Close())
+			assert.Zero(t, holds[0].Settle(12))
+			next := begin()
+			if name == FailShare {
+				assert.EqualValues(t, 10, next.share.Peek(next.share.Key("k"), 1).Remaining)
+			}
+			assert.Zero(t, holds[1].Settle(7))
+			if name == FailShare {
+				assert.EqualValues(t, 5, next.share.Peek(next.share.Key("k"), 1).Remaining)
+			}
+			server.Resume()
+			require.NoError(t, next.Settle(t.Context()))
+			d, err := next.Peek(t.Context(), "k", 1)
+			require.NoError(t, err)
+			assert.LessOrEqual(t, d.Remaining, uint64(40-12-7-2))
+			require.NoError(t, next.Close())
+			require.NoError(t, client.Close())
+			assert.EqualValues(t, 3, holds[2].Settle(5), "it is too late")
+		})
+	}
+}
