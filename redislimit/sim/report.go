@@ -53,13 +53,13 @@ type Result struct {
 	Held uint64 `json:"held"`
 	// Bound is burst + rate*T + O + N*D over the run, with O as above. D is 0 except for leases and for settling later,
 	// which is compared with what leases may admit. With shares, Bound also has one burst for each loss of the store,
-	// and what comes back until all nodes have noticed its return.
+	// and what comes back from then until all nodes have noticed its return.
 	Bound float64 `json:"bound"`
 	// Worst is the largest excess of any key over any interval: what was admitted, minus rate*T and what was in hand
 	// when the interval began. For windows, the interval is the whole run until the end of any window, so windows that
 	// are kept exactly have no excess. WorstBound is burst + N*D. With shares, it adds what they have when the store is
-	// lost, a burst or a token for each node, and what comes back until all nodes have noticed its return. Holds
-	// reports whether Worst is within WorstBound, and what was admitted of each key within Bound.
+	// lost, a burst or a token for each node, and what comes back until all nodes have noticed its return, at most a
+	// burst. Holds reports whether Worst is within WorstBound, and what was admitted of each key within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`
@@ -109,8 +109,8 @@ func (s *Scenario) awayPartitions() int {
 
 // afterLoss is what all losses of the store together cost, if there are shares: what all shares have when they are
 // full, by docs/distributed.md and not by how a share is rounded. All that they admit is charged when the store is
-// back. Until the last node has noticed its return, some shares and the store both fill, the store by at most a burst.
-// If only some nodes are cut off, their shares fill in addition to the store all the while.
+// back. Until the last node has noticed its return, the shares and the store both fill, the store by at most a burst.
+// If only some nodes are cut off, the store fills for the others, and the shares fill in addition to it.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
@@ -119,12 +119,12 @@ func (s *Scenario) afterLoss(all float64) float64 {
 		return all // single answers that are lost or late
 	}
 	nodes, rate := float64(s.cutOff()), s.perMicrosecond()
-	noticed := breaker.ProbeEvery + s.RTT + s.Jitter
-	both := min(rate*float64(noticed/time.Microsecond), float64(s.Burst))
-	if s.cutOff() < s.Nodes {
-		both += rate * float64((s.Away.To-s.Away.From)/time.Microsecond) * nodes / float64(s.Nodes)
+	away, noticed := s.Away.To-s.Away.From, breaker.ProbeEvery+s.RTT+s.Jitter
+	if s.cutOff() == s.Nodes {
+		return all + min(rate*float64((away+noticed)/time.Microsecond), float64(s.Burst))
 	}
-	return all + both
+	both := min(rate*float64(noticed/time.Microsecond), float64(s.Burst))
+	return all + both + rate*float64(away/time.Microsecond)*nodes/float64(s.Nodes)
 }
 
 // rounding is what sums of whole numbers and of rates can be wrong by, in tokens.
