@@ -11,21 +11,22 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// readTime is for how long the hashes of a rule file are read at most when it is put in force.
-const readTime = time.Minute
+// progressEvery is how often the log says how far the reading of a hash is when a rule file is put in force.
+const progressEvery = 10 * time.Second
 
 // readHashes reads the limits of keys from the store. One that cannot be read ends a start. A reload goes on with the
-// limits before, if the rule reads them as it did.
+// limits before, if the rule reads them as it did. A large hash takes its time: the store has a time for each answer.
 func (s *Server) readHashes(g, before *generation) error {
-	ctx, cancel := context.WithTimeout(s.life.base, readTime)
-	defer cancel()
 	g.following, g.follow = context.WithCancel(s.life.base)
 	var read rules.Hash // not with g: a table may outlive it
 	if g.store != nil {
 		read = g.store.Value.Hash
 	}
 	for _, rule := range g.rules {
-		table, err := rule.ReadHash(ctx, read)
+		name := rule.Name // and not the rule, which the table may outlive
+		table, err := rule.ReadHash(s.life.base, progress(read, time.Now, func(fields int) {
+			s.config.Log.Info("limits are being read", "rule", name, "fields", fields)
+		}))
 		if err != nil {
 			if table = keptHash(g, before, rule); table == nil {
 				return err
@@ -40,6 +41,20 @@ func (s *Server) readHashes(g, before *generation) error {
 		}
 	}
 	return nil
+}
+
+// progress returns a hash that tells every [progressEvery] how many of its fields were read.
+func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
+	return func(ctx context.Context, name string, yield func(field, value string) error) error {
+		fields, last := 0, now()
+		return read(ctx, name, func(field, value string) error {
+			if fields++; fields%1000 == 0 && now().Sub(last) >= progressEvery {
+				last = now()
+				told(fields)
+			}
+			return yield(field, value)
+		})
+	}
 }
 
 // A hash is the table of a rule that a generation reads again and again.

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -101,4 +103,28 @@ func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 		s.write(inStore(quota))
 		assert.ErrorContains(t, s.Reload(), "hash plans: ", quota)
 	}
+}
+
+// TestTheLogSaysHowFarAHashIs: every ten seconds, and a mistake still ends the reading.
+func TestTheLogSaysHowFarAHashIs(t *testing.T) {
+	clock, said := newClock(), []int{}
+	bad := errors.New("bad")
+	read := progress(func(_ context.Context, name string, yield func(field, value string) error) error {
+		assert.Equal(t, "plans", name)
+		for {
+			clock.advance(4 * time.Millisecond)
+			if err := yield("anna", "free"); err != nil {
+				return err
+			}
+		}
+	}, clock.now, func(fields int) { said = append(said, fields) })
+	n := 0
+	assert.Equal(t, bad, read(t.Context(), "plans", func(field, value string) error {
+		assert.Equal(t, "anna free", field+" "+value)
+		if n++; n == 9000 {
+			return bad
+		}
+		return nil
+	}))
+	assert.Equal(t, []int{3000, 6000, 9000}, said)
 }
