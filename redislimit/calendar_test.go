@@ -3,6 +3,7 @@
 package redislimit_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,6 +88,28 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.True(t, take(t, l, "k", 1).Allowed)
 	server.SetTime(midnight.AddDate(0, 0, 2))
 	require.True(t, take(t, l, "k", 100).Allowed)
+}
+
+// A clock that goes back by some periods, and forward again, gives one limit more each time it goes forward by more than
+// a period, and nothing if it goes by one.
+func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
+	server, store := miniAs(t, true)
+	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.BelieveRefusals(0))
+	noon := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for days, more := range []int{0, 0, 10, 10, 10, 10} {
+		key := fmt.Sprint(days)
+		server.SetTime(noon)
+		took, _ := all(t, l, key)
+		require.Equal(t, 10, took)
+		for range 3 {
+			server.SetTime(noon.AddDate(0, 0, -days))
+			took, _ = all(t, l, key)
+			require.Zero(t, took, "%d days back", days)
+			server.SetTime(noon)
+			took, _ = all(t, l, key)
+			require.Equal(t, more, took, "%d days", days)
+		}
+	}
 }
 
 // Nodes that know another zone, another period or numbers have limits of their own, or count together.
