@@ -90,8 +90,8 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 	require.True(t, take(t, l, "k", 100).Allowed)
 }
 
-// A clock that goes back by some periods, and forward again, gives one limit more each time it goes forward by more than
-// a period, and nothing if it goes by one.
+// A clock that goes back by some periods, and forward again, gives one limit more each time it goes forward by more
+// than a period, and nothing if it goes by one.
 func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	server, store := miniAs(t, true)
 	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.BelieveRefusals(0))
