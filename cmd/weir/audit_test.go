@@ -54,9 +54,14 @@ func TestAuditExitStatus(t *testing.T) {
 		Tokens int
 		Per    string
 		Faults int
+
+		Undecided []string
+		Most      *struct{}
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	assert.Equal(t, 10, report.Tokens)
 	assert.Equal(t, "1m", report.Per)
 	assert.Contains(t, report.Kind, "window")
+	assert.NotEmpty(t, report.Undecided, "a log without bursts does not tell kinds of windows apart")
+	assert.Nil(t, report.Most, "so nothing is too much")
 }

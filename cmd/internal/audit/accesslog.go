@@ -42,7 +42,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	}
 	r := &Report{Of: log.Name(), Requests: len(all), Seconds: (all[len(all)-1].Sent - all[0].Sent).Seconds()}
 	r.fitted(all, found, nil)
-	if found.Returned {
+	if found.Returned && len(r.Undecided) == 0 { // who does not know the limit does not know what is too much
 		r.Most = mostOf(all, 0, found)
 	}
 	r.judge()

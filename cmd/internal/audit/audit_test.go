@@ -19,8 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/limitertest/check"
 )
 
 var (
@@ -112,6 +114,27 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	assert.Equal(t, []string{"Retry-After"}, wrong(audited(t, policy, said(3*time.Second, 0))))
 	assert.Equal(t, []string{"Retry-After"}, wrong(audited(t, policy, said(-1500*time.Millisecond, 0))))
 	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
+}
+
+// TestFieldsOfAHeldRequest: a request that was held up on its way counts from when it was decided.
+func TestFieldsOfAHeldRequest(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
+		return Seen{Answer{Sent: begin.Add(sent), Done: begin.Add(done), Header: http.Header{"Retry-After": {wait}}}, allowed}
+	}
+	log := []Seen{
+		seen(0, 2500*time.Millisecond, true, ""),
+		seen(2600*time.Millisecond, 2601*time.Millisecond, true, ""),
+		seen(2700*time.Millisecond, 2701*time.Millisecond, false, "3"), // the first was decided at 2.4 s
+		seen(2800*time.Millisecond, 2801*time.Millisecond, false, "3"),
+	}
+	found := fit.Result{Tolerance: time.Millisecond,
+		Limit: fit.Limit{Kind: check.SlidingExact, Limit: check.Limit{Tokens: 2, Per: 3 * time.Second, Burst: 1}}}
+	fields := truth(log, found)
+	require.Len(t, fields, 1)
+	assert.Equal(t, Field{Name: "Retry-After", Example: "3", Answers: 2}, fields[0])
+	log[2].Header, log[3].Header = http.Header{"Retry-After": {"9"}}, http.Header{"Retry-After": {"9"}}
+	assert.Equal(t, 2, truth(log, found)[0].Wrong)
 }
 
 // TestTheRulesAreTheSameLimit: weir serve has the limit of the server with the lines of the report. TestServers audits

@@ -32,6 +32,7 @@ var fieldNames = []struct{ name, says string }{
 // truth holds the fields of the answers against the limit.
 func truth(log []Seen, found fit.Result) (all []Field) {
 	order, decided := inOrder(requestsOf(log))
+	held := heldBefore(log, order, decided, 2*fillsIn(found.Limit))
 	for _, name := range fieldNames {
 		f, by := Field{Name: name.name}, found.Limit.Clock()
 		c, err := check.New(found.Limit.Limit, found.Limit.Kind)
@@ -51,7 +52,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 				f.Example = text
 			}
 			f.Answers++
-			if what := untrue(name.says, text, s, at, c, found); what != "" {
+			if what := untrue(name.says, text, s, at, found.Tolerance+held[n], c, found); what != "" {
 				f.Wrong++
 				f.What = what
 			}
@@ -64,6 +65,25 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 		}
 	}
 	return all
+}
+
+// heldBefore returns for each request of a log, in its order, how long it took, or one that was admitted before and
+// still counts, at most: what was decided later than it was sent comes back later.
+func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
+	held := make([]time.Duration, len(order))
+	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
+	for n, i := range order {
+		held[n] = took(i)
+		for _, before := range slices.Backward(order[:n]) {
+			if decided[i]-decided[before] > counts {
+				break
+			}
+			if log[before].Allowed {
+				held[n] = max(held[n], took(before))
+			}
+		}
+	}
+	return held
 }
 
 // inOrder returns the indexes of a log's requests in the order in which package fit takes them to have been decided,
@@ -84,9 +104,8 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	return order, at
 }
 
-// untrue returns what is wrong with the text of a field; "" if nothing is.
-func untrue(says, text string, s Seen, at time.Duration, c *check.Checker, found fit.Result) string {
-	slack := found.Tolerance + s.Done.Sub(s.Sent)
+// untrue returns what is wrong with the text of a field; "" if nothing is. slack is how inexact the times are.
+func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
 	whole := time.Duration(0) // by which a time of the clock that has whole seconds may be earlier
 	if !isSeconds(text) {
 		whole = time.Second
@@ -95,9 +114,9 @@ func untrue(says, text string, s Seen, at time.Duration, c *check.Checker, found
 	case "draft":
 		left, reset := parameter(text, "r"), parameter(text, "t")
 		if left != "" {
-			return untrue("left", left, s, at, c, found)
+			return untrue("left", left, s, at, slack, c, found)
 		}
-		return untrue("reset", reset, s, at, c, found)
+		return untrue("reset", reset, s, at, slack, c, found)
 	case "limit":
 		if n, err := strconv.ParseUint(first(text), 10, 64); err == nil && n != found.Limit.Capacity(found.Limit.Kind) && n != found.Limit.Tokens {
 			return "says " + first(text) + ", and the limit is " + strconv.FormatUint(found.Limit.Capacity(found.Limit.Kind), 10)
