@@ -109,6 +109,9 @@ func undecided(found fit.Result) (all []string) {
 	if found.RunnerUp.Per > 0 && found.Confidence() < surely {
 		all = append(all, fmt.Sprintf("the kind: %s, %s, explains nearly as much", article(kindName(found.RunnerUp)), numbers(found.RunnerUp)))
 	}
+	if found.RefusalsUnsure {
+		all = append(all, "whether refused requests are charged: a limit that charges none explains nearly as much")
+	}
 	if least := max(5, found.Requests/20); found.Misfits > least {
 		all = append(all, fmt.Sprintf("the limit: no kind explains more than %.0f %% of the decisions",
 			100*(1-float64(found.Misfits)/float64(found.Requests))))

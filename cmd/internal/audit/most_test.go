@@ -89,7 +89,7 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	assert.Empty(t, undecided(found))
 	found.RunnerUp, found.RunnerUpMisfits = fit.Limit{Kind: check.SlidingExact, Limit: check.Limit{Tokens: 14, Per: time.Second}}, 1
 	assert.Empty(t, undecided(found))
-	found.RunnerUpMisfits = 13
+	found.RunnerUpMisfits, found.RefusalsUnsure = 13, true
 	found.Longest = 2700 * time.Millisecond
 	found.Misfits = 12
 	r := &Report{}
@@ -99,7 +99,7 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	require.NoError(t, r.WriteText(&text))
 	require.NoError(t, r.WriteJSON(&json))
 	for _, says := range []string{"the period: all from 2.4s to 2.7s explain as much", "the kind: a sliding exact, 14 in 1s, explains nearly as much",
-		"the limit: no kind explains more than 88 % of the decisions"} {
+		"whether refused requests are charged: a limit that charges none explains nearly as much", "the limit: no kind explains more than 88 % of the decisions"} {
 		assert.Contains(t, text.String(), "\nundecided "+says+"\n")
 		assert.Contains(t, text.String(), "\n# undecided: "+says+"\n")
 		assert.Contains(t, json.String(), says)

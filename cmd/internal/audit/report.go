@@ -66,7 +66,9 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	r.fitted(requests, found, err)
 	if r.Kind != "" {
 		r.Most = mostOf(requests, a.burst, found)
-		r.Fields = truth(a.log, found)
+		if len(r.Undecided) == 0 { // who does not know the limit does not know what is untrue
+			r.Fields = truth(a.log, found)
+		}
 		token := time.Hour
 		if found.Returned {
 			token = time.Duration(float64(found.Limit.Per) / float64(found.Limit.Tokens))

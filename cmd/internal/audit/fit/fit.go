@@ -78,6 +78,8 @@ type Result struct {
 	Returned bool
 	// Shortest and Longest are periods that explain the log as well, as those between them do.
 	Shortest, Longest time.Duration
+	// RefusalsUnsure says that a limit that charges no refused requests explains the log, too, though not as well.
+	RefusalsUnsure bool
 	// Excess is how many more were admitted than the limit allows, at the worst instant, for certain.
 	Excess uint64
 	// Tolerance is how inexact the times of the log are.
@@ -116,16 +118,16 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 		return Result{Requests: len(requests)}, fmt.Errorf("no request was admitted: %d were refused", f.refused)
 	}
 	all := f.search(false)
-	best := all[0].misfits
+	best, unsure := all[0].misfits, false
 	if f.returned && (best > len(f.events)/200 || sure(all) < 0.5) {
 		charged := f.search(true)
 		if other := charged[0].misfits; other < best/2 || other <= best && sure(charged) >= 0.5 {
-			all = charged
+			all, unsure = charged, best <= len(f.events)/20
 		}
 	}
 	r := Result{
 		Limit: all[0].limit, Misfits: all[0].misfits, Requests: len(requests), Admitted: f.admitted, Returned: f.returned,
-		Tolerance: f.tolerance,
+		Tolerance: f.tolerance, RefusalsUnsure: unsure,
 	}
 	if len(all) > 1 {
 		r.RunnerUp, r.RunnerUpMisfits = all[1].limit, all[1].misfits

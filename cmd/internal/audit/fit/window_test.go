@@ -61,3 +61,12 @@ func TestWindowsAreRounded(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalsThatMayNotCount: a log of a busy machine may look as if refused requests were charged. It is unsure then.
+func TestRefusalsThatMayNotCount(t *testing.T) {
+	for _, seed := range []uint64{5, 12} {
+		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)
+		require.NoError(t, err)
+		assert.Equal(t, r.Limit.Refusals, r.RefusalsUnsure, "seed %d: %+v", seed, r)
+	}
+}
