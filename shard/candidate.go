@@ -1,6 +1,11 @@
 package shard
 
-import "github.com/weir-go/weir/atomicbucket"
+import (
+	"math"
+	"unsafe"
+
+	"github.com/weir-go/weir/atomicbucket"
+)
 
 // A candidate is the best slot to claim that the search of an insert has met so far. Every slot that may be claimed is
 // correct (R5, R7), so the choice is only a hint. It decides how often a key that comes back still finds its record: a
@@ -47,6 +52,39 @@ func (t *Table) atHome(p Place) (c candidate) {
 		}
 	}
 	return c
+}
+
+// indebted passes the slots at the start of p's probe window that an insert may not claim: live records of other keys
+// that follow plan and owe something at an instant, in a table of token buckets whose current plan is plan. It returns
+// the number of the first other slot, and the record that owes the least among those that it passed, if there is one.
+// It computes the tick once, and calls no other function in its loop.
+func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
+	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
+	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)
+	for ; i < t.probeWindow; i++ {
+		sl := (*slot)(unsafe.Add(line, (i^order)*slotBytes)) // as Place.at
+		s := sl.state.Load()                                 // before the key: R1
+		if t.plan.Load() != plan || s.Tag() != plan.live {   // after the state: R9
+			break
+		}
+		if t.planned.Load() != plan.planned { // after the state: R21
+			break
+		}
+		if sl.key.Load()&^tierMask == p.fingerprint {
+			break
+		}
+		owed := plan.bucket.UntilIdle(s, tick)
+		if owed == 0 {
+			break
+		}
+		if owed < owes {
+			at, state, owes = i, s, owed
+		}
+	}
+	if i > 0 {
+		return i, victim{p.at(at), state, plan, owes}
+	}
+	return 0, victim{owed: math.MaxUint64}
 }
 
 // rank returns the rank of a slot for a request whose clock reads now. The slot holds no token bucket that has a debt:

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/weir-go/weir/atomicbucket"
 )
@@ -16,9 +17,11 @@ func (t *Table) insert(p Place, r *request) Outcome {
 		return Outcome{Plan: plan, At: r.now, Verdict: TooMuch}
 	}
 	room, least := t.atHome(p), victim{owed: math.MaxUint64}
-	ticked, tick := (*Plan)(nil), uint64(0) // the request's clock in ticks of a plan: once for a full probe window
-	chosen := room.slot != nil
-	for i := uint64(0); i < t.probeWindow; i++ {
+	i, chosen := uint64(0), room.slot != nil
+	if plan.isBucket && !chosen {
+		i, least = t.indebted(p, plan, r.clock)
+	}
+	for ; i < t.probeWindow; i++ {
 		chosen = chosen || room.suffices(i)
 		if chosen && t.beyond(p, i) {
 			break // R11
@@ -46,10 +49,7 @@ func (t *Table) insert(p Place, r *request) Outcome {
 			return t.settle(p, sl, s, r)
 		}
 		if !chosen {
-			if plan != ticked {
-				ticked, tick = plan, plan.bucketTick(r.clock)
-			}
-			if owed := plan.bucketDebt(s, tick); owed == 0 {
+			if owed := plan.bucketDebt(s, r.clock); owed == 0 {
 				room.consider(sl, s, t.rank(s, plan, r.clock))
 			} else if owed < least.owed {
 				least = victim{sl, s, plan, owed}
@@ -104,6 +104,32 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *reques
 	return t.settle(p, sl, tentative, r)
 }
 
+// another returns the number of the first slot from i on, other than slot mine, whose key is p's or 0, and the key
+// without its tier. If there is none within the probe bound, the number is t.probeWindow. Like Hit it calls no other
+// function.
+func (t *Table) another(p Place, i, mine uint64) (at, key uint64) {
+	line, order, edge := p.line(), p.order(), t.stride
+	for edge < i {
+		edge += t.stride
+	}
+	for ; i < t.probeWindow; i++ {
+		if i == edge { // the probe bound is whole strides
+			if t.beyond(p, i) {
+				break // R11
+			}
+			edge += t.stride
+		}
+		if i == mine {
+			continue
+		}
+		sl := (*slot)(unsafe.Add(line, (i^order)*slotBytes)) // as Place.at
+		if key = sl.key.Load() &^ tierMask; key == p.fingerprint || key == 0 {
+			return i, key
+		}
+	}
+	return t.probeWindow, 0
+}
+
 // settle decides the tentative record in the slot mine. If it is the key's only record, settle commits it together with
 // the request's take. It is undecided, and takes nothing, if there is another record, or if another call decided first.
 //
@@ -111,21 +137,11 @@ func (t *Table) publish(p Place, sl *slot, claimed atomicbucket.State, r *reques
 func (t *Table) settle(p Place, mine *slot, tentative atomicbucket.State, r *request) Outcome {
 	t.cover(p, p.index(mine)) // whichever call published it, and before the search: R11
 search:
-	lower := true // whether other is before mine
-	for i, edge := uint64(0), t.stride; i < t.probeWindow; i++ {
-		if i == edge { // the probe bound is whole strides
-			if t.beyond(p, i) {
-				break
-			}
-			edge += t.stride
-		}
-		other := p.at(i)
-		if other == mine {
-			lower = false
-			continue
-		}
-		if key := other.key.Load(); key&^tierMask != p.fingerprint {
-			if key == 0 && other.state.Load() == 0 {
+	at := p.index(mine)
+	for i, key := t.another(p, 0, at); i < t.probeWindow; i, key = t.another(p, i+1, at) {
+		other, lower := p.at(i), i < at
+		if key != p.fingerprint {
+			if other.state.Load() == 0 {
 				break // R5
 			}
 			continue

@@ -9,7 +9,7 @@ import (
 )
 
 // mutants are the code with a broken rule that no scenario of fuzz/explore can show. The failure needs several
-// concurrent replacements of the plan, or is about entries or prices.
+// concurrent replacements of the plan or more slots, or is about entries or prices.
 var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan does not look whether that is present by then", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if false { // after"},
@@ -17,6 +17,21 @@ var mutants = []interleave.Mutant{
 	{"R22", "a step towards the next plan looks for it before the watermark", "TestAStepTowardsAPlanThatIsPresentByThen", "R22", []interleave.Edit{
 		{"shard/sharedplan.go", "\twatermark, step := t.watermark.Load(), uint64(1)\n", "\tplanned := t.planned.Load()\n\twatermark, step := t.watermark.Load(), uint64(1)\n"},
 		{"shard/sharedplan.go", "if t.planned.Load() != n { // after", "if planned != n { // after"},
+	}},
+	{"R9", "the first search does not look which plan a record follows", "TestTheFirstSearchPassesRecordsInDebt", "R9", []interleave.Edit{
+		{"shard/candidate.go", "if t.plan.Load() != plan || s.Tag() != plan.live {", "if t.plan.Load() != plan || !s.IsLive() {"},
+	}},
+	{"R9", "the first search does not look for the plan after the state", "TestTheFirstSearchKnowsItsPlan", "R9", []interleave.Edit{
+		{"shard/candidate.go", "if t.plan.Load() != plan || s.Tag() != plan.live {", "if s.Tag() != plan.live {"},
+	}},
+	{"R5", "the first search passes the record of its own key", "TestTheFirstSearchPassesRecordsInDebt", "R5", []interleave.Edit{
+		{"shard/candidate.go", "if sl.key.Load()&^tierMask == p.fingerprint {", "if false {"},
+	}},
+	{"R7", "the first search passes an idle record", "TestTheFirstSearchPassesRecordsInDebt", "R7", []interleave.Edit{
+		{"shard/candidate.go", "if owed == 0 {", "if false {"},
+	}},
+	{"R7", "the first search prefers the record that owes the most", "TestTheFirstSearchPassesRecordsInDebt", "I7", []interleave.Edit{
+		{"shard/candidate.go", "if owed < owes {", "if owed > owes || i == 0 {"},
 	}},
 	{"R26", "a take changes a record before the entry of the last change is marked", "an entry comes back to the record", "R26", []interleave.Edit{
 		{entriesGo, "	t.flushed(sl, s)\n	if r.number == 0 {", "	if r.number == 0 {"},

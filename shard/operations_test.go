@@ -87,13 +87,13 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"take, far ahead", "bucket", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 1, start+int64(tb.Plan().skew)+1, 1) }, "p s0 k0 p w w p moving+ pace swept w? moving+ w p s0 p w s1 p w s2 p w s3 p k0 s0 p k0 s0 k0 p w k0 s0?"},
 		{"take, behind a free slot", "bucket", 0, 3, 1, Refuse, func(tb *Table) { take(tb, 2, now, 1) }, "s0 k0 s1 k1 p w s1?"},
 		{"take, found in the second line", "bucket", 0, 7, 0, Refuse, func(tb *Table) { take(tb, 7, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 p w s6?"},
-		{"take, found in the third line", "bucket", 0, 10, 0, Refuse, func(tb *Table) { take(tb, 10, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s0 k0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 h0 s9 k9 p w k9 s9?"},
+		{"take, found in the third line", "bucket", 0, 10, 0, Refuse, func(tb *Table) { take(tb, 10, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s9 p k9 s0 k0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 h0 s9 k9 p w k9 s9?"},
 		{"take, new, behind live ones", "bucket", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 w p p s0 p w s1 p w s2 p w s3 p k0 k1 h0 k2 h0 k3 w p m s3? k3= s3= l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
 		{"take, new, a freed slot", "bucket", 0, 4, 1, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p k0 k1 h0 k2 h0 k3 h0 w p s0? k0= s0= k1 h0 k2 k3 h0 p w k0 s0?"},
 		{"take, new, a freed slot before unused ones", "bucket", 0, 2, 1, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 w p p s0 p k0 k1 h0 w p s0? k0= s0= k1 h0 p w k0 s0?"},
-		{"take, new, an idle slot", "bucket", 2, 2, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 s3 p k3 s4 p k4 w p m s4? k4= s4= l h0 h0? k0 k1 h0 k2 k3 h0 k5 s5 p w k4 s4?"},
+		{"take, new, an idle slot", "bucket", 2, 2, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s0 p k0 w s1 p k1 w s2 p k2 s3 p k3 s4 p k4 w p m s4? k4= s4= l h0 h0? k0 k1 h0 k2 k3 h0 k5 s5 p w k4 s4?"},
 		{"take, new, every slot used", "bucket", 0, 12, 1, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p k0 k1 h0 k2 h0 k3 h0 k4 h0 k5 h0 k6 h0 k7 h0 k8 h0 k9 h0 k10 h0 k11 w p s0? k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
-		{"take, new, every slot idle", "bucket", 12, 0, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p w moving+ pace swept w? moving+ w s0? p w k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
+		{"take, new, every slot idle", "bucket", 12, 0, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p w moving+ pace swept w? moving+ w s0? p w k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
 		{"take, new, every slot idle at the watermark", "bucket", 12, 0, 0, Refuse, func(tb *Table) {
 			tb.watermark.Poke(uint64(now))
 			take(tb, 100, now, 1)
@@ -105,18 +105,18 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 			}
 			tb.watermark.Poke(uint64(now))
 			take(tb, 100, now, 1)
-		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p s4? p w k4= s4= l h0 k0 k1 h0 k2 k3 h0 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k4 s4?"},
+		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p s4? p w k4= s4= l h0 k0 k1 h0 k2 k3 h0 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k4 s4?"},
 		{"take, new, a slot is claimed and never written", "bucket", 0, 3, 0, Refuse, func(tb *Table) {
 			tb.Find(1).at(3).state.Claim(0, 0)
 			take(tb, 100, now, 1)
-		}, "s3? s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 w p m s4? k4= s4= l h0 h0? k0 k1 h0 k2 k3 s3 h0 k5 s5 p w k4 s4?"},
+		}, "s3? s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p s3 p k3 s4 p k4 w p m s4? k4= s4= l h0 h0? k0 k1 h0 k2 k3 s3 h0 k5 s5 p w k4 s4?"},
 		{"take, a tentative record of the key", "bucket", 0, 3, 0, Refuse, func(tb *Table) {
 			sl := tb.Find(1).at(3)
 			claimed, _ := sl.state.Claim(0, 0)
 			sl.key.Store(100)
 			sl.state.Publish(claimed)
 			take(tb, 100, now, 1)
-		}, "s3? k3= s3= s0 k0 s1 k1 s2 k2 s3 k3 p s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p k3 l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
+		}, "s3? k3= s3= s0 k0 s1 k1 s2 k2 s3 k3 p s4 k4 w p p s0 p w s1 p w s2 p w s3 p s0 p k0 s1 p k1 s2 p k2 s3 p s3 p k3 l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
 		{"take, new, a higher tentative record of the key", "bucket", 0, 3, 1, Refuse, func(tb *Table) {
 			sl := tb.Find(1).at(3)
 			claimed, _ := sl.state.Claim(0, 0)
@@ -152,7 +152,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"take, new, an idle slot in the third line", "bucket", 0, 12, 0, Refuse, func(tb *Table) {
 			tb.Reset(tb.Find(11))
 			take(tb, 100, now, 1)
-		}, "s0 k0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 h0 s9 k9 h0 s10 k10 p ends+ s10? ends+ s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 h0 k11 w p s10? k10= s10= l h0 k0 k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k11 p w k10 s10?"},
+		}, "s0 k0 s1 k1 h0 s2 k2 h0 s3 k3 h0 s4 k4 h0 s5 k5 h0 s6 k6 h0 s7 k7 h0 s8 k8 h0 s9 k9 h0 s10 k10 p ends+ s10? ends+ s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p s10 p k10 h0 k11 w p s10? k10= s10= l h0 k0 k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k11 p w k10 s10?"},
 		{"take, no room", "bucket", 0, 12, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11 w p s0"},
 		{"take, not recorded", "bucket", 0, 12, 0, Admit, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11 w p"},
 		{"take, evicts", "bucket", 0, 12, 0, Evict, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s1 p k1 s2 p k2 s3 p k3 s4 p k4 s5 p k5 s6 p k6 s7 p k7 s8 p k8 s9 p k9 s10 p k10 s11 p k11 w p k0 ends+ s0? ends+ k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
@@ -160,12 +160,12 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 2, now, 1)
-		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 p p k1 w largest leading promised s1? s1 k1 p w s1"},
+		}, "p p= s0 k0 s1 k1 p w p p s0 p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 p p k1 w largest leading promised s1? s1 k1 p w s1"},
 		{"take, new, meets another plan", "bucket", 0, 2, 0, Refuse, func(tb *Table) {
 			anotherPlan.follow(tb.plan.Load(), clockAt(now))
 			tb.plan.Store(anotherPlan)
 			take(tb, 100, now, 1)
-		}, "p p= s0 k0 s1 k1 s2 k2 w p p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 h0 p w p p s0 p w s1 p s0 p k0 s1 p p k1 w largest leading promised s1? s0 k0 s1 k1 h0 p w p p s0 p w s1 p w s2 p k0 k1 h0 w p m s2? k2= s2= l h0 h0? k0 k1 h0 k3 s3 p w k2 s2?"},
+		}, "p p= s0 k0 s1 k1 s2 k2 w p p s0 p s0 p s0 p p k0 w largest leading promised s0? s0 k0 s1 k1 h0 p w p p s0 p w s1 p s0 p k0 s1 p s1 p p k1 w largest leading promised s1? s0 k0 s1 k1 h0 p w p p s0 p w s1 p w s2 p k0 k1 h0 w p m s2? k2= s2= l h0 h0? k0 k1 h0 k3 s3 p w k2 s2?"},
 		{"take, of a window", "fixed", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 2, now, 1) }, "s0 k0 s1 k1 p w k1 s1?"},
 		{"take, refused by a window", "fixed", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 2, now, 5) }, "s0 k0 s1 k1 p w s1"},
 		{"take, the first of a window", "fixed", 0, 3, 0, Refuse, func(tb *Table) { take(tb, 100, now, 1) }, "s0 k0 s1 k1 h0 s2 k2 h0 s3 p w p p s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w p m s3? k3= s3= l h0 k0 k1 h0 k2 h0 p w k3 s3?"},
@@ -214,7 +214,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 		{"take, new, an idle slot, the watermark has moved", "bucket", 12, 0, 0, Refuse, func(tb *Table) {
 			tb.watermark.Poke(uint64(start) + 1)
 			take(tb, 100, now, 1)
-		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p w moving+ pace swept w? moving+ w s0? p w k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
+		}, "s0 k0 s1 k1 s2 k2 s3 k3 s4 k4 s5 k5 s6 k6 s7 k7 w p p s0 p w s1 p w s2 p w s3 p w s0 p k0 s0 p k0 w s1 p k1 w s2 p k2 w s3 p k3 w s4 p k4 w s5 p k5 w s6 p k6 w s7 p k7 w h0 k8 h0 k9 h0 k10 h0 k11 w p w moving+ pace swept w? moving+ w s0? p w k0= s0= k1 h0 k2 k3 h0 k4 k5 h0 k6 k7 h0 k8 k9 h0 k10 k11 p w k0 s0?"},
 		{"sweep, given up", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Sweep(now, func() bool { return false }) }, "w p w moving+ pace swept w? moving+ w l l? m s0 p w s0? w s1 p w s1? w s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
 		{"sweep, of an epoch", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.SweepEpoch(now, nil) }, "w p w moving+ pace swept w? moving+ w p l l? m s0 p w k0 s1 p w k1 s2 s3 p w k3 l h0 h0? s4 s5 s6 s7 s8 s9 s10 s11 l h0 h0? l= swept swept?"},
 		{"adopt", "bucket", 2, 2, 1, Refuse, func(tb *Table) { tb.Adopt(anotherPlan, clockAt(now)) }, "p w p w moving+ pace swept w? moving+ w pace= moving p= m s0 p p k0 w largest leading promised s0? s1 p p k1 w largest leading promised s1? s2 s3 p p k3 w largest leading promised s3? s4 s5 s6 s7 s8 s9 s10 s11 pace="},

@@ -187,20 +187,13 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
-// bucketTick returns the tick of an instant; 0 if the plan is not that of a token bucket.
-func (p *Plan) bucketTick(nanos int64) uint64 {
-	if !p.isBucket {
-		return 0
-	}
-	return p.bucket.Ticks(nanos)
-}
-
-// bucketDebt returns the debt of a token bucket at a tick; 0 for a record of another policy, and for none.
-func (p *Plan) bucketDebt(s atomicbucket.State, tick uint64) uint64 {
+// bucketDebt returns the debt of a token bucket at an instant, in ticks. It is 0 for a record of another policy, and
+// for none.
+func (p *Plan) bucketDebt(s atomicbucket.State, nanos int64) uint64 {
 	if !p.isBucket || !s.IsLive() {
 		return 0
 	}
-	return p.bucket.UntilIdle(s, tick)
+	return p.bucket.UntilIdle(s, p.bucket.Ticks(nanos))
 }
 
 // idleFor returns for how many ticks a record that follows the plan has been idle at an instant, plus one; 0 if it is

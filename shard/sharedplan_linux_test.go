@@ -68,6 +68,9 @@ func TestAPlanOfLongAgoJudgesNoRecord(t *testing.T) {
 	require.Equal(t, known.live, s.Tag())
 	require.True(t, known.idle(s, one.Watermark()))
 	assert.Nil(t, sleeper.atHome(p).slot)
+	require.NotZero(t, known.bucketDebt(s, start))
+	passed, _ := sleeper.indebted(one.Find(8), known, start)
+	assert.Zero(t, passed)
 }
 
 // TestAPlanOfLongAgoDecidesNothing (I1): a process does not admit or refuse by a plan that it knew before two

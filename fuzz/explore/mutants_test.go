@@ -74,7 +74,8 @@ var mutants = []mutant{
 			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load()&^tierMask == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},
 	{"R5", "settle stops at a freed slot", "reset of the slot before two inserts", "I1", []edit{
-		{insertGo, "if key == 0 && other.state.Load() == 0 {", "if other.state.Load().Tag() <= atomicbucket.Free {"},
+		{insertGo, "key == p.fingerprint || key == 0 {", "true {"},
+		{insertGo, "if other.state.Load() == 0 {", "if other.state.Load().Tag() <= atomicbucket.Free {"},
 	}},
 	{"R5", "peek and reset stop at a freed slot", "two takers of a record behind a freed slot", "I2", []edit{
 		{peekGo, "if s == 0 {\n\t\t\tbreak", "if s.Tag() <= atomicbucket.Free {\n\t\t\tbreak"},
@@ -90,7 +91,6 @@ var mutants = []mutant{
 	}},
 	{"R5", "a claim in the home line goes by the order of another key", "one taker of another order", "I2", []edit{
 		{candidateGo, "sl := p.at(i)", "sl := (*slot)(unsafe.Add(p.line(), i*slotBytes))"},
-		{candidateGo, "import \"github.com/weir-go/weir/atomicbucket\"", "import (\n\t\"unsafe\"\n\n\t\"github.com/weir-go/weir/atomicbucket\"\n)"},
 	}},
 	{"R11", "the index of a slot is not by the order of the key", "probe bound: a search ends short of an order", "I2", []edit{
 		{tableGo, "/slotBytes ^ p.order()", "/slotBytes"},
@@ -193,6 +193,7 @@ var mutants = []mutant{
 		{sweepGo, "max(now-int64(t.current().skew), 0)", "int64(0)"},
 	}},
 	{"R7", "a claim takes a record that is not idle", "two takers, full probe window, refuse", "I7", []edit{
+		{candidateGo, "if owed == 0 {", "if owed < math.MaxUint64 {"},
 		{insertGo, "owed == 0 {", "owed < math.MaxUint64 {"},
 		{candidateGo, "return plan.idleFor(s, now)\n", "return plan.idleFor(s, now) + 1\n"},
 	}},
@@ -292,6 +293,9 @@ var mutants = []mutant{
 	{"R9", "a claim in the home line does not look which plan a record follows", "ticks: finer ones beside another key", "I7", []edit{
 		{candidateGo, "s.Tag() != plan.live ||", "!s.IsLive() ||"},
 	}},
+	{"R6", "settle meets its own record", "one taker", "I5", []edit{
+		{insertGo, "if i == mine {", "if false {"},
+	}},
 	{"R9", "settle reads the plan before the tentative state", "the limit shrinks beside an insert", "R9", []edit{
 		{insertGo, "tentative := sl.state.Publish(claimed) // before the search in settle: R4", "plan := t.current()\n\ttentative := sl.state.Publish(claimed)"},
 		{insertGo, "return t.settle(p, sl, tentative, r)\n}", "return t.settle(p, sl, tentative, r, plan)\n}"},
@@ -371,7 +375,7 @@ var mutants = []mutant{
 		{insertGo, "plan := t.current() // after the tentative state: R9", "t.cover(p, p.index(mine))\n\tplan := t.current()"},
 	}},
 	{"R11", "settle searches as far as its own slot", "probe bound: two takers behind a record", "I1", []edit{
-		{insertGo, "i < t.probeWindow; i++ {\n\t\tif i == edge {", "i <= p.index(mine); i++ {\n\t\tif i == edge && false {"},
+		{insertGo, "i < t.probeWindow; i++ {\n\t\tif i == edge {", "i <= mine; i++ {\n\t\tif i == edge && false {"},
 	}},
 	{"R11", "the search for a record ends where the probe bound does not", "probe bound: a peek beside a sweep and an insert", "I9", []edit{
 		{peekGo, "!t.beyond(p, i)", "i < t.stride"},
@@ -461,7 +465,7 @@ var mutants = []mutant{
 	}},
 	{"R21", "a claim in the home line looks for the present plan before the state", "mortal: another key beside two changes to longer ticks", "I7", []edit{
 		{candidateGo, "\t\ts := sl.state.Load()\n\t\tplan := t.plan.Load()  ", "\t\tplanned := t.planned.Load()\n\t\ts := sl.state.Load()\n\t\tplan := t.plan.Load()  "},
-		{candidateGo, "t.planned.Load() != plan.planned {", "planned != plan.planned {"},
+		{candidateGo, "|| t.planned.Load() != plan.planned {", "|| planned != plan.planned {"},
 	}},
 	{"R21", "a call does not look whether its plan is the present one", "mortal: a taker of a drained key beside two changes of plan", "I5", []edit{
 		{sharedPlanGo, "t.planned.Load() == plan.planned {\n\t\treturn plan", "plan.planned != 0 {\n\t\treturn plan"},
