@@ -120,7 +120,7 @@ func TestEveryAlgorithmIsKeptOrRefused(t *testing.T) {
 		}
 		limit, err := NewLimit(policy, Terms{})
 		if algorithm == engine.AlgorithmBatchRefill {
-			assert.ErrorContains(t, err, "in a store")
+			assert.ErrorContains(t, err, "a store does not keep")
 			continue
 		}
 		assert.NoError(t, err)
