@@ -140,7 +140,7 @@ func parseHeaders(names []string) (httplimit.HeaderStyle, error) {
 			styles |= httplimit.Draft06
 		case "none":
 			if len(names) > 1 {
-				return 0, fmt.Errorf("headers %s: want none alone, or styles", strings.Join(names, " "))
+				return 0, fmt.Errorf("headers %s: want styles, or only none", strings.Join(names, " "))
 			}
 		default:
 			return 0, fmt.Errorf("headers %q: want ietf, legacy, draft-06, some of them, or none", name)
@@ -189,12 +189,12 @@ func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 		}
 		cost, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			h.log.Error("what a request has cost is no whole number, so it costs its estimate",
+			h.log.Error("the cost of a request is not a whole number, so it costs its estimate",
 				zap.String("limit", l.name), zap.String("value", text[:min(len(text), 64)]))
 			continue
 		}
 		if lost := limits.HoldFrom(r.Context(), l.name).Settle(cost); lost > 0 {
-			h.log.Warn("a key owes as much as it may, so part of a cost is not charged",
+			h.log.Warn("a key already owes the maximum, so a part of a cost is not charged",
 				zap.String("limit", l.name), zap.Uint64("tokens", lost))
 		}
 	}

@@ -199,11 +199,11 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
 	case l.Concurrency != 0:
-		return nil, errors.New("concurrency: it has no quota")
+		return nil, errors.New("quota: a concurrency cannot have one: leave it out")
 	case l.Tiers != nil:
-		return nil, errors.New("quota and tiers: want one of them, which says the numbers of a request")
+		return nil, errors.New("quota and tiers both set the limit of a request: leave one of them out")
 	case l.Quota != "" && l.Quotas != nil:
-		return nil, errors.New("quota and quotas: want one of them, which says the numbers of a request")
+		return nil, errors.New("quota and quotas both set the limit of a request: leave one of them out")
 	case own.Algorithm() != engine.AlgorithmTokenBucket && own != engine.Blocked() && (l.Quota != "" || own != engine.Unlimited()):
 		name := ""
 		if l.Quotas == nil {
@@ -284,11 +284,11 @@ func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engin
 	own, tiers, err = numbers.Policies()
 	for _, e := range spec.ErrorsOf(err) {
 		if e.Key == "store" {
-			e.Message = "the handler has a store, and " + e.Message + ": write local, and each machine counts by itself"
+			e.Message = "the handler has a store, and " + e.Message + ": write local, and each machine counts separately"
 		}
 	}
 	if err == nil && l.MaxWait != 0 && own.Algorithm() != engine.AlgorithmTokenBucket {
-		err = fmt.Errorf("max_wait: only tokens of a token-bucket can be waited for, and the limit is %v", own)
+		err = fmt.Errorf("max_wait: requests can wait only for a token-bucket, and the limit is %v", own)
 	}
 	return own, tiers, err
 }
@@ -313,7 +313,7 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	case !strings.Contains(l.Tiers.By, "{"):
 		return nil, nil, fmt.Errorf("tiers %q: want a placeholder, such as {http.request.header.X-Plan}", l.Tiers.By)
 	case len(l.Tiers.Values) == 0:
-		return nil, nil, fmt.Errorf("tiers %q: no values: want for example paid 100/m", l.Tiers.By)
+		return nil, nil, fmt.Errorf("tiers %q: no values: write for example paid 100/m", l.Tiers.By)
 	}
 	names := slices.Sorted(maps.Keys(l.Tiers.Values))
 	if err := zoned.SetTiers(policies); err != nil {

@@ -13,11 +13,11 @@ type collector struct{ app *zone.App }
 
 var (
 	requestsDesc = prometheus.NewDesc("caddy_weir_requests_total",
-		"Requests that a limit applied to, by what it did: not_taken is that another limit refused.", []string{"limit", "outcome"}, nil)
+		"Requests that a limit applied to, by outcome; not_taken means that another limit refused.", []string{"limit", "outcome"}, nil)
 	keysDesc = prometheus.NewDesc("caddy_weir_keys",
 		"Keys of a limit that were not idle at the last sweep.", []string{"limit"}, nil)
 	evictedDesc = prometheus.NewDesc("caddy_weir_evicted_keys_total",
-		"Keys of a limit that were forgotten for want of room although they were not idle.", []string{"limit"}, nil)
+		"Keys of a limit that were evicted because there was no room although they were not idle.", []string{"limit"}, nil)
 )
 
 // Describe is called by Prometheus.

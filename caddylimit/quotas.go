@@ -58,11 +58,11 @@ func (q *Quotas) check() error {
 	case sources != 1:
 		return errors.New("want one of file, hash and header")
 	case q.Header != "" && (q.By != "" || q.Plans != nil || q.Every != 0):
-		return errors.New("by, plan and every are of a file or a hash: leave them out next to header")
+		return errors.New("by, plan and every need a file or a hash: leave them out next to header")
 	case q.Header != "" && quotas.CheckName(q.Header) != nil:
 		return fmt.Errorf("header: %w", quotas.CheckName(q.Header))
 	case q.Header == "" && q.Item != "":
-		return fmt.Errorf("item %q: it is of a header: leave it out", q.Item)
+		return fmt.Errorf("item %q: it needs a header: leave it out", q.Item)
 	case q.Unknown != "" && q.Unknown != "default" && q.Unknown != "refuse":
 		return fmt.Errorf("unknown %q: want default or refuse", q.Unknown)
 	case q.Max > spec.MaxBurst:
@@ -112,7 +112,7 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 	log := ctx.Logger().With(zap.String("limit", l.Name), zap.String("from", o.File+o.Hash))
 	told := func(t *quotas.Table, err error) {
 		if err != nil {
-			log.Warn("limits not read: the last ones stay", zap.Error(err))
+			log.Warn("limits not read: the previous ones stay active", zap.Error(err))
 			return
 		}
 		log.Info("limits read", zap.Int("keys", t.Len()), zap.Int("different", t.Policies()), zap.Uint64("bytes", t.Bytes()))
@@ -149,7 +149,7 @@ func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err err
 			return nil, fmt.Errorf("plan %q: %w", name, err)
 		}
 		if _, err := spec.ParseRate(name); err == nil {
-			return nil, fmt.Errorf("plan %q: that is a rate, which a key may have, too: want another name", name)
+			return nil, fmt.Errorf("plan %q: the name is a rate, which a key may also have: use another name", name)
 		}
 		o.own.Tiers = append(o.own.Tiers, spec.Tier{Name: name, Numbers: numbers})
 	}
@@ -173,7 +173,7 @@ func (l *Limit) lookup() (*key.Key, []string, error) {
 		by = []string{l.Quotas.By}
 	}
 	if len(by) > 1 {
-		return nil, nil, fmt.Errorf("the key has %d parts: say by which of them there are limits, such as by %s", len(by), by[0])
+		return nil, nil, fmt.Errorf("the key has %d parts: name the part that has limits, such as by %s", len(by), by[0])
 	}
 	return l.keyOf(by)
 }

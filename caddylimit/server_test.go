@@ -346,7 +346,7 @@ func TestTheExampleOfTheOriginal(t *testing.T) {
 	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
 	log, err := os.ReadFile(s.log)
 	require.NoError(t, err)
-	assert.Contains(t, string(log), "each machine counts by itself")
+	assert.Contains(t, string(log), "each machine counts separately")
 	require.NoError(t, s.load("rate_limit {\ndistributed\nzone other {\nkey static\nwindow 1h\nevents 1\n}\n}\nrespond ok"))
 	assert.Equal(t, 1, s.passed(3, "127.0.0.1"))
 }

@@ -175,11 +175,11 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	store, _ := startRedis(t)
 	for limit, want := range map[string]string{
-		`"concurrency":1,"overflow":"admit"`:      "a store has room for every key, so that there is no overflow (overflow: admit): write local",
+		`"concurrency":1,"overflow":"admit"`:      "a store has room for every key and no overflow (overflow: admit): write local",
 		`"concurrency":4097`:                      "limit of 4097 tokens: want 1 to 4096",
-		`"rate":"1/s","max_wait":1000000000`:      "tokens of a store cannot be waited for",
-		`"rate":"1/s","overflow":"refuse"`:        "a store has room for every key, so that there is no overflow (overflow: refuse): write local",
-		`"rate":"1/s","algorithm":"batch-refill"`: "batches are not kept in a store (batch-refill): write local",
+		`"rate":"1/s","max_wait":1000000000`:      "requests cannot wait for tokens of a store",
+		`"rate":"1/s","overflow":"refuse"`:        "a store has room for every key and no overflow (overflow: refuse): write local",
+		`"rate":"1/s","algorithm":"batch-refill"`: "a store does not keep batches (batch-refill): write local",
 	} {
 		_, err := testcaddy.Provision(t, "weir", `{"store":"redis://`+store+`","limits":[{"name":"a",`+limit+`}]}`)
 		assert.ErrorContains(t, err, want, limit)

@@ -52,8 +52,8 @@ func parseSettle(text string) (*key.Template, []string, error) {
 	case strings.Count(text, "{") != 1 || text[0] != '{' || text[len(text)-1] != '}':
 		return nil, nil, fmt.Errorf("settle %q: want one placeholder, such as {http.response.header.X-Tokens}", text)
 	case strings.HasPrefix(text, "{http.") && !ofAnswers.MatchString(text):
-		return nil, nil, fmt.Errorf("settle %q: a client could write what its request costs: want a placeholder of the "+
-			"answer, such as {http.response.header.X-Tokens}", text)
+		return nil, nil, fmt.Errorf("settle %q: a client could set its own price: want a placeholder of the answer, "+
+			"such as {http.response.header.X-Tokens}", text)
 	}
 	return &template, warnings, nil
 }

@@ -48,7 +48,7 @@ func NewClientIP(options ...IPOption) (*ClientIP, error) {
 	if c.header == "" {
 		c.header = "X-Forwarded-For"
 	} else if len(c.trusted) == 0 && !c.trustUnix {
-		return nil, fmt.Errorf("httplimit: IPHeader(%q): without TrustProxies no header is believed", c.header)
+		return nil, fmt.Errorf("httplimit: IPHeader(%q): no header is trusted without TrustProxies", c.header)
 	}
 	return c, nil
 }

@@ -321,7 +321,7 @@ func TestBadLimits(t *testing.T) {
 		{[]httplimit.Limit{{Name: "a"}}, "neither a Limiter nor a Source"},
 		{[]httplimit.Limit{{Name: "a", Limiter: l}, {Name: "b", Limiter: l}, {Name: "a", Limiter: l}},
 			`limits 1 and 3 of 3 have the same name, "a"`},
-		{[]httplimit.Limit{{Name: "a", Limiter: l, OnLoss: limits.Closed}}, "there is no Source that could fail"},
+		{[]httplimit.Limit{{Name: "a", Limiter: l, OnLoss: limits.Closed}}, "but Source is nil"},
 		{[]httplimit.Limit{{Name: "a", Source: source(t, s), OnLoss: 9}}, "an OnLoss of 9"},
 		{[]httplimit.Limit{{Name: "a", Source: source(t, s), Tier: func(*http.Request) int { return 0 }}}, "no tiers"},
 		{[]httplimit.Limit{{Name: "a", Source: source(t, s), OnLoss: limits.Local}}, "no Limiter to fall back to"},

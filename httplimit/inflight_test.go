@@ -232,11 +232,11 @@ func (panics) Observe(string, limits.Outcome) { panic("observed") }
 func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 	c := testclock.New()
 	for want, change := range map[string]func(*httplimit.Limit){
-		"a limit of requests in flight gets back all that it gives, but Refund is set": func(l *httplimit.Limit) {
+		"Refund is set, but a limit of requests in flight gets everything back": func(l *httplimit.Limit) {
 			l.Refund = httplimit.RefundStatus(200, 299)
 		},
-		"when a request in flight ends is not known, so it cannot be waited for, but MaxWait is set": func(l *httplimit.Limit) { l.MaxWait = time.Second },
-		"either its Limiter or its Source is one of requests in flight, and the other is not": func(l *httplimit.Limit) {
+		"MaxWait is set, but requests cannot wait for requests in flight, whose end is not known": func(l *httplimit.Limit) { l.MaxWait = time.Second },
+		"one of its Limiter and Source counts requests in flight, and the other does not": func(l *httplimit.Limit) {
 			l.Source, l.OnLoss = source(t, noBackend{}), limits.Local
 		},
 	} {

@@ -30,7 +30,7 @@ func Header(name string, fallback KeyFunc) (KeyFunc, error) {
 	canonical := http.CanonicalHeaderKey(name)
 	switch canonical {
 	case "Host", "Trailer", "Transfer-Encoding":
-		return nil, fmt.Errorf("httplimit: Header(%q): net/http takes this header out of the request: want another",
+		return nil, fmt.Errorf("httplimit: Header(%q): net/http removes this header from the request: want another",
 			name)
 	}
 	return func(h Hasher, r *http.Request) (engine.Key, bool) {

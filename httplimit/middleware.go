@@ -108,7 +108,7 @@ func Skip(skip func(*http.Request) bool) Option {
 func Modes(modes func(*http.Request) func(limit int) limits.Mode) Option {
 	return func(m *Middleware) error {
 		if modes == nil {
-			return errors.New("httplimit: Modes(nil): want a function that returns what chooses the mode of a limit, or nil")
+			return errors.New("httplimit: Modes(nil): want a function that returns a function for the modes of limits, or nil")
 		}
 		m.options.Modes = modes
 		return nil

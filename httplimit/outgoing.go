@@ -46,9 +46,9 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	switch {
 	case e.Err != nil:
-		return fmt.Sprintf("httplimit: the request waited for its limits: %v", e.Err)
+		return fmt.Sprintf("httplimit: the wait for the limits of the request ended: %v", e.Err)
 	case e.Limit == "":
-		return "httplimit: the limits of the request could not be asked"
+		return "httplimit: the limits of the request could not be applied"
 	case e.RetryAfter == engine.Never:
 		return fmt.Sprintf("httplimit: the limit %q never admits the request", e.Limit)
 	case e.RetryAfter == 0:

@@ -93,7 +93,7 @@ func TestOutgoingWaits(t *testing.T) {
 	}
 	err := get()
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.ErrorContains(t, err, "waited for its limits")
+	assert.ErrorContains(t, err, "the wait for the limits of the request ended")
 	assert.Equal(t, 3, pauses)
 }
 

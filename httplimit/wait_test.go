@@ -277,8 +277,8 @@ func TestWhatWasWaitedForIsRefunded(t *testing.T) {
 
 func TestWaitsThatCannotBe(t *testing.T) {
 	for want, l := range map[string]httplimit.Limit{
-		"a MaxWait of -1s":            {Name: "a", Limiter: testclock.New().Burst(t, 1), MaxWait: -time.Second},
-		"tokens of a Source cannot b": {Name: "a", Source: source(t, noBackend{}), MaxWait: time.Second},
+		"a MaxWait of -1s": {Name: "a", Limiter: testclock.New().Burst(t, 1), MaxWait: -time.Second},
+		"requests cannot wait for tokens of a Source": {Name: "a", Source: source(t, noBackend{}), MaxWait: time.Second},
 	} {
 		_, err := httplimit.New([]httplimit.Limit{l})
 		assert.ErrorContains(t, err, want)

@@ -185,18 +185,19 @@ func (l *Limit[R]) check() error {
 	case l.Key == nil && l.Spread == nil:
 		return errors.New("it has no Key")
 	case l.MaxWait < 0:
-		return fmt.Errorf("a MaxWait of %v: want how long a request may wait, or 0", l.MaxWait)
+		return fmt.Errorf("a MaxWait of %v: want 0 or more", l.MaxWait)
 	case l.Tier != nil && l.Quota != nil:
-		return errors.New("both Tier and Quota say what limit a request is under")
+		return errors.New("both Tier and Quota set the limit of a request: leave one of them out")
 	case l.QuotaElse != engine.Policy{} && l.Quota == nil:
-		return errors.New("it has a QuotaElse and no Quota")
+		return errors.New("QuotaElse is set but Quota is not")
 	case l.Least != nil && !l.Hold:
-		return errors.New("a limit without a Hold takes all of a cost or nothing, but Least is set")
+		return errors.New("Least is set but Hold is not: without Hold a limit takes the whole cost or nothing")
 	case l.Hold && l.MaxWait != 0:
-		return errors.New("an estimate is not waited for, but Hold and MaxWait are set")
+		return errors.New("Hold and MaxWait are both set: a request cannot wait for an estimate")
 	}
 	if l.Formers != nil && (l.Limiter == nil && l.Spread == nil || l.inFlight()) {
-		return errors.New("what keys owe its Formers is charged to its Limiter, and it has none, or one of requests in flight")
+		return errors.New("it has Formers, and no Limiter that could be charged with what keys owe them: want a " +
+			"Limiter that is not of requests in flight")
 	}
 	if err := l.checkSource(); err != nil {
 		return err
@@ -223,15 +224,15 @@ func (l *Limit[R]) checkSource() error {
 	case l.OnLoss > Local:
 		return fmt.Errorf("an OnLoss of %d: want Open, Closed or Local", l.OnLoss)
 	case l.Source == nil && l.OnLoss != Open:
-		return fmt.Errorf("OnLoss is %d but there is no Source that could fail", l.OnLoss)
+		return fmt.Errorf("OnLoss is %d but Source is nil", l.OnLoss)
 	case l.Source == nil:
 		return nil
 	case l.Limiter != nil && isInFlight(l.Source) != (l.Limiter.Algorithm() == engine.AlgorithmConcurrency):
-		return errors.New("either its Limiter or its Source is one of requests in flight, and the other is not")
+		return errors.New("one of its Limiter and Source counts requests in flight, and the other does not")
 	case l.inFlight() && !canHold(l.Source):
 		return fmt.Errorf("its Source, a %T, has no limits of requests in flight", l.Source)
 	case l.MaxWait > 0:
-		return errors.New("tokens of a Source cannot be waited for, but MaxWait is set")
+		return errors.New("MaxWait is set, but requests cannot wait for tokens of a Source")
 	case l.Hold && !canHold(l.Source):
 		return fmt.Errorf("its Source, a %T, has no holds, but Hold is set", l.Source)
 	case l.OnLoss == Local && l.Limiter == nil:
@@ -255,11 +256,11 @@ func (l *Limit[R]) checkInFlight() error {
 	case !l.inFlight():
 		return nil
 	case l.Refund != nil:
-		return errors.New("a limit of requests in flight gets back all that it gives, but Refund is set")
+		return errors.New("Refund is set, but a limit of requests in flight gets everything back")
 	case l.Hold:
-		return errors.New("a limit of requests in flight gets back all that it gives, but Hold is set")
+		return errors.New("Hold is set, but a limit of requests in flight gets everything back")
 	case l.MaxWait != 0:
-		return errors.New("when a request in flight ends is not known, so it cannot be waited for, but MaxWait is set")
+		return errors.New("MaxWait is set, but requests cannot wait for requests in flight, whose end is not known")
 	}
 	return nil
 }

@@ -59,5 +59,5 @@ func TestQuotaElse(t *testing.T) {
 		assert.Equal(t, c.admitted, admitted, c.name)
 	}
 	_, err = limits.New([]limits.Limit[string]{{Name: "a", Limiter: limiter, Key: limits.Everyone[string], QuotaElse: own}}, limits.Options[string]{})
-	require.ErrorContains(t, err, "it has a QuotaElse and no Quota")
+	require.ErrorContains(t, err, "QuotaElse is set but Quota is not")
 }

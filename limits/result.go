@@ -188,7 +188,7 @@ func (res *Result[R]) Finish(ctx context.Context, r R, outcome int) {
 		}
 		given, lost := c.giveBack()
 		if lost > 0 {
-			res.set.failed(c.limit, fmt.Errorf("limits: %d tokens that a request cost are not charged: its key owes as much as it may", lost))
+			res.set.failed(c.limit, fmt.Errorf("limits: %d tokens of a request's cost are not charged: its key already owes the maximum", lost))
 		}
 		if !given {
 			continue

@@ -26,23 +26,23 @@ func TestBadInput(t *testing.T) {
 		"it has no Key":                                func(l *limits.Limit[int]) { l.Key = nil },
 		"neither a Limiter nor a Source":               func(l *limits.Limit[int]) { l.Limiter = nil },
 		"a MaxWait of -1s":                             func(l *limits.Limit[int]) { l.MaxWait = -time.Second },
-		"OnLoss is 1 but there is no Source":           func(l *limits.Limit[int]) { l.OnLoss = limits.Closed },
+		"OnLoss is 1 but Source is nil":                func(l *limits.Limit[int]) { l.OnLoss = limits.Closed },
 		"an OnLoss of 3: want Open, Closed or Loca":    func(l *limits.Limit[int]) { l.OnLoss = 3 },
-		"an estimate is not waited for":                func(l *limits.Limit[int]) { l.Hold, l.MaxWait = true, time.Second },
-		"tokens of a Source cannot be waited for":      func(l *limits.Limit[int]) { *l = remote; l.MaxWait = time.Second },
+		"Hold and MaxWait are both set":                func(l *limits.Limit[int]) { l.Hold, l.MaxWait = true, time.Second },
+		"requests cannot wait for tokens of a Source":  func(l *limits.Limit[int]) { *l = remote; l.MaxWait = time.Second },
 		"has no holds, but Hold is set":                func(l *limits.Limit[int]) { *l = remote; l.Hold = true },
 		"has no tiers":                                 func(l *limits.Limit[int]) { *l = remote; l.Tier = func(int) int { return 0 } },
 		"no Limiter to fall back to":                   func(l *limits.Limit[int]) { *l = remote; l.OnLoss = limits.Local },
 		"only Local uses both":                         func(l *limits.Limit[int]) { l.Source, l.OnLoss = remote.Source, limits.Closed },
-		"a Spread, and a Limiter or a Source":          func(l *limits.Limit[int]) { l.Spread = spread.Spread },
+		"a Spread and also a Limiter or a Source":      func(l *limits.Limit[int]) { l.Spread = spread.Spread },
 		"one bucket for all requests, but Key is set":  func(l *limits.Limit[int]) { l.Limiter, l.Spread = nil, spread.Spread },
 		"one limit for all requests, but Quota is set": func(l *limits.Limit[int]) {
 			*l = spread
 			l.Quota = func(int) (engine.Policy, error) { return engine.Blocked(), nil }
 		},
-		"tokens of a Spread cannot be waited for": func(l *limits.Limit[int]) { *l = spread; l.MaxWait = time.Second },
-		"come back by itself, but Hold is set":    func(l *limits.Limit[int]) { *l = spread; l.Hold = true },
-		"come back by itself, but Refund is set":  func(l *limits.Limit[int]) { *l = spread; l.Refund = func(int, int) bool { return true } },
+		"requests cannot wait for tokens of a Spread": func(l *limits.Limit[int]) { *l = spread; l.MaxWait = time.Second },
+		"Hold is set, but a Spread gives back only":   func(l *limits.Limit[int]) { *l = spread; l.Hold = true },
+		"Refund is set, but a Spread gives back only": func(l *limits.Limit[int]) { *l = spread; l.Refund = func(int, int) bool { return true } },
 	} {
 		l := good
 		change(&l)

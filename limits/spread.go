@@ -13,17 +13,17 @@ func (l *Limit[R]) checkSpread() error {
 	case l.Spread == nil:
 		return nil
 	case l.Limiter != nil || l.Source != nil:
-		return errors.New("it has a Spread, and a Limiter or a Source besides: want one of them")
+		return errors.New("it has a Spread and also a Limiter or a Source: want one of them")
 	case l.Key != nil:
 		return errors.New("a Spread is one bucket for all requests, but Key is set: leave it out, or use a Limiter")
 	case l.Quota != nil:
 		return errors.New("a Spread has one limit for all requests, but Quota is set")
 	case l.MaxWait != 0:
-		return errors.New("tokens of a Spread cannot be waited for, but MaxWait is set")
+		return errors.New("MaxWait is set, but requests cannot wait for tokens of a Spread")
 	case l.Hold:
-		return errors.New("a Spread gives back only what has not come back by itself, but Hold is set")
+		return errors.New("Hold is set, but a Spread gives back only what has not come back by time")
 	case l.Refund != nil:
-		return errors.New("a Spread gives back only what has not come back by itself, but Refund is set")
+		return errors.New("Refund is set, but a Spread gives back only what has not come back by time")
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (f *Front) Observe(limit string, outcome limits.Outcome) {
 	c := f.counters[limit]
 	if c == nil {
 		f.strange.Do(func() {
-			otel.Handle(fmt.Errorf("otellimit: nothing is counted of the limit %.60q: it is none of those that the front was made of", limit))
+			otel.Handle(fmt.Errorf("otellimit: the limit %.60q is not counted: the front was not made with it", limit))
 		})
 		return
 	}

@@ -228,7 +228,7 @@ func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 		front.Observe(strings.Repeat("c", 100), limits.Refused)
 	}
 	assert.Equal(t, before, collect())
-	assert.Equal(t, []string{`otellimit: nothing is counted of the limit "b": it is none of those that the front was made of`}, told)
+	assert.Equal(t, []string{`otellimit: the limit "b" is not counted: the front was not made with it`}, told)
 
 	front.Observe("a", limits.NotTaken)
 	front.Observe("a", limits.Refunded+1)

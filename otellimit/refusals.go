@@ -43,6 +43,6 @@ func RegisterRefusals(p metric.MeterProvider, name string, r *Refusals, options 
 
 var refusals = []instrument.Reading[uint64]{{
 	Kind: instrument.Counter, Name: "weir.limit.refusals", Unit: "{refusal}",
-	Help:  "What the engine refused, whoever asked it.",
+	Help:  "Requests that the engine refused, for all callers.",
 	Count: func(n uint64) uint64 { return n },
 }}

@@ -72,12 +72,12 @@ var table = []instrument.Reading[engine.Stats]{
 	},
 	{
 		Kind: instrument.UpDownCounter, Name: "weir.table.slot.limit", Unit: "{slot}",
-		Help:  "Slots of the table, which is made to be six tenths full.",
+		Help:  "Slots of the table, which is sized to be six tenths full.",
 		Count: func(s engine.Stats) uint64 { return s.Slots },
 	},
 	{
 		Kind: instrument.UpDownCounter, Name: "weir.table.memory.limit", Unit: "By",
-		Help:  "Memory of the table, which the system gives as keys come.",
+		Help:  "Memory of the table, which the system provides as keys come.",
 		Count: func(s engine.Stats) uint64 { return s.Bytes },
 	},
 	overflows(engine.Evict, func(s engine.Stats) uint64 { return s.Evictions }),
@@ -105,7 +105,7 @@ var table = []instrument.Reading[engine.Stats]{
 	},
 	{
 		Kind: instrument.Counter, Name: "weir.table.retries", Unit: "{retry}",
-		Help:  "Searches of the table begun again because another request had changed it.",
+		Help:  "Searches of the table that started over because another request had changed it.",
 		Count: func(s engine.Stats) uint64 { return s.Retries },
 	},
 }

@@ -186,7 +186,7 @@ func TestBadInput(t *testing.T) {
 		`17 attributes: want 16 at most`: func() (metric.Registration, error) {
 			return otellimit.Register(p, "a", l, attributes(many[:9]...), attributes(many[9:]...))
 		},
-		`the attribute "weir.limit.name": keys of weir.*`: func() (metric.Registration, error) {
+		`the attribute "weir.limit.name": want a key`: func() (metric.Registration, error) {
 			return otellimit.Register(p, "a", l, attributes(otellimit.LimitName.String("b")))
 		},
 		`the attribute "error.type"`: func() (metric.Registration, error) {
@@ -198,7 +198,7 @@ func TestBadInput(t *testing.T) {
 		`the attribute "" has no key or no value`: func() (metric.Registration, error) {
 			return otellimit.Register(p, "a", l, attributes(attribute.String("", "x")))
 		},
-		`the attribute "x" is there twice`: func() (metric.Registration, error) {
+		`the attribute "x" occurs twice`: func() (metric.Registration, error) {
 			return otellimit.Register(p, "a", l, attributes(attribute.Int("x", 1)), attributes(attribute.Int("x", 2)))
 		},
 		`the instrument weir.table.overflows: no counters here`: func() (metric.Registration, error) {

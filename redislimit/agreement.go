@@ -106,9 +106,9 @@ func (l *Limiter) compare() {
 			a.differs.Store(&said)
 			if !a.told[said] && len(a.told) < mostTold {
 				a.told[said] = true
-				text := "a node with other settings holds a limit of this name, and so another one"
+				text := "a node has a limit of this name with other settings, and does not share its counts"
 				if strings.HasPrefix(said, a.same+" ") {
-					text = "a node holds this limit with other numbers: each decides by its own, and they count together"
+					text = "a node has this limit with other numbers: the nodes share the counts, and each decides by its own numbers"
 				}
 				l.client.tell(slog.LevelWarn, text,
 					slog.String("key", a.key), slog.String("here", a.own), slog.String("there", said))

@@ -141,8 +141,8 @@ func TestCalendarsThatNoStoreKeeps(t *testing.T) {
 	}{
 		"local":     {engine.CalendarWindow(1, engine.Day, time.FixedZone("Local", 3600)), nil, "not the same on every machine"},
 		"unnamed":   {engine.CalendarWindow(1, engine.Day, time.FixedZone("", 3600)), nil, "not the same on every machine"},
-		"own":       {engine.CalendarWindow(1, engine.Day, time.FixedZone("Here", 3600)), nil, "known on this machine alone"},
-		"disguised": {engine.CalendarWindow(1, engine.Day, time.FixedZone("Europe/Berlin", 3600)), nil, "known on this machine alone"},
+		"own":       {engine.CalendarWindow(1, engine.Day, time.FixedZone("Here", 3600)), nil, "known only on this machine"},
+		"disguised": {engine.CalendarWindow(1, engine.Day, time.FixedZone("Europe/Berlin", 3600)), nil, "known only on this machine"},
 		"leased":    {engine.CalendarWindow(1<<32, engine.Day, nil), []redislimit.Option{redislimit.InMode(redislimit.Leased)}, "leases do not suit"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -168,7 +168,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 	}
 	if config.tls != nil {
 		if o.TLSConfig == nil {
-			return nil, errors.New("redislimit: TLS: the address is no rediss://")
+			return nil, errors.New("redislimit: TLS: the address does not begin with rediss://")
 		}
 		if config.tls.ServerName == "" {
 			config.tls.ServerName = o.TLSConfig.ServerName
@@ -208,7 +208,7 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 // badAddress returns the error for an invalid address. If the address may have a password in it, the error does not
 // repeat the invalid part, because that part may be the password.
 func badAddress(address string, cause error) error {
-	const want = "redislimit: the store's address is no redis://[[user]:password@]host:port[/database]"
+	const want = "redislimit: the store's address is not redis://[[user]:password@]host:port[/database]"
 	if strings.Contains(address, "@") {
 		return errors.New(want + "; in a password write %40 for @, %2F for /, %3A for :, %23 for # and %3F for ?")
 	}

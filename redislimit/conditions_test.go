@@ -94,7 +94,7 @@ func TestEvictionIsTold(t *testing.T) {
 		} else if assert.Len(t, told, 1, "%+v", test) {
 			assert.Contains(t, told[0], "maxmemory-policy="+test.evicts)
 		}
-		assert.Equal(t, test.isMute, len(log.With("does not say")) == 1, "%+v", test)
+		assert.Equal(t, test.isMute, len(log.With("does not report how many keys")) == 1, "%+v", test)
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, err
 		identity += numbers(d.policy, d.config.limit) // they say what the numbers of quotas mean
 	}
 	j, err := journal.Open(d.config.debtFiles, identity, func(err error) {
-		c.tell(slog.LevelError, "what the store has to be charged with cannot be written to its file",
+		c.tell(slog.LevelError, "the debt to the store cannot be written to its file",
 			slog.String("name", name), slog.Any("error", err))
 	})
 	if err != nil {
@@ -150,13 +150,13 @@ func (l *Limiter) takeOver(isStart bool) {
 		isOld := time.Since(f.Last) > l.longestDebt()
 		switch {
 		case f.Owed == nil:
-			l.tellOnce(f.Path, "a file of what is owed to the store is left alone", f.Err)
+			l.tellOnce(f.Path, "a file with a debt to the store is not taken over", f.Err)
 			return false
 		case isOld:
-			l.client.tell(slog.LevelInfo, "what an ended process owed the store has come back since", slog.String("file", f.Path))
+			l.client.tell(slog.LevelInfo, "the debt of an ended process has come back by time since", slog.String("file", f.Path))
 			return true
 		case len(f.Owed) > l.room():
-			l.tellOnce(f.Path, "a file of what is owed to the store waits until there is room", nil)
+			l.tellOnce(f.Path, "a file with a debt to the store waits until there is room", nil)
 			return false
 		}
 		lost := 0
@@ -165,16 +165,16 @@ func (l *Limiter) takeOver(isStart bool) {
 				lost++
 			}
 		}
-		l.client.tell(slog.LevelInfo, "what an ended process owed the store will be charged",
+		l.client.tell(slog.LevelInfo, "the debt of an ended process will be charged to the store",
 			slog.String("file", f.Path), slog.Int("entries", len(f.Owed)))
 		if lost > 0 || f.Err != nil {
-			l.client.tell(slog.LevelError, "a part of what an ended process owed the store is lost",
+			l.client.tell(slog.LevelError, "a part of an ended process's debt to the store is lost",
 				slog.String("file", f.Path), slog.Int("entries", lost), slog.Any("error", f.Err))
 		}
 		return true
 	})
 	if err != nil {
-		l.tellOnce(err.Error(), "files of what is owed to the store cannot be taken over", err)
+		l.tellOnce(err.Error(), "files with debts to the store cannot be taken over", err)
 	}
 }
 

@@ -224,8 +224,8 @@ func TestOldAndForeignDebts(t *testing.T) {
 		require.NoError(t, l.Close())
 		assert.NoFileExists(t, path)
 	}
-	assert.Equal(t, 2, bytes.Count(log.Bytes(), []byte("is left alone")))
-	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("has come back since")))
+	assert.Equal(t, 2, bytes.Count(log.Bytes(), []byte("is not taken over")))
+	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("has come back by time since")))
 
 	_, err = New(client, "a", hour, DebtFiles("debts"))
 	assert.ErrorContains(t, err, `redislimit: DebtFiles("debts"): want a full path`)

@@ -130,12 +130,12 @@ func (d *design) shareOptions() []engine.Option {
 func (d *design) chooseMode() (err error) {
 	if d.limit.IsOfQuotas() || d.config.limit.MaxQuota > 0 || d.config.limit.Refusals != engine.ChargeNothing {
 		if d.config.mode == Leased {
-			return errors.New("quotas and charges of refusals are decided by the store: want InMode(Strict) or Auto, not Leased")
+			return errors.New("the store decides about quotas and charges of refusals: want InMode(Strict) or Auto, not Leased")
 		}
 		return nil
 	}
 	if d.limit.IsInFlight() && d.config.mode == Leased {
-		return errors.New("requests in flight are counted by the store: want InMode(Strict) or Auto, not Leased")
+		return errors.New("the store counts requests in flight: want InMode(Strict) or Auto, not Leased")
 	}
 	if d.config.mode == Strict || d.config.mode == Auto && !lease.Suits(d.policy, d.config.nodes) {
 		return nil

@@ -25,7 +25,7 @@ func TestCheckSaysWhatNewSays(t *testing.T) {
 		"the name \"a{b}\": want no":  {"a{b}", bucket, nil},
 		"the name \"a\\nb\": want no": {"a\nb", bucket, nil},
 		"the zero Policy":             {"api", engine.Policy{}, nil},
-		"batches are not kept":        {"api", engine.BatchRefill(10, time.Second, 10), nil},
+		"does not keep batches":       {"api", engine.BatchRefill(10, time.Second, 10), nil},
 		"limit of 4097 tokens":        {"api", engine.SlidingLog(4097, time.Minute), nil},
 		"Nodes(0)":                    {"api", bucket, []redislimit.Option{redislimit.Nodes(0)}},
 		"option 1 of 1 is nil":        {"api", bucket, []redislimit.Option{nil}},

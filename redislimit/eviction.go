@@ -74,15 +74,15 @@ func (c *Client) lookAtEviction(now int64) {
 		}
 		if found.mayDrop() && found.policy != "allkeys-lru" && now >= e.nextWarn {
 			warned = true
-			c.tell(slog.LevelWarn, "the store drops keys when its memory is full, and a key that is dropped has its whole limit again: "+
-				"want maxmemory-policy noeviction or allkeys-lru", slog.String("maxmemory-policy", found.policy), slog.String("server", address))
+			c.tell(slog.LevelWarn, "the store drops keys when its memory is full, and a dropped key has its whole "+
+				"limit again: want maxmemory-policy noeviction or allkeys-lru", slog.String("maxmemory-policy", found.policy), slog.String("server", address))
 		}
 		if found.dropped >= 0 {
 			dropped += e.grown(address, found.dropped)
 		} else if !e.isMute {
 			e.isMute = true
-			c.tell(slog.LevelWarn, "the store does not say how many keys it evicts, so no limit is kept by shares when it does: "+
-				"allow its user INFO", slog.String("server", address))
+			c.tell(slog.LevelWarn, "the store does not report how many keys it evicts, so nodes cannot fall back to "+
+				"shares when it does: allow its user INFO", slog.String("server", address))
 		}
 	}
 	if drops != nil || allAnswered {

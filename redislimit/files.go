@@ -114,9 +114,9 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	d := &dialer{clientConfig: config}
 	switch f := config.files; {
 	case f.isTLS() && o.TLSConfig == nil:
-		return nil, errors.New("redislimit: FromFiles: CA and Certificate: the address is no rediss://")
+		return nil, errors.New("redislimit: FromFiles: CA and Certificate: the address does not begin with rediss://")
 	case f.Password != "" && o.Password != "":
-		return nil, errors.New("redislimit: FromFiles: Password: the address has one, too: want one of the two")
+		return nil, errors.New("redislimit: FromFiles: Password: the address has a password, too: leave one of the two out")
 	}
 	read, err := config.files.read()
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *dialer) read() *material {
 	}
 	text := err.Error()
 	if last := d.told.Swap(&text); (last == nil || *last != text) && d.log != nil {
-		d.log.Warn("a file for the connection to the store is bad; what was read of it before is used", slog.Any("error", err))
+		d.log.Warn("a file for the connection to the store is bad; its previous contents are used", slog.Any("error", err))
 	}
 	return d.good.Load()
 }
@@ -259,7 +259,7 @@ func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Cert
 		}
 		if leaf := one.Leaf; leaf != nil && time.Now().After(leaf.NotAfter) {
 			return nil, x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, Detail: fmt.Sprintf(
-				"that of this client, %s, was good until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))}
+				"the certificate of this client, %s, was valid until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))}
 		}
 		return one, nil
 	}

@@ -34,7 +34,7 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 
 	_, err := redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{*old}}))
 	require.ErrorIs(t, err, redislimit.ErrStore)
-	assert.ErrorContains(t, err, "x509: certificate has expired or is not yet valid: that of this client, CN=old")
+	assert.ErrorContains(t, err, "x509: certificate has expired or is not yet valid: the certificate of this client, CN=old")
 
 	secured := redislimit.TLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{*good}})
 	client, err := redislimit.Open(t.Context(), "rediss://"+address, secured, redislimit.Timeout(10*time.Second))
@@ -99,12 +99,12 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		address string
 		files   redislimit.Files
 	}{
-		"want both or none":           {"rediss://localhost", redislimit.Files{Certificate: name}},
-		"the address is no rediss://": {"redis://localhost", redislimit.Files{CA: name}},
-		"no certificate in PEM":       {"rediss://localhost", redislimit.Files{CA: name}},
-		"no such file":                {"redis://localhost", redislimit.Files{Password: name + "none"}},
-		"no password in it":           {"redis://localhost", redislimit.Files{Password: name}},
-		"want one of the two":         {"redis://:secret@localhost", redislimit.Files{Password: name}},
+		"want both or none":                         {"rediss://localhost", redislimit.Files{Certificate: name}},
+		"the address does not begin with rediss://": {"redis://localhost", redislimit.Files{CA: name}},
+		"no certificate in PEM":                     {"rediss://localhost", redislimit.Files{CA: name}},
+		"no such file":                              {"redis://localhost", redislimit.Files{Password: name + "none"}},
+		"no password in it":                         {"redis://localhost", redislimit.Files{Password: name}},
+		"leave one of the two out":                  {"redis://:secret@localhost", redislimit.Files{Password: name}},
 	} {
 		_, err := redislimit.Open(t.Context(), test.address, redislimit.FromFiles(test.files))
 		if assert.ErrorContains(t, err, want) {

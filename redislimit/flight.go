@@ -100,7 +100,8 @@ var _ limits.Held = (*Entry)(nil)
 // places when it is back. With [FailOpen], places are not counted.
 func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engine.Decision, error) {
 	if l.flight == nil {
-		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter is not of requests in flight: want one of engine.Concurrency")
+		return new(Entry), engine.Decision{}, errors.New("redislimit: Enter: the limiter does not count requests in " +
+			"flight: want one of engine.Concurrency")
 	}
 	l.asks(1)
 	defer l.asks(-1)

@@ -64,7 +64,7 @@ func TestPlacesOfAllNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, engine.Never, d.RetryAfter)
 	_, _, err = a.Hold(t.Context(), "k", 1)
-	require.ErrorContains(t, err, "want Enter")
+	require.ErrorContains(t, err, "use Enter")
 	_, _, err = limiter(t, patient(t, server.URL()), slow()).Enter(t.Context(), "k", 1)
 	require.ErrorContains(t, err, "want one of engine.Concurrency")
 }

@@ -78,7 +78,7 @@ func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, en
 // refuses returns why there are no holds; nil if there are.
 func (q *Quota) refuses(what string) error {
 	if q.limiter != nil && q.limiter.flight != nil {
-		return fmt.Errorf("redislimit: %s: the limiter is of requests in flight: want Enter", what)
+		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", what)
 	}
 	return nil
 }

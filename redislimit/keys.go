@@ -17,7 +17,7 @@ const maxFullKey = 256
 func Secret(secret string) ClientOption {
 	return func(c *clientConfig) error {
 		if len(secret) < 16 {
-			return fmt.Errorf("redislimit: Secret: %d characters: want 16 at least", len(secret))
+			return fmt.Errorf("redislimit: Secret: %d characters: want at least 16", len(secret))
 		}
 		c.secret = sha256.Sum256([]byte("weir secret " + secret))
 		return nil

@@ -178,7 +178,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 			_, err := redislimit.New(store, "a", policy, redislimit.InMode(redislimit.Leased))
 			return err
 		},
-		"the store's address is no redis": func() error { _, err := redislimit.Open(t.Context(), "http://localhost"); return err },
+		"the store's address is not redis": func() error { _, err := redislimit.Open(t.Context(), "http://localhost"); return err },
 	} {
 		assert.ErrorContains(t, make(), want)
 	}

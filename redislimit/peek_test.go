@@ -198,6 +198,6 @@ func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		err := l.Reset(soon, "k")
-		return errors.Is(err, redislimit.ErrStore) && strings.Contains(err.Error(), "calls are out of time and not over")
+		return errors.Is(err, redislimit.ErrStore) && strings.Contains(err.Error(), "calls have timed out and not ended")
 	}, backSoon, time.Microsecond)
 }

@@ -27,7 +27,7 @@ var ErrStore = errors.New("the store failed")
 
 // errBusy is an ErrStore of a store that is not lost: the question would not be answered in time, because too many are
 // ahead of it.
-var errBusy = fmt.Errorf("redislimit: %w: more is asked at once than it answers in time", ErrStore)
+var errBusy = fmt.Errorf("redislimit: %w: it is asked more at once than it can answer in time", ErrStore)
 
 // A question is the place of one key in a call, or of a group of keys that is decided all or nothing.
 type question struct {
@@ -169,7 +169,7 @@ func (q *queue) send() {
 // foreign counts a key that holds something else, and returns the error.
 func (c *Client) foreign(name string) error {
 	c.failed.Add(1)
-	return fmt.Errorf("redislimit: %w: the key %q holds something that is no limit's", ErrStore, name)
+	return fmt.Errorf("redislimit: %w: the key %q has a value that is not a limit's", ErrStore, name)
 }
 
 // A call is one for some questions.
@@ -310,7 +310,7 @@ func (q *queue) ended(one call, err error) error {
 }
 
 func errOrphans(n int64) error {
-	return fmt.Errorf("redislimit: %w: %d calls are out of time and not over", ErrStore, n)
+	return fmt.Errorf("redislimit: %w: %d calls have timed out and not ended", ErrStore, n)
 }
 
 // failed notes that a call failed.

@@ -40,7 +40,7 @@ func (l *Limiter) Quota(p engine.Policy) (Quota, error) {
 		return Quota{limiter: l, policy: p}, nil
 	}
 	if l.terms != nil {
-		return Quota{}, fmt.Errorf("redislimit: Quota(%v): the limiter is leased, and quotas are decided by the store: want InMode(Strict)", p)
+		return Quota{}, fmt.Errorf("redislimit: Quota(%v): the limiter is leased, and the store decides about quotas: want InMode(Strict)", p)
 	}
 	numbers, err := l.limit.Quota(l.policy, p)
 	if err != nil {

@@ -123,12 +123,12 @@ func TestQuotasThatCannotBe(t *testing.T) {
 		quota   engine.Policy
 		says    string
 	}{
-		{engine.TokenBucket(engine.PerSecond(1000), 1000), nil, engine.TokenBucket(engine.PerSecond(10), 10), "the limiter is leased, and quotas are decided by the store: want InMode(Strict)"},
+		{engine.TokenBucket(engine.PerSecond(1000), 1000), nil, engine.TokenBucket(engine.PerSecond(10), 10), "the limiter is leased, and the store decides about quotas: want InMode(Strict)"},
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, engine.TokenBucket(engine.PerSecond(1), 11), "it fills in 11s: want at most the 10s of token bucket 1/s burst 10"},
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, engine.TokenBucket(engine.PerSecond(1), 0), "limit of 0 tokens"},
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, window, "the limiter's policy is token bucket 1/s burst 10: want that with other numbers"},
 		{engine.TokenBucket(engine.PerSecond(1), 10), nil, engine.Policy{}, "want that with other numbers"},
-		{engine.TokenBuckets(365 * 24 * time.Hour), nil, engine.TokenBucket(engine.PerSecond(3e5), 10), "nor within a thousandth of one"},
+		{engine.TokenBuckets(365 * 24 * time.Hour), nil, engine.TokenBucket(engine.PerSecond(3e5), 10), "to within a thousandth"},
 		{engine.TokenBucket(engine.PerSecond(10), 10), nil, engine.TokenBucket(engine.PerSecond(9), 9), "rate 9/s: the limiter's is 10/s: want that, or a limiter of engine.TokenBuckets"},
 		{engine.TokenBucket(engine.PerSecond(10), 10), nil, engine.TokenBucket(engine.PerSecond(-1), 10), "above 0"},
 		{engine.TokenBuckets(time.Minute), nil, engine.TokenBuckets(time.Second), "want that with other numbers"},

@@ -33,7 +33,7 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 		case owing == 0:
 			return nil
 		case ctx.Err() != nil || owing == lost && !patient:
-			return fmt.Errorf("redislimit: the store is not charged with what was admitted of %d keys: %w", owing,
+			return fmt.Errorf("redislimit: the store has not been charged for %d keys: %w", owing,
 				cmp.Or(context.Cause(ctx), ErrStore))
 		}
 		for _, l := range append([]*Limiter{l}, l.tiers...) {
@@ -45,7 +45,7 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 		select {
 		case <-ctx.Done():
 		case <-l.client.limiters.kin.ended:
-			return fmt.Errorf("redislimit: the store is not charged with what was admitted of %d keys: the client is closed", owing)
+			return fmt.Errorf("redislimit: the store has not been charged for %d keys: the client is closed", owing)
 		case <-ticker.C:
 		}
 	}

@@ -43,7 +43,7 @@ func TestSettle(t *testing.T) {
 			return admitted == 20
 		}, backSoon, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		require.ErrorContains(t, l.Settle(ctx), "what was admitted of 1 keys: context deadline exceeded")
+		require.ErrorContains(t, l.Settle(ctx), "not been charged for 1 keys: context deadline exceeded")
 		cancel()
 		server.Resume()
 		ctx, cancel = context.WithTimeout(t.Context(), backSoon)

@@ -12,7 +12,7 @@ import (
 )
 
 // errMoves is the error of a group whose keys two nodes of a cluster have at the moment. It took nothing.
-var errMoves = errors.New("the keys of the request are moved within the cluster")
+var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
 // run makes a call for some questions. While their slot moves between nodes of a cluster, each node has some of the
 // keys, and both refuse a call for several keys without carrying it out. Then run asks about each key with a call of

@@ -96,5 +96,5 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	_, err = redislimit.Open(t.Context(), "redis://"+address, redislimit.TLS(good))
-	assert.ErrorContains(t, err, "TLS: the address is no rediss://")
+	assert.ErrorContains(t, err, "TLS: the address does not begin with rediss://")
 }

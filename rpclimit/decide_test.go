@@ -290,9 +290,9 @@ func TestBadInput(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	for want, change := range map[string]func(*rpclimit.Limit){
-		"a message ends with no status, but Refund is set":       func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) },
-		"a message has no handler that settles, but Hold is set": func(l *rpclimit.Limit) { l.Hold = true },
-		"nothing tells when a message is over":                   func(l *rpclimit.Limit) { *l = inFlight(t, 1) },
+		"Refund is set, but a message ends without a status":          func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) },
+		"Hold is set, but a message has no handler that could settle": func(l *rpclimit.Limit) { l.Hold = true },
+		"the end of a message is not known":                           func(l *rpclimit.Limit) { *l = inFlight(t, 1) },
 	} {
 		l := good
 		change(&l)

@@ -155,10 +155,10 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 		limit  rpclimit.Limit
 		change func(*rpclimit.Limit)
 	}{
-		"gets back all that it gives, but Refund is set":            {inFlight(t, 1), func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) }},
-		"gets back all that it gives, but Hold is set":              {inFlight(t, 1), func(l *rpclimit.Limit) { l.Hold = true }},
-		"when a request in flight ends is not known":                {inFlight(t, 1), func(l *rpclimit.Limit) { l.MaxWait = time.Second }},
-		"an estimate is not waited for, but Hold and MaxWait are s": {rate(), func(l *rpclimit.Limit) { l.Hold, l.MaxWait = true, time.Second }},
+		"Refund is set, but a limit of requests in flight": {inFlight(t, 1), func(l *rpclimit.Limit) { l.Refund = rpclimit.RefundCodes(ok) }},
+		"Hold is set, but a limit of requests in flight":   {inFlight(t, 1), func(l *rpclimit.Limit) { l.Hold = true }},
+		"requests in flight, whose end is not known":       {inFlight(t, 1), func(l *rpclimit.Limit) { l.MaxWait = time.Second }},
+		"Hold and MaxWait are both set":                    {rate(), func(l *rpclimit.Limit) { l.Hold, l.MaxWait = true, time.Second }},
 	} {
 		if c.limit.Limiter.Algorithm() == engine.AlgorithmConcurrency {
 			require.NoError(t, c.limit.Limiter.SetPolicy(engine.Unlimited())) // it stays one

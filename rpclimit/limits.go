@@ -80,11 +80,11 @@ func checkMessages(l *Limit) error {
 	switch {
 	case l.Limiter != nil && l.Limiter.Algorithm() == engine.AlgorithmConcurrency,
 		l.Source != nil && l.Source.Policy().Algorithm() == engine.AlgorithmConcurrency:
-		return errors.New("nothing tells when a message is over, but it is on messages and a limit of what is in flight")
+		return errors.New("it counts messages in flight, but the end of a message is not known")
 	case l.Hold:
-		return errors.New("a message has no handler that settles, but Hold is set")
+		return errors.New("Hold is set, but a message has no handler that could settle")
 	case l.Refund != nil:
-		return errors.New("a message ends with no status, but Refund is set")
+		return errors.New("Refund is set, but a message ends without a status")
 	}
 	return nil
 }

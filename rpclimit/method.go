@@ -22,7 +22,7 @@ func newMethods(function string, names []string) (methods, error) {
 		}
 		key := strings.TrimSuffix(name, "*")
 		if _, twice := m[key]; twice {
-			return nil, fmt.Errorf("rpclimit: %s: %q is there twice", function, name)
+			return nil, fmt.Errorf("rpclimit: %s: %q occurs twice", function, name)
 		}
 		m[key] = name
 	}

@@ -98,8 +98,9 @@ type Distributed struct {
 	PurgeAge      caddy.Duration `json:"purge_age,omitempty"`
 }
 
-const byItself = "no zone is shared through caddy's storage: each machine counts by itself, so several together admit as many times " +
-	"the events of a zone: `store redis://host:6379` in the place of distributed and storage counts every request of all machines at once"
+const byItself = "zones are not shared through caddy's storage: each machine counts separately, so N machines " +
+	"together admit N times the events of a zone: use `store redis://host:6379` instead of distributed and storage " +
+	"to count the requests of all machines together"
 
 // check refuses what is wrong with the handler, whatever its zones.
 func (h *Handler) check() error {
@@ -107,7 +108,7 @@ func (h *Handler) check() error {
 	case h.Distributed != nil && min(h.Distributed.ReadInterval, h.Distributed.WriteInterval, h.Distributed.PurgeAge) < 0:
 		return errors.New("distributed: a duration below 0")
 	case !(h.Jitter >= 0 && h.Jitter <= mostJitter):
-		return fmt.Errorf("jitter %v: want a part of the wait, from 0 to %v", h.Jitter, mostJitter)
+		return fmt.Errorf("jitter %v: want a fraction of the wait, from 0 to %v", h.Jitter, mostJitter)
 	}
 	if h.SweepInterval == 0 {
 		h.SweepInterval = caddy.Duration(time.Minute)

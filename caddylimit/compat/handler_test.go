@@ -135,7 +135,7 @@ func TestBadConfigurations(t *testing.T) {
 	for _, c := range [][2]string{
 		{`{"jitter":-0.1,` + zone + `}`, "jitter -0.1: want"},
 		{`{"sweep_interval":"-1s",` + zone + `}`, "sweep_interval -1s: want 1ms to 24h"},
-		{`{"on_loss":"open",` + zone + `}`, "no store that could fail"},
+		{`{"on_loss":"open",` + zone + `}`, "it needs a store"},
 		{`{"store":"redis://localhost","on_loss":"maybe",` + zone + `}`, `on_loss "maybe": want share, closed or open`},
 		{`{"store":"{env.NO_SUCH_VARIABLE}",` + zone + `}`, "the address of the store"},
 		{`{"rate_limits":{"bad":null}}`, `zone "bad": it is null`},

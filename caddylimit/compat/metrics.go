@@ -23,10 +23,10 @@ type shown struct {
 }
 
 var (
-	requestsDesc = prometheus.NewDesc("caddy_rate_limit_requests_total", "Requests that a zone was asked about.", []string{"zone"}, nil)
+	requestsDesc = prometheus.NewDesc("caddy_rate_limit_requests_total", "Requests that were checked against a zone.", []string{"zone"}, nil)
 	declinedDesc = prometheus.NewDesc("caddy_rate_limit_declined_requests_total", "Requests that a zone refused.", []string{"zone"}, nil)
 	keysDesc     = prometheus.NewDesc("caddy_rate_limit_keys_total", "Keys of a zone that were not idle at the last sweep.", []string{"zone"}, nil)
-	configDesc   = prometheus.NewDesc("caddy_rate_limit_config", "The numbers of a zone, as labels.",
+	configDesc   = prometheus.NewDesc("caddy_rate_limit_config", "Always 1; the labels have the numbers of a zone.",
 		[]string{"zone", "max_events", "window", "ipv4_prefix", "ipv6_prefix"}, nil)
 )
 

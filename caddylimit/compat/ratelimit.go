@@ -66,13 +66,13 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 	}
 	if zoned.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
 		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
-			"short windows: they are counted by a sliding window counter, which is some percent off at worst", l.MaxEvents, time.Duration(l.Window)))
+			"short windows: a sliding window counter counts them, with an error of at most some percent", l.MaxEvents, time.Duration(l.Window)))
 	}
 	zoned.MaxKeys = l.MaxKeys
 	if keys, err := zoned.Keys(); err != nil {
 		return nil, err
 	} else if zoned.Store == "" && l.MaxKeys == 0 && keys < zone.DefaultLogKeys {
-		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs take %d MiB: max_keys sets another number",
+		p.notes = append(p.notes, fmt.Sprintf("the zone has room for %d keys, whose logs take %d MiB: set max_keys to change this",
 			keys, zone.TableBytes>>20))
 	}
 	p.permissiveness = float64(l.MaxEvents) / float64(l.Window)

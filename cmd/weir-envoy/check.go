@@ -12,7 +12,7 @@ import (
 type checkCommand struct {
 	Path              string `arg:"" help:"A directory, or a file."`
 	MergeDomainConfig bool   `env:"MERGE_DOMAIN_CONFIG" help:"Several files may have one domain."`
-	Compat            bool   `help:"Also say what the reference would refuse, or would read differently."`
+	Compat            bool   `help:"Also print what the reference would refuse or read differently."`
 }
 
 // Run prints the mistakes, or how many rules there are.

@@ -31,7 +31,7 @@ type serveCommand struct {
 	GRPCPort                  int           `name:"grpc-port" env:"GRPC_PORT" default:"8081" help:"Port for Envoy."`
 	GRPCUDS                   string        `name:"grpc-uds" env:"GRPC_UDS" help:"Unix socket for Envoy, instead of address and port."`
 	GRPCMaxConnectionAge      time.Duration `name:"grpc-max-connection-age" env:"GRPC_MAX_CONNECTION_AGE" default:"24h" help:"How long a connection may last."`
-	GRPCMaxConnectionAgeGrace time.Duration `name:"grpc-max-connection-age-grace" env:"GRPC_MAX_CONNECTION_AGE_GRACE" default:"1h" help:"How much longer with calls under way."`
+	GRPCMaxConnectionAgeGrace time.Duration `name:"grpc-max-connection-age-grace" env:"GRPC_MAX_CONNECTION_AGE_GRACE" default:"1h" help:"How much longer it may last if calls are in progress."`
 	GRPCUseTLS                bool          `name:"grpc-tls" env:"GRPC_SERVER_USE_TLS" help:"Use TLS."`
 	GRPCCertificate           string        `name:"grpc-certificate" env:"GRPC_SERVER_TLS_CERT" help:"File of the certificate."`
 	GRPCKey                   string        `name:"grpc-key" env:"GRPC_SERVER_TLS_KEY" help:"File of the key."`
@@ -52,13 +52,13 @@ type serveCommand struct {
 
 	XDSServer         string            `name:"xds-server" env:"CONFIG_GRPC_XDS_SERVER_URL" default:"localhost:18000" help:"The xDS server."`
 	XDSNode           string            `name:"xds-node" env:"CONFIG_GRPC_XDS_NODE_ID" default:"default" help:"Who asks it."`
-	XDSMetadata       map[string]string `name:"xds-metadata" env:"CONFIG_GRPC_XDS_NODE_METADATA" mapsep:"," help:"Metadata of who asks: key=value,..."`
+	XDSMetadata       map[string]string `name:"xds-metadata" env:"CONFIG_GRPC_XDS_NODE_METADATA" mapsep:"," help:"Metadata of this node: key=value,..."`
 	XDSHeaders        pairs             `name:"xds-headers" env:"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS" help:"Headers for it: key:value,..."`
 	XDSBackoffInitial time.Duration     `name:"xds-backoff-initial" env:"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL" default:"10s" help:"First wait after the xDS server is lost, and before a second refusal in a row."`
 	XDSBackoffMax     time.Duration     `name:"xds-backoff-max" env:"XDS_CLIENT_BACKOFF_MAX_INTERVAL" default:"60s" help:"Longest of these waits."`
-	XDSBackoffFactor  float64           `name:"xds-backoff-factor" env:"XDS_CLIENT_BACKOFF_RANDOM_FACTOR" default:"2" help:"From one wait to the next. With 1 or less, as with the 0.5 of the reference, all are the first."`
-	XDSBackoffJitter  bool              `name:"xds-backoff-jitter" env:"XDS_CLIENT_BACKOFF_JITTER" default:"true" negatable:"" help:"Each wait is between a half and all of its length."`
-	XDSMaxMessage     int               `name:"xds-max-message" env:"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES" help:"Bytes of a configuration. 0: 16 MiB."`
+	XDSBackoffFactor  float64           `name:"xds-backoff-factor" env:"XDS_CLIENT_BACKOFF_RANDOM_FACTOR" default:"2" help:"Factor from one wait to the next. With 1 or less, as with the reference's 0.5, all waits are equal."`
+	XDSBackoffJitter  bool              `name:"xds-backoff-jitter" env:"XDS_CLIENT_BACKOFF_JITTER" default:"true" negatable:"" help:"Each wait is random between half and all of its length."`
+	XDSMaxMessage     int               `name:"xds-max-message" env:"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES" help:"Largest configuration in bytes. 0: 16 MiB."`
 	XDSUseTLS         bool              `name:"xds-tls" env:"CONFIG_GRPC_XDS_SERVER_USE_TLS" help:"Use TLS."`
 	XDSCertificate    string            `name:"xds-certificate" env:"CONFIG_GRPC_XDS_CLIENT_TLS_CERT" help:"File of the client's certificate."`
 	XDSKey            string            `name:"xds-key" env:"CONFIG_GRPC_XDS_CLIENT_TLS_KEY" help:"File of its key."`
@@ -69,7 +69,7 @@ type serveCommand struct {
 	StopWhenOver   bool    `env:"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT" help:"If limits of a request are exceeded, charge only these."`
 	ShadowMode     bool    `env:"SHADOW_MODE" help:"Refuse nothing."`
 	QuotaMode      bool    `env:"QUOTA_MODE" help:"All rules are in quota mode."`
-	Metadata       bool    `env:"RESPONSE_DYNAMIC_METADATA" help:"Tell the request and the rules' metadata in the answer."`
+	Metadata       bool    `env:"RESPONSE_DYNAMIC_METADATA" help:"Put the request and the rules' metadata into the answer."`
 
 	Headers          bool   `env:"LIMIT_RESPONSE_HEADERS_ENABLED" help:"Tell the client about its limit."`
 	AllHeaders       bool   `env:"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED" help:"Tell the client about all its limits: RateLimit-Policy and RateLimit list them."`
@@ -90,24 +90,24 @@ type serveCommand struct {
 	DisableStats       bool          `env:"DISABLE_STATS" help:"Send none."`
 	UsePrometheus      bool          `env:"USE_PROMETHEUS" help:"Serve metrics."`
 	PrometheusAddr     string        `env:"PROMETHEUS_ADDR" default:":9090" help:"Where."`
-	PrometheusPath     string        `env:"PROMETHEUS_PATH" default:"/metrics" help:"Under which path."`
-	PrometheusMapper   string        `name:"prometheus-mapper" env:"PROMETHEUS_MAPPER_YAML" help:"File of statsd_exporter that says what metrics are called. Without it the default names."`
+	PrometheusPath     string        `env:"PROMETHEUS_PATH" default:"/metrics" help:"The path of the metrics."`
+	PrometheusMapper   string        `name:"prometheus-mapper" env:"PROMETHEUS_MAPPER_YAML" help:"File in the format of statsd_exporter with the names of metrics. Without it, the default names."`
 
 	PrometheusMilliseconds bool `name:"prometheus-milliseconds" env:"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS" help:"Response times are milliseconds under the same default name, which says seconds."`
 
-	MaxKeys        int           `env:"MAX_KEYS" default:"1000000" help:"Counters for each length of window. (Weir's own, as what follows.)"`
-	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases, and a share is that part of a limit. 0: every decision asks it."`
-	Overflow       string        `name:"max-keys-overflow" env:"MAX_KEYS_OVERFLOW" default:"evict" enum:"evict,refuse" help:"What a new counter does in a full table: evict the one with the fewest hits, or be refused."`
-	ReservationKey string        `name:"reservation-key-file" env:"RESERVATION_KEY_FILE" help:"File of 32 or more random bytes that seals the ids of Kuadrant's reservations: replicas and restarts with the same file accept them. Without it they are good for this process only."`
-	ReservationFor time.Duration `name:"reservation-lifetime" env:"RESERVATION_LIFETIME" default:"10m" help:"How long a reservation may give something back, 1s to 24h."`
-	MaxStats       int           `env:"MAX_STATS" default:"10000" help:"Names of statistics that stem from requests."`
-	GRPCMaxStreams uint32        `name:"grpc-max-streams" env:"GRPC_MAX_STREAMS" default:"1000" help:"Calls at once on a connection."`
-	GRPCMaxMessage int           `name:"grpc-max-message" env:"GRPC_MAX_MESSAGE" default:"1048576" help:"Bytes of a request."`
-	GRPCConnect    time.Duration `name:"grpc-connection-timeout" env:"GRPC_CONNECTION_TIMEOUT" default:"10s" help:"How long a new connection may take to its first call, the TLS handshake included."`
-	Drain          time.Duration `env:"DRAIN" default:"10s" help:"How long requests under way may take at the end."`
+	MaxKeys        int           `env:"MAX_KEYS" default:"1000000" help:"Largest number of counters for each length of window. (This flag and the following are weir's own.)"`
+	Replicas       int           `env:"REPLICAS" help:"How many replicas share REDIS_URL: token buckets of 100/s and more are then decided from leases, and a share is the limit divided by it. 0: every decision asks the store."`
+	Overflow       string        `name:"max-keys-overflow" env:"MAX_KEYS_OVERFLOW" default:"evict" enum:"evict,refuse" help:"What happens to a new counter in a full table: evict the counter with the fewest hits, or refuse the new one."`
+	ReservationKey string        `name:"reservation-key-file" env:"RESERVATION_KEY_FILE" help:"File of 32 or more random bytes that seals the ids of Kuadrant's reservations: replicas and restarts with the same file accept them. Without it they are valid for this process only."`
+	ReservationFor time.Duration `name:"reservation-lifetime" env:"RESERVATION_LIFETIME" default:"10m" help:"How long a reservation may give tokens back, 1s to 24h."`
+	MaxStats       int           `env:"MAX_STATS" default:"10000" help:"Largest number of names in statistics that come from requests."`
+	GRPCMaxStreams uint32        `name:"grpc-max-streams" env:"GRPC_MAX_STREAMS" default:"1000" help:"Largest number of concurrent calls on a connection."`
+	GRPCMaxMessage int           `name:"grpc-max-message" env:"GRPC_MAX_MESSAGE" default:"1048576" help:"Largest request in bytes."`
+	GRPCConnect    time.Duration `name:"grpc-connection-timeout" env:"GRPC_CONNECTION_TIMEOUT" default:"10s" help:"How long a new connection may take until its first call, including the TLS handshake."`
+	Drain          time.Duration `env:"DRAIN" default:"10s" help:"How long requests in progress may take at the end."`
 	DebugKeys      string        `env:"DEBUG_KEYS" default:"hashed" enum:"hashed,full,off" help:"How the live page at the debug port shows descriptors that are refused: hashed, full or off."`
-	DebugReset     bool          `env:"DEBUG_RESET" help:"Counters may be reset at the debug port, by all who reach it."`
-	DebugHosts     []string      `env:"DEBUG_HOSTS" help:"Names by which the live page may be asked, in addition to localhost and addresses: name,..."`
+	DebugReset     bool          `env:"DEBUG_RESET" help:"Allow everyone who reaches the debug port to reset counters."`
+	DebugHosts     []string      `env:"DEBUG_HOSTS" help:"Names that the Host header of a request to the live page may have, besides localhost and addresses: name,..."`
 	DebugPprof     bool          `env:"DEBUG_PPROF" help:"Serve profiles at the debug port."`
 }
 
@@ -165,7 +165,7 @@ func (c *serveCommand) Validate() error {
 		return fmt.Errorf("RESERVATION_LIFETIME=%s: want %s to %s", d, sealed.MinLifetime, sealed.MaxLifetime)
 	}
 	if c.OnLoss == "share" && c.Replicas < 1 {
-		return fmt.Errorf("REDIS_ON_LOSS=share with REPLICAS=%d: want how many replicas share the limits", c.Replicas)
+		return fmt.Errorf("REDIS_ON_LOSS=share with REPLICAS=%d: want the number of replicas that share the limits", c.Replicas)
 	}
 	if c.State != "" && !filepath.IsAbs(c.State) {
 		return fmt.Errorf("REDIS_STATE=%s: want the full path of a folder", c.State)

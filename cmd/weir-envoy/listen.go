@@ -75,7 +75,7 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		p.log.Info("weir-envoy stops: requests under way are answered first")
+		p.log.Info("weir-envoy stops: requests in progress are answered first")
 	}
 	p.setHealthy(false)
 	p.page.Close() // always nil: open streams would be waited for

@@ -22,8 +22,8 @@ import (
 
 type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Answer Envoy."`
-	Check     checkCommand     `cmd:"" help:"Say what is wrong with the configuration in a directory or a file."`
-	Variables variablesCommand `cmd:"" help:"List the reference's environment variables: read, without effect, refused."`
+	Check     checkCommand     `cmd:"" help:"Check the configuration in a directory or a file, and print its mistakes."`
+	Variables variablesCommand `cmd:"" help:"List the reference's environment variables, and whether they are read, ignored or refused."`
 	Version   versionCommand   `cmd:"" help:"Print the version and exit."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`

@@ -341,6 +341,6 @@ descriptors:
 	assert.Equal(t, 6, r.left("account", "anna"))
 	assert.Regexp(t, `(?m)limits read.*accounts\.csv.*keys"?[=:]1\b`, r.log())
 	require.NoError(t, os.WriteFile(limits, []byte("anna,gold\n"), 0o600))
-	until(t, "the file is read again", func() bool { return strings.Contains(r.log(), "limits not read: the last ones stay") })
+	until(t, "the file is read again", func() bool { return strings.Contains(r.log(), "limits not read: the previous ones stay active") })
 	assert.Contains(t, r.log(), "want the name of a plan")
 }

@@ -109,7 +109,7 @@ func (p *program) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
 	defer cancel()
 	if err := p.service.Settle(ctx); err != nil {
-		p.log.Warn("what was admitted without the store is not charged in it", "error", err)
+		p.log.Warn("requests that were admitted without the store are not charged to it", "error", err)
 	}
 	_ = p.service.Close() // what is left to be charged was reported
 }
@@ -122,7 +122,7 @@ func (c *serveCommand) readMapping(log *slog.Logger) (*metrics.Mapping, error) {
 	}
 	m, err := metrics.MappingOf(c.PrometheusMapper)
 	if errors.Is(err, metrics.ErrNoMapping) {
-		log.Warn("PROMETHEUS_MAPPER_YAML is not there: metrics have the default names", "error", err)
+		log.Warn("the file PROMETHEUS_MAPPER_YAML does not exist: metrics have the default names", "error", err)
 		return metrics.DefaultMapping(c.PrometheusMilliseconds)
 	}
 	return m, err

@@ -46,7 +46,7 @@ func (p *program) watch(ctx context.Context, failed chan<- error) error {
 			Initial: p.XDSBackoffInitial, Max: p.XDSBackoffMax, Factor: p.XDSBackoffFactor, Jitter: p.XDSBackoffJitter,
 		},
 		Lost: func(err error, retry time.Duration) {
-			p.log.Warn("the xDS server is lost; the rules stay", "server", p.XDSServer, "retry", retry, "error", err)
+			p.log.Warn("the xDS server is lost; the rules stay active", "server", p.XDSServer, "retry", retry, "error", err)
 		},
 	}
 	go x.Watch(ctx, p.take)
@@ -65,7 +65,7 @@ func (p *program) take(c *config.Config, warnings []*yamlfile.Error, err error) 
 	}
 	p.page.Reloaded(err)
 	if err != nil {
-		p.log.Error("the rules were not loaded; those before stay", "error", err)
+		p.log.Error("the rules were not loaded; the previous ones stay active", "error", err)
 		return err
 	}
 	p.log.Info("the rules were loaded", "domains", c.Domains(), "rules", len(c.Rules()))

@@ -55,7 +55,7 @@ func TestNumbersWithoutAMeaning(t *testing.T) {
 		"--grpc-max-connection-age=0s": "GRPC_MAX_CONNECTION_AGE=0s: want a millisecond or more",
 		"--grpc-max-streams=0":         "GRPC_MAX_STREAMS=0: want 1 or more",
 		"--grpc-max-message=0":         "GRPC_MAX_MESSAGE=0: want 1 or more bytes",
-		"--redis-on-loss=share":        "REDIS_ON_LOSS=share with REPLICAS=0: want how many replicas share the limits",
+		"--redis-on-loss=share":        "REDIS_ON_LOSS=share with REPLICAS=0: want the number of replicas that share the limits",
 		"--redis-state=debts":          "REDIS_STATE=debts: want the full path of a folder",
 		"--prometheus-path=metrics":    "PROMETHEUS_PATH=metrics: want a path that begins with a slash",
 	} {
@@ -113,9 +113,9 @@ func TestVariables(t *testing.T) {
 	assert.EqualError(t, refusedVariables([]string{
 		"USE_DOG_STATSD=true", "BACKEND_TYPE=memcache", "REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR",
 	}),
-		"BACKEND_TYPE=memcache: want redis, with REDIS_URL: counters are in memory without it, and there is no memcache\n"+
+		"BACKEND_TYPE=memcache: want redis, with REDIS_URL; without it counters are in memory, and memcache is not supported\n"+
 			"REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR: want WAIT: one connection carries all calls\n"+
-			"USE_DOG_STATSD is set, but it cannot be honored: set USE_STATSD or USE_PROMETHEUS")
+			"USE_DOG_STATSD is set, but cannot be supported: set USE_STATSD or USE_PROMETHEUS")
 	assert.Equal(t, []variable{{"REDIS_POOL_SIZE", "no effect", "one connection carries all calls"}},
 		idleVariables([]string{"REDIS_POOL_SIZE=5", "RUNTIME_IGNOREDOTFILES=false", "LOG_LEVEL=info"}))
 	seen := map[string]bool{}

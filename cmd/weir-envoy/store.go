@@ -22,7 +22,7 @@ import (
 
 // A storeFlags says where the counters of several replicas are.
 type storeFlags struct {
-	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster, the name of the master and the sentinels. Empty: counters are in memory."`
+	RedisURL        string        `name:"redis-url" env:"REDIS_URL" help:"Redis or Valkey that the replicas share: host:port or redis://[user]:password@host, several for a cluster; the name of the master and the sentinels for Sentinel. Empty: counters are in memory."`
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
 	RedisSocketType string        `name:"redis-socket-type" env:"REDIS_SOCKET_TYPE" default:"tcp" enum:"tcp,unix" help:"tcp; the reference's unix is refused."`
 	RedisAuth       string        `name:"redis-auth" env:"REDIS_AUTH" help:"Password, or user:password."`
@@ -30,24 +30,24 @@ type storeFlags struct {
 	RedisTLSCert    string        `name:"redis-tls-cert" env:"REDIS_TLS_CLIENT_CERT" help:"File of the client's certificate."`
 	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of its key."`
 	RedisTLSCA      string        `name:"redis-tls-ca" env:"REDIS_TLS_CACERT" help:"File of the server's CA."`
-	OnLoss          string        `name:"redis-on-loss" env:"REDIS_ON_LOSS" default:"closed" enum:"closed,share,open" help:"What answers while REDIS_URL does not, also at the start. closed: an error, as in the reference; share: each of REPLICAS admits its share; open: all is admitted. (Weir's own.)"`
-	State           string        `name:"redis-state" env:"REDIS_STATE" help:"Full path of a folder, in which files say what this replica owes REDIS_URL, such as what it has admitted by its share, so that this outlives the process. (Weir's own; Linux.)"`
-	CacheKeyPrefix  string        `env:"CACHE_KEY_PREFIX" help:"What the names of keys in it begin with; envoy if it is empty."`
-	LocalCache      int           `name:"local-cache-size-in-bytes" env:"LOCAL_CACHE_SIZE_IN_BYTES" help:"With a Redis: bytes in which exceeded fixed windows are remembered, which then refuse without it until they end. 0: none."`
-	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: 50ms."`
-	RedisTLSAnyName bool          `name:"redis-tls-skip-hostname-verification" env:"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION" help:"Accept any name in the certificate of a server, if the CA is right."`
+	OnLoss          string        `name:"redis-on-loss" env:"REDIS_ON_LOSS" default:"closed" enum:"closed,share,open" help:"What happens while REDIS_URL does not answer, also at the start. closed: an error, as in the reference; share: each of REPLICAS admits its share; open: everything is admitted. (Weir's own.)"`
+	State           string        `name:"redis-state" env:"REDIS_STATE" help:"Full path of a folder for files with the debts of this replica to REDIS_URL, such as the tokens that its share has admitted: these debts outlive the process. (Weir's own; Linux.)"`
+	CacheKeyPrefix  string        `env:"CACHE_KEY_PREFIX" help:"Prefix of the key names in the store; envoy if it is empty."`
+	LocalCache      int           `name:"local-cache-size-in-bytes" env:"LOCAL_CACHE_SIZE_IN_BYTES" help:"With a store: bytes for remembering exceeded fixed windows, which then refuse without asking the store until they end. 0: none."`
+	RedisTimeout    time.Duration `name:"redis-timeout" env:"REDIS_TIMEOUT" help:"How long an answer of the store may take, 1ms to 10s. 0: 50ms."`
+	RedisTLSAnyName bool          `name:"redis-tls-skip-hostname-verification" env:"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION" help:"Accept any name in a server's certificate that the CA has signed."`
 	SentinelAuth    string        `name:"redis-sentinel-auth" env:"REDIS_SENTINEL_AUTH" help:"Password of the sentinels, or user:password."`
 
 	RetryFirst time.Duration `name:"redis-startup-initial-interval" env:"REDIS_STARTUP_INITIAL_INTERVAL" default:"1s" help:"First wait for a store that does not answer at the start. Each further one is twice as long."`
 	RetryMost  time.Duration `name:"redis-startup-max-interval" env:"REDIS_STARTUP_MAX_INTERVAL" default:"30s" help:"Longest of these waits."`
-	RetryFor   time.Duration `name:"redis-startup-max-elapsed-time" env:"REDIS_STARTUP_MAX_ELAPSED_TIME" help:"How long to wait in all before the start fails. 0: without end."`
+	RetryFor   time.Duration `name:"redis-startup-max-elapsed-time" env:"REDIS_STARTUP_MAX_ELAPSED_TIME" help:"How long to wait in total before the start fails. 0: forever."`
 
-	PerSecond           bool   `name:"redis-persecond" env:"REDIS_PERSECOND" help:"Limits per second are counted in a Redis or Valkey of their own."`
+	PerSecond           bool   `name:"redis-persecond" env:"REDIS_PERSECOND" help:"Count limits per second in a separate Redis or Valkey."`
 	PerSecondURL        string `name:"redis-persecond-url" env:"REDIS_PERSECOND_URL" help:"Its address, as REDIS_URL."`
 	PerSecondType       string `name:"redis-persecond-type" env:"REDIS_PERSECOND_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
 	PerSecondSocketType string `name:"redis-persecond-socket-type" env:"REDIS_PERSECOND_SOCKET_TYPE" default:"tcp" enum:"tcp,unix" help:"tcp; the reference's unix is refused."`
 	PerSecondAuth       string `name:"redis-persecond-auth" env:"REDIS_PERSECOND_AUTH" help:"Password, or user:password."`
-	PerSecondTLS        bool   `name:"redis-persecond-tls" env:"REDIS_PERSECOND_TLS" help:"Use TLS, with the files of the other."`
+	PerSecondTLS        bool   `name:"redis-persecond-tls" env:"REDIS_PERSECOND_TLS" help:"Use TLS, with the same files as REDIS_URL."`
 	PerSecondSentinel   string `name:"redis-persecond-sentinel-auth" env:"REDIS_PERSECOND_SENTINEL_AUTH" help:"Password of its sentinels, or user:password."`
 
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`

@@ -18,12 +18,12 @@ import (
 // tracingFlags say whether calls are traced. The variables of OpenTelemetry, such as OTEL_EXPORTER_OTLP_ENDPOINT, say
 // where the spans go.
 type tracingFlags struct {
-	TracingEnabled  bool    `env:"TRACING_ENABLED" help:"Trace calls with OpenTelemetry, whose OTEL_EXPORTER_OTLP_... say where to."`
+	TracingEnabled  bool    `env:"TRACING_ENABLED" help:"Trace calls with OpenTelemetry. Its variables OTEL_EXPORTER_OTLP_... say where the spans go."`
 	TracingProtocol string  `env:"TRACING_EXPORTER_PROTOCOL" default:"http" enum:"http,grpc" help:"http or grpc."`
 	TracingName     string  `env:"TRACING_SERVICE_NAME" default:"RateLimit" help:"service.name of the spans."`
 	TracingSpace    string  `env:"TRACING_SERVICE_NAMESPACE" help:"service.namespace of the spans."`
 	TracingInstance string  `env:"TRACING_SERVICE_INSTANCE_ID" help:"service.instance.id of the spans."`
-	TracingRate     float64 `env:"TRACING_SAMPLING_RATE" default:"1" help:"Share of the calls that are traced, 0 to 1, where the caller has not decided."`
+	TracingRate     float64 `env:"TRACING_SAMPLING_RATE" default:"1" help:"Share of the calls to trace, 0 to 1, if the caller has not decided."`
 }
 
 // handler returns the option that traces the calls of a server, and a function that sends the last spans. Both are nil

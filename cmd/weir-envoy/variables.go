@@ -42,7 +42,8 @@ var accepted = map[string]struct {
 	values []string
 	why    string
 }{
-	"BACKEND_TYPE":                           {[]string{"redis"}, "want redis, with REDIS_URL: counters are in memory without it, and there is no memcache"},
+	"BACKEND_TYPE": {[]string{"redis"}, "want redis, with REDIS_URL; without it counters " +
+		"are in memory, and memcache is not supported"},
 	"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR": {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":           {[]string{"WAIT"}, "want WAIT: one connection carries all calls"},
 }
@@ -60,7 +61,7 @@ func refusedVariables(environment []string) error {
 	var why []string
 	for name, value := range set(environment) {
 		if cause := refused[name]; cause != "" {
-			why = append(why, fmt.Sprintf("%s is set, but it cannot be honored: %s", name, cause))
+			why = append(why, fmt.Sprintf("%s is set, but cannot be supported: %s", name, cause))
 		}
 		some, limited := accepted[name]
 		if limited && !slices.ContainsFunc(some.values, func(v string) bool { return strings.EqualFold(v, value) }) {

@@ -17,13 +17,13 @@ import (
 )
 
 type auditCommand struct {
-	URL         string        `arg:"" optional:"" placeholder:"URL" help:"The server, with the path to ask for."`
+	URL         string        `arg:"" optional:"" placeholder:"URL" help:"The URL of the server, with the path to request."`
 	Log         []string      `name:"log" placeholder:"FILE" predictor:"file" help:"Find the limit from access logs and their statuses instead."`
 	Method      string        `default:"GET" help:"The method of the requests (default: ${default})."`
 	Header      []string      `short:"H" placeholder:"'NAME: VALUE'" help:"A header field of all requests, such as a key."`
-	Requests    int           `default:"1500" help:"How many requests are sent at most (default: ${default})."`
-	Time        time.Duration `default:"60s" help:"How long the limit is looked for (default: ${default})."`
-	Refused     []int         `placeholder:"STATUS" help:"The status of refusals, where it is not 429, or 503, 403, 420 or 509."`
+	Requests    int           `default:"1500" help:"The largest number of requests (default: ${default})."`
+	Time        time.Duration `default:"60s" help:"How long to look for the limit (default: ${default})."`
+	Refused     []int         `placeholder:"STATUS" help:"The status of refusals, if it is not 429, 503, 403, 420 or 509."`
 	TLS         tlsFlags      `embed:""`
 	Budget      budgetFlags   `embed:""`
 	JSON        bool          `name:"json" help:"Print one JSON object instead of text."`

@@ -27,7 +27,7 @@ func TestAuditExitStatus(t *testing.T) {
 		"wants a URL or --log FILE":         {nil, 80},
 		"want 50 to 100,000":                {[]string{"--requests", "1", upstream.URL}, 80},
 		"--budget wants the URL":            {[]string{"--budget", "--log", "x"}, 80},
-		"a key with {n} in it":              {[]string{"--budget", upstream.URL}, 80},
+		"{n} in its value":                  {[]string{"--budget", upstream.URL}, 80},
 		"--tokens 10: want 4000":            {append(team, "--budget", "--tokens", "10", upstream.URL), 80},
 		"--settle -1s: want":                {append(team, "--budget", "--settle=-1s", upstream.URL), 80},
 		"--i-run-this-server":               {append(team, "--budget", "http://192.0.2.1/"), 1},

@@ -20,14 +20,14 @@ type budgetFlags struct {
 	Budget  bool          `help:"The server is a gateway of language models: find out how it counts their tokens. The audit is the model behind it."`
 	ModelAt string        `name:"model-at" default:"127.0.0.1:3000" placeholder:"ADDRESS" help:"With --budget: where the gateway looks for the model (default: ${default})."`
 	Model   string        `default:"tiny" help:"With --budget: the name of the model (default: ${default})."`
-	Tokens  int           `default:"10000" help:"With --budget: how many tokens each key has, of which nothing comes back meanwhile (default: ${default})."`
+	Tokens  int           `default:"10000" help:"With --budget: how many tokens each key has. None may come back during the audit (default: ${default})."`
 	Settle  time.Duration `default:"100ms" help:"With --budget: how long the gateway may take to count an answer (default: ${default})."`
 }
 
 // A tlsFlags says whom a client trusts.
 type tlsFlags struct {
-	Insecure bool   `help:"Take any certificate of the server."`
-	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"Certificates of the authorities that the server's is of, as PEM (default: those of the system)."`
+	Insecure bool   `help:"Accept any certificate of the server."`
+	CA       string `name:"ca" placeholder:"FILE" predictor:"file" help:"PEM file with the authorities that may have signed the server's certificate (default: those of the system)."`
 }
 
 // roots are the authorities; nil for those of the system.
@@ -41,7 +41,7 @@ func (f tlsFlags) roots() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate, as PEM", f.CA)
+		return nil, fmt.Errorf("%s has no certificate in PEM", f.CA)
 	}
 	return pool, nil
 }
@@ -58,7 +58,8 @@ func (c *auditCommand) ofGateway() (*budget.Report, error) {
 	case f.Settle < 0 || f.Settle > time.Minute:
 		return nil, limit.Misuse("--settle %v: want 0s to 1m", f.Settle)
 	case !slices.ContainsFunc(fields, func(f [2]string) bool { return strings.Contains(f[1], "{n}") }):
-		return nil, limit.Misuse("--budget wants a --header that has a key with {n} in it, such as 'X-Team: team-{n}': each has a budget of its own")
+		return nil, limit.Misuse("--budget needs a --header with {n} in its value, such as 'X-Team: team-{n}', " +
+			"which gives each key a budget of its own")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -10,7 +10,7 @@ import (
 
 // benchCommand runs a separate program, because the libraries that it compares weir with are not part of this one.
 type benchCommand struct {
-	Args []string `arg:"" optional:"" passthrough:"" help:"Passed on; --help lists them."`
+	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the benchmark; --help lists them."`
 }
 
 // benchProgram is the name of the program.
@@ -36,7 +36,7 @@ func findBench() (string, error) {
 	}
 	path, err := exec.LookPath(benchProgram)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("there is no %s beside weir or on the PATH: `make build` makes it, "+
+		return "", fmt.Errorf("there is no %s next to weir or on the PATH: `make build` makes it, "+
 			"or go install github.com/weir-go/weir/bench/cmd/%s@latest", benchProgram, benchProgram)
 	}
 	return path, err

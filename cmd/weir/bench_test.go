@@ -30,7 +30,7 @@ func TestProgramRunsBench(t *testing.T) {
 
 	missing := run(t, program, "", "bench", "--quick")
 	assert.Equal(t, 1, missing.status)
-	assert.Contains(t, missing.stderr, "there is no weir-bench beside weir or on the PATH: `make build` makes it, or go install github.com/weir-go/weir/bench/cmd/weir-bench@latest")
+	assert.Contains(t, missing.stderr, "there is no weir-bench next to weir or on the PATH: `make build` makes it, or go install github.com/weir-go/weir/bench/cmd/weir-bench@latest")
 
 	install := func(folder string) string {
 		path := filepath.Join(folder, benchProgram)

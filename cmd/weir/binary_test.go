@@ -144,7 +144,7 @@ func TestProgramReplaysBehindAProxy(t *testing.T) {
 	assert.Regexp(t, `(?m)^keys +100$`, behind.stdout)
 	wrong := run(t, program, log.String(), "replay", "--limit", "20/m", "--client", "Forwarded", "-")
 	assert.NotZero(t, wrong.status)
-	assert.Contains(t, wrong.stderr, "--client Forwarded: standard input: the log does not hold the header field Forwarded")
+	assert.Contains(t, wrong.stderr, "--client Forwarded: standard input: the log does not have the header field Forwarded")
 }
 
 func TestProgramSuggestsByClients(t *testing.T) {
@@ -249,7 +249,7 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"key of a replay":   {"replay --key header:X " + excerpt, 80, `--key must be one of "ip"`},
 		"remote admin":      {"serve --admin 0.0.0.0:8081", 80, "--admin: admin: 0.0.0.0:8081 can be reached from other machines"},
 		"two files":         {"serve a.yaml --config b.yaml", 80, "want one rule file"},
-		"file and flag":     {"serve a.yaml --upstream http://x", 80, "--upstream: the rules of a.yaml say"},
+		"file and flag":     {"serve a.yaml --upstream http://x", 80, "--upstream: the rules of a.yaml define"},
 		"no rule file":      {"serve missing.yaml", 1, "there is no file missing.yaml"},
 		"trusted proxy":     {"serve --trusted-proxy 10.0.0.1/8", 80, "--trusted-proxy: trusted_proxies"},
 		"listen address":    {"serve --listen 8080", 80, `--listen: address: "8080": want host:port`},

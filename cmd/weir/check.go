@@ -15,11 +15,11 @@ import (
 )
 
 type checkCommand struct {
-	Quiet   bool     `short:"q" xor:"output" help:"Print nothing if the file is good."`
-	JSON    bool     `name:"json" xor:"output" help:"Print one JSON object: what the rules are, or the mistakes, and warnings."`
-	Schema  bool     `name:"schema" help:"Print the JSON Schema of rule files, for editors, and read no file."`
-	Explain string   `xor:"output" placeholder:"REQUEST" help:"Print which rules count a request, such as 'GET /login', by which key, and why the others do not."`
-	Client  string   `placeholder:"ADDRESS" help:"The client of the request of --explain, otherwise 192.0.2.1."`
+	Quiet   bool     `short:"q" xor:"output" help:"Print nothing if the file has no mistakes."`
+	JSON    bool     `name:"json" xor:"output" help:"Print one JSON object with the rules or the mistakes, and the warnings."`
+	Schema  bool     `name:"schema" help:"Print the JSON Schema of rule files, for editors, without reading a file."`
+	Explain string   `xor:"output" placeholder:"REQUEST" help:"Print which rules count a request, such as 'GET /login', and by which key, and why the others do not."`
+	Client  string   `placeholder:"ADDRESS" help:"The client of the request of --explain (default: 192.0.2.1)."`
 	Header  []string `sep:"none" placeholder:"NAME:VALUE" help:"A header of the request of --explain. May be repeated."`
 	File    string   `arg:"" optional:"" predictor:"file" help:"The rule file (YAML); - for standard input."`
 }
@@ -201,5 +201,5 @@ func printed(name string, err error) error {
 }
 
 func badFile(name string, mistakes yamlfile.Errors) error {
-	return fmt.Errorf("%s is not a good rule file: mistakes: %d", name, len(mistakes))
+	return fmt.Errorf("%s has mistakes: %d", name, len(mistakes))
 }

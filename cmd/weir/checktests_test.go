@@ -61,7 +61,7 @@ func TestProgramRunsTheTestsOfARuleFile(t *testing.T) {
 	assert.True(t, strings.HasPrefix(run(t, program, "", "check", good).stdout, good+" is good, and its test passes\n"))
 	bad := file(t, "weir.yaml", tried+"tests: {request: GET /, expect: {times: 21}}\n")
 	assert.Equal(t, result{1, "", bad + ":12:8: test GET /: request 21: want 200, got 429 by api\n" +
-		"weir: error: " + bad + " is not a good rule file: mistakes: 1\n"}, run(t, program, "", "check", bad))
+		"weir: error: " + bad + " has mistakes: 1\n"}, run(t, program, "", "check", bad))
 	assert.Contains(t, run(t, program, "", "check", "--json", bad).stdout, `"good":false,"mistakes":[{"line":12,"column":8,`)
 
 	assert.Equal(t, result{0, `GET /x from 203.0.113.7

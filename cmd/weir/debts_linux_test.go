@@ -120,7 +120,7 @@ func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 			o := newOutage(t, "server: {shutdown_timeout: 100ms}")
 			o.lose()
 			if log := o.end(by); by == syscall.SIGTERM {
-				assert.Contains(t, log, "stopping: what was admitted is not charged in the store, and kept in the state")
+				assert.Contains(t, log, "stopping: admitted requests are not charged to the store; the debt is kept in the state folder")
 			}
 			require.Len(t, o.files(), 1)
 			o.start()
@@ -159,7 +159,7 @@ func TestFilesOfWhatIsOwed(t *testing.T) {
 	other := o.folder + "/other-0123456789abcdef.AAAAAAAAAAAAAAAAAAAAAAAAAA.debts"
 	require.NoError(t, os.WriteFile(other, nil, 0o600))
 	o.weir = startProgram(t, "serve", o.path)
-	assert.Equal(t, other, o.weir.until(`msg="state: no rule has these files, and weir removes none" files=(\S+)`)[0])
+	assert.Equal(t, other, o.weir.until(`msg="state: these files belong to no rule; weir does not remove them" files=(\S+)`)[0])
 	o.end(syscall.SIGTERM)
 	require.NoError(t, os.RemoveAll(o.folder))
 	got := run(t, build(t), "", "serve", o.path)

@@ -35,16 +35,16 @@ import (
 // commands is the command line. A new command is one field here and one file next to this one.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Limit HTTP requests on their way to an upstream server."`
-	Check   checkCommand   `cmd:"" help:"Say what a rule file means, or what is wrong with it."`
-	Replay  replayCommand  `cmd:"" help:"Tell from an access log whom a limit would have refused."`
-	Audit   auditCommand   `cmd:"" help:"Find out from outside what limit a server has, and what goes around it."`
-	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure weir beside the least that any limiter must do, and other libraries."`
-	Sim     simCommand     `cmd:"" help:"Simulate a limit on many machines, by several ways of keeping it."`
+	Check   checkCommand   `cmd:"" help:"Explain a rule file, or print its mistakes."`
+	Replay  replayCommand  `cmd:"" help:"Find out from an access log which clients a limit would have refused."`
+	Audit   auditCommand   `cmd:"" help:"Find out from outside what limit a server has, and how clients can avoid it."`
+	Bench   benchCommand   `cmd:"" passthrough:"" help:"Compare weir with the minimum that any limiter must do, and with other libraries."`
+	Sim     simCommand     `cmd:"" help:"Simulate a limit on many machines, with several ways of sharing it."`
 	Health  healthCommand  `cmd:"" help:"Ask a running weir whether it is ready: for container health checks."`
-	Table   tableCommand   `cmd:"" help:"Say what is in a table that processes of this machine share, while they use it."`
+	Table   tableCommand   `cmd:"" help:"Show the contents of a table that processes of this machine share, while they use it."`
 	Version versionCommand `cmd:"" help:"Print the version and exit."`
 
-	Completion kongcompletion.Completion `cmd:"" help:"Say how to complete commands and flags with Tab in bash, zsh or fish."`
+	Completion kongcompletion.Completion `cmd:"" help:"Print how to complete commands and flags with Tab in bash, zsh or fish."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }

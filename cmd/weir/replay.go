@@ -17,13 +17,13 @@ type replayCommand struct {
 	limit.Flags
 	rulesFlags
 	usageFlags
-	Compare bool     `help:"Replay through ${compared} side by side, all at the limit of --limit, and print what each would have done."`
-	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log has the address only, IPv6 by its /64 (default: ${default})."`
+	Compare bool     `help:"Compare ${compared}, all with the limit of --limit, and print what each would have done."`
+	Key     string   `default:"ip" enum:"ip" placeholder:"ip" help:"What identifies a client: a log only has the address, for IPv6 its /64 (default: ${default})."`
 	Top     *uint    `placeholder:"N" help:"Most refused keys to show (default: 10)."`
 	JSON    bool     `name:"json" help:"Print one JSON object instead of a table, with all refused keys unless --compare is on."`
-	Client  string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For: its last address counts."`
-	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, where it is not detected: ${formats}."`
-	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or packed by gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
+	Client  string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For; its last address is used."`
+	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, if it is not detected: ${formats}."`
+	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or compressed with gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
 }
 
 // writeNotes writes doubts about a log.

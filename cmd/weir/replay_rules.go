@@ -20,10 +20,10 @@ import (
 // rulesFlags are the flags of a replay of rules. Flags of a limit stand for a file with one rule.
 type rulesFlags struct {
 	Rules         string  `placeholder:"FILE" help:"Replay through the rules of a file (YAML, as weir check reads it) instead of one limit."`
-	Host          string  `placeholder:"NAME" help:"The host that the log is of, where the log does not say, for rules that match or count by it."`
+	Host          string  `placeholder:"NAME" help:"The host of the requests if the log does not have it, for rules that match or count by the host."`
 	Suggest       bool    `help:"Find for each rule the limit that would refuse only clients that ask for far more than others."`
-	RefuseClients *string `placeholder:"SHARE" help:"Find the one that would refuse anything to at most that share of its clients (of its keys) instead, such as 0.1%."`
-	HTML          string  `name:"html" placeholder:"FILE" help:"Write the result as a page with charts, too."`
+	RefuseClients *string `placeholder:"SHARE" help:"Find for each rule the limit that would refuse at most this share of its clients (its keys) instead, such as 0.1%."`
+	HTML          string  `name:"html" placeholder:"FILE" help:"Also write the result as a page with charts."`
 }
 
 // asked reports whether one of them was given.
@@ -69,7 +69,7 @@ func (c *replayCommand) throughRules() (work, error) {
 func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 	if c.Rules == "" {
 		if c.Host != "" {
-			return nil, limit.Misuse("--host %s: only rules match by host: say --rules FILE, or leave it out", c.Host)
+			return nil, limit.Misuse("--host %s: it needs --rules, because only rules match by host: use --rules FILE, or leave it out", c.Host)
 		}
 		return c.singleRule()
 	}

@@ -38,7 +38,7 @@ func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {
 			if f.given {
-				return limit.Misuse("%s: it goes with --usage: say that, too, or leave it out", f.name)
+				return limit.Misuse("%s: it needs --usage: add that, or leave it out", f.name)
 			}
 		}
 		return nil
@@ -46,11 +46,11 @@ func (c *replayCommand) checkUsage() error {
 	for _, f := range []flag{{"--rules", c.Rules != ""}, {"--compare", c.Compare}, {"--host", c.Host != ""}, {"--client", c.Client != ""},
 		{"--format", c.Format != ""}} {
 		if f.given {
-			return limit.Misuse("%s: it is for access logs, and --usage is for others: leave one of the two out", f.name)
+			return limit.Misuse("%s: it is for access logs, and --usage is not: leave one of the two out", f.name)
 		}
 	}
 	if !c.limitGiven() && !c.suggests() {
-		return limit.Misuse("--usage: say by --limit how many tokens each key may have, such as 100000/m, or --suggest")
+		return limit.Misuse("--usage: set the tokens of each key with --limit, such as 100000/m, or use --suggest")
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 		switch p := found.Point(); {
 		case c.limitGiven():
 		case p == nil:
-			return fmt.Errorf("no limit is suggested, because %s: say one by --limit", found.Reason)
+			return fmt.Errorf("no limit is suggested, because %s: set one with --limit", found.Reason)
 		default:
 			policy = p.Policy
 		}

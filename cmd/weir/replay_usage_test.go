@@ -51,13 +51,13 @@ func TestProgramRefusesUsageFlags(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"--usage", usageLog}, 80, "say by --limit how many tokens each key may have"},
-		{[]string{"--by", "team", usageLog}, 80, "--by: it goes with --usage"},
-		{[]string{"--estimate", "none", usageLog}, 80, "--estimate: it goes with --usage"},
-		{[]string{"--usage", "--limit", "9/s", "--estimate", "worst", usageLog}, 80, "which no usage log has"},
+		{[]string{"--usage", usageLog}, 80, "set the tokens of each key with --limit"},
+		{[]string{"--by", "team", usageLog}, 80, "--by: it needs --usage"},
+		{[]string{"--estimate", "none", usageLog}, 80, "--estimate: it needs --usage"},
+		{[]string{"--usage", "--limit", "9/s", "--estimate", "worst", usageLog}, 80, "which a usage log does not have"},
 		{[]string{"--usage", "--limit", "10/s", "--compare", usageLog}, 80, "--compare: it is for access logs"},
 		{[]string{"--usage", "--limit", "10/s", "--format", "caddy", usageLog}, 80, "--format: it is for access logs"},
-		{[]string{"--usage", "--limit", "10/s", excerpt}, 1, "none of its records is of a usage (line 2: no time"},
+		{[]string{"--usage", "--limit", "10/s", excerpt}, 1, "none of its records has a usage (line 2: no time"},
 	} {
 		got := run(t, program, "", append([]string{"replay"}, c.args...)...)
 		assert.Equal(t, c.status, got.status, c.args)

@@ -36,7 +36,7 @@ rule clients
   limit   token bucket 10/s burst 20
   memory  26 MiB for 1,000,000 keys, then evict
 
-1 rule, about 26 MiB of memory when all keys are there
+1 rule, about 26 MiB of memory when the tables are full
 `, ""}, r)
 	assert.Equal(t, result{0, "", ""}, run(t, program, "", "check", "--quiet", good))
 	schema := run(t, program, "", "check", "--schema")
@@ -49,14 +49,14 @@ rule clients
 	assert.Equal(t, result{
 		1, "", bad + `:3:5: unknown key "rat": did you mean "rate"?` + "\n" +
 			bad + `:4:12: burst: want a whole number from 1 to 4294967296, got -1` + "\n" +
-			"weir: error: " + bad + " is not a good rule file: mistakes: 2\n",
+			"weir: error: " + bad + " has mistakes: 2\n",
 	}, run(t, program, "", "check", bad))
 	assert.Equal(t, result{
 		1, `{"file":"` + bad +
 			`","good":false,"mistakes":[{"line":3,"column":5,"message":"unknown key \"rat\": did you ` +
 			`mean \"rate\"?"},{"line":4,"column":12,"message":"burst: want a whole number from 1 to 4294967296, got -1"}],` +
 			`"warnings":[],"rules":[]}` + "\n",
-		"weir: error: " + bad + " is not a good rule file: mistakes: 2\n",
+		"weir: error: " + bad + " has mistakes: 2\n",
 	}, run(t, program, "", "check", "--json", bad))
 
 	const doubtful = "trusted_proxies: 0.0.0.0/0\nrules: [{name: a, rate: 1/s, match: {path: /a}, shadow: true}]\n"
@@ -147,12 +147,12 @@ func TestProgramRefusesWhatRulesDoNotHeed(t *testing.T) {
 	program := build(t)
 	rules := file(t, "weir.yaml", "rules: [{name: a, rate: 1/s}]")
 	for want, args := range map[string][]string{
-		"--burst: the rules of":    {"--rules", rules, "--burst", "5"},
-		"--limit: the rules of":    {"--rules", rules, "--limit", "5/s"},
-		"--max-keys: the rules of": {"--rules", rules, "--max-keys", "5"},
-		"--compare: the rules of":  {"--rules", rules, "--compare"},
-		"--compare: it goes with":  {"--suggest", "--compare"},
-		"--host a: only rules":     {"--host", "a"},
+		"--burst: the rules of":      {"--rules", rules, "--burst", "5"},
+		"--limit: the rules of":      {"--rules", rules, "--limit", "5/s"},
+		"--max-keys: the rules of":   {"--rules", rules, "--max-keys", "5"},
+		"--compare: the rules of":    {"--rules", rules, "--compare"},
+		"--compare: it goes with":    {"--suggest", "--compare"},
+		"--host a: it needs --rules": {"--host", "a"},
 	} {
 		r := run(t, program, "", append(append([]string{"replay"}, args...), excerpt)...)
 		assert.Equal(t, 80, r.status, want)

@@ -16,7 +16,7 @@ import (
 )
 
 type serveCommand struct {
-	File   string `arg:"" optional:"" predictor:"file" help:"The rule file (YAML). Without it the flags say what is limited to what."`
+	File   string `arg:"" optional:"" predictor:"file" help:"The rule file (YAML). Without it, the flags define the limit."`
 	Config string `placeholder:"FILE" help:"The rule file, as a flag."`
 	serveFlags
 }
@@ -91,7 +91,7 @@ func (c *serveCommand) Run() (err error) {
 	if ctx.Err() == nil {
 		inherited.Tell(nil)
 	} else { // the weir before goes on
-		inherited.Tell(errors.New("it was told to end before it served"))
+		inherited.Tell(errors.New("it was stopped before it served"))
 	}
 	go func() {
 		for range reload {

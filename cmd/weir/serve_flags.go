@@ -10,10 +10,10 @@ import (
 // serveFlags are what a rule file says in the simple case.
 type serveFlags struct {
 	Listen         string   `placeholder:"ADDRESS" help:"Where to listen, HOST:PORT or unix:/path; port 0 takes a free one (default: 127.0.0.1:8080)."`
-	Admin          string   `placeholder:"ADDRESS" help:"Where to serve metrics and the live page, on a loopback address or unix:/path; none for nowhere (default: 127.0.0.1:8081)."`
+	Admin          string   `placeholder:"ADDRESS" help:"Where to serve metrics and the live page, on a loopback address or unix:/path; none to turn them off (default: 127.0.0.1:8081)."`
 	Upstream       string   `placeholder:"URL" help:"The server to pass requests to: http://, https:// or unix:/path. Without it a built-in echo answers."`
-	Key            string   `placeholder:"KEY" help:"What has a bucket of its own: ip, header:NAME, cookie:NAME, query:NAME, path, method, host, or global for one bucket (default: ip)."`
-	TrustedProxies []string `name:"trusted-proxy" placeholder:"ADDRESS" help:"A proxy, or a range of them, whose X-Forwarded-For is believed. May be repeated."`
+	Key            string   `placeholder:"KEY" help:"What identifies a bucket: ip, header:NAME, cookie:NAME, query:NAME, path, method, host, or global for one bucket (default: ip)."`
+	TrustedProxies []string `name:"trusted-proxy" placeholder:"ADDRESS" help:"A proxy, or a range of proxies, whose X-Forwarded-For is trusted. May be repeated."`
 	limit.Flags
 }
 

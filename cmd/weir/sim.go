@@ -19,31 +19,31 @@ import (
 
 type simCommand struct {
 	Nodes     int           `default:"4" help:"Machines that share the limit (default: ${default})."`
-	Keys      int           `default:"1" help:"Keys, each with the limit for itself (default: ${default})."`
-	Zipf      float64       `default:"1" help:"With more keys, the k-th is asked for k^-ZIPF times as often as the first (default: ${default})."`
-	Limit     engine.Rate   `default:"1000/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s or 10/m (default: ${default})."`
+	Keys      int           `default:"1" help:"Number of keys, each with the limit (default: ${default})."`
+	Zipf      float64       `default:"1" help:"With several keys, the k-th has k^-ZIPF times the requests of the first (default: ${default})."`
+	Limit     engine.Rate   `default:"1000/s" placeholder:"N/PERIOD" help:"The limit of each key, such as 100/s or 10/m (default: ${default})."`
 	Burst     uint64        `default:"200" help:"Tokens of a full bucket (default: ${default})."`
-	Load      float64       `default:"10" help:"What is offered to the first key, as a multiple of the limit (default: ${default})."`
+	Load      float64       `default:"10" help:"The load on the first key, as a multiple of the limit (default: ${default})."`
 	Shares    string        `placeholder:"A/B/..." help:"The parts of the traffic that the nodes get, such as 90/5/3/2 (default: the same for each)."`
-	Cost      []uint64      `placeholder:"N,..." help:"Tokens that a request costs; of several, each as often as the others (default: 1)."`
+	Cost      []uint64      `placeholder:"N,..." help:"Tokens that a request costs; several costs occur equally often (default: 1)."`
 	RTT       time.Duration `name:"rtt" default:"1ms" help:"Round trip to the store (default: ${default})."`
-	Jitter    time.Duration `default:"0s" help:"Round trips last so much more or less (default: ${default})."`
+	Jitter    time.Duration `default:"0s" help:"By how much round trips vary, up or down (default: ${default})."`
 	Loss      float64       `default:"0" help:"The part of the store's replies that is lost, 0 to 1 (default: ${default})."`
-	Timeout   time.Duration `default:"50ms" help:"After which a reply is taken for lost (default: ${default})."`
+	Timeout   time.Duration `default:"50ms" help:"The time after which a reply counts as lost (default: ${default})."`
 	Down      string        `placeholder:"FROM..TO" help:"When the store cannot be reached, such as 2s..3s (default: never)."`
-	DownEvery time.Duration `placeholder:"DURATION" help:"After which it cannot be reached again, for as long (default: never)."`
+	DownEvery time.Duration `placeholder:"DURATION" help:"The time after which it cannot be reached again, for the same time (default: never)."`
 	CutOff    int           `placeholder:"N" help:"How many nodes cannot reach it then, while the others can (default: all)."`
-	Parts     int           `name:"partitions" default:"1" help:"Partitions of a cluster, which can fail by themselves; 1 for a single server (default: ${default})."`
+	Parts     int           `name:"partitions" default:"1" help:"Partitions of a cluster, which can fail independently; 1 for a single server (default: ${default})."`
 	DownParts int           `name:"down-partitions" placeholder:"N" help:"How many partitions cannot be reached then (default: all)."`
-	OnLoss    string        `name:"on-loss" enum:"share,closed" default:"share" help:"What a node does where the store gives no answer: share admits its part of the limit, closed refuses (default: ${default})."`
-	Skew      time.Duration `default:"0s" help:"Between the clocks of the first and the last node (default: ${default})."`
-	Overdraft uint64        `default:"8" help:"Tokens that a node may spend of a key before it has them (default: ${default})."`
+	OnLoss    string        `name:"on-loss" enum:"share,closed" default:"share" help:"What a node does if the store does not answer: share admits its part of the limit, closed refuses (default: ${default})."`
+	Skew      time.Duration `default:"0s" help:"The difference between the clocks of the first and the last node (default: ${default})."`
+	Overdraft uint64        `default:"8" help:"Tokens of a key that a node may spend before the store has charged them (default: ${default})."`
 	Duration  time.Duration `default:"10s" help:"Simulated time (default: ${default})."`
-	Seed      uint64        `default:"1" help:"Of the random numbers (default: ${default})."`
-	Strategy  []string      `default:"strict,lease,settle-later-200ms,settle-later-50ms,settle-later-10ms" help:"The ways to keep the limit: strict, lease, settle-later-INTERVAL (default: ${default})."`
+	Seed      uint64        `default:"1" help:"The seed of the random numbers (default: ${default})."`
+	Strategy  []string      `default:"strict,lease,settle-later-200ms,settle-later-50ms,settle-later-10ms" help:"The ways to share the limit: strict, lease, settle-later-INTERVAL (default: ${default})."`
 	JSON      bool          `name:"json" help:"Print one JSON object instead of a table."`
-	HTML      string        `name:"html" placeholder:"FILE" help:"Write a page with a chart, too."`
-	SVG       string        `name:"svg" placeholder:"FILE" help:"Write the chart as a picture, too."`
+	HTML      string        `name:"html" placeholder:"FILE" help:"Also write a page with a chart."`
+	SVG       string        `name:"svg" placeholder:"FILE" help:"Also write the chart as a picture."`
 }
 
 // Help returns the text that "weir sim --help" adds to the flags.

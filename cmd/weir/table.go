@@ -20,12 +20,12 @@ type tableCommand struct {
 	Watch   bool   `help:"Look again every second until interrupted: redraw a terminal, write a line anywhere else."`
 	JSON    bool   `name:"json" help:"Print one JSON object; with --watch one a line."`
 	Copy    string `placeholder:"NEW" xor:"what" help:"Write a copy of what the keys owe to a new file, while the table is in use."`
-	Restore string `placeholder:"COPY" xor:"what" predictor:"file" help:"Make each key owe at least what it owes in a copy, while the table is in use."`
+	Restore string `placeholder:"COPY" xor:"what" predictor:"file" help:"Make each key owe at least as much as in a copy, while the table is in use."`
 	Convert string `placeholder:"NEW" xor:"what" help:"Write what the keys owe to a new file of another size or options: see below."`
 
 	MaxKeys  *int   `placeholder:"N" help:"With --convert: the keys that the new file is made for."`
 	Shards   *int   `placeholder:"N" help:"With --convert: the shards of the new file, a power of two."`
-	Overflow string `placeholder:"evict" help:"With --convert: what becomes of a key without room: evict, refuse or admit."`
+	Overflow string `placeholder:"evict" help:"With --convert: what happens to a new key without room: evict, refuse or admit."`
 
 	File string `arg:"" predictor:"file" help:"The file of a table: one in the folder of state, or the path of engine.Shared."`
 }

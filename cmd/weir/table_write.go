@@ -58,11 +58,11 @@ func writeTableText(w io.Writer, s *seenTable) error {
 		n    uint64
 		note string
 	}{
-		{"evictions", s.Stats.Evictions, "keys forgotten for want of room"},
-		{"forgiven", s.Stats.Forgiven, "tokens that those owed"},
-		{"no room", s.Stats.NoRoom, "requests refused for want of it"},
-		{"unrecorded", s.Stats.Unrecorded, "requests admitted for want of room"},
-		{"forgotten", s.Stats.Forgotten, "tokens in flight that never came back"},
+		{"evictions", s.Stats.Evictions, "keys evicted because there was no room"},
+		{"forgiven", s.Stats.Forgiven, "tokens that evicted keys owed"},
+		{"no room", s.Stats.NoRoom, "requests refused because there was no room"},
+		{"unrecorded", s.Stats.Unrecorded, "requests admitted because there was no room"},
+		{"forgotten", s.Stats.Forgotten, "tokens in flight that were never given back"},
 		{"retries", s.Stats.Retries, "searches begun again"},
 	} {
 		if rare.n > 0 {

@@ -27,7 +27,7 @@ func limitFlags(f *limit.Flags) []flag {
 func unused(file string, flags []flag) error {
 	for _, f := range flags {
 		if f.given {
-			return limit.Misuse("%s: the rules of %s say what is limited to what: leave one of the two out", f.name, file)
+			return limit.Misuse("%s: the rules of %s define the limits: leave one of the two out", f.name, file)
 		}
 	}
 	return nil

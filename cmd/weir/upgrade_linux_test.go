@@ -55,7 +55,7 @@ func TestUpgradeThatFails(t *testing.T) {
 	i := install(t, rules)
 	i.replace("exit 3")
 	i.signal(syscall.SIGUSR2)
-	i.until(`msg="upgrade failed: this process goes on as before" err="process \d+ did not start: exit status 3"`)
+	i.until(`msg="upgrade failed: this process continues as before" err="process \d+ did not start: exit status 3"`)
 	assert.Equal(t, 200, status(t, i.url))
 
 	require.NoError(t, os.Remove(i.name))
@@ -66,7 +66,7 @@ func TestUpgradeThatFails(t *testing.T) {
 	require.NoError(t, os.WriteFile(rules, []byte("rules: [{name: a, rat: 1/h}]"), 0o600))
 	i.signal(syscall.SIGUSR2)
 	i.until(`^\S+weir.yaml:1:19: unknown key "rat"`)
-	i.until(`msg="upgrade failed: .* did not start: .*weir.yaml is not a good rule file`)
+	i.until(`msg="upgrade failed: .* did not start: .*weir.yaml has mistakes`)
 	require.NoError(t, os.WriteFile(rules, []byte("state: /none/of/these\n"+five), 0o600))
 	i.signal(syscall.SIGUSR2)
 	i.until(`msg="upgrade failed: .* did not start: .*there is no folder`)
@@ -116,7 +116,7 @@ func TestUpgradeThatIsKilled(t *testing.T) {
 		require.True(t, time.Now().Before(deadline), "the new program has not changed the limits")
 	}
 	next.signal(syscall.SIGKILL)
-	i.until(`msg="upgrade failed: this process goes on as before" err="process \d+ did not start: signal: killed"`)
+	i.until(`msg="upgrade failed: this process continues as before" err="process \d+ did not start: signal: killed"`)
 	assert.True(t, next.isGone(), "the old program has waited for it")
 	assert.Equal(t, before, policies())
 	assert.Equal(t, 200, status(t, i.url))
@@ -132,7 +132,7 @@ func TestUpgradeUnderWay(t *testing.T) {
 	i.signal(syscall.SIGUSR2)
 	i.until(`msg="upgrade: another process starts"`)
 	i.signal(syscall.SIGUSR2)
-	i.until(`msg="upgrade refused: another one is under way"`)
+	i.until(`msg="upgrade refused: another one is in progress"`)
 	assert.Equal(t, 200, status(t, i.url))
 	require.NoError(t, os.WriteFile(slow, []byte("go\n"), 0)) // waits for the reader
 	second := i.successor("upgraded")

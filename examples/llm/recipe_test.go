@@ -52,7 +52,7 @@ func TestTokensPerTeam(t *testing.T) {
 	parts := strings.Split(string(out), "---\n")
 	require.Len(t, parts, 5, "%s", out)
 	assert.Contains(t, parts[0], "tokens.yaml is good")
-	assert.Contains(t, parts[0], "bound   in any time T a key is settled with at most 3000 + 3000/h * T")
+	assert.Contains(t, parts[0], "bound   in any time T a key's requests cost at most 3000 + 3000/h * T")
 
 	assert.Equal(t, 6, len(regexp.MustCompile(`  (200|429)\n`).FindAllString(parts[2], -1)), parts[2])
 	answers := regexp.MustCompile(`"completion_tokens":(\d+)`).FindAllStringSubmatch(parts[2], -1)

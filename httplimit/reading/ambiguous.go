@@ -37,7 +37,7 @@ func Ambiguity(u *url.URL) string {
 			return "the escape " + escape
 		}
 		if i := overlong(plain); i >= 0 {
-			return fmt.Sprintf("the escapes %%%02x%%%02x, which are no character", plain[i], plain[i+1])
+			return fmt.Sprintf("the escapes %%%02x%%%02x, which are not a character", plain[i], plain[i+1])
 		}
 		if trimSegment(plain) != plain {
 			return fmt.Sprintf("the end of the segment %q", segment)

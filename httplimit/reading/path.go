@@ -41,13 +41,13 @@ func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	switch plain, err := url.PathUnescape(text); {
 	case !strings.HasPrefix(text, "/") && strings.Contains(text, " /"):
-		return p, errors.New("a pattern begins with a slash; the method is no part of it")
+		return p, errors.New("a pattern begins with a slash and has no method")
 	case !strings.HasPrefix(text, "/"):
 		return p, errors.New("a pattern begins with a slash")
 	case strings.ContainsAny(text, "?#"):
 		return p, errors.New("a query or fragment is not part of the path")
 	case strings.Contains(text, "*"):
-		return p, errors.New(`patterns have no *: write "/users/{id}" for one segment, "/static/" for all that begins so`)
+		return p, errors.New(`patterns have no *: write "/users/{id}" for one segment, "/static/" for all paths that begin with it`)
 	case err != nil || plain != text:
 		return p, errors.New("write it without escapes: they are undone before paths are compared")
 	}
@@ -59,7 +59,7 @@ func ParsePath(text string) (Path, error) {
 		case name == "" && i == last:
 			p.subtree = true
 		case name == "" || name == "." || name == "..":
-			return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would " +
+			return p, errors.New("empty segments, . and .. are removed before paths are compared, so this would " +
 				"match nothing")
 		case name == "{$}" && i == last:
 			p.slash = true
@@ -71,7 +71,7 @@ func ParsePath(text string) (Path, error) {
 			case err != nil:
 				return p, err
 			case seen[wild]:
-				return p, fmt.Errorf("the name %q is there twice", wild)
+				return p, fmt.Errorf("the name %q occurs twice", wild)
 			case rest && i != last:
 				return p, fmt.Errorf("%s is not at the end", name)
 			case rest:

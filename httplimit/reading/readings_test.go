@@ -388,9 +388,9 @@ func TestAmbiguity(t *testing.T) {
 		"/%2e%2E/a": `the segment "%2e%2E"`, "/a;b": "a semicolon", "/a%3Bb": "a semicolon", "/a%2fb": "an escaped " +
 			"slash",
 		"/a%5Cb": "a backslash", "/%6cogin": "the escape %6c", "/a%20%41": "the escape %41", "/%256c": "the escape %25",
-		"/caf%E9": "", "/%c0%AEx": "the escapes %c0%ae, which are no character",
-		"/%e0%80%af":    "the escapes %e0%80, which are no character",
-		"/%F0%80%80%AF": "the escapes %f0%80, which are no character",
+		"/caf%E9": "", "/%c0%AEx": "the escapes %c0%ae, which are not a character",
+		"/%e0%80%af":    "the escapes %e0%80, which are not a character",
+		"/%F0%80%80%AF": "the escapes %f0%80, which are not a character",
 		"/%25%36c":      "the escape %36", "/a%00": "the escape %00", "/%7f": "the escape %7f", "/%7e": "the escape %7e",
 	} {
 		u, err := url.ParseRequestURI(raw)

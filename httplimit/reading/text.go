@@ -23,7 +23,7 @@ func ParsePrefix(text string) (Path, error) {
 	case slices.ContainsFunc(strings.Split(strings.Trim(text, "/"), "/"), func(s string) bool {
 		return s == "" && text != "/" || s == "." || s == ".."
 	}), strings.HasPrefix(text, "//"), text != "/" && strings.HasSuffix(text, "//"):
-		return p, errors.New("empty segments, . and .. are taken out before paths are compared, so this would match nothing")
+		return p, errors.New("empty segments, . and .. are removed before paths are compared, so this would match nothing")
 	}
 	return p, nil
 }

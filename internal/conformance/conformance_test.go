@@ -25,7 +25,7 @@ func TestTheListIsRead(t *testing.T) {
 		"dance/* | gRPC | 3.1 | no":                                `there is no case "dance/*"`,
 		"wait/dance | gRPC | 3.1 | no":                             `there is no case "wait/dance"`,
 		"wait/leave | gopher | 3.1 | no":                           `"gopher" is not a front`,
-		"wait/leave | gRPC | 3.1 | a\nwait/leave | gRPC | 3.2 | b": `known.txt:2: wait/leave is there twice for gRPC`,
+		"wait/leave | gRPC | 3.1 | a\nwait/leave | gRPC | 3.2 | b": `known.txt:2: wait/leave is a duplicate for gRPC`,
 	} {
 		_, err := parseKnown(text)
 		assert.ErrorContains(t, err, want)
@@ -54,7 +54,7 @@ func TestEveryCaseCanFail(t *testing.T) {
 	patience = 200 * time.Millisecond
 	names := map[string]bool{}
 	for _, k := range Cases() {
-		assert.False(t, names[k.Name], "%s is there twice", k.Name)
+		assert.False(t, names[k.Name], "%s is a duplicate", k.Name)
 		names[k.Name] = true
 		t.Run(k.Name, func(t *testing.T) {
 			for _, answer := range []Answer{{Admitted: true}, {}, {Failed: true}, {Err: errors.New("no")}} {

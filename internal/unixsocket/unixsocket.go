@@ -67,7 +67,7 @@ func Adopt(l *net.UnixListener, path string) (*Listener, error) {
 	file, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("its file is gone, so nobody can connect: restart the program that has bound it (with systemd: the socket "+
+		return nil, fmt.Errorf("its file is gone, so no one can connect: restart the program that has bound it (with systemd: the socket "+
 			"unit): %w", err)
 	case err != nil:
 		return nil, err

@@ -145,8 +145,9 @@ func (l *Limiter) HandOver(to *Limiter) error {
 		for _, f := range all {
 			f.release()
 		}
-		return fmt.Errorf("keys still owe %d previous tables, of %d bytes together: want at most %d tables, and of "+
-			"two or more %d bytes: undo the change of its algorithm, tiers or room, or try again later", n, bytes, MaxFormers, MaxBytes)
+		return fmt.Errorf("keys still owe tokens in %d previous tables, of %d bytes together: want at most %d "+
+			"tables, and for two or more at most %d bytes: undo the change of its algorithm, tiers or room, or "+
+			"try again later", n, bytes, MaxFormers, MaxBytes)
 	}
 	if len(all) == 0 {
 		return nil

@@ -62,7 +62,7 @@ func TestCSV(t *testing.T) {
 func TestNoKeys(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "key,plan\n", "# nobody\n", "\ufeff"} {
 		_, err := reader(t).CSV([]byte(text))
-		assert.ErrorContains(t, err, "it has no keys: want one at least", "%q", text)
+		assert.ErrorContains(t, err, "it has no keys: want at least one", "%q", text)
 	}
 	_, err := reader(t).JSON([]byte("{}"))
 	assert.ErrorContains(t, err, "it has no keys")
@@ -154,14 +154,14 @@ func TestBadCSV(t *testing.T) {
 		"a,free\n\n# b\nsecret\n":           "line 4: 1 fields: want key,plan or key,rate or key,rate,burst",
 		"secret,1/s,2,3":                    "line 1: 4 fields: want key,plan or key,rate or key,rate,burst",
 		"secret,1/s,x":                      `line 1: burst "x": want a whole number from 1 to 4294967296`,
-		"secret,free,3":                     `line 1: plan "free" and burst "3": a plan has its own burst: leave this out`,
+		"secret,free,3":                     `line 1: plan "free" and burst "3": a plan has its own burst: leave this one out`,
 		"secret,1/s,1001":                   "line 1: rate 1/s, burst 1001: limit of 1001 tokens: want at most 1000, the max",
 		"secret,0,1":                        "line 1: rate 0, burst 1: burst 1: a rate of 0 has none: leave it out",
 		"secret,,":                          "line 1: no rate: neither rate nor burst",
 		"secret,1e-9/d":                     `line 1: "1e-9/d": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
 		",free":                             "line 1: a key of 0 bytes: want 1 to 4096",
 		strings.Repeat("a", 4097) + ",free": "line 1: a key of 4097 bytes: want 1 to 4096",
-		"a,free\nsecret,paid\nb,free\n\nsecret,free": "line 5: its key is there twice",
+		"a,free\nsecret,paid\nb,free\n\nsecret,free": "line 5: its key occurs twice",
 		"a,free\n\"secret,free\n":                    "line 2, column 14: extraneous or missing \" in quoted-field",
 		"a,free\nkey,plan":                           `line 2: "plan": want the name of a plan`,
 	} {
@@ -188,10 +188,10 @@ func TestBadJSON(t *testing.T) {
 		`{"a": {"rate": "1/s", "rate": "9/s"}}`:         `line 1: {"rate": "1/s", "rate": "9/s"}: want`,
 		`{"a": {"rate": "1/s"}, "b": [{"rate"]}`:        "line 1: ",
 		`{"secret": {"rate": "free"}}`:                  `line 1: rate "free": that is a plan: write its name alone`,
-		"{\"secret\": \"free\",\n\"secret\": \"free\"}": "line 2: its key is there twice",
+		"{\"secret\": \"free\",\n\"secret\": \"free\"}": "line 2: its key occurs twice",
 		"{\"a\": \"free\"\n \"secret\": \"free\"}":      "line 2: invalid character '\"'",
 		`{"a": "free"`:                                  "line 1: the file ends in the middle",
-		`{"a": "free"} {}`:                              "line 1: text behind the object",
+		`{"a": "free"} {}`:                              "line 1: text after the object",
 	} {
 		_, err := reader(t).JSON([]byte(text))
 		if assert.ErrorContains(t, err, want, text) {

@@ -133,7 +133,7 @@ func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Ta
 // filled returns the table, if it has a key.
 func (t *Table) filled() (*Table, error) {
 	if t.keys == 0 {
-		return nil, errors.New("it has no keys: want one at least, since without any all requests would be under another limit")
+		return nil, errors.New("it has no keys: want at least one, because without any all requests would be under another limit")
 	}
 	return t, nil
 }
@@ -155,7 +155,7 @@ func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error
 	return p, err
 }
 
-var errTwice = errors.New("its key is there twice")
+var errTwice = errors.New("its key occurs twice")
 
 // eachLine calls each with the fields of each line that is no heading. The error has the line.
 func eachLine(in *csv.Reader, each func(fields []string) error) error {
@@ -206,7 +206,7 @@ func (r Reader) policy(limit, burst string) (engine.Policy, error) {
 	if p, ok := r.Plans[limit]; ok && burst == "" {
 		return p, nil
 	} else if ok {
-		return p, fmt.Errorf("plan %q and burst %.64q: a plan has its own burst: leave this out", limit, burst)
+		return p, fmt.Errorf("plan %q and burst %.64q: a plan has its own burst: leave this one out", limit, burst)
 	}
 	for _, text := range []string{limit, burst} {
 		if len(text) > maxLimit {
@@ -316,7 +316,7 @@ func eachMember(text []byte, each func(key string, value json.RawMessage) error)
 		return fail(err)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return fail(errors.New("text behind the object"))
+		return fail(errors.New("text after the object"))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func newBuilder() *builder {
 
 var errTooMany = errors.New("too many keys: want at most 100,000,000")
 
-// add adds a key. Whether it is there twice is found at the end.
+// add adds a key. Whether it occurs twice is found at the end.
 func (b *builder) add(key string, p engine.Policy) error {
 	if len(b.hashes) == MaxKeys {
 		return errTooMany

@@ -11,7 +11,7 @@ import (
 func (l *Limit) calendar(es *Errors, tier string, n Numbers) engine.Policy {
 	before := len(*es)
 	if l.Algorithm != engine.AlgorithmFixedWindow {
-		es.add(tier, "rate", "rate %v: a %v of the calendar is of a %s: use that algorithm, or write the rate of a %s in d or h",
+		es.add(tier, "rate", "rate %v: a %v of the calendar needs the algorithm %s: use it, or write the rate of a %s in d or h",
 			n.Rate, n.Rate.per, Name(engine.AlgorithmFixedWindow), Name(l.Algorithm))
 	}
 	if n.Burst != nil {

@@ -66,7 +66,7 @@ func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Poli
 func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.Policy) {
 	if !counts(base) {
 		if l.Quota > 0 {
-			es.add("", "quota", "a rate of %v, and no plan that counts, say not what is counted: write a plan with a rate", l.Rate)
+			es.add("", "quota", "a rate of %v without a plan that counts leaves nothing to count: write a plan with a rate", l.Rate)
 		}
 		return
 	}

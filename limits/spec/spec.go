@@ -122,9 +122,9 @@ func (l *Limit) checkKind(es *Errors) {
 	case l.Rate == Rate{} && l.Concurrency == 0:
 		es.add("", "rate", "it has neither a rate, such as 10/s, nor a concurrency")
 	case l.Rate == Rate{} && l.Algorithm != engine.NoAlgorithm:
-		es.add("", "algorithm", "algorithm: it is for a rate, and the limit has none: leave it out")
+		es.add("", "algorithm", "algorithm: it needs a rate, and the limit has none: leave it out")
 	case l.Rate != Rate{} && l.Concurrency != 0:
-		es.add("", "concurrency", "concurrency %d: next to a rate it is a limit of its own", l.Concurrency)
+		es.add("", "concurrency", "concurrency %d: the limit has a rate, too: write a second limit for the concurrency", l.Concurrency)
 	}
 }
 
@@ -230,7 +230,7 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 
 // checkInFlight finds what requests in flight have no use for.
 func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
-	const noRate = "it is for a rate, and the limit has none: leave it out"
+	const noRate = "it needs a rate, and the limit has none: leave it out"
 	if n.Burst != nil {
 		es.add(tier, "burst", "burst: "+noRate)
 	}
@@ -241,7 +241,7 @@ func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 		es.add("", "aligned", "aligned: "+noRate)
 	}
 	if l.Refund {
-		es.add("", "refund_status", "refund_status: every request leaves when it is over, whatever its status: leave this out")
+		es.add("", "refund_status", "refund_status: requests in flight are given back whatever their status: leave this out")
 	}
 }
 
@@ -251,13 +251,13 @@ func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
 	}
 	if a := own.Algorithm(); l.MaxWait != 0 && a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
-		es.add("", "max_wait", "max_wait: only tokens of a token-bucket can be waited for, and this is a %s: leave it out", Name(a))
+		es.add("", "max_wait", "max_wait: requests can wait only for a token-bucket, and this is a %s: leave it out", Name(a))
 	}
 	if l.Spread {
 		l.checkSpread(es, own)
 	}
 	if _, ok := l.Rate.Calendar(); l.Zone != "" && !ok {
-		es.add("", "zone", "zone: it is of a rate in a day, week or month of the calendar, such as 1000/month: leave it out")
+		es.add("", "zone", "zone: it needs a rate in a day, week or month of the calendar, such as 1000/month: leave it out")
 	}
 	if reason := l.notStored(own); l.Stored && reason != "" {
 		es.add("", "store", "%s", reason)
@@ -267,7 +267,7 @@ func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 // checkSpread finds what a bucket on all processors cannot have.
 func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 	if a := own.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
-		es.add("", "spread", "spread: only a token-bucket can be on all processors, and this is a %s: leave spread out", Name(a))
+		es.add("", "spread", "spread: only a token-bucket can be divided among processors, and this is a %s: leave spread out", Name(a))
 		return
 	}
 	for _, no := range []struct {
@@ -276,8 +276,8 @@ func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 	}{
 		{len(l.Tiers) > 0 && l.Quota == 0, "tiers", "one bucket has no tiers"},
 		{l.Quota > 0, "quota", "one bucket has one limit"},
-		{l.MaxWait > 0, "max_wait", "its tokens cannot be waited for"},
-		{l.Refund, "refund_status", "what has come back by itself is not given back, which soon is all of it"},
+		{l.MaxWait > 0, "max_wait", "requests cannot wait for its tokens"},
+		{l.Refund, "refund_status", "it gives back only tokens that have not come back by time, which soon is none"},
 	} {
 		if no.has {
 			es.add("", no.key, "%s: the limit has a spread, and %s: leave one of the two out", no.key, no.why)
@@ -289,13 +289,13 @@ func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 func (l *Limit) notStored(own engine.Policy) string {
 	switch {
 	case l.MaxWait > 0:
-		return "tokens of a store cannot be waited for (max_wait)"
+		return "requests cannot wait for tokens of a store (max_wait)"
 	case l.Spread:
-		return "a bucket on all processors is on each machine (spread)"
+		return "a bucket that is divided among processors is kept on each machine (spread)"
 	case own.Algorithm() == engine.AlgorithmBatchRefill:
-		return "batches are not kept in a store (batch-refill)"
+		return "a store does not keep batches (batch-refill)"
 	case l.Overflow != engine.Evict:
-		return fmt.Sprintf("a store has room for every key, so that there is no overflow (overflow: %v)", l.Overflow)
+		return fmt.Sprintf("a store has room for every key and no overflow (overflow: %v)", l.Overflow)
 	}
 	return ""
 }

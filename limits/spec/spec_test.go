@@ -121,14 +121,14 @@ func TestWhatDoesNotFit(t *testing.T) {
 		want  []Error
 	}{
 		{func(l *Limit) { l.Rate = Rate{} }, "1/s", []Error{{"", "rate", "it has neither a rate, such as 10/s, nor a concurrency"}}},
-		{func(l *Limit) { l.Concurrency = 3 }, "1/s", []Error{{"", "concurrency", "concurrency 3: next to a rate it is a limit of its own"}}},
+		{func(l *Limit) { l.Concurrency = 3 }, "1/s", []Error{{"", "concurrency", "concurrency 3: the limit has a rate, too: write a second limit for the concurrency"}}},
 		{func(l *Limit) {
 			l.Rate, l.Concurrency, l.Algorithm, l.Aligned, l.Burst, l.Refund = Rate{}, 3, engine.AlgorithmFixedWindow, true, ptr(2), true
 		}, "1/s", []Error{
-			{"", "algorithm", "algorithm: it is for a rate, and the limit has none: leave it out"},
-			{"", "burst", "burst: it is for a rate, and the limit has none: leave it out"},
-			{"", "aligned", "aligned: it is for a rate, and the limit has none: leave it out"},
-			{"", "refund_status", "refund_status: every request leaves when it is over, whatever its status: leave this out"},
+			{"", "algorithm", "algorithm: it needs a rate, and the limit has none: leave it out"},
+			{"", "burst", "burst: it needs a rate, and the limit has none: leave it out"},
+			{"", "aligned", "aligned: it needs a rate, and the limit has none: leave it out"},
+			{"", "refund_status", "refund_status: requests in flight are given back whatever their status: leave this out"},
 		}},
 		{func(l *Limit) { l.Algorithm, l.Burst = engine.AlgorithmSlidingLog, ptr(5) }, "0.5/s", []Error{
 			{"", "burst", "burst 5: a sliding-log has none, because all of its limit, 0.5/s, may come at once: leave it out, or use the " +
@@ -145,14 +145,14 @@ func TestWhatDoesNotFit(t *testing.T) {
 		}},
 		{func(l *Limit) { l.MaxWait, l.Algorithm = time.Hour, engine.AlgorithmFixedWindow }, "1/s", []Error{
 			{"", "max_wait", "max_wait 1h0m0s: want 1ms to 1m0s"},
-			{"", "max_wait", "max_wait: only tokens of a token-bucket can be waited for, and this is a fixed-window: leave it out"},
+			{"", "max_wait", "max_wait: requests can wait only for a token-bucket, and this is a fixed-window: leave it out"},
 		}},
 		{func(l *Limit) { l.Stored, l.MaxWait = true, time.Second }, "1/s", []Error{
-			{"", "store", "tokens of a store cannot be waited for (max_wait)"}}},
+			{"", "store", "requests cannot wait for tokens of a store (max_wait)"}}},
 		{func(l *Limit) { l.Stored, l.Algorithm = true, engine.AlgorithmBatchRefill }, "1/s", []Error{
-			{"", "store", "batches are not kept in a store (batch-refill)"}}},
+			{"", "store", "a store does not keep batches (batch-refill)"}}},
 		{func(l *Limit) { l.Stored, l.Overflow = true, engine.Admit }, "1/s", []Error{
-			{"", "store", "a store has room for every key, so that there is no overflow (overflow: admit)"}}},
+			{"", "store", "a store has room for every key and no overflow (overflow: admit)"}}},
 		{func(l *Limit) { l.Cost = 11 }, "10/s", []Error{{"", "cost", "cost 11 is above the limit, 10: such a request could never pass"}}},
 		{func(l *Limit) { l.Cost, l.Tiers = 3, []Tier{{"a", Numbers{Burst: ptr(2)}}} }, "10/s", []Error{
 			{"", "cost", `cost 3 is above the limit of tier "a", 2: such a request could never pass`}}},
@@ -173,8 +173,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 			{"a", "concurrency", "no concurrency, and the limit has no rate"}}},
 		{func(l *Limit) { l.Algorithm = engine.AlgorithmSlidingLog }, "5000/m", []Error{
 			{"", "rate", "sliding log 5000/1m0s: limit of 5000 tokens every 1m0s: want 1 to 4096 tokens"}}},
-		{func(l *Limit) {}, "5/month", []Error{{"", "rate", "rate 5/month: a month of the calendar is of a fixed-window: use that " +
-			"algorithm, or write the rate of a token-bucket in d or h"}}},
+		{func(l *Limit) {}, "5/month", []Error{{"", "rate", "rate 5/month: a month of the calendar needs the algorithm fixed-window: use it, or write the rate of a token-bucket in d or h"}}},
 		{func(l *Limit) {
 			l.Algorithm, l.Aligned, l.Burst, l.Zone = engine.AlgorithmFixedWindow, true, ptr(3), "Mars/Base"
 		}, "0.5/day", []Error{
@@ -186,7 +185,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 		{func(l *Limit) { l.Algorithm, l.Zone = engine.AlgorithmFixedWindow, "Local" }, "5/day", []Error{
 			{"", "zone", `zone "Local": want a name of the tz database, such as UTC or Europe/Berlin`}}},
 		{func(l *Limit) { l.Zone = "UTC" }, "5/d", []Error{
-			{"", "zone", "zone: it is of a rate in a day, week or month of the calendar, such as 1000/month: leave it out"}}},
+			{"", "zone", "zone: it needs a rate in a day, week or month of the calendar, such as 1000/month: leave it out"}}},
 		{func(l *Limit) {
 			l.Algorithm, l.Tiers = engine.AlgorithmFixedWindow, []Tier{{"a", Numbers{Rate: Of(engine.Per(5, 31*24*time.Hour))}}}
 		}, "5/month", []Error{
@@ -202,7 +201,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 		{func(l *Limit) { l.Quota, l.Spread = 10, true }, "10/s", []Error{
 			{"", "quota", "quota: the limit has a spread, and one bucket has one limit: leave one of the two out"}}},
 		{func(l *Limit) { l.Quota = 10 }, "0", []Error{
-			{"", "quota", "a rate of 0, and no plan that counts, say not what is counted: write a plan with a rate"}}},
+			{"", "quota", "a rate of 0 without a plan that counts leaves nothing to count: write a plan with a rate"}}},
 		{func(l *Limit) {
 			l.Quota, l.Tiers = 10, []Tier{{"a", Numbers{Rate: perSecond(11)}}, {"b", Numbers{Rate: perSecond(10)}}}
 		}, "1/s", []Error{

@@ -58,7 +58,7 @@ func RegisterStore(p metric.MeterProvider, name string, client *redislimit.Clien
 var leases = []instrument.Reading[redislimit.Stats]{
 	{
 		Kind: instrument.UpDownCounter, Name: "weir.lease.count", Unit: "{lease}",
-		Help:  "Keys of which this process holds tokens in advance.",
+		Help:  "Keys whose tokens this process has taken in advance.",
 		Count: func(s redislimit.Stats) uint64 { return uint64(s.Leases) },
 	},
 	{
@@ -93,14 +93,14 @@ func store() []instrument.Reading[redislimit.Health] {
 	failures := func(kind string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
 		return instrument.Reading[redislimit.Health]{
 			Kind: instrument.Counter, Name: "weir.store.failures", Unit: "{failure}",
-			Help:       "Failed calls to the store, and keys that hold something that is not a limit's.",
+			Help:       "Failed calls to the store, and keys whose value is not a limit's.",
 			Attributes: []attribute.KeyValue{errorType.String(kind)}, Count: count,
 		}
 	}
 	parts := func(state string, count func(redislimit.Health) uint64) instrument.Reading[redislimit.Health] {
 		return instrument.Reading[redislimit.Health]{
 			Kind: instrument.UpDownCounter, Name: "weir.store.part.count", Unit: "{part}",
-			Help:       "Parts of the store that can fail by themselves: one, or the partitions of a cluster.",
+			Help:       "Parts of the store that can fail independently: one, or the partitions of a cluster.",
 			Attributes: []attribute.KeyValue{partState.String(state)}, Count: count,
 		}
 	}
@@ -117,7 +117,7 @@ func store() []instrument.Reading[redislimit.Health] {
 		parts("lost", func(h redislimit.Health) uint64 { return uint64(h.Lost) }),
 		{
 			Kind: instrument.Seconds, Name: "weir.store.lost.time", Unit: "s",
-			Help:    "Time in which a part of the store was lost, all outages together.",
+			Help:    "Time for which a part of the store was lost, in all outages together.",
 			Seconds: func(h redislimit.Health) float64 { return h.LostTime.Seconds() },
 		},
 	}

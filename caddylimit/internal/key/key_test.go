@@ -105,8 +105,8 @@ func TestTemplates(t *testing.T) {
 func TestBadTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"{http.request.remote.host":   "the brace at byte 0 is not closed",
-		"a{b{http.request.method}":    "is no placeholder",
-		"{}":                          "{} is no placeholder",
+		"a{b{http.request.method}":    "is not a placeholder",
+		"{}":                          "{} is not a placeholder",
 		"{http.request.remote.hots}":  "no placeholder {http.request.remote.hots}",
 		"{http.request.client_ip}":    "no placeholder {http.request.client_ip}",
 		"{http.request.header.host}":  "want {http.request.host}",
@@ -116,11 +116,11 @@ func TestBadTemplates(t *testing.T) {
 		assert.ErrorContains(t, err, want, text)
 	}
 	for text, want := range map[string]string{
-		"{http.request.remote}":      "another for every connection",
-		"{http.request.remote.port}": "another for every connection",
-		"{http.request.uuid}":        "another for every request",
-		"{http.request.duration}":    "another for every request",
-		"{remotehost}":               "none of Caddy's placeholders",
+		"{http.request.remote}":      "differs for every connection",
+		"{http.request.remote.port}": "differs for every connection",
+		"{http.request.uuid}":        "differs for every request",
+		"{http.request.duration}":    "differs for every request",
+		"{remotehost}":               "not one of Caddy's placeholders",
 	} {
 		_, warnings, err := key.Parse(text)
 		require.NoError(t, err, text)

@@ -25,7 +25,7 @@ func placeholders(text string) (names []string, err error) {
 			}
 			name := text[i+1 : i+length]
 			if name == "" || strings.Contains(name, "{") {
-				return nil, fmt.Errorf("%q: {%s} is no placeholder: want one such as {http.request.remote.host}", text, name)
+				return nil, fmt.Errorf("%q: {%s} is not a placeholder: want one such as {http.request.remote.host}", text, name)
 			}
 			names = append(names, name)
 			i += length
@@ -38,15 +38,15 @@ func placeholders(text string) (names []string, err error) {
 func look(name string) (warning string, err error) {
 	switch {
 	case name == "http.request.remote" || strings.HasSuffix(name, ".remote.port"):
-		return "the port of a client is another for every connection: want {http.request.remote.host}", nil
+		return "the port of a client differs for every connection: want {http.request.remote.host}", nil
 	case strings.EqualFold(name, "http.request.header.Host"):
-		return "", errors.New("the header Host is taken out of requests, so that it would be empty: want {http.request.host}")
+		return "", errors.New("requests do not have Host among their headers, so it would be empty: want {http.request.host}")
 	case name == "http.request.uuid" || strings.HasPrefix(name, "http.request.duration"):
-		return "it is another for every request, so that nothing is limited", nil
+		return "it differs for every request, so nothing would be limited", nil
 	case strings.HasPrefix(name, "http.request.") && !isOfRequests(name):
-		return "", fmt.Errorf("there is no placeholder {%s} in Caddy: it would be empty for every request", name)
+		return "", fmt.Errorf("Caddy has no placeholder {%s}: it would be empty for every request", name)
 	case !strings.Contains(name, "."):
-		return fmt.Sprintf("{%s} is none of Caddy's placeholders: unless another directive sets it, it is empty for every request", name), nil
+		return fmt.Sprintf("{%s} is not one of Caddy's placeholders: it is empty for every request unless another directive sets it", name), nil
 	}
 	return "", nil
 }

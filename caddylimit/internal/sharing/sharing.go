@@ -66,15 +66,15 @@ func Spec(s *Sharing) (spec zone.Spec, err error) {
 	case s.Timeout != 0 && (spec.Timeout < time.Millisecond || spec.Timeout > 10*time.Second):
 		return spec, fmt.Errorf("timeout %v: want 1ms to 10s", spec.Timeout)
 	case spec.Store == "" && s.Timeout != 0:
-		return spec, fmt.Errorf("timeout %v: there is no store that a request could wait for", spec.Timeout)
+		return spec, fmt.Errorf("timeout %v: it needs a store", spec.Timeout)
 	case spec.Store == "" && s.OnLoss != "":
-		return spec, fmt.Errorf("on_loss %s: there is no store that could fail", s.OnLoss)
+		return spec, fmt.Errorf("on_loss %s: it needs a store", s.OnLoss)
 	case spec.Store == "" && s.Nodes != 0:
-		return spec, fmt.Errorf("nodes %d: there is no store that they could share", s.Nodes)
+		return spec, fmt.Errorf("nodes %d: it needs a store", s.Nodes)
 	case spec.Store == "" && s.Share != "":
-		return spec, fmt.Errorf("share %s: there is no store that could fail", s.Share)
+		return spec, fmt.Errorf("share %s: it needs a store", s.Share)
 	case spec.OnLoss != redislimit.FailShare && s.Share != "":
-		return spec, fmt.Errorf("share %s: on_loss %v admits no share: want one of the two", s.Share, spec.OnLoss)
+		return spec, fmt.Errorf("share %s: on_loss %v admits no share: leave one of the two out", s.Share, spec.OnLoss)
 	}
 	return spec, nil
 }

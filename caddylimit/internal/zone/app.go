@@ -85,8 +85,8 @@ func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	if u, again := a.uses[id]; again {
 		spec.Sweep = u.Spec.Sweep // which changes no decision
 		if u.Spec != spec {
-			return nil, fmt.Errorf("it is %v here, and %v in another handler of this configuration: handlers share the "+
-				"zones that they name alike: want the same numbers and the same store, or two names", spec, u.Spec)
+			return nil, fmt.Errorf("it is %v here, and %v in another handler of this configuration: handlers that "+
+				"use the same name share the zone: want the same numbers and the same store, or two names", spec, u.Spec)
 		}
 		return u, nil
 	}
@@ -96,14 +96,14 @@ func (a *App) Use(module, name string, spec Spec) (*Use, error) {
 	}
 	a.uses[id], a.order = u, append(a.order, u)
 	if u.Renewed {
-		note := "what the old one counted is forgotten"
+		note := "the counts of the old one are lost"
 		switch {
 		case spec.Store != "":
-			note = "its store goes on counting, if the numbers are the same"
+			note = "its store keeps counting if the numbers are the same"
 		case u.carries():
-			note = "keys keep the tokens that they have used"
+			note = "the tokens that keys have used still count"
 		}
-		a.log.Info("the limiter cannot take the new options, so the zone has a new one; "+note,
+		a.log.Info("the limiter does not accept the new options, so the zone has a new one; "+note,
 			zap.String("zone", name), zap.Stringer("limit", spec))
 	}
 	return u, nil

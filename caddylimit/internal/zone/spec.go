@@ -116,7 +116,7 @@ func (s Spec) check(name string) error {
 		return err
 	}
 	if s.Overflow != engine.Evict {
-		return fmt.Errorf("overflow %v: a store has no table that could be full: want no overflow, or no store", s.Overflow)
+		return fmt.Errorf("overflow %v: a store has room for every key: leave overflow or the store out", s.Overflow)
 	}
 	return redislimit.Check(name, s.Policy, s.storeOptions()...)
 }

@@ -297,7 +297,7 @@ func TestBadSpecs(t *testing.T) {
 		"max_keys -1: want 1 to 2147483647":               {Policy: log, MaxKeys: -1},
 		"sweep_interval 25h0m0s: want 1ms":                {Policy: log, Sweep: 25 * time.Hour},
 		"the zero Policy limits nothing":                  {},
-		"a store has no table":                            {Policy: log, Store: "redis://x", Overflow: engine.Refuse},
+		"a store has room for every key":                  {Policy: log, Store: "redis://x", Overflow: engine.Refuse},
 		"no store here":                                   {Policy: log, Store: "redis://x"},
 		"want a token bucket or a window":                 {Policy: engine.Blocked(), Store: "redis://x"},
 		"limit of 5000 tokens every 1m0s: want 1 to 4096": {Policy: engine.SlidingLog(5000, time.Minute)},

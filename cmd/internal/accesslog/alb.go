@@ -26,7 +26,7 @@ func (p *parser) parseALB(line []byte) error {
 	switch string(kind) {
 	case "http", "https", "h2", "grpcs", "ws", "wss":
 	default:
-		return fmt.Errorf("the type %s is none of a load balancer: http, https, h2, grpcs, ws, wss", quote(kind))
+		return fmt.Errorf("the type %s is not one of a load balancer: http, https, h2, grpcs, ws, wss", quote(kind))
 	}
 	e := &p.entry
 	if err := e.setClient(client); err != nil {

@@ -12,7 +12,7 @@ func (l *Log) ClientFrom(header string) error {
 		return err
 	}
 	if !fields.Header(header) {
-		return fmt.Errorf("the log does not hold the header field %s of requests (its format is %s)", header, l.Format())
+		return fmt.Errorf("the log does not have the header field %s of requests (its format is %s)", header, l.Format())
 	}
 	l.client = header
 	return nil

@@ -25,7 +25,7 @@ func TestClientFromAHeader(t *testing.T) {
 
 	log = NewLog(strings.NewReader(line("192.0.2.1")))
 	assert.EqualError(t, log.ClientFrom("Forwarded"),
-		"the log does not hold the header field Forwarded of requests (its format is nginx_json)")
+		"the log does not have the header field Forwarded of requests (its format is nginx_json)")
 	assert.Equal(t, []string{"10.0.0.1"}, clients(t, log))
 	assert.ErrorContains(t, NewLog(strings.NewReader("hello")).ClientFrom("Referer"), "line 1 is in no known format")
 }

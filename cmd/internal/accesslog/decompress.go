@@ -85,8 +85,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 		switch {
 		case !c.is(start):
 		case c.open == nil:
-			return nil, "", fmt.Errorf("this is %s, which cannot be read: unpack it first, "+
-				"or pack it by gzip, bzip2, xz or zstd", c.name)
+			return nil, "", fmt.Errorf("this is %s, which cannot be read: unpack it first, or compress it with gzip, bzip2, xz or zstd", c.name)
 		default:
 			text, err = c.open(raw)
 			if errors.Is(err, io.EOF) {
@@ -109,7 +108,7 @@ func damaged(err error, coding string, line int) error {
 			coding, maxWindow>>20, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf):
 		return fmt.Errorf("the %s data breaks off after line %d: the file is truncated; "+
-			"get a complete copy, or pipe what is left of it through a program that unpacks it: %w", coding, line, err)
+			"get a complete copy, or pipe it through a program that unpacks the intact part: %w", coding, line, err)
 	}
 	return fmt.Errorf("the %s data is damaged after line %d; get an intact copy: %w", coding, line, err)
 }

@@ -139,7 +139,7 @@ func unknown(line sampledLine, trials []*trial) error {
 	for _, t := range trials {
 		fmt.Fprintf(&text, "\n    %-15s %v", t.format.name, t.reason)
 	}
-	text.WriteString("\nif it is one of these all the same, say which by --format NAME")
+	text.WriteString("\nif it is one of these anyway, name it with --format NAME")
 	return fmt.Errorf("%s", text.String())
 }
 

@@ -72,7 +72,7 @@ func TestAnotherFormatIsNotDetected(t *testing.T) {
 			"\n    combined        no date in brackets followed by a request in quotes",
 			"\n    caddy           not a JSON object",
 			"\n    alb             the line ends too early",
-			"by --format NAME"}},
+			"with --format NAME"}},
 		"other JSON":           {`{"a":1}`, []string{"\n    nginx_json      no \"remote_addr\""}},
 		"binary":               {strings.Repeat("\x00\xff", 500), []string{`    \x00\xff\x00`, "...\ntried:"}},
 		"one line without end": {strings.Repeat("x", 3*MaxLine), []string{"the line is longer than 1048576 bytes"}},

@@ -32,7 +32,7 @@ func (p *parser) parseEnvoy(line []byte) error {
 		return err
 	}
 	if err := p.entry.setClient(lastForwarded(forwarded)); err != nil {
-		return fmt.Errorf("%w: this format has it in X-Forwarded-For only", err)
+		return fmt.Errorf("%w: in this format, only X-Forwarded-For has it", err)
 	}
 	p.entry.setRequest(request)
 	p.setEnvoyHeaders(forwarded, agent, id, authority)
@@ -57,7 +57,7 @@ func (p *parser) parseIstio(line []byte) error {
 	status, _, _ := bytes.Cut(bytes.TrimLeft(outcome, " "), space)
 	var received, size, client []byte
 	if _, err := cutFields(bytes.Trim(sizes, " "), &received, &size, nil, nil); err != nil || !isNumber(received) {
-		return fmt.Errorf("want two sizes and two durations after the reason of a failure, got %s", quote(sizes))
+		return fmt.Errorf("want two sizes and two durations after the failure reason, got %s", quote(sizes))
 	}
 	if _, err := cutFields(bytes.Trim(ends, " "), nil, nil, nil, &client, nil, nil); err != nil {
 		return fmt.Errorf("want a cluster, three addresses, a server name and a route at the end, got %s", quote(ends))
@@ -78,7 +78,7 @@ func (p *parser) parseIstio(line []byte) error {
 func cutAtQuotes(line []byte, targets ...*[]byte) error {
 	if n, want := bytes.Count(line, quoteMark), len(targets)-1; n != want {
 		return fmt.Errorf("the line has %d quotes, not %d: Envoy does not escape them, "+
-			"so its fields cannot be told apart", n, want)
+			"so its fields cannot be identified", n, want)
 	}
 	for i, target := range targets {
 		var part []byte

@@ -42,7 +42,7 @@ func (p *parser) parseJSON(line []byte) error {
 		return notJSON(err)
 	}
 	if _, err := p.json.ReadToken(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("more behind the JSON object, from byte %d on", p.json.InputOffset())
+		return fmt.Errorf("more text after the JSON object, from byte %d on", p.json.InputOffset())
 	}
 	return nil
 }

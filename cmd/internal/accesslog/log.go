@@ -47,7 +47,7 @@ func NewLog(r io.Reader) *Log {
 func (l *Log) HoldNone() { l.window = noLines }
 
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
-var ErrUnsorted = errors.New("an entry is too late for the lines that are held to be sorted")
+var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
 // Logged sets a function that gets every entry in the order of the lines of its file. It gets one whenever Next returns
 // one, of the same file. If the log is sorted on disk, it gets all entries before Next returns the first. Logged must

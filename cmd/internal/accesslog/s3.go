@@ -28,7 +28,7 @@ func (p *parser) parseS3(line []byte) error {
 		return err
 	}
 	if bytes.IndexByte(operation, '.') < 0 {
-		return fmt.Errorf("the operation %s is none of S3, such as REST.GET.OBJECT", quote(operation))
+		return fmt.Errorf("the operation %s is not one of S3, such as REST.GET.OBJECT", quote(operation))
 	}
 	if err := e.setClient(client); err != nil {
 		return err

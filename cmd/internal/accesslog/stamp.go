@@ -80,7 +80,7 @@ func parseTime(text []byte) (time.Time, error) {
 	case len(text) > 0 && isNumber(text[:1]):
 		return parseUnix(text)
 	}
-	return time.Time{}, fmt.Errorf("the date %s is of no known form", quote(text))
+	return time.Time{}, fmt.Errorf("the date %s has no known form", quote(text))
 }
 
 // A stamp is a date on its way out of a text. The parts may be out of range until time has checked them.

@@ -107,7 +107,7 @@ func (p *parser) setExtended(date, clock, client, method, path, query, status, s
 		return err
 	}
 	if !looksLikeAddress(client) { // perhaps it has other fields than those by default
-		return fmt.Errorf("the client %s is no address", quote(client))
+		return fmt.Errorf("the client %s is not an address", quote(client))
 	}
 	if err := e.setOutcome(status, size); err != nil {
 		return err

@@ -66,11 +66,11 @@ func (t *Target) IsKey() bool { return t.Key != KeyID{} }
 func (t *Target) check() error {
 	switch {
 	case t.Network.IsValid() == (t.Rule != ""):
-		return errors.New("want a network or a rule, and one of them")
+		return errors.New("want either a network or a rule")
 	case t.Network.IsValid() && t.Network != t.Network.Masked():
-		return fmt.Errorf("%v has bits behind the prefix: did you mean %v?", t.Network, t.Network.Masked())
+		return fmt.Errorf("%v has bits after the prefix: did you mean %v?", t.Network, t.Network.Masked())
 	case t.Network.Addr().Is4In6() || t.Network.Addr().Zone() != "":
-		return fmt.Errorf("%v: want an IPv4 network as such, and no zone", t.Network)
+		return fmt.Errorf("%v: want an IPv4 network in IPv4 notation, and no zone", t.Network)
 	case t.IsKey() && t.Rule == "":
 		return errors.New("a key without a rule")
 	}
@@ -91,7 +91,7 @@ func ParseNetwork(text string) (netip.Prefix, error) {
 	}
 	if addr := p.Addr(); addr.Is4In6() {
 		if p.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("%.60q: write an IPv4 network as such, for example 192.0.2.0/24", text)
+			return netip.Prefix{}, fmt.Errorf("%.60q: write an IPv4 network in IPv4 notation, such as 192.0.2.0/24", text)
 		}
 		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
 	}

@@ -206,7 +206,7 @@ func TestNetworks(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "want an address or a network", "192.0.2": "want an address", "fe80::1%eth0": "without a zone", "fe80::%1/64": "without a zone",
-		"192.0.2.1/24": "did you mean 192.0.2.0/24?", "::ffff:0:0/95": "write an IPv4 network as such", "192.0.2.0/33": "want an address",
+		"192.0.2.1/24": "did you mean 192.0.2.0/24?", "::ffff:0:0/95": "write an IPv4 network in IPv4 notation", "192.0.2.0/33": "want an address",
 	} {
 		_, err := ParseNetwork(text)
 		assert.ErrorContains(t, err, want, text)
@@ -217,14 +217,14 @@ func TestNetworks(t *testing.T) {
 func TestBadActions(t *testing.T) {
 	f := newFixture(t, t.TempDir())
 	for want, change := range map[string]func(*Action){
-		`an action "banish": want ban, exempt or shadow`:     func(a *Action) { a.Kind = "banish" },
-		"who has 0 characters: want 1 to 64":                 func(a *Action) { a.Who = "" },
-		"who has 65 characters: want 1 to 64":                func(a *Action) { a.Who = strings.Repeat("x", 65) },
-		"why has 0 characters: want 1 to 200":                func(a *Action) { a.Why = "" },
-		"why \"a\\nb\": want characters that print":          func(a *Action) { a.Why = "a\nb" },
-		"want a network or a rule, and one of them":          func(a *Action) { a.Rule = "one" },
-		"192.0.2.7/24 has bits behind the prefix":            func(a *Action) { a.Network = netip.MustParsePrefix("192.0.2.7/24") },
-		"::ffff:192.0.2.0/120: want an IPv4 network as such": func(a *Action) { a.Network = netip.MustParsePrefix("::ffff:192.0.2.0/120") },
+		`an action "banish": want ban, exempt or shadow`:              func(a *Action) { a.Kind = "banish" },
+		"who has 0 characters: want 1 to 64":                          func(a *Action) { a.Who = "" },
+		"who has 65 characters: want 1 to 64":                         func(a *Action) { a.Who = strings.Repeat("x", 65) },
+		"why has 0 characters: want 1 to 200":                         func(a *Action) { a.Why = "" },
+		"why \"a\\nb\": want characters that print":                   func(a *Action) { a.Why = "a\nb" },
+		"want either a network or a rule":                             func(a *Action) { a.Rule = "one" },
+		"192.0.2.7/24 has bits after the prefix":                      func(a *Action) { a.Network = netip.MustParsePrefix("192.0.2.7/24") },
+		"::ffff:192.0.2.0/120: want an IPv4 network in IPv4 notation": func(a *Action) { a.Network = netip.MustParsePrefix("::ffff:192.0.2.0/120") },
 	} {
 		a := f.of(Ban, "192.0.2.7")
 		change(&a)
@@ -247,7 +247,7 @@ func TestTheMostActions(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := f.Add(f.of(Ban, "192.0.2.7"), time.Hour)
-	require.ErrorContains(t, err, "there are 1000 actions, which is the most")
+	require.ErrorContains(t, err, "there are already 1000 actions, the maximum")
 	f.add(t, Shadow, "10.0.0.0") // in place of another
 	f.advance(2 * time.Minute)
 	f.add(t, Ban, "192.0.2.7") // one has ended
@@ -296,7 +296,7 @@ func TestAWriteThatFails(t *testing.T) {
 
 func TestADamagedFile(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "it is no file of actions",
+		"":                           "it is not a file of actions",
 		`{"format":2}`:               "format 2: want 1: another version of weir has written it",
 		`{"format":1,"secret":"00"}`: "its secret is damaged",
 		`{"format":1,"secret":"` + strings.Repeat("0", 64) + `","actions":[{"id":7,"kind":"ban","who":"a","why":"b"}]}`: "action 7: for 0s",
@@ -314,9 +314,9 @@ func TestADamagedFile(t *testing.T) {
 	f.Refresh()
 	f.Refresh()
 	assert.NotEmpty(t, f.judged("192.0.2.7", "/", ""), "what was read last stays in force")
-	assert.Len(t, f.log.With("those that were read last stay in force"), 1)
+	assert.Len(t, f.log.With("the actions that were read last stay active"), 1)
 	_, err := f.Add(f.of(Ban, "192.0.2.8"), time.Hour)
-	require.ErrorContains(t, err, "it is no file of actions")
+	require.ErrorContains(t, err, "it is not a file of actions")
 }
 
 // TestOneSecretFromTheStart: processes with one folder know keys by one name before any of them has an action.
@@ -380,7 +380,7 @@ func TestAnotherFolder(t *testing.T) {
 	other.add(t, Ban, "192.0.2.8")
 	require.NoError(t, other.Open(folder))
 	assert.Len(t, other.List(), 3)
-	assert.Len(t, other.log.With("knows its key by another name"), 1)
+	assert.Len(t, other.log.With("another secret for keys"), 1)
 	f.Refresh()
 	assert.NotEmpty(t, f.judged("192.0.2.8", "/", ""))
 	require.NoError(t, other.Open(""))
@@ -417,7 +417,7 @@ func TestFoldersThatMeet(t *testing.T) {
 	}
 	before, err := os.ReadFile(filepath.Join(folder, FileName))
 	require.NoError(t, err)
-	require.ErrorContains(t, full.Open(folder), "with those in force there are 1001 actions: want at most 1000: end some first")
+	require.ErrorContains(t, full.Open(folder), "with the active ones there are 1001 actions: want at most 1000: end some first")
 	after, err := os.ReadFile(filepath.Join(folder, FileName))
 	require.NoError(t, err)
 	assert.Equal(t, string(before), string(after))

@@ -71,7 +71,7 @@ func (f *file) isOther() bool { return !f.seen.is(f.version()) }
 func (f *file) warn(log *slog.Logger, err error) {
 	if text := err.Error(); text != f.warned {
 		f.warned = text
-		log.Error("actions: those that were read last stay in force", "err", err)
+		log.Error("actions: the file cannot be read; the actions that were read last stay active", "err", err)
 	}
 }
 
@@ -102,7 +102,7 @@ func (f *file) read() (*content, error) {
 	}
 	c := &content{}
 	if err := json.Unmarshal(text, c); err != nil {
-		return nil, fmt.Errorf("%s: %w: it is no file of actions: remove it, and there are none", f.path, err)
+		return nil, fmt.Errorf("%s: %w: it is not a file of actions: remove it to start without actions", f.path, err)
 	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
@@ -116,7 +116,7 @@ func (c *content) check() error {
 		return fmt.Errorf("format %d: want %d: another version of weir has written it", c.Format, format)
 	}
 	if secret, err := hex.DecodeString(c.Secret); err != nil || len(secret) != 32 {
-		return errors.New("its secret is damaged: remove the file, and there are no actions")
+		return errors.New("its secret is damaged: remove the file to start without actions")
 	}
 	if len(c.Actions) > Most {
 		return fmt.Errorf("%d actions: want at most %d", len(c.Actions), Most)
@@ -217,7 +217,7 @@ func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 		case !a.holds(now), at >= 0 && !a.From.After(all[at].From):
 			continue
 		case a.IsKey() && isOther:
-			t.config.Log.Warn("action: ends, since the file of actions knows its key by another name", "id", a.ID,
+			t.config.Log.Warn("action: it ends, because the file of actions has another secret for keys", "id", a.ID,
 				"what", a.Action.String(), "file", t.file.path)
 			continue
 		case isOther, slices.ContainsFunc(all, func(other *Active) bool { return other.ID == a.ID }):
@@ -232,7 +232,7 @@ func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 		all = append(all, a)
 	}
 	if len(all) > Most {
-		return nil, fmt.Errorf("%s: with those in force there are %d actions: want at most %d: end some first", t.file.path, len(all), Most)
+		return nil, fmt.Errorf("%s: with the active ones there are %d actions: want at most %d: end some first", t.file.path, len(all), Most)
 	}
 	return all, nil
 }

@@ -40,7 +40,7 @@ func (f *file) lock() (done func(), err error) {
 // ownedByUs refuses the file of another user, who could exempt anybody.
 func ownedByUs(info fs.FileInfo, path string) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, and this process is of user %d: have it removed, or take another folder", path,
+		return fmt.Errorf("%s belongs to user %d, and this process runs as user %d: have it removed, or use another folder", path,
 			stat.Uid, os.Geteuid())
 	}
 	return nil

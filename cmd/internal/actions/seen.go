@@ -125,7 +125,7 @@ func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, address
 		// Of a key that is no address nothing was noted.
 		seen.Known = seen.Requests > 0
 	case !p.IsValid():
-		warn("every request that the rule %s is for is refused", a.Rule)
+		warn("every request that the rule %s applies to is refused", a.Rule)
 		return seen, warnings
 	default:
 		one := client(p.Addr())
@@ -134,16 +134,16 @@ func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, address
 			id := t.KeyID(ipText(one.Addr()))
 			seen = t.sighting(func(s *sample) bool { return s.client == id })
 			if p.Bits() > one.Bits() {
-				warn("one client has all of %v: it goes on from another address there", one)
+				warn("one client has all of %v, and can continue from another address there", one)
 			}
 		case addresses:
 			seen = t.sighting(func(s *sample) bool { return p.Contains(s.addr) })
 			if seen.Clients >= manyClients {
-				warn("%d different clients were seen in it within 10 minutes", seen.Clients)
+				warn("%d different clients were seen in it within the last 10 minutes", seen.Clients)
 			}
 			return seen, warnings
 		default:
-			warn("how many clients are in it is not known: addresses are kept with keys: full only")
+			warn("the number of its clients is not known, because addresses are only kept with keys: full")
 			return seen, warnings
 		}
 	}

@@ -67,13 +67,13 @@ func TestABanOfMany(t *testing.T) {
 		assert.False(t, seen.Known)
 		assert.Empty(t, warnings)
 		_, warnings = warned(Ban, "one")
-		assert.Equal(t, []string{"every request that the rule one is for is refused"}, warnings)
+		assert.Equal(t, []string{"every request that the rule one applies to is refused"}, warnings)
 
 		seen, warnings = warned(Ban, "2001:db8::/64")
 		assert.Equal(t, 20, seen.Requests)
 		assert.Empty(t, warnings)
 		_, warnings = warned(Ban, "2001:db8::1")
-		assert.Equal(t, []string{"one client has all of 2001:db8::/64: it goes on from another address there"}, warnings)
+		assert.Equal(t, []string{"one client has all of 2001:db8::/64, and can continue from another address there"}, warnings)
 
 		seen, warnings = warned(Ban, "198.51.100.0/24")
 		assert.Equal(t, keeps, seen.Known)
@@ -82,9 +82,9 @@ func TestABanOfMany(t *testing.T) {
 			assert.Empty(t, warnings)
 			f.note("198.51.100.9", "", "", true)
 			_, warnings = warned(Ban, "198.51.100.0/24")
-			assert.Equal(t, []string{"5 different clients were seen in it within 10 minutes"}, warnings)
+			assert.Equal(t, []string{"5 different clients were seen in it within the last 10 minutes"}, warnings)
 		} else {
-			assert.Equal(t, []string{"how many clients are in it is not known: addresses are kept with keys: full only"}, warnings)
+			assert.Equal(t, []string{"the number of its clients is not known, because addresses are only kept with keys: full"}, warnings)
 		}
 		f.advance(seenFor + time.Second)
 		seen, _ = warned(Ban, "192.0.2.7")

@@ -81,7 +81,7 @@ func (t *Table) Add(a Action, lasts time.Duration) (*Active, error) {
 		added.ID = t.next
 		kept := slices.DeleteFunc(all, func(old *Active) bool { return old.Target == a.Target })
 		if len(kept) >= Most {
-			return nil, fmt.Errorf("there are %d actions, which is the most: end one first", Most)
+			return nil, fmt.Errorf("there are already %d actions, the maximum: end one first", Most)
 		}
 		t.next++
 		return append(kept, added), nil

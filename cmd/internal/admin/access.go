@@ -70,13 +70,13 @@ func (a *Access) add(file string, as role) error {
 		bad := ""
 		switch {
 		case isNamed && !nameForm.MatchString(whose):
-			bad = "the name in front of the colon: want 1 to 64 letters, digits, dots, @, _ and -"
+			bad = "the name before the colon: want 1 to 64 letters, digits, dots, @, _ and -"
 		case len(secret) < minToken:
-			bad = fmt.Sprintf("%d characters: want %d at least, such as what openssl rand -hex 32 writes", len(secret), minToken)
+			bad = fmt.Sprintf("%d characters: want at least %d, such as what openssl rand -hex 32 writes", len(secret), minToken)
 		case !tokenForm.MatchString(secret):
 			bad = "want letters, digits and -._~+/ only, and = at the end"
 		case secretfile.Find(a.hashes, []byte(secret)) >= 0:
-			bad = "it is there twice, or in both files"
+			bad = "it occurs twice, or in both files"
 		}
 		if bad != "" {
 			return fmt.Errorf("%s: token %d: %s", file, i+1, bad)
@@ -95,8 +95,8 @@ type caller struct {
 }
 
 var (
-	errNoToken    = errors.New("a token is wanted: send Authorization: Bearer TOKEN, or Basic with the token as the password")
-	errWrongToken = errors.New("the token is none of those in the files, or it is another user's")
+	errNoToken    = errors.New("a token is required: send Authorization: Bearer TOKEN, or Basic with the token as the password")
+	errWrongToken = errors.New("the token is not in the files, or it is another user's")
 )
 
 // access returns the tokens that are good now; nil where none is wanted.

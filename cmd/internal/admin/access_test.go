@@ -160,7 +160,7 @@ func TestACallerIsNamed(t *testing.T) {
 	assert.Equal(t, 403, ask(mayLook))
 	assert.Contains(t, log.String(), `err="the token may only look"`)
 	assert.Equal(t, 401, ask("a-token-that-is-wrong"))
-	assert.Contains(t, log.String(), `err="the token is none of those in the files`)
+	assert.Contains(t, log.String(), `err="the token is not in the files`)
 	assert.NotContains(t, log.String(), "a-token-that-is-wrong")
 }
 
@@ -200,20 +200,20 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 func TestBadTokens(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "0 tokens: want 1 to 16, one on each line",
-		"short":                             "token 1: 5 characters: want 16 at least, such as what openssl rand -hex 32 writes",
-		mayChange + "\nbob:fifteen-letters": "token 2: 15 characters: want 16 at least",
-		"two words:" + mayChange:            "token 1: the name in front of the colon: want 1 to 64 letters",
-		":" + mayChange:                     "token 1: the name in front of the colon",
+		"short":                             "token 1: 5 characters: want at least 16, such as what openssl rand -hex 32 writes",
+		mayChange + "\nbob:fifteen-letters": "token 2: 15 characters: want at least 16",
+		"two words:" + mayChange:            "token 1: the name before the colon: want 1 to 64 letters",
+		":" + mayChange:                     "token 1: the name before the colon",
 		mayChange + " # alice's token":      "token 1: want letters, digits and -._~+/ only, and = at the end",
 		"alice:bob:" + mayChange:            "token 1: want letters",
-		mayChange + "\nbob:" + mayChange:    "token 2: it is there twice, or in both files",
+		mayChange + "\nbob:" + mayChange:    "token 2: it occurs twice, or in both files",
 	} {
 		_, err := tokens(t, text, "")
 		require.ErrorContains(t, err, want, text)
 		assert.NotContains(t, err.Error(), mayChange)
 	}
 	_, err := tokens(t, mayChange, mayChange)
-	require.ErrorContains(t, err, "looks: token 1: it is there twice, or in both files")
+	require.ErrorContains(t, err, "looks: token 1: it occurs twice, or in both files")
 	_, err = NewAccess(filepath.Join(t.TempDir(), "none"), "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

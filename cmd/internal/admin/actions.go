@@ -162,7 +162,7 @@ func (a *Admin) actor(r *http.Request, said string) (who string, status int, err
 	c := callerOf(r)
 	switch {
 	case a.access() == nil && a.config.Actions.NeedToken():
-		return "", http.StatusForbidden, errors.New("actions want a token where other machines reach the listener: set admin.token_file")
+		return "", http.StatusForbidden, errors.New("actions require a token if other machines can reach the listener: set admin.token_file")
 	case c.sure && said != "" && said != c.who:
 		return "", http.StatusUnprocessableEntity, fmt.Errorf("who is %q, and the token is that of %s", said, c.who)
 	case !c.sure && a.access().has(said):
@@ -221,12 +221,12 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 		hash, _ := parseHash(request.Hash)
 		switch e, _ := a.refusals.find(rule.Name, hash); {
 		case e.text == "":
-			return id, "", fmt.Errorf("key %s was refused once among too many others to keep what it is: write it", request.Hash)
+			return id, "", fmt.Errorf("the text of key %s was not kept, because too many other keys were refused: write it", request.Hash)
 		case a.config.Keys == KeysHashed:
 			copy(id[:], e.text)
 			return id, "", nil
 		case len(e.text) > textBytes:
-			return id, "", fmt.Errorf("key %s is longer than the %d bytes that are kept of it: write it", request.Hash, textBytes)
+			return id, "", fmt.Errorf("key %s is longer than the %d bytes that are kept: write it", request.Hash, textBytes)
 		default:
 			text = e.text
 		}

@@ -79,7 +79,7 @@ func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket
 		rules, buckets = append(rules, rule), append(buckets, b)
 	}
 	if len(rules) == 0 && request.Hash != "" {
-		return nil, nil, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", request.Hash)
+		return nil, nil, fmt.Errorf("key %s is not watched: it was rarely or never refused in the last minute", request.Hash)
 	}
 	if len(rules) == 0 {
 		return nil, nil, errors.New("no rule has the client's address as its key")

@@ -49,16 +49,16 @@ func newCollector(a *Admin) *collector {
 	return &collector{
 		admin: a,
 		requests: desc("requests_total",
-			"Requests by what a rule did to them. A refunded request was counted as allowed before.", "rule", "outcome"),
+			"Requests by the outcome of a rule. A refunded request was counted as allowed before.", "rule", "outcome"),
 		tables: []tableMetric{
 			table(gauge, func(s engine.Stats) uint64 { return s.Keys },
 				"keys", "Keys that had used some of their limit at the last sweep."),
 			table(gauge, func(s engine.Stats) uint64 { return s.Slots },
-				"table_slots", "Slots of the rule's table, which is made to be six tenths full."),
+				"table_slots", "Slots of the rule's table, which is sized to be six tenths full."),
 			table(gauge, func(s engine.Stats) uint64 { return s.Bytes },
 				"table_bytes", "Memory of the rule's table."),
 			table(counter, func(s engine.Stats) uint64 { return s.Evictions },
-				"evictions_total", "Keys forgotten for want of room although they had used some of their limit."),
+				"evictions_total", "Keys evicted because there was no room although they had used some of their limit."),
 			table(counter, func(s engine.Stats) uint64 { return s.Forgiven },
 				"forgiven_tokens_total", "Tokens that evicted keys still owed."),
 			table(counter, func(s engine.Stats) uint64 { return s.NoRoom },
@@ -70,14 +70,14 @@ func newCollector(a *Admin) *collector {
 			table(counter, func(s engine.Stats) uint64 { return s.Reclaimed },
 				"reclaimed_keys_total", "Idle keys forgotten by sweeps."),
 			table(counter, func(s engine.Stats) uint64 { return s.Retries },
-				"table_retries_total", "Searches of the table begun again because another request had changed it."),
+				"table_retries_total", "Searches of the table that started over because another request had changed it."),
 		},
 		leases:   leaseMetrics,
 		store:    storeMetrics,
-		success:  desc("reload_success", "Whether the rules that were read last are in force: 1 or 0."),
+		success:  desc("reload_success", "1 if the rules that were read last are active, else 0."),
 		reloaded: desc("reload_timestamp_seconds", "When the rules were read last, in seconds since 1970; 0 for never."),
-		number:   desc("reload_generation", "How often the rules in force have been replaced."),
-		build:    desc("build_info", "Always 1; the labels say what is running.", "version", "goversion"),
+		number:   desc("reload_generation", "How often the active rules have been replaced."),
+		build:    desc("build_info", "Always 1; the labels have the version.", "version", "goversion"),
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 // serveReset makes a key as if it had taken nothing.
 func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 	if a.config.NoReset {
-		fail(w, http.StatusForbidden, errors.New("keys are not reset here: the program was not started so that they may be"))
+		fail(w, http.StatusForbidden, errors.New("keys cannot be reset here: the program was started without permission for it"))
 		return
 	}
 	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
@@ -195,15 +195,15 @@ func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	e, found := a.refusals.find(rule.Name, hash)
 	switch {
 	case !found:
-		return Bucket{}, fmt.Errorf("no key %s is watched any more: it was not refused much in the last minute", text)
+		return Bucket{}, fmt.Errorf("key %s is not watched: it was rarely or never refused in the last minute", text)
 	case (rule.Stored != nil) != (e.hash != 0):
 		return Bucket{}, fmt.Errorf("key %s was refused when rule %q was kept elsewhere", text, rule.Name)
 	case rule.Stored == nil:
 		return Bucket{Key: e.under.key, Limit: e.under.limit}, nil
 	case e.text == "":
-		return Bucket{}, fmt.Errorf("key %s was refused once among too many others to keep what it is: write it below", text)
+		return Bucket{}, fmt.Errorf("the text of key %s was not kept, because too many other keys were refused: write it below", text)
 	case a.refusals.stored(rule.Name, e.text) != e.identity:
-		return Bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept of it: write it below", text, textBytes)
+		return Bucket{}, fmt.Errorf("key %s is longer than the %d bytes that are kept: write it below", text, textBytes)
 	}
 	return Bucket{Text: e.text, Limit: e.under.limit}, nil
 }

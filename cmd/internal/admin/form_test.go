@@ -90,7 +90,7 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 		`{"rule":"login","parts":["1","2"]}`:         "keys of 1 parts: 2 were given",
 		`{"rule":"login","parts":["192.0.2.1/24"]}`:  `"192.0.2.1/24" is not an IP address`,
 		`{"rule":"login","hash":"zz"}`:               `the hash is "zz": want 16 hexadecimal digits`,
-		`{"rule":"login","hash":"0123456789abcdef"}`: "no key 0123456789abcdef is watched any more",
+		`{"rule":"login","hash":"0123456789abcdef"}`: "key 0123456789abcdef is not watched",
 	} {
 		status, got := post(t, a, "peek", body)
 		assert.Contains(t, []int{400, 422}, status, body)
@@ -168,7 +168,7 @@ func TestNoReset(t *testing.T) {
 	l.Take("bob", 2)
 	status, got := post(t, a, "reset", `{"rule":"login","parts":["bob"]}`)
 	assert.Equal(t, 403, status)
-	assert.Contains(t, got["error"], "keys are not reset here")
+	assert.Contains(t, got["error"], "keys cannot be reset here")
 	status, got = post(t, a, "peek", `{"rule":"login","parts":["bob"]}`)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, 1.0, got["remaining"])

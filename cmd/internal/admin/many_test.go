@@ -87,8 +87,8 @@ func TestClients(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"address":"nobody"}`:        `"nobody" is not an IP address`,
 		`{}`:                          `"" is not an IP address`,
-		`{"hash":"0123456789abcdef"}`: "no key 0123456789abcdef is watched any more",
-		`{"hash":"zz"}`:               "no key zz is watched",
+		`{"hash":"0123456789abcdef"}`: "key 0123456789abcdef is not watched",
+		`{"hash":"zz"}`:               "key zz is not watched",
 		`{"rule":"rule-00"}`:          "unknown field",
 		`{"address":"192.0.2.1","hash":"0123456789abcdef"}`: "an address and a hash: want one of them",
 	} {

@@ -21,7 +21,7 @@ func newStoreMetric(kind prometheus.ValueType, name, help string, read func(redi
 }
 
 var leaseMetrics = []storeMetric{
-	newStoreMetric(prometheus.GaugeValue, "rule_leases", "Keys that this process holds tokens of in advance.",
+	newStoreMetric(prometheus.GaugeValue, "rule_leases", "Keys whose tokens this process has taken in advance.",
 		func(s redislimit.Stats) float64 { return float64(s.Leases) }, "rule"),
 	newStoreMetric(prometheus.GaugeValue, "rule_tokens_held",
 		"Tokens in hand that the store has charged and no request has used.",
@@ -38,17 +38,17 @@ var leaseMetrics = []storeMetric{
 
 var storeMetrics = []storeMetric{
 	newStoreMetric(prometheus.GaugeValue, "store_lost_parts",
-		"Parts of the store that do not answer: of one server 0 or 1.",
+		"Parts of the store that do not answer; 0 or 1 for one server.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Lost) }),
 	newStoreMetric(prometheus.CounterValue, "store_calls_total", "Calls to the store, of up to 64 keys each.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Calls) }),
 	newStoreMetric(prometheus.CounterValue, "store_failures_total",
-		"Calls to the store that failed, those out of time included.",
+		"Calls to the store that failed, including timeouts.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Failures) }),
 	newStoreMetric(prometheus.GaugeValue, "store_last_failure_timestamp_seconds",
 		"When a call to the store failed last, in seconds since 1970; 0 for never. The error is in state.json and the log.",
 		func(s redislimit.Stats) float64 { return unixSeconds(s.Store.LastErrorAt) }),
-	newStoreMetric(prometheus.CounterValue, "store_timeouts_total", "Calls to the store that were out of time.",
+	newStoreMetric(prometheus.CounterValue, "store_timeouts_total", "Calls to the store that timed out.",
 		func(s redislimit.Stats) float64 { return float64(s.Store.Timeouts) }),
 }
 

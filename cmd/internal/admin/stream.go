@@ -68,7 +68,7 @@ func (w *watchers) send(u *update) {
 func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	news := a.watchers.add()
 	if news == nil {
-		say(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already, which is the most", maxWatchers))
+		say(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already, the maximum", maxWatchers))
 		return
 	}
 	defer a.watchers.remove(news)

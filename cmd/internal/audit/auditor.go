@@ -98,7 +98,7 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	switch {
 	case a.err != nil:
 	case a.sent+max(ask.Times, 1) > a.Requests:
-		a.err = fmt.Errorf("%w: %d requests were sent, the most that --requests allows", ErrStopped, a.sent)
+		a.err = fmt.Errorf("%w: %d requests were sent, the maximum that --requests allows", ErrStopped, a.sent)
 	}
 	err := a.err
 	a.sent += max(ask.Times, 1)

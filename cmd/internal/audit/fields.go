@@ -127,10 +127,10 @@ func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker
 			return "is no number: " + text
 		}
 		if n > 1 && c.Until("", at+slack, uint64(n-1)) > 0 { // one more or less may be the times of the log
-			return "says " + first(text) + ", and there were fewer"
+			return "says " + first(text) + ", but there were fewer"
 		}
 		if more := uint64(max(n, 0)) + 2; more <= found.Limit.Capacity(found.Limit.Kind) && c.Until("", at-slack, more) == 0 {
-			return "says " + first(text) + ", and there were more"
+			return "says " + first(text) + ", but there were more"
 		}
 	case "wait":
 		wait, ok := seconds(text, s.Done)

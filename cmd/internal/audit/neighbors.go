@@ -36,7 +36,7 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 		base.From, other.From = from[0], from[1]
 		try("from "+from[1]+" while "+from[0]+" is refused", base, other)
 	} else {
-		notTried = append(notTried, "two addresses of an IPv6 network of 64 bits: this machine has none from which it can ask this server")
+		notTried = append(notTried, "two addresses of an IPv6 network of 64 bits: this machine has none from which it can reach this server")
 	}
 	trusted := false
 	for _, name := range neighborsIn {

@@ -135,7 +135,7 @@ func (r *Report) judge() {
 	}
 	switch i := slices.IndexFunc(r.Ways, func(w *Way) bool { return w.What == "address" }); {
 	case i < 0:
-		r.Key = "not known: there is no other address to ask from"
+		r.Key = "not known: this machine has no other address to ask from"
 	case r.Ways[i].Passes:
 		r.Key = "the address of the client"
 	case r.Ways[i].Refused:
@@ -257,7 +257,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	r.otherWays(&b)
 	if r.Rules != "" {
-		fmt.Fprintf(&b, "\nthe same limit for weir serve:\n\n%s", r.Rules)
+		fmt.Fprintf(&b, "\nthis limit for weir serve:\n\n%s", r.Rules)
 	}
 	fmt.Fprintf(&b, "\n%d to look at\n", r.Faults)
 	_, err := io.WriteString(w, b.String())
@@ -279,7 +279,7 @@ func (r *Report) limit(b *strings.Builder) {
 		for i, kind := range r.Same {
 			same[i] = article(kind)
 		}
-		fmt.Fprintf(b, ": these requests do not tell it from %s", strings.Join(same, " or "))
+		fmt.Fprintf(b, ": these requests cannot distinguish it from %s", strings.Join(same, " or "))
 	}
 	b.WriteString("\n")
 	for _, what := range r.Undecided {

@@ -55,8 +55,8 @@ func (s *Service) fill(next *active) error {
 		}
 	}
 	if n := next.previous(); n > maxTables {
-		errs = append(errs, fmt.Errorf("counters of %d previous tables still count: want at most %d: undo changes of limits, "+
-			"or try again later", n, maxTables))
+		errs = append(errs, fmt.Errorf("%d previous tables still have counts: want at most %d: undo changes of "+
+			"limits, or try again later", n, maxTables))
 	}
 	return errors.Join(errs...)
 }

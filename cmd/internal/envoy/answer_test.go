@@ -194,7 +194,7 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, "OK: ok 2 10s", told(ask1(t, s, "d: bucket=a")))
 
 	err := s.SetConfig(compile(t, bucketsFrom(1, 65)))
-	assert.ErrorContains(t, err, "d.k64: a window of 1s would need one table more than 64")
+	assert.ErrorContains(t, err, "d.k64: a window of 1s needs a table, and there are already 64")
 	assert.Equal(t, "OK: ok 2 40s", told(ask1(t, s, "d: five=a")))
 	assert.EqualValues(t, 2, s.stats.ConfigLoadSuccess.Load())
 	assert.EqualValues(t, 1, s.stats.ConfigLoadError.Load())
@@ -236,7 +236,7 @@ func TestTablesAreBounded(t *testing.T) {
 		fmt.Fprintf(&b, "  - {key: k%d, rate_limit: {period: %ds, requests_per_unit: 1}}\n", i, i+1)
 	}
 	err := s.SetConfig(compile(t, b.String()))
-	assert.ErrorContains(t, err, "would need one table more than 64, the most")
+	assert.ErrorContains(t, err, "needs a table, and there are already 64, the maximum")
 	assert.LessOrEqual(t, len(s.tables.stats()), maxTables)
 	assert.Equal(t, "OK: ok 4 40s", told(ask1(t, s, "d: five=a")))
 }
@@ -290,7 +290,7 @@ func bucketsFrom(first, n int) string {
 // TestOldTablesTakeNoRoom: whether a configuration has room does not depend on those before it.
 func TestOldTablesTakeNoRoom(t *testing.T) {
 	s, _ := newService(t, bucketsFrom(1, maxTables), Options{})
-	assert.ErrorContains(t, s.SetConfig(compile(t, bucketsFrom(100, maxTables+1))), "one table more than 64")
+	assert.ErrorContains(t, s.SetConfig(compile(t, bucketsFrom(100, maxTables+1))), "needs a table, and there are already 64")
 	assert.LessOrEqual(t, len(s.tables.stats()), maxTables+1, "what the wrong one needed is gone, and the unit's is there")
 	assert.NoError(t, s.SetConfig(compile(t, bucketsFrom(200, maxTables))), "all others")
 	for i := range maxTables + 10 {

@@ -66,7 +66,7 @@ func (b Bucket) Under(p engine.Policy) Bucket {
 func (s *Service) BucketOf(rule *config.Rule, key engine.Key) (Bucket, error) {
 	now := s.active.Load()
 	if now == nil || rule.Index >= len(now.rules) || now.rules[rule.Index].Rule != rule {
-		return Bucket{}, fmt.Errorf("rule %s is not in force any more", rule.Stat)
+		return Bucket{}, fmt.Errorf("rule %s is no longer active", rule.Stat)
 	}
 	if s.tables.shared {
 		return Bucket{}, fmt.Errorf("the counters of rule %s are in a store: they have no such key", rule.Stat)

@@ -27,7 +27,7 @@ func (s *Service) openQuotas(r *rule) (err error) {
 	case s.tables.shared && q.Limit.Algorithm != engine.AlgorithmFixedWindow:
 		return fmt.Errorf("quotas: in a store only limits of a %v have them", engine.AlgorithmFixedWindow)
 	case q.Hash != "" && s.options.Store == nil:
-		return errors.New("quotas: a hash is in a store: set REDIS_URL")
+		return errors.New("quotas: a hash needs a store: set REDIS_URL")
 	case q.Hash != "":
 		read = func(ctx context.Context) (*quotas.Table, error) {
 			return q.Read(func(in quotas.Reader) (*quotas.Table, error) {
@@ -65,7 +65,7 @@ func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	switch log := s.options.Log; {
 	case log == nil:
 	case err != nil:
-		log.Warn("limits not read: the last ones stay", "rule", r.Stat, "from", r.Quotas.From(),
+		log.Warn("limits not read: the previous ones stay active", "rule", r.Stat, "from", r.Quotas.From(),
 			"error", strings.TrimPrefix(err.Error(), "redislimit: "))
 	default:
 		log.Info("limits read", "rule", r.Stat, "from", r.Quotas.From(), "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())

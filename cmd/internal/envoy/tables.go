@@ -248,7 +248,7 @@ func needsTable(l config.Limit) bool {
 }
 
 func tooMany(k config.Limit) error {
-	return fmt.Errorf("a window of %s would need one table more than %d, the most", k.Window, maxTables)
+	return fmt.Errorf("a window of %s needs a table, and there are already %d, the maximum", k.Window, maxTables)
 }
 
 // policyOf is the policy of the table for limits of a kind.

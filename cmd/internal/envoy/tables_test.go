@@ -91,7 +91,7 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorContains(t, err, "d.a: keys still owe 5 previous tables")
+		require.ErrorContains(t, err, "d.a: keys still owe tokens in 5 previous tables")
 		require.Len(t, s.active.Load().rules[0].limiter.Formers().Limiters(), live.MaxFormers)
 		clock.set(clock.read().Add(12 * 10 * time.Hour))
 		require.Equal(t, 5, admitted(t, s, 9, "others=x"))
@@ -113,7 +113,7 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 		require.Equal(t, 1, admitted(t, s, 1, fmt.Sprintf("k%d=x", i)))
 		after[i] += "0"
 	}
-	require.ErrorContains(t, s.SetConfig(compile(t, file(after...))), " previous tables still count: want at most 64")
+	require.ErrorContains(t, s.SetConfig(compile(t, file(after...))), " previous tables still have counts: want at most 64")
 	assert.Len(t, s.active.Load().rules, maxTables)
 }
 

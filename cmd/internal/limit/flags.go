@@ -12,10 +12,10 @@ import (
 // Flags are flags of the command line. NoAlgorithm and nil pointers stand for flags that are not set.
 type Flags struct {
 	Algorithm Rated       `placeholder:"NAME" help:"How to count: ${algorithms} (default: token-bucket)."`
-	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"What each key may have, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: so many tokens come back in so much time, or so many requests in a window so long (default: ${default})."`
-	Burst     *uint64     `placeholder:"N" help:"Tokens that a full bucket holds: so many requests may come at once, 1 to 4294967296 (default: as many as --limit gives in its period, 100 of 100/s). A window has none."`
-	Aligned   bool        `help:"Begin fixed windows at the multiples of their length (UTC) instead of with a key's first request."`
-	MaxKeys   int         `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit); beyond that the key nearest to idle is forgotten (default: ${default})."`
+	Limit     engine.Rate `default:"1/s" placeholder:"N/PERIOD" help:"The limit of each key, such as 100/s, 10/m, 5000/h, 3/d or 10/1500ms: N tokens come back in each period, or a window of that length admits N requests (default: ${default})."`
+	Burst     *uint64     `placeholder:"N" help:"Tokens of a full bucket, which is how many requests may come at once: 1 to 4294967296 (default: the tokens of --limit in its period, 100 for 100/s). A window has none."`
+	Aligned   bool        `help:"Start fixed windows at multiples of their length (UTC) instead of with a key's first request."`
+	MaxKeys   int         `default:"1000000" placeholder:"N" help:"Keys to have room for, at 27 bytes each (sliding-log: 27, and 13 for each request of the limit). Without room, the key nearest to idle is evicted (default: ${default})."`
 }
 
 // Policy returns the policy that the flags ask for.
@@ -78,8 +78,7 @@ func (f *Flags) Comparison() (*Comparison, error) {
 	case f.Algorithm != Rated{}:
 		return nil, Misuse("--algorithm %s: --compare runs %s: leave one of the two out", spec.Name(f.Algorithm.Algorithm), Compared())
 	case f.Burst != nil:
-		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so a full bucket holds what "+
-			"--limit says: leave it out", *f.Burst)
+		return nil, Misuse("--burst %d: --compare gives every algorithm the same limit, so the burst is that of --limit: leave it out", *f.Burst)
 	}
 	if _, err := policy(f.spec(engine.AlgorithmFixedWindow)); err != nil {
 		return nil, err

@@ -58,11 +58,9 @@ func explain(address, holder string, err error) error {
 		return fmt.Errorf("cannot listen on %s: %w", address, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("cannot listen on %s: the port is in use; "+
-			"stop the program that has it, or choose another port, "+
-			"with --listen and --admin or in the rule file (0 takes a free one)", address)
+			"stop the program that uses it, or choose another port, with --listen and --admin or in the rule file (0 takes a free one)", address)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot listen on %s: no permission; ports below 1024 are for the administrator, "+
-			"choose a higher one", address)
+		return fmt.Errorf("cannot listen on %s: no permission: only the administrator may use ports below 1024; choose a higher one", address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &lookup):
 		return fmt.Errorf("cannot listen on %s: this machine has no such address; "+
 			"use 127.0.0.1, or leave the host out for all addresses: %w", address, err)

@@ -25,7 +25,7 @@ func TestListenErrorsSayWhatToDo(t *testing.T) {
 	assert.ErrorContains(t, err, "cannot listen on 192.0.2.1:0: this machine has no such address")
 	wrap := func(e error) error { return &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", e)} }
 	assert.ErrorContains(t, explain("127.0.0.1:80", "", wrap(syscall.EACCES)),
-		"ports below 1024 are for the administrator")
+		"only the administrator may use ports below 1024")
 	assert.ErrorContains(t, explain("a:80", "", &net.DNSError{Err: "no such host"}), "this machine has no such address")
 	odd := errors.New("odd")
 	assert.ErrorIs(t, explain("a:80", "", odd), odd)

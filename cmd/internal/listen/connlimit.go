@@ -92,7 +92,7 @@ func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 	if most > 0 && open > most && l.open.Load() > most {
 		l.open.Add(-1)
 		l.clients.remove(client)
-		l.log.Warn("too many connections: new ones are "+l.full.Outcome, "for", l.role, "max_connections", most)
+		l.log.Warn("too many connections: new connections are "+l.full.Outcome, "for", l.role, "max_connections", most)
 		l.reject(conn)
 		return nil
 	}
@@ -102,7 +102,7 @@ func (l *ConnLimit) Admit(conn streamConn, sendTimeout time.Duration) *Conn {
 }
 
 func (l *ConnLimit) warnOf(client net.Addr) {
-	l.log.Warn("too many connections of one client: its new ones are "+l.full.Outcome, "for", l.role,
+	l.log.Warn("too many connections of one client: its new connections are "+l.full.Outcome, "for", l.role,
 		"client", client.String(), "max_connections_per_client", l.clients.most.Load())
 }
 

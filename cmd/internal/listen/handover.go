@@ -33,7 +33,7 @@ func (s *Sockets) HandOver() (*Handed, error) {
 	for _, socket := range s.open {
 		local, is := socket.bound.(*localListener)
 		if is && local.FileIsGone() {
-			s.config.Log.Warn("upgrade: the file of a Unix socket is gone, so nobody can connect: the next process makes the "+
+			s.config.Log.Warn("upgrade: the file of a Unix socket is gone, so no one can connect: the next process makes the "+
 				"socket anew", "listen", socket.address)
 			continue
 		}

@@ -57,7 +57,7 @@ func (h *Handed) Start(ctx context.Context) (*Successor, error) {
 // errOfEnd returns why a process that should serve has ended.
 func errOfEnd(err error) error {
 	if err == nil {
-		return errors.New("it ended without a word")
+		return errors.New("it ended without a report")
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func Inherit() (*Inherited, error) {
 	_ = os.Unsetenv(handoverVariable) // never fails for such a name
 	var handed Handed
 	if err := json.Unmarshal([]byte(text), &handed.sockets); err != nil {
-		return nil, fmt.Errorf("%s is for a weir that takes the place of another: %w", handoverVariable, err)
+		return nil, fmt.Errorf("%s is for a weir process that replaces another: %w", handoverVariable, err)
 	}
 	for n := range handed.sockets {
 		syscall.CloseOnExec(firstHanded + n)

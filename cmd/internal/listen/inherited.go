@@ -108,7 +108,7 @@ func (i *Inherited) unclaimed() error {
 	}
 	s := i.sockets[0]
 	return fmt.Errorf("systemd has passed the socket %s, %s, and the rule file has no listener with that address: add one, or "+
-		"take the socket out of systemd's unit", s.name, s.Addr())
+		"remove the socket from systemd's unit", s.name, s.Addr())
 }
 
 // Tell reports to the previous weir process whether this process serves now. err says why it does not. Tell closes the

@@ -32,7 +32,7 @@ func New(out io.Writer, settings rulefile.Log) *Log {
 		return slog.NewTextHandler(to, options)
 	}
 	l.queue = newQueue(out, func(to io.Writer, dropped int) {
-		record := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log were dropped: they were not read in time", 0)
+		record := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log were dropped because they were not read in time", 0)
 		record.AddAttrs(slog.Int("lines", dropped))
 		_ = handler(to).Handle(context.Background(), record) // to is a buffer
 	})

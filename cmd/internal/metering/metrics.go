@@ -59,14 +59,14 @@ func (h *histogram) metric(rule string) prometheus.Metric {
 
 var (
 	settledDesc = prometheus.NewDesc("weir_tokens_settled_total",
-		"Tokens that requests have cost, by what told: the usage of the answer, or the policy for answers without one.", []string{"rule", "by"}, nil)
+		"Tokens that requests have cost, by source: the usage of the answer, or the policy for answers without one.", []string{"rule", "by"}, nil)
 	endedDesc = prometheus.NewDesc("weir_tokens_requests_total",
-		"Requests whose tokens are settled, by what told how many.", []string{"rule", "by"}, nil)
-	heldDesc  = prometheus.NewDesc("weir_tokens_held", "Tokens that are held for requests under way.", []string{"rule"}, nil)
+		"Requests whose tokens are settled, by the source of their cost.", []string{"rule", "by"}, nil)
+	heldDesc  = prometheus.NewDesc("weir_tokens_held", "Tokens that are held for requests in progress.", []string{"rule"}, nil)
 	ratioDesc = prometheus.NewDesc("weir_tokens_actual_ratio",
 		"What requests have cost, divided by what was held for them.", []string{"rule"}, nil)
 	badDesc = prometheus.NewDesc("weir_usage_bad_fields_total",
-		"Fields of usages that are no whole numbers from 0 to 10000000.", []string{"rule"}, nil)
+		"Fields of usages that are not whole numbers from 0 to 10000000.", []string{"rule"}, nil)
 	unreadDesc = prometheus.NewDesc("weir_usage_unread_total",
 		"Answers whose usage could not be read because of their encoding.", []string{"rule"}, nil)
 	warnedDesc = prometheus.NewDesc("weir_tokens_warnings_total",
@@ -76,7 +76,7 @@ var (
 	lostDesc = prometheus.NewDesc("weir_tokens_lost_total",
 		"Tokens that were not charged because the debt of their key was at its bound.", []string{"rule"}, nil)
 	bodiesDesc = prometheus.NewDesc("weir_tokens_bodies_bytes",
-		"Memory that bodies of requests take, of the 256 MiB that there are for them.", nil, nil)
+		"Memory that bodies of requests take, at most 256 MiB.", nil, nil)
 )
 
 // Describe implements [prometheus.Collector].

@@ -72,7 +72,7 @@ func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried 
 		if next = b.acquire(append(slices.Clone(*tried), m)); next == nil {
 			next = m.acquire()
 		}
-		return next, "upstream refused a request that it has not looked at: it is sent again"
+		return next, "upstream refused a request without processing it: it is sent again"
 	}
 	return nil, ""
 }

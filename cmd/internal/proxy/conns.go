@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-var errNoFile = errors.New("as many connections to upstreams are open as the limit of open files allows")
+var errNoFile = errors.New("the connections to upstreams have reached the limit of open files")
 
 // A connCount counts the connections to all upstreams.
 type connCount struct {

@@ -46,7 +46,7 @@ type tunnelEnd struct {
 	timer   *time.Timer // that closes the tunnel; nil before it is needed
 }
 
-var errUnasked = errors.New("the upstream changes to a protocol for which it was not asked")
+var errUnasked = errors.New("the upstream changes to a protocol that the client did not ask for")
 
 // openTunnel makes the connection of an answer that changes the protocol one end of a tunnel. It returns an error if
 // the client did not ask for the protocol that the upstream changes to. ReverseProxy checks this, too, but leaves the

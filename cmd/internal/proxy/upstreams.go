@@ -44,11 +44,11 @@ func New(c Config) *Upstreams {
 		config: c,
 		header: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_upstream_header_seconds", Buckets: c.Buckets,
-			Help: "Time from passing a request on to the header of the upstream's answer.",
+			Help: "Time from sending a request to the header of the upstream's answer.",
 		}, []string{"upstream"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_upstream_failures_total",
-			Help: "Admitted requests that the upstream did not serve.",
+			Help: "Admitted requests that failed because of the upstream.",
 		}, []string{"upstream", "reason"}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_upstream_retries_total",

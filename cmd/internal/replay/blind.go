@@ -24,10 +24,10 @@ func (l *logged) blind(r *rules.Rule) string {
 		of              []rulefile.Source
 		ofHost, ofOther string
 	}{
-		{reads.Match, "the log does not say for which host a request was: name it by --host",
-			"the log does not hold the %s %s that it matches"},
-		{reads.Key, "its key has the host, which the log does not: name it by --host",
-			"the log does not hold the %s %s of its key"},
+		{reads.Match, "the log does not have the host of a request: name it with --host",
+			"the log does not have the %s %s that it matches"},
+		{reads.Key, "its key has the host, which the log does not have: name it with --host",
+			"the log does not have the %s %s of its key"},
 	} {
 		for _, s := range use.of {
 			switch {
@@ -47,17 +47,17 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 	reads := r.Reads()
 	for _, s := range reads.Tier {
 		if !l.has(s) {
-			all = append(all, fmt.Sprintf("everybody is in the rule's own tier: the log does not hold %s", s.Name))
+			all = append(all, fmt.Sprintf("all requests are in the rule's own tier: the log does not have %s", s.Name))
 		}
 	}
 	for _, s := range reads.Quota {
 		if !l.has(s) {
-			all = append(all, fmt.Sprintf("every request is under the limit of those without the header: the log does not hold %s", s.Name))
+			all = append(all, fmt.Sprintf("every request is under the limit for requests without the header: the log does not have %s", s.Name))
 		}
 	}
 	for _, s := range reads.Cost {
 		if !l.has(s) {
-			all = append(all, fmt.Sprintf("every request costs %d: the log does not hold %s", r.Cost.Default, s.Name))
+			all = append(all, fmt.Sprintf("every request costs %d: the log does not have %s", r.Cost.Default, s.Name))
 		}
 	}
 	return all
@@ -67,7 +67,7 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	for _, s := range rules.ExemptReads(f) {
 		if !l.has(s) {
-			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not hold it", s))
+			all = append(all, fmt.Sprintf("requests that are exempt by %s are counted: the log does not have it", s))
 		}
 	}
 	return all

@@ -39,7 +39,7 @@ refused              567    0.05 %
 keys               1,000
 keys refused           3    0.30 %
 out of order           3  by at most 59s, sorted
-lines skipped          6  4 for a date far from those around it
+lines skipped          6  4 because their date is far from those around it
 
 from 2015-05-17 08:05:00 UTC to 2015-05-19 09:05:01 UTC (2d 1h0m1s)
 

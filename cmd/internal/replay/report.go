@@ -64,7 +64,7 @@ func (o *Outcome) EvictionNote() string {
 	if o.Evictions == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The figures are approximate, with too few refusals: the limiter had no room for all keys and\n"+
+	return fmt.Sprintf("The figures are approximate, with too few refusals: the limiter did not have room for all keys and\n"+
 		"forgot some that were not idle (%d, short of %d tokens). Replay again with a larger --max-keys.",
 		o.Evictions, o.ForgivenTokens)
 }

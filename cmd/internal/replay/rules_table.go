@@ -55,7 +55,7 @@ func (r *RuleReport) Remarks() []string {
 	}
 	all := []string{fmt.Sprintf("%s, by %v, for %v", r.Rule.OwnLimit(), r.Rule.Key, r.Rule.Match)}
 	if r.Rule.Shadow {
-		all = append(all, "shadow: the refusals are those that it would make, and are not among all refused")
+		all = append(all, "shadow: these are the refusals that it would make; they are not included in all refused")
 	}
 	all = append(all, r.Notes...)
 	if note := r.EvictionNote(); note != "" {

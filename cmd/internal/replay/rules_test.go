@@ -104,14 +104,14 @@ func TestWhatALogCannotTell(t *testing.T) {
 		remarks = append(remarks, r.Rules[i].Remarks()...)
 	}
 	assert.Equal(t, []string{
-		"cannot be judged from this log: the log does not say for which host a request was: name it by --host",
-		"cannot be judged from this log: its key has the host, which the log does not: name it by --host",
-		"cannot be judged from this log: the log does not hold the header X-Env that it matches",
-		"cannot be judged from this log: the log does not hold the header X-Api-Key of its key",
-		"cannot be judged from this log: the log does not hold the cookie sid of its key",
+		"cannot be judged from this log: the log does not have the host of a request: name it with --host",
+		"cannot be judged from this log: its key has the host, which the log does not have: name it with --host",
+		"cannot be judged from this log: the log does not have the header X-Env that it matches",
+		"cannot be judged from this log: the log does not have the header X-Api-Key of its key",
+		"cannot be judged from this log: the log does not have the cookie sid of its key",
 		"token bucket 1/h burst 5, by ip, for all requests",
-		"everybody is in the rule's own tier: the log does not hold X-Plan",
-		"every request costs 2: the log does not hold X-Cost",
+		"all requests are in the rule's own tier: the log does not have X-Plan",
+		"every request costs 2: the log does not have X-Cost",
 		"token bucket 1/h burst 1, by header:User-Agent or ip, for any header Referer",
 		"cannot be judged from this log: a log does not say which requests were in flight at one time",
 	}, remarks)
@@ -294,8 +294,8 @@ host            -         -         -         -             -                  -
 
 client: token bucket 1/h burst 1, by ip, for all requests
 by-path: token bucket 1/h burst 1, by path, for path /a
-by-path: shadow: the refusals are those that it would make, and are not among all refused
-host: cannot be judged from this log: the log does not say for which host a request was: name it by --host
+by-path: shadow: these are the refusals that it would make; they are not included in all refused
+host: cannot be judged from this log: the log does not have the host of a request: name it with --host
 
 client: most refused  requests   refused     share
 h1                           3         2   66.67 %
@@ -326,6 +326,6 @@ rules: [{name: a, rate: 1/h, burst: 1, key: global, match: {not: {client: 192.0.
 		logLine("10.0.0.1", 0, "GET / HTTP/1.1", "200")+logLine("name.example", 0, "GET / HTTP/1.1",
 		"200"), RulesOptions{})
 	assert.Equal(t, [2]uint64{2, 1}, [2]uint64{r.Rules[0].Matched, r.Rules[0].Refused})
-	assert.Equal(t, []string{"requests that are exempt by header:X-Probe are counted: the log does not hold it"},
+	assert.Equal(t, []string{"requests that are exempt by header:X-Probe are counted: the log does not have it"},
 		r.Rules[0].Notes)
 }

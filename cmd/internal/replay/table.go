@@ -83,7 +83,7 @@ func (t *table) totals(rows ...row) {
 		late = "by at most " + days(l.MostLate) + ", sorted"
 	}
 	if l.Astray > 0 {
-		astray = number.Comma(l.Astray) + " for a date far from those around it"
+		astray = number.Comma(l.Astray) + " because their date is far from those around it"
 	}
 	rows = append(rows, row{"out of order", l.Late, late}, row{"lines skipped", l.Skipped, astray})
 	tw := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)

@@ -31,7 +31,7 @@ func ParseEstimate(text string) (e Estimate, err error) {
 	case "none":
 		return Estimate{}, nil
 	case "worst":
-		return e, errors.New("worst: it is made of a request's body, which no usage log has: want learned, none or a number of tokens")
+		return e, errors.New("worst: it needs a request's body, which a usage log does not have: want learned, none or a number of tokens")
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n < 1 || n > mostTokens {

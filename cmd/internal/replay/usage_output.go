@@ -12,11 +12,11 @@ import (
 func (r *UsageReport) Notes() []string {
 	var notes []string
 	if r.Field == "" {
-		notes = append(notes, "No field of the log tells keys apart: all requests are one key (--by).")
+		notes = append(notes, "The log has no field for a key: all requests are one key (--by).")
 	}
 	if r.Summed > 0 {
-		notes = append(notes, fmt.Sprintf("%s requests are known by sums alone: each counts as the mean, evenly spread over the time\n"+
-			"of its sum. Real ones come in bursts, and a limit refuses more of them.", number.Comma(r.Summed)))
+		notes = append(notes, fmt.Sprintf("%s requests are known only as sums: each counts as the mean, evenly "+
+			"spread over the time\nof its sum. Real ones come in bursts, and a limit refuses more of them.", number.Comma(r.Summed)))
 	}
 	if r.Untimed > 0 {
 		notes = append(notes, fmt.Sprintf("Of %s requests it is not known how long they took. Their holds are settled at once, and\n"+
@@ -51,7 +51,7 @@ func (r *UsageReport) WriteTable(w io.Writer, top int) error {
 	g.done()
 	for i := range r.Estimates {
 		if e := &r.Estimates[i]; e.Lost > 0 {
-			fmt.Fprintf(&t.out, "\n%v: %s tokens are not charged, because a key owes as much as it may\n", e.Estimate, number.Comma(e.Lost))
+			fmt.Fprintf(&t.out, "\n%v: %s tokens are not charged, because a key already owes the maximum\n", e.Estimate, number.Comma(e.Lost))
 		}
 	}
 	for i := range r.Estimates {

@@ -88,7 +88,7 @@ func TestLearnedFromALog(t *testing.T) {
 // Estimates that are none are errors, and worst says why.
 func TestEstimatesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
-		"worst": "which no usage log has", "0": "from 1 to 1000000000", "-1": "want learned", "1000000001": "from 1", "": "want learned", "1.5": "want",
+		"worst": "which a usage log does not have", "0": "from 1 to 1000000000", "-1": "want learned", "1000000001": "from 1", "": "want learned", "1.5": "want",
 	} {
 		_, err := ParseEstimate(text)
 		assert.ErrorContains(t, err, want, text)
@@ -120,7 +120,7 @@ learned          3         2   40.00 %             760       750             0  
 302              3         2   40.00 %             760       750           146            292             1
 none             4         1   20.00 %           1,135       375         1,131              0             1
 
-none: 325 tokens are not charged, because a key owes as much as it may
+none: 325 tokens are not charged, because a key already owes the maximum
 
 learned: most refused  requests   refused     share
 proj_a                        4         2   50.00 %
@@ -131,7 +131,7 @@ proj_a                    4         2   50.00 %
 none: most refused  requests   refused     share
 proj_a                     4         1   25.00 %
 
-5 requests are known by sums alone: each counts as the mean, evenly spread over the time
+5 requests are known only as sums: each counts as the mean, evenly spread over the time
 of its sum. Real ones come in bursts, and a limit refuses more of them.
 learned: the first 20 requests for a model hold what they cost: the worst case is in no log.
 `, text.String())

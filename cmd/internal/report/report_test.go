@@ -62,7 +62,7 @@ func TestThePage(t *testing.T) {
 	assert.False(t, regexp.MustCompile(`(?:src|href)=|url\(|@import|https?:`).MatchString(page), "it needs no network")
 	for _, want := range []string{
 		"What weir.yaml would have refused in access.log", `<meta name="viewport"`, "prefers-color-scheme: dark", `lang="en"`,
-		"cannot be judged from this log: the log does not say for which host a request was",
+		"cannot be judged from this log: the log does not have the host of a request",
 		"No request of this log matches.", "No suggestion: the rule counts no request of this log.",
 		"<code>" + p.Suggestions[0].Point().Settings() + "</code>",
 	} {

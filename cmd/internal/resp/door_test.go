@@ -194,7 +194,7 @@ func TestAnswers(t *testing.T) {
 		{"2^63-1", "CL.THROTTLE a 1 1 1 9223372036854775807", "*5 :1 :2 :2 :-1 :0"},
 		{"an octal number", "CL.THROTTLE a 010 1 1", "-ERR value is not an integer or out of range: max_burst '010': want 0 to 4294967295"},
 		{"too long", "CL.THROTTLE a 26 1 86400", "-ERR a limit of 27 tokens that takes 648h0m0s to fill: want at most 624h0m0s; " +
-			"for this one say longest: 648h0m0s in redis: of the rule file"},
+			"for this limit write longest: 648h0m0s in redis: of the rule file"},
 		{"too fast", "CL.THROTTLE a 1 2000000000 1", "-ERR Quota(token bucket 2e+09/s burst 2): rate of 2e+09 tokens every 1s: want at most " +
 			"1000000000 tokens a second"},
 		{"a short period", "GCRA a 1 1 0.5", "-ERR period '0.5' is not a number or out of range: want 1.0 to 31536000 seconds"},

@@ -50,7 +50,7 @@ func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Use
 // places returns them, or answers that there are none.
 func (b *batch) places(c *conn) (*Places, bool) {
 	if c.settings.Places == nil {
-		b.fail("ERR nothing is counted in flight: say for example in_flight: 1m in redis: of the rule file")
+		b.fail("ERR requests in flight are not counted: write for example in_flight: 1m in redis: of the rule file")
 		return nil, false
 	}
 	return c.settings.Places, true
@@ -128,8 +128,8 @@ func release(c *conn, b *batch, args [][]byte) {
 		receipt.Release()
 		b.integer(1)
 	case sealed.NoRoom:
-		b.fail("ERR no room to remember that the place was left: it is taken until in_flight has passed, or a later release; " +
-			"raise max_keys, and start weir again")
+		b.fail("ERR no room to remember the release: the place stays taken until in_flight has passed or a later " +
+			"release; raise max_keys, and start weir again")
 	default:
 		b.integer(0)
 	}

@@ -53,7 +53,7 @@ func TestPlacesThatAreNone(t *testing.T) {
 	none.Places = nil
 	d.settings.Store(&none)
 	for _, sent := range []string{"WEIR.ENTER a LIMIT 1", "WEIR.RELEASE " + place} {
-		assert.Equal(t, "-ERR nothing is counted in flight: say for example in_flight: 1m in redis: of the rule file", flat(d.says(resp(sent))))
+		assert.Equal(t, "-ERR requests in flight are not counted: write for example in_flight: 1m in redis: of the rule file", flat(d.says(resp(sent))))
 	}
 }
 
@@ -86,8 +86,7 @@ func TestReleasesWithoutRoom(t *testing.T) {
 	few := *d.settings.Load()
 	few.Places = places
 	d.settings.Store(&few)
-	const full = "-ERR no room to remember that the place was left: it is taken until in_flight has passed, or a later release; " +
-		"raise max_keys, and start weir again"
+	const full = "-ERR no room to remember the release: the place stays taken until in_flight has passed or a later release; raise max_keys, and start weir again"
 	late, first, id, answer := d.ask("WEIR.ENTER a LIMIT 2")["id"], "", "", ":1"
 	for n := 0; answer == ":1"; n++ {
 		require.Less(t, n, 1000)

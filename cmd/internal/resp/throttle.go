@@ -120,7 +120,7 @@ func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool
 // refuse answers an error of the engine about a limit.
 func (b *batch) refuse(p engine.Policy, err error) {
 	if fills := p.Window(); fills > b.longest {
-		b.fail(fmt.Sprintf("ERR a limit of %d tokens that takes %v to fill: want at most %v; for this one say longest: %v in redis: of the "+
+		b.fail(fmt.Sprintf("ERR a limit of %d tokens that takes %v to fill: want at most %v; for this limit write longest: %v in redis: of the "+
 			"rule file", p.Limit(), fills, b.longest, (fills + time.Hour - 1).Truncate(time.Hour)))
 		return
 	}

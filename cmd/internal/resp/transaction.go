@@ -112,7 +112,7 @@ func watch(c *conn, b *batch, _ [][]byte) {
 		b.fail("ERR WATCH inside MULTI is not allowed")
 		return
 	}
-	b.fail("ERR WATCH is not supported: a take decides and takes in one step")
+	b.fail("ERR WATCH is not supported: a take checks and takes in one step")
 }
 
 func unwatch(_ *conn, b *batch, _ [][]byte) { b.ok() }

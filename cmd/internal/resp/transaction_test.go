@@ -31,7 +31,7 @@ func TestTransactions(t *testing.T) {
 			"-ERR value is not an integer or out of range: max_burst 'x': want 0 to 4294967295 " + took},
 		{"reset", "MULTI|CL.THROTTLE a 2 3 60|RESET|EXEC|CL.THROTTLE a 2 3 60", "+OK +QUEUED +RESET -ERR EXEC without MULTI " + took},
 		{"quit", "MULTI|CL.THROTTLE a 2 3 60|QUIT", "+OK +QUEUED +OK"},
-		{"watch", "WATCH a|UNWATCH|MULTI|WATCH a|UNWATCH|EXEC", "-ERR WATCH is not supported: a take decides and takes in one step +OK +OK " +
+		{"watch", "WATCH a|UNWATCH|MULTI|WATCH a|UNWATCH|EXEC", "-ERR WATCH is not supported: a take checks and takes in one step +OK +OK " +
 			"-ERR WATCH inside MULTI is not allowed +QUEUED *1 +OK"},
 		{"hello", "MULTI|HELLO 3|WEIR.PEEK a LIMIT 1/s|EXEC|CLIENT GETNAME", "+OK +QUEUED +QUEUED *2 %7 $6 server $4 weir $7 version $5 1.2.3 " +
 			"$5 proto :3 $2 id :1 $4 mode $10 standalone $4 role $6 master $7 modules *0 " +

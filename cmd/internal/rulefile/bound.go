@@ -23,15 +23,15 @@ func (r *Rule) Bound() []string {
 		debt *= debtOfBuckets
 	}
 	lines := []string{
-		fmt.Sprintf("in any time T a key is settled with at most %s", r.ofHolds()),
+		fmt.Sprintf("in any time T a key's requests cost at most %s", r.ofHolds()),
 		"+ what requests cost beyond what is held for them: " + t.overdraft(),
-		fmt.Sprintf("+ what is not charged to a key that owes %d tokens", debt),
+		fmt.Sprintf("+ costs that are not charged to a key because it owes %d tokens", debt),
 	}
 	if t.Scale > 1 {
 		lines[0] += fmt.Sprintf(", in tokens of %d units", t.Scale)
 	}
 	if r.Tiers != nil || r.Quota != nil {
-		lines = append(lines, "with the numbers of its tier or quota, where it has one")
+		lines = append(lines, "with the numbers of its tier or quota, if it has one")
 	}
 	if r.Store != nil {
 		lines = append(lines, fmt.Sprintf("+ what %d machines may have in hand or owe: docs/distributed.md", r.Store.Nodes))
@@ -61,12 +61,12 @@ func (t *Tokens) overdraft() string {
 	case t.From != CostPlace{}:
 		return fmt.Sprintf("%s, of which %d are held", most, t.Estimate.N)
 	case t.Clamp && t.Estimate.Kind == EstimateWorst:
-		return "what a prompt is above its estimate, or above the limit"
+		return "by how much a prompt exceeds its estimate or the limit"
 	case t.Estimate.Kind == EstimateWorst:
 		return fmt.Sprintf("what a prompt is above its estimate, an estimate above the limit, and an answer above %d tokens if the request does not bound it, %s",
 			t.DefaultOutput, most)
 	case t.Estimate.Kind == EstimateLearned:
-		return "of one in 20 requests what is more than usual, " + most
+		return "for one in 20 requests, the part above the usual cost, " + most
 	case t.Estimate.Kind == EstimateNone:
 		return "all but one token, " + most
 	}

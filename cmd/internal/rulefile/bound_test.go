@@ -17,15 +17,15 @@ func TestBound(t *testing.T) {
 		"rate: 100000/m, tokens: {}": {"at most 100000 + 100000/m * T",
 			"an answer above 1024 tokens if the request does not bound it, at most 60000000 each",
 			"owes 1000000 tokens"},
-		"rate: 10/m, burst: 70, tokens: {clamp: true}":                    {"at most 70 + 10/m * T", ": what a prompt is above its estimate, or above the limit", "owes 700 tokens"},
-		"rate: 10/m, algorithm: sliding-log, tokens: {estimate: learned}": {"at most 10 in each 1m0s", "of one in 20 requests what is more than usual, at most 60000000 each", "owes 10 tokens"},
+		"rate: 10/m, burst: 70, tokens: {clamp: true}":                    {"at most 70 + 10/m * T", ": by how much a prompt exceeds its estimate or the limit", "owes 700 tokens"},
+		"rate: 10/m, algorithm: sliding-log, tokens: {estimate: learned}": {"at most 10 in each 1m0s", "for one in 20 requests, the part above the usual cost, at most 60000000 each", "owes 10 tokens"},
 		"rate: 10/h, algorithm: fixed-window, tokens: {estimate: none, count: output}": {"at most 10 for each 1h0m0s that T touches",
 			": all but one token, at most 20000000 each", "owes 10 tokens"},
 		"rate: 5000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, estimate: 7, count: {input: 3, models: {a: {output: 15}}}}": {
 			"at most 5000 for each month of Europe/Berlin that T touches, in tokens of 1000 units", ": what is above 1, at most 300000 each", "owes 5000 tokens"},
 		"rate: 5/s, cost: {estimate: 50, from: json:total}": {"at most 5 + 5/s * T", "at most 10000000 each, of which 50 are held", "owes 50 tokens"},
 		"rate: 5/s, tokens: {}, tiers: {header: P, values: {a: {rate: 9/s}}}": {"at most 5 + 5/s * T", "", "owes 50 tokens",
-			"with the numbers of its tier or quota, where it has one"},
+			"with the numbers of its tier or quota, if it has one"},
 	} {
 		f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+rule+"}]"))
 		require.NoError(t, err, rule)

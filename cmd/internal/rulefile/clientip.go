@@ -51,8 +51,7 @@ func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
 	case c.From == "":
 		c.From = FromSocket
 	case c.From != FromSocket && !trusted:
-		d.Fail(n, "client_ip: from %s needs trusted_proxies: anybody can send a header, so it is believed only of "+
-			"those", c.From)
+		d.Fail(n, "client_ip: from %s needs trusted_proxies: anyone can send a header, so only theirs is trusted", c.From)
 	}
 }
 
@@ -97,13 +96,13 @@ var prefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) neti
 	}
 	if addr := p.Addr(); addr.Is4In6() {
 		if p.Bits() < 96 {
-			d.Fail(n, "%s: %s: write ranges of IPv4 addresses as such, for example 10.0.0.0/8", what, yamlfile.Quote(s))
+			d.Fail(n, "%s: %s: write ranges of IPv4 addresses in IPv4 notation, such as 10.0.0.0/8", what, yamlfile.Quote(s))
 			return p
 		}
 		p = netip.PrefixFrom(addr.Unmap(), p.Bits()-96)
 	}
 	if p != p.Masked() {
-		d.Fail(n, "%s: %s has bits behind the prefix: did you mean %q?", what, yamlfile.Quote(s), p.Masked())
+		d.Fail(n, "%s: %s has bits after the prefix: did you mean %q?", what, yamlfile.Quote(s), p.Masked())
 	}
 	return p
 })

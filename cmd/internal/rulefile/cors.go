@@ -60,9 +60,9 @@ func (c *CORS) section() section {
 			switch {
 			case !slices.Contains(c.Origins, "*"):
 			case len(c.Origins) > 1:
-				d.Fail(seen["origins"], "origins: * is all origins: leave the others out")
+				d.Fail(seen["origins"], "origins: * stands for all origins: leave the others out")
 			case c.Credentials:
-				d.Fail(seen["origins"], "origins: with credentials every page on the web could act as your user: write the origins")
+				d.Fail(seen["origins"], "origins: with credentials, every page on the web could act as your users: list the origins")
 			}
 		},
 	}

@@ -30,6 +30,6 @@ func (d *decoder) checkDecide(f *File, n *yaml.Node) {
 		func(r Rule) bool { return r.Key.Uses(SourceIP) || r.Match.UsesClient() }) ||
 		slices.ContainsFunc(f.Exempt, func(m reading.Match) bool { return m.UsesClient() })
 	if f.Decide != nil && f.ClientIP.From == FromSocket && byAddress {
-		d.Fail(n, "decide: needs trusted_proxies, with the proxy that asks: else all requests are from its address")
+		d.Fail(n, "decide: needs trusted_proxies with the proxy that asks: otherwise all requests have its address")
 	}
 }

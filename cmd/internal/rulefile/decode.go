@@ -32,7 +32,7 @@ type certificate struct {
 
 // enter counts a node and returns what it stands for; nil if there is nothing to read.
 func (d *decoder) enter(n *yaml.Node) *yaml.Node {
-	t := d.Visit(n, maxNodes, "the file comes to more than %d values, each counted as often as an alias names it: use "+
+	t := d.Visit(n, maxNodes, "the file has more than %d values, each counted as often as an alias names it: use "+
 		"fewer aliases")
 	if t == nil {
 		return nil

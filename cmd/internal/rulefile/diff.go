@@ -136,11 +136,11 @@ func (r *Rule) another(before *Rule) string {
 	case !r.Key.Equal(before.Key):
 		return fmt.Sprintf("the key was %s and is %s", before.Key, r.Key)
 	case r.Store == nil && before.Store != nil && r.Counts():
-		return "it was kept in the store and is on this machine alone"
+		return "it was kept in the store and is now only on this machine"
 	case r.Store != nil && before.Store == nil && before.Counts():
-		return "it was on this machine alone and is kept in the store"
+		return "it was only on this machine and is now kept in the store"
 	case r.Counts() && before.Counts() && !r.Store.Same(before.Store):
-		return "the store is another"
+		return "the store is a different one"
 	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // in the file other processes count
 		return r.incompatible(before)
 	}
@@ -153,12 +153,12 @@ func (r *Rule) incompatible(before *Rule) string {
 	case r.Counts() != before.Counts():
 		return fmt.Sprintf("the limit was %s and is %s", before.OwnLimit(), r.OwnLimit())
 	case r.Spread != before.Spread:
-		return "its bucket is " + map[bool]string{true: "on all processors now", false: "no longer on all processors"}[r.Spread]
+		return "its bucket is " + map[bool]string{true: "divided among all processors now", false: "no longer divided among processors"}[r.Spread]
 	case r.Policy.Algorithm() != before.Policy.Algorithm():
 		return fmt.Sprintf("the algorithm was %s and is %s",
 			spec.Name(before.Policy.Algorithm()), spec.Name(r.Policy.Algorithm()))
 	case r.ByQuota() != before.ByQuota():
-		return "each request brings its limit" + map[bool]string{true: " now", false: " no longer"}[r.ByQuota()]
+		return "each request brings its own limit" + map[bool]string{true: " now", false: " no longer"}[r.ByQuota()]
 	case r.Store == nil && len(r.TierPolicies()) != len(before.TierPolicies()):
 		return fmt.Sprintf("there were %d tiers and are %d", len(before.TierPolicies()), len(r.TierPolicies()))
 	case r.Store == nil && r.MaxKeys != before.MaxKeys:
@@ -169,7 +169,7 @@ func (r *Rule) incompatible(before *Rule) string {
 	if r.Store != nil {
 		was, is := before.Policy, r.Policy
 		if is.Algorithm() != engine.AlgorithmTokenBucket && (was.Window() != is.Window() || was.IsAligned() != is.IsAligned()) {
-			return fmt.Sprintf("the store keeps limits of other windows apart: it was %v and is %v", was, is)
+			return fmt.Sprintf("the store keeps limits with other windows separately: it was %v and is %v", was, is)
 		}
 		return ""
 	}
@@ -177,13 +177,13 @@ func (r *Rule) incompatible(before *Rule) string {
 		return fmt.Sprintf("the tiers with limits were %q and are %q, in this order", was, is)
 	}
 	if was, is := before.room(), r.room(); was != is {
-		return fmt.Sprintf("limits of requests had room for %d tokens and have for %d", was, is)
+		return fmt.Sprintf("limits of requests had room for %d tokens and now for %d", was, is)
 	}
 	if r.State != before.State {
 		return fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
 	}
 	if err := engine.CheckChange(before.Policies(), r.Policies()); err != nil {
-		return "the limiter does not take the new numbers: " + plain(err)
+		return "the limiter does not accept the new numbers: " + plain(err)
 	}
 	return ""
 }
@@ -250,9 +250,10 @@ func (c *Changes) Lines() (lines []string) {
 	for _, r := range c.Rules {
 		switch r.Limit {
 		case Adjust:
-			say("rule %s: %s, was %s; every key keeps the tokens it has used up, and what is above a lower limit has to come back first", r.Name, r.To, r.From)
+			say("rule %s: %s, was %s; the tokens that a key has used still count, and what exceeds a lower limit "+
+				"must come back first", r.Name, r.To, r.From)
 		case Carry:
-			say("rule %s: %s, was %s; it has a new limiter, because %s; every key keeps what it has used up", r.Name, r.To, r.From, r.Reason)
+			say("rule %s: %s, was %s; it has a new limiter, because %s; what keys have used still counts", r.Name, r.To, r.From, r.Reason)
 		case Replace:
 			say("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
 		case Add:
@@ -282,7 +283,7 @@ func (c *Changes) Lines() (lines []string) {
 	}
 	switch c.RedisTable {
 	case Carry:
-		say("redis: it has a new table, because %s; every key keeps what it has used up", c.RedisReason)
+		say("redis: it has a new table, because %s; what keys have used still counts", c.RedisReason)
 	case Replace:
 		say("redis: starts over with full buckets, because %s", c.RedisReason)
 	case Keep, Adjust, Add:

@@ -33,7 +33,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 1/s, algorithm: fixed-window", "rate: 9/m, algorithm: fixed-window", Adjust, ""},
 		{
 			"rate: 1/s, algorithm: fixed-window", "rate: 1/s, algorithm: fixed-window, aligned: true", Carry,
-			"the limiter does not take the new numbers: SetPolicy(fixed window 1/1s, aligned): the limiter is a " +
+			"the limiter does not accept the new numbers: SetPolicy(fixed window 1/1s, aligned): the limiter is a " +
 				"fixed window 1/1s, and stays of that kind",
 		},
 		{"rate: 1/s", "rate: 1/s, key: path", Replace, "the key was ip and is path"},
@@ -51,7 +51,7 @@ func TestWhatBecomesOfALimiter(t *testing.T) {
 		{"rate: 10/m, algorithm: sliding-log", "rate: 9/m, algorithm: sliding-log", Adjust, ""},
 		{
 			"rate: 10/m, algorithm: sliding-log", "rate: 11/m, algorithm: sliding-log", Carry,
-			"the limiter does not take the new numbers: SetPolicy(sliding log 11/1m0s) with 0 tiers: want limits of 1 to 10, " +
+			"the limiter does not accept the new numbers: SetPolicy(sliding log 11/1m0s) with 0 tiers: want limits of 1 to 10, " +
 				"the largest at New",
 		},
 	} {
@@ -129,7 +129,7 @@ rules: [{name: d, rate: 1/s}, {name: b, rate: 2/s, tiers: {header: X-Plan, value
 	assert.Equal(t, []string{
 		"rule d: new, token bucket 1/s burst 1",
 		"rule b: token bucket 2/s burst 2; free: token bucket 2/s burst 2, was token bucket 1/s burst 1; free: " +
-			"token bucket 1/s burst 1; every key keeps the tokens it has used up, and what is above a lower limit has to come back first",
+			"token bucket 1/s burst 1; the tokens that a key has used still count, and what exceeds a lower limit must come back first",
 		"rule a: starts over with full buckets, because the key was ip and is global",
 		"rule c: gone",
 		"listening on :2 (HTTP/1.1)",

@@ -68,7 +68,7 @@ rule search (shadow: counts, never refuses)
   cost    the header X-Search-Cost, 1 without it, at most 10
   memory  26 MiB for 1,000,000 keys, then evict
 
-4 rules, about 128 MiB of memory when all keys are there
+4 rules, about 128 MiB of memory when the tables are full
 `, out.String())
 }
 

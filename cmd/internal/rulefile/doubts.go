@@ -29,15 +29,16 @@ func (f *File) doubts(upstreams []*Upstream) (all []string) {
 			all = append(all, f.liftsNothing(r)...)
 		}
 		if len(r.Refund) > 0 && returnsAll(r.Refund) {
-			all = append(all, where+": refund_status: every answer has one of these, so every request is given back and the rule "+
-				"limits nothing: leave the statuses out that count")
+			all = append(all, where+": refund_status: every answer has one of these, so every request gets its "+
+				"tokens back and the rule limits nothing: leave out the statuses that should count")
 		}
 	}
 	for i := range f.Routes {
 		all = append(all, literalDoubts(fmt.Sprintf("route %d", i+1), &f.Routes[i].Match)...)
 		for j := range i {
 			if covers(&f.Routes[j].Match, &f.Routes[i].Match) {
-				all = append(all, fmt.Sprintf("route %d: no request reaches it: route %d, for %s, has all of them: move it in front",
+				all = append(all, fmt.Sprintf("route %d: no request reaches it, because route %d, for %s, gets all "+
+					"of them: move it before that route",
 					i+1, j+1, f.Routes[j].Match))
 				break
 			}
@@ -57,12 +58,12 @@ func exceptionDoubts(where string, m *reading.Match) []string {
 		return all
 	}
 	for _, field := range m.Headers {
-		all = append(all, fmt.Sprintf("%s: header %s: any client can write it, and is not limited then: add the client it comes "+
-			"from, such as client: 10.0.0.0/8", where, field.Name))
+		all = append(all, fmt.Sprintf("%s: header %s: any client can send it to avoid the limit: add the client it "+
+			"comes from, such as client: 10.0.0.0/8", where, field.Name))
 	}
 	for _, field := range m.Query {
-		all = append(all, fmt.Sprintf("%s: query %s: any client can write it, and is not limited then: add the client it comes "+
-			"from, such as client: 10.0.0.0/8", where, field.Name))
+		all = append(all, fmt.Sprintf("%s: query %s: any client can send it to avoid the limit: add the client it "+
+			"comes from, such as client: 10.0.0.0/8", where, field.Name))
 	}
 	return all
 }
@@ -77,10 +78,10 @@ func literalDoubts(where string, m *reading.Match) (all []string) {
 		}
 		for _, segment := range strings.Split(p.String(), "/") {
 			if name, ok := strings.CutPrefix(segment, ":"); ok && name != "" {
-				all = append(all, fmt.Sprintf("%s: path: %s is that text alone: write {%s} for any segment", where, p, name))
+				all = append(all, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p, name))
 			} else if name, ok := strings.CutPrefix(segment, "<"); ok && strings.HasSuffix(name, ">") {
 				_, name, _ = strings.Cut(":"+strings.TrimSuffix(name, ">"), ":")
-				all = append(all, fmt.Sprintf("%s: path: %s is that text alone: write {%s} for any segment", where, p,
+				all = append(all, fmt.Sprintf("%s: path: %s is only that text: write {%s} for any segment", where, p,
 					name[strings.LastIndex(name, ":")+1:]))
 			}
 		}
@@ -92,7 +93,7 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 	for _, field := range fields {
 		for _, value := range field.Values {
 			if !strings.Contains(value, "/") && (strings.HasPrefix(value, "*") || strings.HasSuffix(value, "*")) {
-				all = append(all, fmt.Sprintf("%s %s: %q is that value alone: values are no patterns, and * by itself is any",
+				all = append(all, fmt.Sprintf("%s %s: %q is only that value: values are not patterns, and only a single * means any",
 					where, field.Name, value))
 			}
 		}
@@ -114,8 +115,8 @@ func (f *File) slashDoubts(r *Rule) (all []string) {
 		case below(&r.Match):
 		case slices.ContainsFunc(f.Rules, func(other Rule) bool { return below(&other.Match) }),
 			slices.ContainsFunc(f.Routes, func(other Route) bool { return below(&other.Match) }):
-			all = append(all, fmt.Sprintf("rule %s: path: %s is that page alone, and the file has paths below it: write %s/ for all "+
-				"that begins so, or %s/{$} for the page", r.Name, page, page, page))
+			all = append(all, fmt.Sprintf("rule %s: path: %s is only that page, and the file has paths below it: "+
+				"write %s/ for all paths that begin with it, or %s/{$} for the page", r.Name, page, page, page))
 		}
 	}
 	return all
@@ -135,8 +136,8 @@ func (f *File) liftsNothing(unlimited *Rule) []string {
 	if others == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("rule %s: rate: unlimited: it lifts no other rule, and %s may limit the same requests: write what it "+
-		"matches under exempt, or under not of the other", unlimited.Name, strings.Join(others, ", "))}
+	return []string{fmt.Sprintf("rule %s: rate: unlimited: it does not turn off other rules, and %s may limit the "+
+		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(others, ", "))}
 }
 
 // mayOverlap reports whether a request could meet both matches. It is false only where that is plain.
@@ -240,8 +241,9 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 	if keys == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("key: a client that makes up values of %s has a new bucket for each, and no rule limits it otherwise: "+
-		"add a rule with key: ip, or let weir have only requests whose %s were checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
+	return []string{fmt.Sprintf("key: a client that makes up values of %s has a new bucket for each, and no other "+
+		"rule limits it: add a rule with key: ip, or pass weir only requests whose %s were "+
+		"checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
 }
 
 // muchMemory is more than limits take on most machines.
@@ -269,6 +271,6 @@ func (f *File) MemoryWarning() string {
 	if spec.Logs(largest.Policy.Algorithm()) {
 		cure += ", or use algorithm: sliding-window"
 	}
-	return fmt.Sprintf("memory: the limits take %s when all keys are there, %s of it rule %s: %s", humanize.IBytes(total),
+	return fmt.Sprintf("memory: the limits take %s when their tables are full, %s of it for rule %s: %s", humanize.IBytes(total),
 		humanize.IBytes(most), largest.Name, cure)
 }

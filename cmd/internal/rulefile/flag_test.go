@@ -31,11 +31,11 @@ func TestFlagsReadWhatFilesDo(t *testing.T) {
 func TestFlagsRefuseWhatFilesDo(t *testing.T) {
 	for want, err := range map[string]error{
 		`unknown key "cookie": want ip, header:NAME, cookie:NAME, query:NAME, path, method, host or global`:             failure(ParseKey("cookie")),
-		`Host is not looked at as a header: use host`:                                                                   failure(ParseKey("header:host")),
+		`Host is not among the headers: use host`:                                                                       failure(ParseKey("header:host")),
 		`address: "8080": want host:port; write for example 127.0.0.1:8080, or :8080 for all addresses of this machine`: failure(ParseAddress("8080")),
 		`upstream: "http://me:xxxxx@host/": a user name and password in the URL are not passed on: leave them out`:      failure(ParseUpstream("http://me:secret@host/")),
-		`admin: :9090 can be reached from other machines: use 127.0.0.1, or say allow_remote: true`:                     failure(ParseAdmin(":9090")),
-		`trusted_proxies: "10.0.0.1/8" has bits behind the prefix: did you mean "10.0.0.0/8"?`:                          failure(ParseProxies("10.0.0.1/8")),
+		`admin: :9090 can be reached from other machines: use 127.0.0.1, or write allow_remote: true`:                   failure(ParseAdmin(":9090")),
+		`trusted_proxies: "10.0.0.1/8" has bits after the prefix: did you mean "10.0.0.0/8"?`:                           failure(ParseProxies("10.0.0.1/8")),
 	} {
 		assert.EqualError(t, err, want)
 	}

@@ -14,12 +14,12 @@ func (f *File) hostWarnings() (all []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		if u := f.blindTo(r.Match.Hosts); u != nil {
-			all = append(all, fmt.Sprintf("rule %s: match: host: a client that writes another host has no such limit, and %s "+
-				"answers it alike, since it does not get the host: set keep_host, or a route for the host", r.Name, u))
+			all = append(all, fmt.Sprintf("rule %s: match: host: a client that sends another host avoids the limit, "+
+				"and %s answers it in the same way because it does not get the host: set keep_host, or a route for the host", r.Name, u))
 		}
 		if u := f.blindTo([]string{"any"}); u != nil && len(r.Match.Hosts) == 0 && r.Key.Uses(SourceHost) {
-			all = append(all, fmt.Sprintf("rule %s: key: host: each host that a client writes is a bucket of its own, and %s "+
-				"answers all alike, since it does not get the host: set keep_host, or a route for the host", r.Name, u))
+			all = append(all, fmt.Sprintf("rule %s: key: host: each host that a client sends is a bucket of its "+
+				"own, and %s answers all in the same way because it does not get the host: set keep_host, or a route for the host", r.Name, u))
 		}
 		for _, not := range r.Match.Not {
 			all = append(all, f.blindException(fmt.Sprintf("rule %s: not", r.Name), not.Hosts)...)
@@ -36,8 +36,8 @@ func (f *File) blindException(where string, hosts []string) []string {
 	if u == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: host: any client can write %s, and %s answers it as any other, since it does not get "+
-		"the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
+	return []string{fmt.Sprintf("%s: host: any client can send %s, and %s answers it like any other because it does "+
+		"not get the host: set keep_host, or a route for the host", where, strings.Join(hosts, " or "), u)}
 }
 
 // blindTo returns an upstream that gets requests for these hosts and for others, but does not get the host; nil if

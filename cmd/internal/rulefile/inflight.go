@@ -15,7 +15,8 @@ func (r *Rule) IsInFlight() bool { return r.Policy.Algorithm() == engine.Algorit
 // checkInFlight refuses a concurrency where weir cannot know when a request is over, and what is no use to it.
 func (d *decoder) checkInFlight(f *File) {
 	if d.concurrent != nil && f.Decide != nil {
-		d.Fail(d.concurrent, "concurrency: a proxy that asks at decide does not say when a request is over: leave out decide, or limit its requests in the proxy")
+		d.Fail(d.concurrent, "concurrency: a proxy that asks at decide does not report when a request is over: "+
+			"leave out decide, or limit the requests in the proxy")
 	}
 }
 

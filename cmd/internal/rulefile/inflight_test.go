@@ -67,7 +67,7 @@ func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	changes := Diff(file("rate: 1/s, concurrency: 5"), file("rate: 1/s, concurrency: 50000"))
 	assert.Equal(t, Keep, changes.Rules[0].Limit)
 	assert.Equal(t, Adjust, changes.Rules[1].Limit)
-	assert.Equal(t, []string{"rule a.concurrency: 50000 at a time, was 5 at a time; every key keeps the tokens it has used up, and what is above a lower limit has to come back first"}, changes.Lines())
+	assert.Equal(t, []string{"rule a.concurrency: 50000 at a time, was 5 at a time; the tokens that a key has used still count, and what exceeds a lower limit must come back first"}, changes.Lines())
 	changes = Diff(file("concurrency: 5"), file("rate: 1/s"))
 	assert.Equal(t, []string{"rule a: starts over with full buckets, because the algorithm was concurrency and is token-bucket"}, changes.Lines())
 	changes = Diff(file("rate: 1/s, concurrency: 5"), file("rate: 1/s"))

@@ -100,7 +100,7 @@ func (d *decoder) keyPart(n *yaml.Node, _, text string) (part KeyPart) {
 			d.Fail(n, "key: none is an alternative to a header or cookie: write for example header:X-API-Key or none")
 			return nil
 		case !may && i < len(words)-1:
-			d.Fail(n, "key: %s: every request has %s, so what follows is never used", yamlfile.Quote(text), s)
+			d.Fail(n, "key: %s: every request has %s, so the alternative after it is never used", yamlfile.Quote(text), s)
 			return nil
 		}
 		part = append(part, s)
@@ -128,7 +128,7 @@ func (d *decoder) source(n *yaml.Node, word string) (s Source, ok bool) {
 	}
 	if name, ok := strings.CutPrefix(word, "query:"); ok {
 		if name == "" {
-			d.Fail(n, "key: query: wants the name of a parameter behind it")
+			d.Fail(n, "key: query: wants the name of a parameter after it")
 		}
 		return Source{SourceQuery, name}, name != ""
 	}

@@ -86,7 +86,7 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 				return
 			}
 			if len(s.Value) > 1 && s.Value[0] == '0' {
-				d.Fail(n, "%s: %s begins with a zero, which is read as %d or, as octal, as another number: leave the zero out",
+				d.Fail(n, "%s: %s begins with a zero, and could mean %d or an octal number: leave the zero out",
 					what, yamlfile.Quote(s.Value), value)
 				return
 			}

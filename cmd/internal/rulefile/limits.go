@@ -165,7 +165,7 @@ func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 	case !*want:
 		return false
 	case f.Store == nil:
-		d.Fail(t.seen["store"], "store: true, but the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+		d.Fail(t.seen["store"], "store: true, but the file has no store: write for example store: redis://127.0.0.1:6379 outside the rules")
 		return false
 	case !l.Counts():
 		d.Fail(t.seen["store"], "store: a rate of %v needs no store: leave this out", l.Rate)
@@ -206,11 +206,11 @@ func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 	case e.Tier != "" && t.quota != nil:
 		return fmt.Sprintf("plan %q: %s", e.Tier, e.Message)
 	case e.Key == "quota" && t.quota != nil && t.quota.Header != "":
-		return fmt.Sprintf("quota: a rate of %v says not what is counted: write a rate, and unknown: refuse", t.limit.Rate)
+		return fmt.Sprintf("quota: a rate of %v leaves nothing to count: write a rate, and unknown: refuse", t.limit.Rate)
 	case e.Key == "rate" && e.Tier == "" && t.seen["rate"] == nil:
-		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for so many requests at a time"
+		return "a rule without rate: write for example rate: 10/s, or concurrency: 10 for 10 requests at a time"
 	case e.Key != "store":
 		return e.Error()
 	}
-	return "the file has a store, and " + e.Message + ": write store: false, and each machine counts by itself"
+	return "the file has a store, and " + e.Message + ": write store: false, and each machine counts separately"
 }

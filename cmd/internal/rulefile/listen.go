@@ -72,11 +72,11 @@ func (a *Admin) section() section {
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			if !a.AllowRemote && isRemote(a.Address) {
-				d.Fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or say allow_remote: true", a.Address)
+				d.Fail(seen["address"], "admin: %s can be reached from other machines: use 127.0.0.1, or write allow_remote: true", a.Address)
 			}
 			d.checkAddress(seen, Listener{Address: a.Address})
 			if d.tokens = seen["token_file"]; a.ReadTokenFile != "" && a.TokenFile == "" {
-				d.Fail(seen["read_token_file"], "read_token_file: tokens that may only look want a token_file, of those that may do more")
+				d.Fail(seen["read_token_file"], "read_token_file: it needs a token_file with the tokens that may do more")
 			}
 		},
 	}
@@ -179,7 +179,7 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 		return
 	}
 	if at := seen["mode"]; at != nil && !isSocket(l.Address) {
-		d.Fail(at, "mode: %s is no Unix socket (unix:/path) and has none: leave it out", l.Address)
+		d.Fail(at, "mode: %s is not a Unix socket (unix:/path) and has no mode: leave it out", l.Address)
 	}
 	if !l.ReusePort {
 		return
@@ -187,7 +187,7 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	if at := seen["reuse_port"]; isSocket(l.Address) {
 		d.Fail(at, "reuse_port: %s is a Unix socket and has no port: leave it out", l.Address)
 	} else if _, port, err := net.SplitHostPort(l.Address); err == nil && portNumber(port) == 0 {
-		d.Fail(at, "reuse_port: %s is another port in each process: write the port", l.Address)
+		d.Fail(at, "reuse_port: %s is a different port in each process: write the port", l.Address)
 	}
 }
 

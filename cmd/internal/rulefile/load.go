@@ -78,7 +78,7 @@ func parse(name string, text []byte) (*File, *decoder) {
 	f, d := defaults(), &decoder{Walker: yamlfile.Walker{File: name}}
 	f.Name = name
 	if len(text) > MaxBytes {
-		d.Fail(&yaml.Node{}, "the file is longer than %d bytes, the most that is read", MaxBytes)
+		d.Fail(&yaml.Node{}, "the file is longer than %d bytes, the maximum", MaxBytes)
 		return f, d
 	}
 	if !d.printable(text) {
@@ -130,7 +130,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 	}
 	switch err := loader.Load(&second); {
 	case err == nil:
-		d.Fail(&second, "a second document begins: a rule file has one, so leave the --- out")
+		d.Fail(&second, "a second document begins: a rule file has one document, so leave the --- out")
 		return nil
 	case !errors.Is(err, io.EOF):
 		d.syntax(err, text)

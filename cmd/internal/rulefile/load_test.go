@@ -39,7 +39,7 @@ func TestLoad(t *testing.T) {
 	assert.True(t, f.Echo())
 	write(t, name, make([]byte, MaxBytes+2))
 	_, err = Load(name)
-	require.EqualError(t, err, name+": the file is longer than 1048576 bytes, the most that is read")
+	require.EqualError(t, err, name+": the file is longer than 1048576 bytes, the maximum")
 }
 
 func TestCertificatesAreReadFromBesideTheFile(t *testing.T) {

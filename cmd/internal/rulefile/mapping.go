@@ -54,7 +54,7 @@ func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, v
 			continue
 		}
 		if first, ok := here[key.Value]; ok {
-			d.Fail(m.Content[i], "key %s is there twice: the first is on line %d", yamlfile.Quote(key.Value), first.Line)
+			d.Fail(m.Content[i], "key %s occurs twice: the first is on line %d", yamlfile.Quote(key.Value), first.Line)
 			continue
 		}
 		here[key.Value] = key

@@ -184,7 +184,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 			f.Values = nil
 		}
 		if slices.ContainsFunc(all, func(other reading.Field) bool { return other.Name == name }) {
-			d.Fail(key, "%s %s is there twice: the case of its letters does not matter", what, name)
+			d.Fail(key, "%s %s occurs twice: the case of its letters does not matter", what, name)
 		}
 		all = append(all, f)
 	})
@@ -201,7 +201,7 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	case !httpguts.ValidHeaderFieldName(s):
 		d.Fail(n, "%s is not the name of an HTTP header; write for example X-API-Key", yamlfile.Quote(s))
 	case name == "Host":
-		d.Fail(n, "Host is not looked at as a header: use host")
+		d.Fail(n, "Host is not among the headers: use host")
 	case slices.Contains(notHeaders, name):
 		d.Fail(n, "%s steers HTTP itself and cannot be used here", name)
 	default:
@@ -224,7 +224,7 @@ func (d *decoder) headerReference(n *yaml.Node, s string) (name string, ok bool)
 		return "", false
 	}
 	if name, ok = d.headerName(n, bad); ok && slices.Contains(perHop, name) {
-		d.Fail(n, "%s is for one connection alone and is never passed on: use a header that the server checks", name)
+		d.Fail(n, "%s is for a single connection and is never passed on: use a header that the server checks", name)
 	} else if ok {
 		return name, true
 	}

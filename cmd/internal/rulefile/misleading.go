@@ -25,8 +25,9 @@ func (f *File) droppedKeys(upstreams []*Upstream) (all []string) {
 		for _, part := range f.Rules[i].Key {
 			for _, s := range part {
 				if s.isDropped(upstreams) {
-					all = append(all, fmt.Sprintf("rule %s: key: header:%s: any client can write it, each value is a bucket of its own, "+
-						"and no upstream gets it: for addresses write ip, with trusted_proxies and client_ip", f.Rules[i].Name, s.Name))
+					all = append(all, fmt.Sprintf("rule %s: key: header:%s: any client can send it, each value is a "+
+						"bucket of its own, and upstreams do not get it: for addresses write ip, with "+
+						"trusted_proxies and client_ip", f.Rules[i].Name, s.Name))
 				}
 			}
 		}

@@ -59,7 +59,7 @@ func TestThePlaceIsThatOfTheWord(t *testing.T) {
 
 func TestAFileThatIsTooLong(t *testing.T) {
 	_, err := Parse("weir.yaml", append([]byte("rules: [{name: a, rate: 1/s}]\n#"), make([]byte, MaxBytes)...))
-	require.EqualError(t, err, "weir.yaml: the file is longer than 1048576 bytes, the most that is read")
+	require.EqualError(t, err, "weir.yaml: the file is longer than 1048576 bytes, the maximum")
 }
 
 func TestTooManyRules(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAliasesThatMultiply(t *testing.T) {
 	}
 	_, err := Parse("weir.yaml", []byte(b.String()))
 	require.ErrorContains(t, err,
-		"the file comes to more than 200000 values, each counted as often as an alias names it")
+		"the file has more than 200000 values, each counted as often as an alias names it")
 
 	_, err = Parse("weir.yaml", []byte("x-a: &a {<<: *b}\nx-b: &b {<<: *a}\nrules: [{<<: *a}]\n"))
 	require.Error(t, err, "an alias before its anchor")

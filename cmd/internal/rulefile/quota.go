@@ -147,25 +147,25 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	}
 	for name, of := range map[string]string{"every": "hash", "item": "header"} {
 		if q.seen[name] != nil && sources[0] != of {
-			d.Fail(q.seen[name], "%s: it is of a %s: leave it out", name, of)
+			d.Fail(q.seen[name], "%s: it needs a %s: leave it out", name, of)
 		}
 	}
 	if sources[0] == "hash" && f.Store == nil {
-		d.Fail(q.seen["hash"], "hash: it is in a store, and the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
+		d.Fail(q.seen["hash"], "hash: it needs a store, and the file has none: write for example store: redis://127.0.0.1:6379 outside the rules")
 	}
 	if sources[0] != "header" {
 		return
 	}
 	for _, name := range []string{"by", "plans"} {
 		if q.seen[name] != nil {
-			d.Fail(q.seen[name], "%s: it is of a file or a hash: leave it out", name)
+			d.Fail(q.seen[name], "%s: it needs a file or a hash: leave it out", name)
 		}
 	}
 	switch {
 	case len(f.TrustedProxies) == 0:
-		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anybody can send a header, so it is believed only of those")
+		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anyone can send a header, so only theirs is trusted")
 	case t.limit.Algorithm == engine.AlgorithmBatchRefill:
-		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header says another: use another algorithm")
+		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header has another: use another algorithm")
 	case q.Header != "": // else it is no name at all
 		q.checkHeader(d, f)
 	}
@@ -196,26 +196,27 @@ func (t *ruleText) checkQuota(d *decoder, f *File) {
 	}
 	t.checkSource(d, f)
 	if t.seen["tiers"] != nil {
-		d.Fail(t.seen["quota"], "quota: the rule has tiers, too, and both say which limit a request is under: leave one of the two out")
+		d.Fail(t.seen["quota"], "quota: the rule has tiers, too, and both set the limit of a request: leave one of the two out")
 	}
 	if t.seen["rate"] == nil && t.limit.Concurrency != 0 {
-		d.Fail(t.seen["quota"], "quota: it is of a rate, and the rule has none: leave it out")
+		d.Fail(t.seen["quota"], "quota: it needs a rate, and the rule has none: leave it out")
 	}
 	if q.seen["by"] == nil && q.Header == "" {
 		if len(t.Key) != 1 {
-			d.Fail(q.at, "quota: the key has %d parts: say by which of them the file has limits, such as by: %s", len(t.Key), t.Key[0])
+			d.Fail(q.at, "quota: the key has %d parts: name the part whose limits the file has, such as by: %s", len(t.Key), t.Key[0])
 			return
 		}
 		q.By = t.Key[0]
 	}
 	for _, s := range q.By {
 		if slices.Contains([]SourceKind{SourceGlobal, SourcePath, SourceMethod}, s.Kind) {
-			d.Fail(cmp.Or(q.seen["by"], q.at), "quota: there are no limits by %s: say by: ip, host, or a header, cookie or query parameter", s)
+			d.Fail(cmp.Or(q.seen["by"], q.at), "quota: a file cannot have limits by %s: write by: ip, host, or a "+
+				"header, cookie or query parameter", s)
 		}
 	}
 	for _, p := range q.plans {
 		if _, err := spec.ParseRate(p.Name); err == nil {
-			d.Fail(p.at, "quota: plan %s: that is a rate, which the file may have, too: use another name", yamlfile.Quote(p.Name))
+			d.Fail(p.at, "quota: plan %s: the name is a rate, which the file may also have: use another name", yamlfile.Quote(p.Name))
 		}
 	}
 }

@@ -113,7 +113,8 @@ func (r *Redis) section() section {
 			d.checkRedisLimits(r, seen)
 			// Any client may fill the table, and reset keys.
 			if !r.AllowRemote && r.PasswordFile == "" && r.PasswordEnv == "" && isRemote(r.Address) {
-				d.Fail(seen["address"], "redis: %s can be reached from other machines: say password_file, use 127.0.0.1, or say allow_remote: true",
+				d.Fail(seen["address"], "redis: %s can be reached from other machines: write password_file, use "+
+					"127.0.0.1, or write allow_remote: true",
 					r.Address)
 			}
 		},

@@ -25,7 +25,7 @@ func TestRedisAloneNeedsNoRules(t *testing.T) {
 	require.NoError(t, alone.Describe(&out))
 	assert.Equal(t, `redis     127.0.0.1:6380, no password; limits that fill within 624h0m0s; 51 MiB for 1,000,000 keys, then evict
 
-0 rules, about 51 MiB of memory when all keys are there
+0 rules, about 51 MiB of memory when the tables are full
 `, out.String())
 	both := parsed(t, "redis: 127.0.0.1:6380\nrules: [{name: a, rate: 1/s}]")
 	assert.False(t, both.RedisAlone())
@@ -45,13 +45,13 @@ func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 			[]string{"the listener for clients of Redis changes"}},
 		{"redis: {address: 127.0.0.1:6380, max_keys: 101, longest: 1h}", Carry, []string{
 			"the listener for clients of Redis changes",
-			"redis: it has a new table, because max_keys was 100 and is 101; every key keeps what it has used up"}},
+			"redis: it has a new table, because max_keys was 100 and is 101; what keys have used still counts"}},
 		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 2h}", Carry, []string{
 			"the listener for clients of Redis changes",
-			"redis: it has a new table, because longest was 1h0m0s and is 2h0m0s; every key keeps what it has used up"}},
+			"redis: it has a new table, because longest was 1h0m0s and is 2h0m0s; what keys have used still counts"}},
 		{"redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h, overflow: refuse}", Carry, []string{
 			"the listener for clients of Redis changes",
-			"redis: it has a new table, because overflow was evict and is refuse; every key keeps what it has used up"}},
+			"redis: it has a new table, because overflow was evict and is refuse; what keys have used still counts"}},
 	} {
 		changes := Diff(parsed(t, before), parsed(t, c.after))
 		assert.Equal(t, c.want, changes.RedisTable, c.after)
@@ -106,7 +106,7 @@ func TestTokensAreTriedWithTheFile(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(dir, "looks")+": no such file")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "looks"), []byte("a-token-of-alice-alone"), 0o600))
 	_, err = Load(rules)
-	require.ErrorContains(t, err, "looks: token 1: it is there twice, or in both files")
+	require.ErrorContains(t, err, "looks: token 1: it occurs twice, or in both files")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "looks"), []byte("a-token-of-prometheus"), 0o600))
 	f, err := Load(rules)
 	require.NoError(t, err)

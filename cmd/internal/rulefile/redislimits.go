@@ -57,7 +57,7 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 			d.Fail(value, "limit %q: no rate: write for example rate: 100/m", l.Name)
 			return
 		case l.text.Rate.IsFixed():
-			d.Fail(value, "limit %q: a rate of %v: clients of Redis count: want tokens in a period, such as 1000/30d", l.Name, l.text.Rate)
+			d.Fail(value, "limit %q: a rate of %v: every limit of Redis clients counts: want tokens in a period, such as 1000/30d", l.Name, l.text.Rate)
 			return
 		}
 		var err error

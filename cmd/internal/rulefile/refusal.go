@@ -99,11 +99,11 @@ func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 		case !httpguts.ValidHeaderFieldName(name):
 			d.Fail(key, "headers: %s is not the name of an HTTP header; write for example Cache-Control", yamlfile.Quote(name))
 		case !httpguts.ValidHeaderFieldValue(s):
-			d.Fail(value, "headers %s: %s is no value of a header", name, yamlfile.Quote(s))
+			d.Fail(value, "headers %s: %s is not a valid header value", name, yamlfile.Quote(s))
 		case isOwnHeader(name):
 			d.Fail(key, "headers: weir writes %s itself: leave it out%s", name, when(name == "Content-Type", ", and set content_type"))
 		case h[name] != nil:
-			d.Fail(key, "headers: %s is there twice: the case of its letters does not matter", name)
+			d.Fail(key, "headers: %s occurs twice: the case of its letters does not matter", name)
 		default:
 			h.Set(name, s)
 		}
@@ -122,7 +122,7 @@ func isOwnHeader(name string) bool {
 // check finds what is wrong with a refusal as a whole.
 func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
-		d.Fail(seen["content_type"], "content_type is of a template: write template, too")
+		d.Fail(seen["content_type"], "content_type needs a template: write template, too")
 	} else if r.Template != "" && r.ContentType == "" {
 		r.ContentType = plainText
 	}

@@ -127,7 +127,7 @@ func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 		f.Listen = []Listener{{Address: defaultAddress}}
 	}
 	if d.proxied != nil && len(f.TrustedProxies) == 0 {
-		d.Fail(d.proxied, "proxy_protocol needs trusted_proxies: any client can send the header, so it is read only of those")
+		d.Fail(d.proxied, "proxy_protocol needs trusted_proxies: any client can send the header, so only theirs is read")
 	}
 	f.ClientIP.check(d, seen["client_ip"], len(f.TrustedProxies) > 0)
 	d.checkPlaces(f, seen)

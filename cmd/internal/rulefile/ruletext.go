@@ -214,7 +214,7 @@ func (c *Cost) section() section {
 			}
 			switch {
 			case afterwards && (header || seen["default"] != nil):
-				d.Fail(n, "cost: either the request tells it or the answer: %s", hint)
+				d.Fail(n, "cost: it comes either from the request or from the answer: %s", hint)
 			case !afterwards && !header && yamlfile.Target(n).Kind == yaml.MappingNode:
 				d.Fail(n, "cost: %s", hint)
 			}
@@ -264,7 +264,7 @@ func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 	if m := yamlfile.Target(n); m.Kind == yaml.MappingNode && len(m.Content) > 1 &&
 		yamlfile.Target(m.Content[1]).Kind == yaml.MappingNode &&
 		!slices.Contains([]string{"match", "tiers", "cost", "tokens"}, m.Content[0].Value) {
-		d.Fail(n, "rules: want a list, in which each rule has its name: write - name: %s, and what it says below",
+		d.Fail(n, "rules: want a list, in which each rule has its name: write - name: %s, with its keys below",
 			m.Content[0].Value)
 		return
 	}
@@ -279,7 +279,7 @@ func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 		name := t.seen["name"]
 		for _, r := range t.rules(d, f) {
 			if line, ok := first[r.Name]; ok && r.Name != "" {
-				d.Fail(name, "name %s is there twice: the first is on line %d", yamlfile.Quote(r.Name), line)
+				d.Fail(name, "name %s occurs twice: the first is on line %d", yamlfile.Quote(r.Name), line)
 			} else if name != nil {
 				first[r.Name] = name.Line
 			}

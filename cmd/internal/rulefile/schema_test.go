@@ -145,18 +145,18 @@ var allKeys = []string{
 // beyondSchema are the mistakes that a schema cannot tell: those between several keys, of numbers in texts and of
 // names.
 var beyondSchema = regexp.MustCompile(strings.Join([]string{
-	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "is there twice", "there twice: the first",
-	"can be reached from other machines", "would be sent it, too", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits behind the prefix",
-	"needs trusted_proxies", "needs a store", "no store", "are believed only", "it is believed only", "begins with a zero",
-	"a second document", "unknown tag", "above max", "above the limit", "want one name, such as", "for fixed windows only",
-	"want a token_file", "because all of its limit may come at once", "wants a whole number of requests", "the rule's (rate|period)", `rate "`, "limit of .* tokens", "mode: \"440\"",
-	"the path of a socket", "has no host", "is not the name of", "Host is not looked at", "steers HTTP itself", "never used",
+	"is taken by the listener", "to fill, and longest is", "on the table.s clock", "parts of a microsecond", "public listener's", "admin listener's", "for decisions, ", "no rules", "occurs twice",
+	"can be reached from other machines", "speaks HTTP/2", "leave one of the two out", "leave it out", "bits after the prefix",
+	"needs trusted_proxies", "no store", "begins with a zero",
+	"a second document", "unknown tag", "above max", "above the limit",
+	"needs a token_file", "wants a whole number of requests", `rate "`, "limit of .* tokens", "mode: \"440\"",
+	"path of a socket", "has no host", "is not the name of", "Host is not among the headers", "never used",
 	"cannot be joined", "is never passed on", "want 1 to 64", "a fragment", "user name and password", "not a URL",
-	"have one (period|rate)", "has another meaning", "one connection alone", "is the header of client_ip", "hyphens, such as", "want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port (is|[0-9]+ is none)",
+	"have one (period|rate)", "has another meaning", "one connection alone", "is the header of client_ip", "hyphens, such as", "want an address or a range", "ranges of IPv4", "want a name such as", "xn--", "without scheme and port", "the port (is|[0-9]+ is not valid)",
 	"want .* to .*, got", "whole seconds", "segment|segments", "escapes", "neither rate nor burst", "a query or fragment",
-	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end", "no password", "cannot be (kept|waited)",
-	"burst", "tier", "store", "key: query", "unknown key \"(ips|headers)\"", "want the name", "a pattern begins", "patterns have",
-	"there are no limits by", "want one of them", "keeps its rate", "says not what is counted", "the key has .* parts", "that is a rate", "no plan that counts", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either the request tells it", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
+	"unknown key \".*:", "unknown method", "a method in capitals", "not at the end",
+	"burst", "tier", "store", "key: query", "want the name", "a pattern begins", "patterns have",
+	"a file cannot have limits by", "want one of them", "keeps its rate", "leaves nothing to count", "the key has .* parts", "the name is a rate", "leave this out", "leave out decide", "more than 64 characters", "error parsing regexp", `origins: \*`, "with credentials", "own port", "spread", "has a key of", "either from the request or", "every weight is 0", "of the calendar", "clamp", "name of a model", "tz database",
 }, "|"))
 
 // A file with a mistake does not fit the schema, unless it is of a kind that a schema cannot tell.

@@ -3,11 +3,11 @@ package rulefile
 // checkSpread refuses what a rule whose bucket is on all processors cannot have. Package spec knows its numbers.
 func (t *ruleText) checkSpread(d *decoder) {
 	if len(t.Key) != 1 || len(t.Key[0]) != 1 || t.Key[0][0].Kind != SourceGlobal {
-		d.Fail(t.seen["spread"], "spread: it is for one bucket, and the key is %s: write key: global, or leave spread out", t.Key)
+		d.Fail(t.seen["spread"], "spread: it needs a single bucket, and the key is %s: write key: global, or leave spread out", t.Key)
 	}
 	for _, key := range []string{"max_keys", "overflow"} {
 		if n := t.seen[key]; n != nil {
-			d.Fail(n, "%s: the rule has spread: true, and there is no table: leave one of the two out", key)
+			d.Fail(n, "%s: the rule has spread: true and therefore no table: leave one of the two out", key)
 		}
 	}
 }

@@ -33,11 +33,11 @@ func TestAReloadThatSpreads(t *testing.T) {
 	}{
 		{spread, spread, Keep, ""},
 		{spread, "key: global, rate: 5/s, spread: true", Adjust, "rule a: token bucket 5/s burst 5, was token bucket 9/s burst 9; " +
-			"every key keeps the tokens it has used up, and what is above a lower limit has to come back first"},
+			"the tokens that a key has used still count, and what exceeds a lower limit must come back first"},
 		{plain, spread, Carry, "rule a: token bucket 9/s burst 9, was token bucket 9/s burst 9; it has a new limiter, because its bucket is " +
-			"on all processors now; every key keeps what it has used up"},
+			"divided among all processors now; what keys have used still counts"},
 		{spread, plain, Carry, "rule a: token bucket 9/s burst 9, was token bucket 9/s burst 9; it has a new limiter, because its bucket is " +
-			"no longer on all processors; every key keeps what it has used up"},
+			"no longer divided among processors; what keys have used still counts"},
 		{"rate: 9/s", spread, Replace, "rule a: starts over with full buckets, because the key was ip and is global"},
 	} {
 		changes := Diff(ruleOf(t, c.before), ruleOf(t, c.after))

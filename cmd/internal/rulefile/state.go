@@ -40,13 +40,13 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 	if f.Redis != nil {
 		for i := range f.Redis.Limits {
 			if l := &f.Redis.Limits[i]; l.HasTable() {
-				d.Fail(at, "state: the limit %s of redis is a %v, and of those only token buckets are kept in a file: leave one of the two out",
+				d.Fail(at, "state: the limit %s of redis is a %v, and a file keeps only token buckets: leave one of the two out",
 					l.Name, l.Policy.Algorithm())
 			}
 		}
 		f.Redis.State = filepath.Join(f.State, layoutName(f.Redis.stateStem()))
 		if f.Redis.InFlight > 0 {
-			d.Fail(at, "state: redis has in_flight, and what WEIR.ENTER counts cannot be kept in a file: leave one of the two out")
+			d.Fail(at, "state: redis has in_flight, and a file cannot keep the counts of WEIR.ENTER: leave one of the two out")
 		}
 	}
 	for i := range f.Rules {
@@ -58,11 +58,9 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 		case r.Store != nil:
 			r.Debts = filepath.Join(f.State, r.debtStem())
 		case r.Spread:
-			d.Fail(at, "state: the rule %s has its bucket on all processors, which cannot be kept in a file: "+
-				"leave spread or state out", r.Name)
+			d.Fail(at, "state: the rule %s has spread, and a file cannot keep its bucket: leave spread or state out", r.Name)
 		case spec.Logs(r.Policy.Algorithm()):
-			d.Fail(at, "state: the rule %s counts by a sliding log, which cannot be kept in a file: "+
-				"take the sliding window, or leave state out", r.Name)
+			d.Fail(at, "state: the rule %s counts by a sliding log, which a file cannot keep: use sliding-window, or leave state out", r.Name)
 		default:
 			r.State = filepath.Join(f.State, r.stateName())
 		}

@@ -89,7 +89,7 @@ func TestDebtNames(t *testing.T) {
 	f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nstore: {url: 'redis://a:1'}\nrules: [{name: api, rate: 1/s}]")
 	var out strings.Builder
 	require.NoError(t, f.Describe(&out))
-	assert.Contains(t, out.String(), "\n  state   what the store is owed: "+one.Debts+".*.debts\n")
+	assert.Contains(t, out.String(), "\n  state   debts to the store: "+one.Debts+".*.debts\n")
 	for _, name := range []string{one.Debts + ".A.debts", one.Debts + "0.A.debts", filepath.Join(dir, "x.debts")} {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
 	}

@@ -161,13 +161,13 @@ func (s *Store) section() section {
 
 func (s *Store) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	if seen["secret"] != nil && s.FullKeys {
-		d.Fail(seen["secret"], "secret: keys: full writes keys as they are: leave one of the two out")
+		d.Fail(seen["secret"], "secret: keys: full writes keys in clear text: leave one of the two out")
 	}
 	if (s.Files.Certificate == "") != (s.Files.CertificateKey == "") {
 		d.Fail(n, "store: certificate and certificate_key: want both or none")
 	}
 	if (s.Files.CA != "" || s.Files.Certificate != "") && s.URL != "" && !strings.HasPrefix(s.URL, "rediss://") {
-		d.Fail(n, "store: ca and certificate are of a store over TLS: want a url that begins with rediss://")
+		d.Fail(n, "store: ca and certificate need TLS: want a url that begins with rediss://")
 	}
 	if at := seen["password_file"]; at != nil && s.URL != "" {
 		u, _ := url.Parse(s.URL) // as storeURL did
@@ -201,12 +201,12 @@ var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+
 		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), exampleStore)
 		return ""
 	case !isPort(u):
-		d.Fail(n, "%s: %s: the port %s is none: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
+		d.Fail(n, "%s: %s: the port %s is not valid: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
 		return ""
 	}
 	if _, err := rueidis.ParseURL(s); err != nil {
 		if u.User == nil && strings.Contains(s, "@") || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
-			d.Fail(n, "%s: a part of a password is no part of it, by its characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", what)
+			d.Fail(n, "%s: a part of the password is cut off by its special characters: write / as %%2F, # as %%23, ? as %%3F, @ as %%40", what)
 			return ""
 		}
 		d.Fail(n, "%s: %s: %s", what, yamlfile.Quote(redacted(u)), strings.TrimPrefix(err.Error(), "redis: "))
@@ -235,7 +235,7 @@ var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *deco
 // secret is what keys are hashed with. It is not repeated.
 var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if len(s) < 16 {
-		d.Fail(n, "%s: %d characters: want 16 at least", what, len(s))
+		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))
 	}
 	return s
 })

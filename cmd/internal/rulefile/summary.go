@@ -28,7 +28,7 @@ func (f *File) Describe(w io.Writer) error {
 		total += memory
 		r.describe(&b)
 	}
-	fmt.Fprintf(&b, "\n%d %s, about %s of memory when all keys are there\n", len(f.Rules),
+	fmt.Fprintf(&b, "\n%d %s, about %s of memory when the tables are full\n", len(f.Rules),
 		english.PluralWord(len(f.Rules), "rule", ""), humanize.IBytes(total))
 	_, err = io.WriteString(w, b.String())
 	return err
@@ -46,7 +46,7 @@ func (r *Rule) describe(b *strings.Builder) {
 		line("state", r.State)
 	}
 	if r.Debts != "" {
-		line("state", "what the store is owed: "+r.Debts+".*"+debtSuffix)
+		line("state", "debts to the store: "+r.Debts+".*"+debtSuffix)
 	}
 }
 

@@ -43,7 +43,7 @@ func (a *Asked) Request() (*http.Request, error) {
 		return nil, fmt.Errorf("%s: want a method and a target, such as %q", yamlfile.Quote(a.Line), "GET /login?next=%2F")
 	}
 	if _, err := url.ParseRequestURI(target); err != nil {
-		return nil, fmt.Errorf("%s: the target is none: want a path, such as %q", yamlfile.Quote(a.Line), "GET /login")
+		return nil, fmt.Errorf("%s: the target is not valid: want a path, such as %q", yamlfile.Quote(a.Line), "GET /login")
 	}
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(a.Line + " HTTP/1.1\r\nHost: localhost\r\n\r\n")))
 	if err != nil {
@@ -142,7 +142,7 @@ func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 			switch {
 			case !ok:
 			case !httpguts.ValidHeaderFieldValue(s):
-				d.Fail(n, "headers %s: %s is no value of a header", name, yamlfile.Quote(s))
+				d.Fail(n, "headers %s: %s is not a valid header value", name, yamlfile.Quote(s))
 			case name == "Host" && h[name] != nil:
 				d.Fail(n, "headers Host: want one")
 			default:

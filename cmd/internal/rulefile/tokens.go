@@ -373,7 +373,7 @@ func (t *ruleText) checkTokens(d *decoder) {
 	}
 	for _, other := range []string{"cost", "max_wait", "refund_status", "spread", "concurrency"} {
 		if other != key && t.seen[other] != nil {
-			d.Fail(t.seen[other], "%s: not with a cost that only the answer tells (%s): write a rule of its own for it, or leave this out", other, key)
+			d.Fail(t.seen[other], "%s: not with a cost that comes from the answer (%s): write a separate rule for it, or leave this out", other, key)
 		}
 	}
 	d.settled = cmp.Or(d.settled, t.seen[key])
@@ -385,16 +385,16 @@ func (t *ruleText) checkClamp(d *decoder) {
 	switch {
 	case !t.Tokens.Clamp:
 	case t.Tokens.Estimate.Kind != EstimateWorst && t.Tokens.Estimate.Kind != EstimateLearned:
-		d.Fail(t.seen["tokens"], "clamp: it needs the estimate worst or learned, which look at the prompt: leave clamp out, or the estimate")
+		d.Fail(t.seen["tokens"], "clamp: it needs the estimate worst or learned, which read the prompt: leave clamp out, or the estimate")
 	case t.Tokens.Count.Weights != usage.Total && t.Tokens.Count.Weights.Output == 0:
-		d.Fail(t.seen["tokens"], "clamp: answers count nothing here, so that no shorter one would cost less: leave clamp out")
+		d.Fail(t.seen["tokens"], "clamp: answers do not count here, so a shorter one would not cost less: leave clamp out")
 	}
 }
 
 // checkSettled refuses costs that only answers tell where weir does not see them.
 func (d *decoder) checkSettled(f *File) {
 	if d.settled != nil && f.Decide != nil {
-		d.Fail(d.settled, "the answer tells the cost: a proxy that asks at decide does not pass answers through weir: "+
-			"leave out decide, or write a cost that the request tells")
+		d.Fail(d.settled, "the cost comes from the answer, but a proxy that asks at decide does not pass answers "+
+			"through weir: leave out decide, or write a cost that comes from the request")
 	}
 }

@@ -27,7 +27,7 @@ func isSocket(address string) bool {
 func (d *decoder) socketPath(n *yaml.Node, what, path string) {
 	switch {
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
-		d.Fail(n, "%s: %s: want the path of a socket, from the root on: unix:/run/weir/weir.sock", what, yamlfile.Quote(path))
+		d.Fail(n, "%s: %s: want the full path of a socket: unix:/run/weir/weir.sock", what, yamlfile.Quote(path))
 	case len(path) > maxSocketPath:
 		d.Fail(n, "%s: %s: the path of a socket has up to %d bytes, this one %d", what, yamlfile.Quote(path), maxSocketPath,
 			len(path))
@@ -38,7 +38,7 @@ func (d *decoder) socketPath(n *yaml.Node, what, path string) {
 var mode = referring("mode", one(nil, func(d *decoder, n *yaml.Node, what, s string) fs.FileMode {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 	if err != nil || len(s) < 3 || value > 0o777 || value&0o200 == 0 {
-		d.Fail(n, "%s: %s: want three octal digits, as chmod does, with the right to write for the owner: 660", what, yamlfile.Quote(s))
+		d.Fail(n, "%s: %s: want three octal digits, as for chmod, writable for the owner: 660", what, yamlfile.Quote(s))
 	}
 	return fs.FileMode(value)
 }))

@@ -42,8 +42,8 @@ func (u *Upstream) section() section {
 
 func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if u.IgnoreAbort && u.ResponseTimeout == 0 {
-		d.Fail(seen["ignore_client_abort"], "ignore_client_abort: with response_timeout: 0s a request that nobody waits for "+
-			"could last for ever: write a response_timeout")
+		d.Fail(seen["ignore_client_abort"], "ignore_client_abort: with response_timeout: 0s, a request that no one "+
+			"waits for could last forever: write a response_timeout")
 	}
 	for _, t := range u.Targets {
 		if u.H2C && t.URL != nil && t.URL.Scheme == "https" {
@@ -56,7 +56,7 @@ func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 	text := fmt.Sprint(v)
 	if slices.ContainsFunc(before, func(other V) bool { return fmt.Sprint(other) == text }) {
-		d.Fail(n, "%s: %s is there twice", what, yamlfile.Quote(text))
+		d.Fail(n, "%s: %s occurs twice", what, yamlfile.Quote(text))
 	}
 }
 
@@ -73,7 +73,7 @@ var target = one(pattern("http://host:port, https://host or unix:/path", "^([Hh]
 func healthSection(h *proxy.Health) section {
 	path := one(pattern("", "^/"), func(d *decoder, n *yaml.Node, what, s string) string {
 		if u, err := url.ParseRequestURI(s); err != nil || s[0] != '/' || u.Fragment != "" {
-			d.Fail(n, "%s: %s: want the path of a page that says whether the server is well, such as /healthz", what, yamlfile.Quote(s))
+			d.Fail(n, "%s: %s: want the path of a health check, such as /healthz", what, yamlfile.Quote(s))
 		}
 		return s
 	})
@@ -120,7 +120,7 @@ func (d *decoder) url(n *yaml.Node, what, s string) *url.URL {
 	case u.Hostname() == "":
 		d.Fail(n, "%s: %s: the URL has no host; %s", what, yamlfile.Quote(redacted(u)), example)
 	case !isPort(u):
-		d.Fail(n, "%s: %s: the port %s is none: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
+		d.Fail(n, "%s: %s: the port %s is not valid: want 1 to 65535", what, yamlfile.Quote(redacted(u)), u.Port())
 	case u.User != nil:
 		d.Fail(n, "%s: %s: a user name and password in the URL are not passed on: leave them out", what,
 			yamlfile.Quote(redacted(u)))

@@ -39,8 +39,7 @@ func TestSeveralServers(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: unix:/a\nupstream: unix:/a": "upstream: unix:/a is where weir itself listens, at unix:/a: requests would " +
 			"go round until they time out",
-		"upstream: {url: \"http://a\", health: {path: /, interval: 1s}}": "upstream: health: a check may take 2s and begins " +
-			"every 1s: the next one waits for the last",
+		"upstream: {url: \"http://a\", health: {path: /, interval: 1s}}": "upstream: health: a check may take 2s and one begins every 1s: the next one waits for the last",
 	} {
 		f, err := Parse("weir.yaml", []byte(text+rule))
 		require.NoError(t, err)

@@ -12,12 +12,12 @@ import (
 func (f *File) Warnings() (all []string) {
 	for _, p := range f.TrustedProxies {
 		if p.Bits() == 0 {
-			all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then say in %s which "+
-				"address it has, and has a new bucket for each", p, f.ClientIP.header()))
+			all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then claim any "+
+				"address in %s, and has a new bucket for each", p, f.ClientIP.header()))
 			for i := range f.Rules {
 				if q := f.Rules[i].Quota; q != nil && q.Header != "" {
-					all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then say in %s which limit it "+
-						"has under the rule %s", p, q.Header, f.Rules[i].Name))
+					all = append(all, fmt.Sprintf("trusted_proxies: %s is every address: any client can then set its limit under the rule "+
+						"%[3]s in %[2]s", p, q.Header, f.Rules[i].Name))
 				}
 			}
 		}
@@ -47,8 +47,8 @@ func (r *Rule) priceWarnings() (all []string) {
 	own := r.Tokens.Count.Weights
 	for _, m := range r.Tokens.Count.Models {
 		if w := m.Weights; w.Input > own.Input || w.Cached > own.Cached || w.CacheWrite > own.CacheWrite || w.Output > own.Output {
-			all = append(all, fmt.Sprintf("rule %s: count: the model %q counts more than one that is not listed, and clients name the "+
-				"model: give the rule's own weights the highest numbers", r.Name, m.Name+when(m.Prefix, "*")))
+			all = append(all, fmt.Sprintf("rule %s: count: the model %q has higher weights than an unlisted model, "+
+				"and clients choose the name of the model: give the rule's own weights the highest numbers", r.Name, m.Name+when(m.Prefix, "*")))
 		}
 	}
 	return all
@@ -64,7 +64,7 @@ func (u *Upstream) warnings(f *File) (all []string) {
 		}
 	}
 	if h := u.Health; h != nil && h.Timeout > h.Interval {
-		all = append(all, fmt.Sprintf("upstream: health: a check may take %v and begins every %v: the next one waits for "+
+		all = append(all, fmt.Sprintf("upstream: health: a check may take %v and one begins every %v: the next one waits for "+
 			"the last", h.Timeout, h.Interval))
 	}
 	return all

@@ -12,11 +12,10 @@ import (
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"trusted_proxies: 10.0.0.0/8": "",
-		"trusted_proxies: 0.0.0.0/0": "trusted_proxies: 0.0.0.0/0 is every address: any client can then say in " +
-			"X-Forwarded-For which address it has, and has a new bucket for each",
+		"trusted_proxies: 0.0.0.0/0": "trusted_proxies: 0.0.0.0/0 is every address: any client can then claim any address in " +
+			"X-Forwarded-For, and has a new bucket for each",
 		"trusted_proxies: \"::/0\"\nclient_ip: {from: \"header:X-Real-IP\"}": "trusted_proxies: ::/0 is every " +
-			"address: any " +
-			"client can then say in X-Real-Ip which address it has, and has a new bucket for each",
+			"address: any client can then claim any address in X-Real-Ip, and has a new bucket for each",
 		"listen: \":8080\"\nupstream: http://127.0.0.1:8080": "upstream: http://127.0.0.1:8080 is where weir itself " +
 			"listens, at " +
 			":8080: requests would go round until they time out",
@@ -32,19 +31,17 @@ func TestWarnings(t *testing.T) {
 			"itself listens, at 192.0.2.1:8080: requests would go round until they time out",
 		"listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8081": "",
 		// The client's host is what the server behind goes by, or nothing but a way around.
-		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can write b.example, and " +
-			"http://127.0.0.1:1 answers it as any other, since it does not get the host: set keep_host, or a route for the host",
+		"upstream: http://127.0.0.1:1\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and " +
+			"http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
 		"upstream: {url: http://127.0.0.1:1, keep_host: true}\nexempt: {host: b.example}": "",
 		"exempt: {host: b.example}": "",
 		"routes: [{match: {host: \"*.example\"}, upstream: http://127.0.0.1:1}]\nexempt: {host: b.example}": "",
 		"routes: [{match: {host: [a.example, b.example]}, upstream: http://127.0.0.1:1}]\n" +
 			"upstream: http://127.0.0.1:2\nexempt: {host: b.example}": "",
 		"routes: [{match: {host: b.example, path: /a}, upstream: http://127.0.0.1:1}]\n" +
-			"upstream: http://127.0.0.1:2\nexempt: {host: b.example}": "exempt: host: any client can write b.example, and " +
-			"http://127.0.0.1:2 answers it as any other, since it does not get the host: set keep_host, or a route for the host",
-		"routes: [{match: {path: /a}, upstream: http://127.0.0.1:1}]\nexempt: {host: b.example}": "exempt: host: any client " +
-			"can write b.example, and http://127.0.0.1:1 answers it as any other, since it does not get the host: set keep_host, " +
-			"or a route for the host",
+			"upstream: http://127.0.0.1:2\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and " +
+			"http://127.0.0.1:2 answers it like any other because it does not get the host: set keep_host, or a route for the host",
+		"routes: [{match: {path: /a}, upstream: http://127.0.0.1:1}]\nexempt: {host: b.example}": "exempt: host: any client can send b.example, and http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
 	} {
 		f, err := Parse("weir.yaml", []byte(text+"\nrules: [{name: a, rate: 1/s}]"))
 		require.NoError(t, err, text)
@@ -61,8 +58,8 @@ func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("trusted_proxies: [10.0.0.0/8, \"::/0\"]\nrules: [{name: a, rate: 1/s, quota: {header: X-Limit}}, {name: b, rate: 1/s}]"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{
-		"trusted_proxies: ::/0 is every address: any client can then say in X-Forwarded-For which address it has, and has a new bucket for each",
-		"trusted_proxies: ::/0 is every address: any client can then say in X-Limit which limit it has under the rule a",
+		"trusted_proxies: ::/0 is every address: any client can then claim any address in X-Forwarded-For, and has a new bucket for each",
+		"trusted_proxies: ::/0 is every address: any client can then set its limit under the rule a in X-Limit",
 	}, f.Warnings())
 }
 
@@ -71,7 +68,7 @@ func TestWarningsOfPrices(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 1/s, "+
 		"tokens: {count: {input: 3, output: 15, models: {\"big*\": {output: 16}, small: {input: 1}, even: {input: 3, output: 15}}}}}]"))
 	require.NoError(t, err)
-	assert.Equal(t, []string{`rule a: count: the model "big*" counts more than one that is not listed, and clients name the model: ` +
+	assert.Equal(t, []string{`rule a: count: the model "big*" has higher weights than an unlisted model, and clients choose the name of the model: ` +
 		"give the rule's own weights the highest numbers"}, f.Warnings())
 }
 
@@ -79,13 +76,11 @@ func TestWarningsOfPrices(t *testing.T) {
 func TestWarningsOfRulesByHost(t *testing.T) {
 	const upstream = "upstream: http://127.0.0.1:1\n"
 	for rule, want := range map[string]string{
-		"match: {host: a.example}": "rule a: match: host: a client that writes another host has no such limit, and " +
-			"http://127.0.0.1:1 answers it alike, since it does not get the host: set keep_host, or a route for the host",
-		"match: {not: {host: [a.example, \"*.b.example\"]}}": "rule a: not: host: any client can write a.example or " +
-			"*.b.example, and http://127.0.0.1:1 answers it as any other, since it does not get the host: set keep_host, or a route " +
-			"for the host",
-		"key: [ip, host]": "rule a: key: host: each host that a client writes is a bucket of its own, and http://127.0.0.1:1 " +
-			"answers all alike, since it does not get the host: set keep_host, or a route for the host",
+		"match: {host: a.example}": "rule a: match: host: a client that sends another host avoids the limit, and " +
+			"http://127.0.0.1:1 answers it in the same way because it does not get the host: set keep_host, or a route for the host",
+		"match: {not: {host: [a.example, \"*.b.example\"]}}": "rule a: not: host: any client can send a.example or " +
+			"*.b.example, and http://127.0.0.1:1 answers it like any other because it does not get the host: set keep_host, or a route for the host",
+		"key: [ip, host]": "rule a: key: host: each host that a client sends is a bucket of its own, and http://127.0.0.1:1 answers all in the same way because it does not get the host: set keep_host, or a route for the host",
 	} {
 		rules := "rules: [{name: a, rate: 1/s, " + rule + "}]"
 		f, err := Parse("weir.yaml", []byte(upstream+rules))
@@ -105,8 +100,7 @@ func TestWarningsOfKeysThatAreNotPassedOn(t *testing.T) {
 		return f.Warnings()
 	}
 	for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "X_token"} {
-		assert.Equal(t, []string{"rule a: key: header:" + name + ": any client can write it, each value is a bucket of its own, and " +
-			"no upstream gets it: for addresses write ip, with trusted_proxies and client_ip"},
+		assert.Equal(t, []string{"rule a: key: header:" + name + ": any client can send it, each value is a bucket of its own, and upstreams do not get it: for addresses write ip, with trusted_proxies and client_ip"},
 			warnings("rules: [{name: a, rate: 1/s, key: [path, header:"+name+" or ip]}]"))
 	}
 	const other = ", {name: b, rate: 1/s}]"

@@ -46,7 +46,7 @@ func sourceKey(s rulefile.Source, client httplimit.KeyFunc, m *reading.Match,
 	case rulefile.SourceNone:
 		return nil, nil // such a request the rule does not count
 	}
-	return nil, fmt.Errorf("a key of %s: there is no such source", s)
+	return nil, fmt.Errorf("a key of %s: this source does not exist", s)
 }
 
 // query returns the key of a parameter of the query. All requests in which it has several values have one key together.

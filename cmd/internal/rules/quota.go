@@ -89,7 +89,7 @@ func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	in := quotas.Reader{Plans: map[string]engine.Policy{}, Policy: numbers.Policy, Key: func(text string) (string, error) {
 		request, source := blank(), meant(q.By, text)
 		if _, err := netip.ParseAddr(text); source.Kind == rulefile.SourceIP && err != nil {
-			return "", errors.New("a key that is no address, and the limits are by ip")
+			return "", errors.New("a key that is not an address, and the limits are by ip")
 		}
 		write(request, source, text)
 		key, ok := l.by.Text(request)

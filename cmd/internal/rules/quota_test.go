@@ -90,8 +90,8 @@ func TestABadFileOfLimits(t *testing.T) {
 		"anna,free\n\nberta,gold\n":             `line 3: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
 		"anna,5/s,21\n":                         "line 1: rate 5/s, burst 21: limit of 21 tokens: want at most 20, the max",
 		"anna,1/d,20\nberta,1/365d":             "line 2: rate 1/8760h0m0s: burst of 1 tokens at 1 tokens every 8760h0m0s",
-		"anna,free\nanna,free\n":                "line 2: its key is there twice",
-		"192.0.2.1,free\n::ffff:192.0.2.1,free": "line 2: its key is there twice",
+		"anna,free\nanna,free\n":                "line 2: its key occurs twice",
+		"192.0.2.1,free\n::ffff:192.0.2.1,free": "line 2: its key occurs twice",
 	} {
 		_, err := compileIn(t, plans, "rules: [{name: a, rate: 1/s, key: header:X-Key, quota: {file: plans.csv, max: 20, plans: {free: {rate: 2/s}}}}]")
 		if assert.ErrorContains(t, err, "rule a: quota: ", plans) {
@@ -108,7 +108,7 @@ func TestABadFileOfLimits(t *testing.T) {
 		}
 	}
 	_, err := compileIn(t, "192.0.2.1,5/s\nanna,5/s\n", "rules: [{name: a, rate: 1/s, quota: {file: plans.csv}}]")
-	assert.ErrorContains(t, err, "plans.csv: line 2: a key that is no address, and the limits are by ip")
+	assert.ErrorContains(t, err, "plans.csv: line 2: a key that is not an address, and the limits are by ip")
 	_, err = compileIn(t, "", "rules: [{name: a, rate: 1/s, quota: {file: none.csv}}]")
 	assert.ErrorContains(t, err, "none.csv: no such file or directory")
 	_, err = compileIn(t, "anna,10/m\n", "rules: [{name: a, rate: 5/h, key: header:X-Key, algorithm: fixed-window, quota: {file: plans.csv}}]")

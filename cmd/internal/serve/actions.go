@@ -191,8 +191,8 @@ func (s *Server) actionsForPage() *admin.Actions {
 type actionCollector struct{ table *actions.Table }
 
 var (
-	actionsNow = prometheus.NewDesc("weir_actions", "Actions of operators that are in force, by kind.", []string{"kind"}, nil)
-	actionHits = prometheus.NewDesc("weir_action_hits_total", "Requests that actions of operators were for, by kind.",
+	actionsNow = prometheus.NewDesc("weir_actions", "Active actions of operators, by kind.", []string{"kind"}, nil)
+	actionHits = prometheus.NewDesc("weir_action_hits_total", "Requests that actions of operators applied to, by kind.",
 		[]string{"kind"}, nil)
 )
 

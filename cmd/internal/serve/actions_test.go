@@ -126,7 +126,7 @@ func TestAKeyOfARule(t *testing.T) {
 func TestABannedRule(t *testing.T) {
 	s := start(t, behind+"rules: [{name: a, match: {path: /a}, rate: unlimited}, {name: b, rate: 1/h, burst: 100}]\n")
 	body := s.act(409, "ban", `"rule":"a"`)
-	assert.Contains(t, body, "every request that the rule a is for is refused: confirm it")
+	assert.Contains(t, body, "every request that the rule a applies to is refused: confirm it")
 	assert.Equal(t, 200, s.get("/a").status)
 	s.act(200, "ban", `"rule":"a","confirm":true`)
 	assert.Equal(t, 403, s.get("/a").status)
@@ -168,7 +168,7 @@ func TestBadActionRequests(t *testing.T) {
 		`{"kind":"ban","rule":"default","parts":["nonsense"]` + rest:               "is not an IP address",
 		`{"kind":"ban","rule":"default","parts":[]` + rest:                         "keys of 1 parts: 0 were given",
 		`{"kind":"ban","rule":"everyone","parts":[]` + rest:                        "one key for all requests: act on the rule",
-		`{"kind":"ban","rule":"default","hash":"0000000000000000"` + rest:          "is watched any more",
+		`{"kind":"ban","rule":"default","hash":"0000000000000000"` + rest:          "is not watched",
 		`{"kind":"ban","network":"192.0.2.7","for":"an hour","who":"a","why":"b"}`: "want a time such as 1h or 90m",
 		`{"kind":"ban","network":"192.0.2.7","for":"721h","who":"a","why":"b"}`:    "want 1s to 720h0m0s",
 		`{"kind":"ban","network":"192.0.2.7","for":"1h","why":"b"}`:                "who has 0 characters",

@@ -143,7 +143,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	assert.Contains(t, text, `weir_requests_total{outcome="allowed",rule="default"} 3`)
 
 	write("short")
-	require.ErrorContains(t, s.Reload(), "token 1: 5 characters: want 16 at least")
+	require.ErrorContains(t, s.Reload(), "token 1: 5 characters: want at least 16")
 	status, _ = metrics("second-token-of-all")
 	assert.Equal(t, 200, status)
 	s.change(administered + one)

@@ -73,18 +73,18 @@ func (read *fieldsRead) check(r *http.Request) error {
 	}
 	for _, name := range read.headers {
 		if _, ok := httplimit.HeaderValue(r, name); !ok {
-			return fmt.Errorf("the header %s is there twice, with different values", name)
+			return fmt.Errorf("the header %s occurs twice, with different values", name)
 		}
 	}
 	for _, name := range read.cookies {
 		if _, ok := httplimit.CookieValue(r, name); !ok {
-			return fmt.Errorf("the cookie %s is there twice, with different values, or its value has a zero byte, or a "+
+			return fmt.Errorf("the cookie %s occurs twice, with different values, or its value has a zero byte, or a "+
 				"comma or a blank outside of quotes", name)
 		}
 	}
 	for _, name := range read.query {
 		if _, ok := reading.QueryKey(r, name); !ok {
-			return fmt.Errorf("the query parameter %s is there twice, with different values, or its value has a zero byte",
+			return fmt.Errorf("the query parameter %s occurs twice, with different values, or its value has a zero byte",
 				name)
 		}
 	}

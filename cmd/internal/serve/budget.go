@@ -69,7 +69,7 @@ func (b *budget) divide(most int64, f *rulefile.File) {
 // warn says that more connections are allowed than there can be.
 func (b budget) warn(files uint64, log *slog.Logger) {
 	if files > 0 && (b.clients == 0 || 2*uint64(b.clients)+minReserve > files) {
-		log.Warn("the limit of open files is too low for so many connections: raise LimitNOFILE or ulimit -n",
+		log.Warn("the limit of open files is too low for max_connections: raise LimitNOFILE or ulimit -n",
 			"open_files", files, "max_connections", b.clients)
 	}
 }

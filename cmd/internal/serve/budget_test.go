@@ -58,7 +58,7 @@ func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	}
 	assert.EqualValues(t, 2, s.upstreams.Connections())
 	assert.Equal(t, 502, s.get("/").status)
-	s.waitFor("as many connections to upstreams are open as the limit of open files allows")
+	s.waitFor("the connections to upstreams have reached the limit of open files")
 	close(finish)
 	assert.Equal(t, []int{200, 200}, []int{<-answers, <-answers})
 	slow.Store(false)
@@ -70,7 +70,7 @@ func TestUpstreamConnectionsAreBounded(t *testing.T) {
 
 func TestALimitOfOpenFilesThatIsTooLow(t *testing.T) {
 	s := start(t, "server: {max_connections: 100000000}\n"+one)
-	assert.Contains(t, s.log.String(), "the limit of open files is too low for so many connections")
+	assert.Contains(t, s.log.String(), "the limit of open files is too low for max_connections")
 	s = start(t, one)
 	assert.NotContains(t, s.log.String(), "the limit of open files is too low")
 	assert.Positive(t, s.connections[clients].Most())

@@ -23,7 +23,7 @@ func TestALimitOfTheCalendar(t *testing.T) {
 
 	s.change("rules: [{name: a, rate: 7/month, algorithm: fixed-window, zone: Asia/Tokyo, max_keys: 100}]\n")
 	assert.Equal(t, "200 200 429", s.statuses(3))
-	assert.Contains(t, s.log.String(), "fixed window 7/month of Asia/Tokyo, was fixed window 5/month of Europe/Berlin; every key keeps the tokens")
+	assert.Contains(t, s.log.String(), "fixed window 7/month of Asia/Tokyo, was fixed window 5/month of Europe/Berlin; the tokens that a key has used still count")
 	s.change("rules: [{name: a, rate: 8/day, algorithm: fixed-window, max_keys: 100}]\n")
 	assert.Equal(t, "200 429", s.statuses(2))
 	s.change("rules: [{name: a, rate: 9/h, max_keys: 100}]\n")

@@ -35,7 +35,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	described, err := describedRequest(r, g.read.host)
 	if err != nil {
-		s.config.Log.Warn("a proxy asks for no decision that can be made", "peer", r.RemoteAddr, "err", err)
+		s.config.Log.Warn("a proxy's question cannot be decided", "peer", r.RemoteAddr, "err", err)
 		fail(w, r, body, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -108,7 +108,7 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 // passes on the whole target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
-		return fmt.Errorf("the target %q is none", described.RequestURI)
+		return fmt.Errorf("the target %q is not valid", described.RequestURI)
 	}
 	return checkTarget(described)
 }
@@ -118,11 +118,11 @@ func describedHost(r *http.Request, needed bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
 	case len(hosts) == 0 && needed:
-		return "", errors.New("no X-Forwarded-Host, and a rule is about hosts: have the proxy set it")
+		return "", errors.New("no X-Forwarded-Host, and a rule is about hosts: configure the proxy to set it")
 	case len(hosts) == 0:
 		return "", nil
 	case len(hosts) > 1 || strings.Contains(hosts[0], ","):
-		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: have the proxy replace what a client sends", hosts)
+		return "", fmt.Errorf("X-Forwarded-Host %q: want one host: configure the proxy to replace what a client sends", hosts)
 	}
 	return hosts[0], nil
 }
@@ -132,12 +132,12 @@ func either(r *http.Request, name, other string) (string, error) {
 	values := append(r.Header.Values(name), r.Header.Values(other)...)
 	for _, v := range values {
 		if v != values[0] {
-			return "", fmt.Errorf("%s and %s do not agree, or are there twice: have the proxy set one and clear the other",
+			return "", fmt.Errorf("%s and %s differ or occur twice: configure the proxy to set one and clear the other",
 				name, other)
 		}
 	}
 	if len(values) == 0 || values[0] == "" {
-		return "", fmt.Errorf("no %s: have the proxy say which request it asks about", name)
+		return "", fmt.Errorf("no %s: configure the proxy to name the request that it asks about", name)
 	}
 	return values[0], nil
 }

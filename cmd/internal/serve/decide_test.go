@@ -65,8 +65,8 @@ func TestDecideRefusesWhatDescribesNoRequest(t *testing.T) {
 	for want, c := range map[string][]string{
 		"no X-Forwarded-Uri":           {"X-Forwarded-Method: GET"},
 		"no X-Forwarded-Method":        {"X-Forwarded-Uri: /"},
-		"do not agree":                 append([]string{"X-Original-Uri: /other"}, traefik...),
-		"or are there twice":           append([]string{"X-Forwarded-Method: GET"}, traefik...),
+		"differ or occur twice":        append([]string{"X-Original-Uri: /other"}, traefik...),
+		"or occur twice":               append([]string{"X-Forwarded-Method: GET"}, traefik...),
 		"want the path and query":      {"X-Forwarded-Method: GET", "X-Forwarded-Uri: login"},
 		`want a method, such as GET`:   {"X-Forwarded-Method: G T", "X-Forwarded-Uri: /"},
 		`X-Forwarded-Uri \"http://a\"`: {"X-Forwarded-Method: GET", "X-Forwarded-Uri: http://a"},
@@ -104,7 +104,7 @@ func TestDecideRefusesWhatTheClientMade(t *testing.T) {
 		got := ask("/decide?status=403", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login", "X-Forwarded-Host: "+host)
 		assert.Equal(t, "400", got.Header.Get("Weir-Status"), host)
 	}
-	assert.NotContains(t, s.log.String(), "asks for no decision", "the proxy is not to blame")
+	assert.NotContains(t, s.log.String(), "question cannot be decided", "the proxy is not to blame")
 	assert.Equal(t, 200, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login").StatusCode)
 	assert.Equal(t, 429, ask("/decide", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /login?%zz").StatusCode)
 }

@@ -18,12 +18,12 @@ import (
 func (s *Server) HandOver(ctx context.Context) error {
 	log := s.config.Log
 	if !s.life.upgrade.begun.CompareAndSwap(false, true) {
-		log.Error("upgrade refused: another one is under way")
-		return errors.New("another upgrade is under way")
+		log.Error("upgrade refused: another one is in progress")
+		return errors.New("another upgrade is in progress")
 	}
 	if err := s.handOver(ctx); err != nil {
 		s.life.upgrade.begun.Store(false)
-		log.Error("upgrade failed: this process goes on as before", "err", err)
+		log.Error("upgrade failed: this process continues as before", "err", err)
 		return err
 	}
 	return nil

@@ -213,7 +213,7 @@ func TestSocketsThatCannotBeInherited(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Start(Config{File: parsed(t, "listen: 127.0.0.1:0\n"+one), Log: slog.New(slog.DiscardHandler), Inherited: inherited})
 	assert.EqualError(t, err, "systemd has passed the socket weir.socket, "+tcp.Addr().String()+
-		", and the rule file has no listener with that address: add one, or take the socket out of systemd's unit")
+		", and the rule file has no listener with that address: add one, or remove the socket from systemd's unit")
 }
 
 // TestAHandedSocketThatIsAnothers: a weir that takes the place of another does not remove a file which another program

@@ -92,7 +92,7 @@ func (s *Server) followHashes(g *generation) {
 
 // hashFailed logs that a hash could not be read.
 func (s *Server) hashFailed(rule *rules.Rule, err error) {
-	s.config.Log.Warn("limits not read: the last ones stay", "rule", rule.Name, "from", rule.Quota.From(),
+	s.config.Log.Warn("limits not read: the previous ones stay active", "rule", rule.Name, "from", rule.Quota.From(),
 		"err", strings.TrimPrefix(err.Error(), "redislimit: "))
 }
 

@@ -33,7 +33,7 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 	first := start(t, "listen: unix:"+path+"\n"+one)
 	require.NoError(t, os.Remove(path))
 	next := succeed(t, first)
-	assert.Contains(t, first.log.String(), `level=WARN msg="upgrade: the file of a Unix socket is gone, so nobody can connect: `+
+	assert.Contains(t, first.log.String(), `level=WARN msg="upgrade: the file of a Unix socket is gone, so no one can connect: `+
 		`the next process makes the socket anew" listen=unix:`+path+"\n")
 	first.stop()
 	status, _ := askSocket(t, path, "/")
@@ -46,7 +46,7 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 	defer l.Close()
 	require.NoError(t, os.Remove(path))
 	_, err = listen.Passed([]*os.File{copied(t, l)})
-	assert.ErrorContains(t, err, "the inherited socket weir.socket: its file is gone, so nobody can connect: restart the program "+
+	assert.ErrorContains(t, err, "the inherited socket weir.socket: its file is gone, so no one can connect: restart the program "+
 		"that has bound it (with systemd: the socket unit)")
 }
 

@@ -74,9 +74,9 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 
 // warnOfBodies says in the log why a request finds no room for its body. Those that repeat are summed up there.
 func (s *Server) warnOfBodies(g *generation, r *http.Request, reason error) {
-	text := "bodies of requests take all the memory there is for them: others are answered 503"
+	text := "bodies of requests take all the memory for bodies: further requests are answered 503"
 	if errors.Is(reason, metering.ErrShare) {
-		text = "bodies of one client take its share of the memory: its others are answered 503"
+		text = "the bodies of one client take its share of the memory for bodies: its further requests are answered 503"
 	}
 	s.config.Log.Warn(text, "client", g.ip.Prefix(r).String())
 }

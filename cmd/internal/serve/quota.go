@@ -12,5 +12,5 @@ func (s *Server) logQuotas(r *rules.Rule) {
 
 // limitFailed logs an error of a limit, such as that of a quota that its limiter does not take. The log sums up floods.
 func (s *Server) limitFailed(limit string, err error) {
-	s.config.Log.Warn("a limit could not be applied as the request wanted", "rule", limit, "err", err)
+	s.config.Log.Warn("the limit that a request brings could not be applied", "rule", limit, "err", err)
 }

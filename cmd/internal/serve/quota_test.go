@@ -56,7 +56,7 @@ func TestAFileOfLimitsIsWatched(t *testing.T) {
 	assert.Same(t, first, s.current.Load())
 	assert.Equal(t, 0, passed(s, "anna-secret", 1))
 	write("anna-secret,paid\nanna-secret,paid\n")
-	s.waitFor("plans.csv: line 2: its key is there twice")
+	s.waitFor("plans.csv: line 2: its key occurs twice")
 	assert.Same(t, first, s.current.Load())
 
 	write("anna-secret,paid\ncarl,7/h\nberta,unlimited\n")
@@ -96,7 +96,7 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 	s := start(t, tiers(14, 0))
 	assert.Equal(t, 3, passed(s, "v2", 3)) // of 4
 	s.change(tiers(15, 0))
-	assert.Contains(t, s.log.String(), "because each request brings its limit now; every key keeps what it has used up")
+	assert.Contains(t, s.log.String(), "because each request brings its own limit now; what keys have used still counts")
 	assert.Equal(t, 1, passed(s, "v2", 9))
 	assert.Equal(t, 16-4, passed(s, "v14", 99))
 	assert.Equal(t, 0, passed(s, "v14", 9))
@@ -106,7 +106,7 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 	assert.Same(t, g.limiters["a"].Limiter, s.current.Load().limiters["a"].Limiter)
 	assert.Equal(t, 1, passed(s, "v14", 9))
 	s.change(tiers(14, 30))
-	assert.Contains(t, s.log.String(), "because each request brings its limit no longer")
+	assert.Contains(t, s.log.String(), "because each request brings its own limit no longer")
 	assert.Equal(t, 32+13-17, passed(s, "v13", 99))
 }
 
@@ -169,7 +169,7 @@ func TestAFileThatIsCutToNothing(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", "")
 	first := s.current.Load()
 	write("")
-	s.waitFor("plans.csv: it has no keys: want one at least")
+	s.waitFor("plans.csv: it has no keys: want at least one")
 	assert.Same(t, first, s.current.Load())
 	assert.Equal(t, 2, passed(s, "anna", 9))
 	file, err := rulefile.Load(s.path)

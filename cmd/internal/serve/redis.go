@@ -126,7 +126,8 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	case s.redis.places == nil:
 		s.redis.places, err = resp.NewPlaces(want.InFlight, want.MaxKeys, want.Overflow, s.config.Clock, s.config.LimiterOptions...)
 	case s.redis.places.Lifetime != want.InFlight:
-		err = fmt.Errorf("in_flight was %v and is %v: what is in flight would be counted no more: start weir again", s.redis.places.Lifetime, want.InFlight)
+		err = fmt.Errorf("in_flight was %v and is %v: requests in flight would no longer be counted: start weir "+
+			"again", s.redis.places.Lifetime, want.InFlight)
 	}
 	return s.redis.places, err
 }
@@ -153,24 +154,24 @@ func (r *rising) at(n uint64) uint64 {
 
 var (
 	redisCommands = prometheus.NewDesc("weir_redis_commands_total",
-		"Commands of clients of Redis, those that were answered by an error included.", []string{"command"}, nil)
+		"Commands of Redis clients, including those that were answered by an error.", []string{"command"}, nil)
 	redisDecisions = prometheus.NewDesc("weir_redis_decisions_total",
-		"Takes of clients of Redis, those of no tokens included, by what was decided.", []string{"outcome"}, nil)
+		"Takes of Redis clients, including those of 0 tokens, by decision.", []string{"outcome"}, nil)
 	redisErrors = prometheus.NewDesc("weir_redis_errors_total",
 		"Commands of clients of Redis that were answered by an error.", []string{"reason"}, nil)
 	redisSlow = prometheus.NewDesc("weir_redis_slow_clients_total",
 		"Connections of clients of Redis that ended because an answer could not be written.", nil, nil)
 	redisOpen = prometheus.NewDesc("weir_redis_connections", "Open connections of clients of Redis.", nil, nil)
-	redisMost = prometheus.NewDesc("weir_redis_connections_max", "How many there may be; 0 for no bound.", nil, nil)
+	redisMost = prometheus.NewDesc("weir_redis_connections_max", "The bound on these connections; 0 for none.", nil, nil)
 	redisFull = prometheus.NewDesc("weir_redis_connections_rejected_total",
 		"Connections of clients of Redis that were refused because there were too many.", nil, nil)
 	redisKeys = prometheus.NewDesc("weir_redis_keys",
 		"Keys of clients of Redis that had used some of their limit at the last sweep.", nil, nil)
 	redisSlots = prometheus.NewDesc("weir_redis_table_slots",
-		"Slots of the tables, which are made to be six tenths full.", nil, nil)
+		"Slots of the tables, which are sized to be six tenths full.", nil, nil)
 	redisBytes     = prometheus.NewDesc("weir_redis_table_bytes", "Memory of the tables.", nil, nil)
 	redisEvictions = prometheus.NewDesc("weir_redis_evictions_total",
-		"Keys forgotten for want of room although they had used some of their limit.", nil, nil)
+		"Keys evicted because there was no room although they had used some of their limit.", nil, nil)
 	redisNoRoom = prometheus.NewDesc("weir_redis_no_room_refusals_total",
 		"Takes refused because a table had no room for their key.", nil, nil)
 )

@@ -103,7 +103,7 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, "+OK", says(t, dialRedis(t, s.redisAddress()), "AUTH new"), "everything stays as it was")
 
 	s.rewrite("redis: {address: \"127.0.0.1:0\", max_keys: 101}\n")
-	assert.Contains(t, s.log.String(), "reload: redis: it has a new table, because max_keys was 100 and is 101; every key keeps")
+	assert.Contains(t, s.log.String(), "reload: redis: it has a new table, because max_keys was 100 and is 101; what keys have used still counts")
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
@@ -257,7 +257,7 @@ func TestNamedLimitsOfRedis(t *testing.T) {
 	s.rewrite(redisFile(", limits: {login: {rate: 2/h, burst: 3}, month: 1000/60d}"))
 	assert.Equal(t, "*5 :0 :3 :0 :-1 :5400", says(t, c, "CL.THROTTLE a login"))
 	assert.Equal(t, "*5 :0 :1000 :999 :-1 :5184", says(t, c, "CL.THROTTLE a month"))
-	assert.Contains(t, s.log.String(), "it has a new table, because longest was 624h0m0s and is 1440h0m0s; every key keeps")
+	assert.Contains(t, s.log.String(), "it has a new table, because longest was 624h0m0s and is 1440h0m0s; what keys have used still counts")
 	assert.Equal(t, "+OK", says(t, c, "MULTI"))
 	assert.Equal(t, "+QUEUED", says(t, c, "CL.THROTTLE a login"))
 	s.rewrite(redisFile(", limits: {month: 1000/60d}"))
@@ -332,7 +332,7 @@ func TestTooManyClientsOfRedisAreToldSo(t *testing.T) {
 	answer, err := io.ReadAll(io.LimitReader(dialRedis(t, s.redisAddress()), 1<<10))
 	require.NoError(t, err)
 	assert.Equal(t, "-ERR max number of clients reached\r\n", string(answer))
-	assert.Contains(t, s.log.String(), "too many connections: new ones are refused")
+	assert.Contains(t, s.log.String(), "too many connections: new connections are refused")
 	require.NoError(t, held[0].Close())
 	require.Eventually(t, func() bool { return s.connections[redisClients].Open() == 1 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "+PONG", says(t, dialRedis(t, s.redisAddress()), "PING"))
@@ -455,7 +455,7 @@ func TestPlacesOutliveAReload(t *testing.T) {
 	require.NoError(t, os.WriteFile(r.path, []byte(redisFile(", in_flight: 2h")), 0o600))
 	require.ErrorContains(t, r.Reload(), "redis: in_flight was 1h0m0s and is 2h0m0s")
 	r.rewrite(redisFile(""))
-	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), "-ERR nothing is counted in flight")
+	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), "-ERR requests in flight are not counted")
 	r.rewrite(redisFile(", in_flight: 1h"))
 	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
 }

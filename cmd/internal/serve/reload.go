@@ -13,7 +13,7 @@ import (
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {
-		log.Warn("nothing to reload: the limits are the command line's; write a rule file to change them under way")
+		log.Warn("nothing to reload: the limits come from the command line; use a rule file to change them at run time")
 		return nil
 	}
 	done, ok := s.life.takeTurn()

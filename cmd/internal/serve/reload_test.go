@@ -34,7 +34,7 @@ func TestAReloadDoesNotRefillBuckets(t *testing.T) {
 	s.change("rules: [{name: default, rate: 1/h, burst: 10, max_keys: 100}]") // 4 are taken: 6 of 10 are left
 	assert.Equal(t, "200 200 200 200 200 200 429", s.statuses(7))
 	assert.Contains(t, s.log.String(), "reload: rule default: token bucket 1/h burst 10, was token bucket 1/h burst 5; "+
-		"every key keeps the tokens it has used up, and what is above a lower limit has to come back first")
+		"the tokens that a key has used still count, and what exceeds a lower limit must come back first")
 	s.change(rule("key: global"))
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6), "another key is another limit")
 	assert.Contains(t, s.log.String(),
@@ -50,7 +50,7 @@ func TestALimiterThatDoesNotTakeTheNumbersIsReplaced(t *testing.T) {
 	s.change(fmt.Sprintf(log, 3))
 	assert.Equal(t, "200 200 429", s.statuses(3), "one of three is taken")
 	assert.Contains(t, s.log.String(), "reload: rule a: sliding log 3/1h0m0s, was sliding log 1/1h0m0s; it has a new limiter, because "+
-		"the limiter does not take the new numbers")
+		"the limiter does not accept the new numbers")
 }
 
 func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {

@@ -32,7 +32,7 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 			if rule.State != "" { // a new limiter would have the same file
 				return nil, &LimiterError{rule.Name, err}
 			}
-			change.Limit, change.Reason = rulefile.Carry, "the limiter does not take the new numbers: "+err.Error()
+			change.Limit, change.Reason = rulefile.Carry, "the limiter does not accept the new numbers: "+err.Error()
 		}
 	}
 	had := policiesIn(rule.State)

@@ -73,7 +73,7 @@ type limitsError struct {
 
 // Error names the rule and its limits.
 func (e *limitsError) Error() string {
-	return fmt.Sprintf("rule %s: the limits in force are %v, and cannot be put back: %v", e.rule, e.has, e.err)
+	return fmt.Sprintf("rule %s: the active limits are %v, and the previous ones cannot be restored: %v", e.rule, e.has, e.err)
 }
 
 // stateLimits returns the limits of all rules with a file.

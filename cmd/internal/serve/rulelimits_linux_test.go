@@ -116,7 +116,7 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	require.NoError(t, os.WriteFile(file.Rules[1].State, []byte("no table"), 0o600))
 	err = s.Reload()
 	require.ErrorContains(t, err, "rule broken:")
-	require.ErrorContains(t, err, "rule default: the limits in force are ["+changed+"], and cannot be put back: engine: "+
+	require.ErrorContains(t, err, "rule default: the active limits are ["+changed+"], and the previous ones cannot be restored: engine: "+
 		"the policy token bucket 1/h burst 2: another process")
 	assert.Contains(t, s.log.String(), "reload failed: everything else stays as it was")
 	assert.Equal(t, changed, policyIn(t, s, 0))

@@ -29,8 +29,7 @@ func TestPortInUseLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Start(Config{File: file, Log: slog.New(slog.DiscardHandler)})
 	assert.EqualError(t, err, "cannot listen on "+taken+": the port is in use; "+
-		"stop the program that has it, or choose another port, "+
-		"with --listen and --admin or in the rule file (0 takes a free one)")
+		"stop the program that uses it, or choose another port, with --listen and --admin or in the rule file (0 takes a free one)")
 	l, err := net.Listen("tcp", free)
 	require.NoError(t, err, "what was bound before is free again")
 	require.NoError(t, l.Close())
@@ -161,7 +160,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	assert.Equal(t, "Too many connections\n", string(body))
-	assert.Contains(t, s.log.String(), "too many connections: new ones are answered 503")
+	assert.Contains(t, s.log.String(), "too many connections: new connections are answered 503")
 
 	s.change("server: {max_connections: 3}\n" + to + one)
 	assert.Equal(t, "200", s.statuses(1))

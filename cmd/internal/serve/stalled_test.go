@@ -82,7 +82,7 @@ func TestOneClientCannotTakeAllConnections(t *testing.T) {
 	full, err := http.ReadResponse(bufio.NewReader(s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")), nil)
 	require.NoError(t, err)
 	assert.Equal(t, 503, full.StatusCode)
-	assert.Contains(t, s.log.String(), "too many connections of one client: its new ones are answered 503")
+	assert.Contains(t, s.log.String(), "too many connections of one client: its new connections are answered 503")
 	s.change("server: {max_connections: 1000, max_connections_per_client: 2}\ntrusted_proxies: 127.0.0.1\n" + one)
 	conn := s.dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	want200(t, conn)

@@ -61,13 +61,12 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 	if begun {
 		found = "begun"
 		if others := of.OtherLayouts(); len(others) > 0 {
-			log.Warn("state: another version of weir counted in a file of another layout: every bucket is full",
+			log.Warn("state: the previous file has the layout of another version of weir: every bucket is full",
 				"other", strings.Join(others, " "))
 		}
 		if former := of.FormerStates(); len(former) > 0 {
-			log.Warn("state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another "+
-				"order of them, with or without a quota, with another largest limit of windows with a quota, in another period, zone or "+
-				"rules of the zone, or with other max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
+			log.Warn("state: a rule of this name has counted in another file, with a different key, algorithm, list "+
+				"of tiers, quota, period, zone or rules of the zone, max_keys, longest or overflow: every bucket is full", "other", strings.Join(former, " "))
 		}
 	}
 	log.Info("state: "+found, "indebted", table.Indebted, "processes", len(table.Attached))
@@ -76,6 +75,6 @@ func (s *Server) logState(path string, log *slog.Logger, of withFile, begun bool
 // logUnusedStates logs which files in the folder of the state are there for nothing, as far as this server knows.
 func (s *Server) logUnusedStates(file *rulefile.File) {
 	if unused := file.UnusedStates(); len(unused) > 0 {
-		s.config.Log.Info("state: no rule has these files, and weir removes none", "files", strings.Join(unused, " "))
+		s.config.Log.Info("state: these files belong to no rule; weir does not remove them", "files", strings.Join(unused, " "))
 	}
 }

@@ -130,7 +130,7 @@ func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	}
 	other := start(t, stated(dir, ", overflow: refuse"))
 	assert.Contains(t, other.log.String(),
-		`msg="state: no rule has these files, and weir removes none" files="`+strings.Join(append(unused, files[0]), " ")+"\"\n")
+		`msg="state: these files belong to no rule; weir does not remove them" files="`+strings.Join(append(unused, files[0]), " ")+"\"\n")
 	for _, path := range append(unused, files[0]) {
 		assert.FileExists(t, path)
 	}
@@ -149,7 +149,7 @@ func TestAStateOfAnotherLayout(t *testing.T) {
 	require.NoError(t, os.Rename(files[0], other))
 
 	s := start(t, stated(dir, ""))
-	assert.Contains(t, s.log.String(), `level=WARN msg="state: another version of weir counted in a file of another layout: `+
+	assert.Contains(t, s.log.String(), `level=WARN msg="state: the previous file has the layout of another version of weir: `+
 		`every bucket is full" rule=default file=`+files[0]+" other="+other+"\n")
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
 	assert.FileExists(t, other)
@@ -168,7 +168,7 @@ func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	assert.Equal(t, "200 200 200", first.statuses(3))
 	require.NoError(t, first.Reload())
 	assert.Contains(t, first.log.String(), "reload: rule default: token bucket 1/h burst 2, was token bucket 1/h burst 100; "+
-		"every key keeps the tokens it has used up, and what is above a lower limit has to come back first")
+		"the tokens that a key has used still count, and what exceeds a lower limit must come back first")
 	assert.Equal(t, "429", second.statuses(1), "three are taken, of two")
 	require.NoError(t, first.Reload())
 	assert.Equal(t, 1, strings.Count(first.log.String(), "reload: rule default"), "nothing is left to change")
@@ -205,9 +205,8 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	former := first.current.Load().file.Rules[0].State
 	second := start(t, tiers(free+", "+gold))
 	assert.Equal(t, "200 429", first.statuses(2, "X-Plan: free"))
-	const anew = "state: a rule of this name has counted in another file, by another key or algorithm, other tiers or another " +
-		"order of them, with or without a quota, with another largest limit of windows with a quota, in another period, zone or " +
-		"rules of the zone, or with other max_keys, longest or overflow: every bucket is full"
+	const anew = "state: a rule of this name has counted in another file, with a different key, algorithm, list " +
+		"of tiers, quota, period, zone or rules of the zone, max_keys, longest or overflow: every bucket is full"
 	assert.NotContains(t, first.log.String(), anew)
 	assert.Contains(t, second.log.String(), `level=WARN msg="`+anew+`" rule=default file=`+
 		second.current.Load().file.Rules[0].State+" other="+former+"\n")
@@ -234,7 +233,7 @@ func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "another process has changed")
 	other := start(t, numbers(8))
 	looks()
-	assert.Equal(t, 1, strings.Count(s.log.String(), "another process has changed the limits of the file"))
+	assert.Equal(t, 1, strings.Count(s.log.String(), "another process has changed the limits in the file"))
 	assert.Contains(t, s.log.String(), "burst 8")
 	other.write(numbers(4))
 	require.NoError(t, other.Reload())
@@ -244,7 +243,7 @@ func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	file := s.current.Load().file.Rules[0].State
 	require.NoError(t, os.Rename(file, file+".old"))
 	looks()
-	assert.Equal(t, 1, strings.Count(s.log.String(), "two limits from now on"))
+	assert.Equal(t, 1, strings.Count(s.log.String(), "from now on its processes and new ones count separately"))
 	require.NoError(t, os.Rename(file+".old", file))
 	looks()
 	assert.Equal(t, 1, strings.Count(s.log.String(), "the file is at its path again"))

@@ -62,14 +62,14 @@ func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, bef
 	}
 	switch {
 	case now.lost != before.lost && now.lost != "":
-		log.Error("state: the rule has two limits from now on", "err", now.lost)
+		log.Error("state: the file was removed, moved or replaced: from now on its processes and new ones count separately", "err", now.lost)
 	case now.lost != before.lost:
 		log.Info("state: the file is at its path again")
 	}
 	switch {
 	case slices.Equal(now.limits, before.limits):
 	case now.limits != nil:
-		log.Warn("state: another process has changed the limits of the file", "rule_file", fmt.Sprint(want),
+		log.Warn("state: another process has changed the limits in the file", "rule_file", fmt.Sprint(want),
 			"in_force", fmt.Sprint(now.limits))
 	default:
 		log.Info("state: the limits of the file are those of the rule file again")

@@ -24,14 +24,14 @@ func (s *Server) stop() {
 	s.sockets.Leave()
 	upgraded := s.life.upgrade.isDone()
 	if delay := s.current.Load().file.Server.ShutdownDelay; delay > 0 && !upgraded {
-		s.config.Log.Info("stopping: not ready any more, and serving for a while", "for", delay)
+		s.config.Log.Info("stopping: no longer ready, and still serving", "for", delay)
 		s.config.Sleep(delay)
 	}
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
 	s.life.stopped = true
 	atMost := s.current.Load().file.Server.ShutdownTimeout
-	s.config.Log.Info("stopping: waiting for requests under way", "at_most", atMost)
+	s.config.Log.Info("stopping: waiting for requests in progress", "at_most", atMost)
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
 	defer cancel()
 	ending := s.sockets.Shut(func(r listen.Role) bool { return r != administrators })
@@ -74,9 +74,10 @@ func (s *Server) settle(ctx context.Context) {
 		all.Go(func() {
 			switch err := stored.Value.Settle(ctx); {
 			case err != nil && rule.Debts != "":
-				s.config.Log.Warn("stopping: what was admitted is not charged in the store, and kept in the state", "rule", rule.Name, "err", err)
+				s.config.Log.Warn("stopping: admitted requests are not charged to the store; the debt is kept in "+
+					"the state folder", "rule", rule.Name, "err", err)
 			case err != nil:
-				s.config.Log.Warn("stopping: what was admitted is not charged in the store", "rule", rule.Name, "err", err)
+				s.config.Log.Warn("stopping: admitted requests are not charged to the store", "rule", rule.Name, "err", err)
 			}
 		})
 	}

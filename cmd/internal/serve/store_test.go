@@ -44,10 +44,10 @@ func TestServersShareALimit(t *testing.T) {
 	a.change(stored(store.Addr(), ", on_loss: open"))
 	assert.Equal(t, "429", a.statuses(1), "the store keeps what is used up")
 	a.change(strings.Replace(stored(store.Addr(), ""), "burst: 5", "burst: 6", 1))
-	assert.Contains(t, a.log.String(), "every key keeps the tokens it has used up")
+	assert.Contains(t, a.log.String(), "the tokens that a key has used still count")
 	assert.Equal(t, "200 429", a.statuses(2), "a burst of 6, of which 5 are used up")
 	a.change(one)
-	assert.Contains(t, a.log.String(), "because it was kept in the store and is on this machine alone")
+	assert.Contains(t, a.log.String(), "because it was kept in the store and is now only on this machine")
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
 }
 
@@ -61,7 +61,7 @@ func TestMachinesWithOtherNumbers(t *testing.T) {
 	assert.Contains(t, metrics, `weir_rule_store_differs{rule="default"} 0`)
 	b := start(t, strings.Replace(stored(store.Addr(), ""), "burst: 5", "burst: 6", 1))
 	assert.Equal(t, "200 200 200 429", b.statuses(4), "of six, three are used")
-	b.waitFor("a node holds this limit with other numbers")
+	b.waitFor("a node has this limit with other numbers")
 	_, metrics = b.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_rule_store_differs{rule="default"} 1`)
 	_, state := b.askAdmin("/state.json")
@@ -126,10 +126,10 @@ func TestTheEndSettlesWithTheStore(t *testing.T) {
 		assert.Equal(t, "200 200 429", s.statuses(3)) // half of five
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.stop() }()
-		s.waitFor("waiting for requests under way")
+		s.waitFor("waiting for requests in progress")
 		if !back {
 			<-ended
-			assert.Contains(t, s.log.String(), "what was admitted is not charged in the store")
+			assert.Contains(t, s.log.String(), "admitted requests are not charged to the store")
 			continue
 		}
 		require.NoError(t, store.StartAddr(address))

@@ -143,7 +143,7 @@ func TestKeysInTheStoreAreShownAsConfigured(t *testing.T) {
 		assert.Empty(t, k.Key)
 		hashes[k.Hash] = true
 	}
-	for key, want := range map[string]string{"secret": "", long: "is longer than the 256 bytes that are kept of it"} {
+	for key, want := range map[string]string{"secret": "", long: "is longer than the 256 bytes that are kept"} {
 		_, typed := s.key("peek", fmt.Sprintf(`{"rule":"api","parts":[%q]}`, key))
 		assert.Zero(t, typed.Remaining)
 		assert.True(t, hashes[typed.Hash], "a typed key has the hash by which it is listed")

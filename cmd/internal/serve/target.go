@@ -21,14 +21,14 @@ import (
 func checkTarget(r *http.Request) error {
 	u := r.URL
 	if !httpguts.ValidHeaderFieldName(r.Method) { // the same characters
-		return fmt.Errorf("its method %q is none", r.Method)
+		return fmt.Errorf("its method %q is not valid", r.Method)
 	}
 	if err := checkHost(r.Host); err != nil {
 		return err
 	}
 	switch {
 	case strings.Contains(r.RequestURI, "#"):
-		return errors.New("its target has a fragment, which some servers take off and some do not")
+		return errors.New("its target has a fragment, which only some servers remove")
 	case u.Opaque != "":
 		return errors.New("its target has no path")
 	case u.Path == "" && u.Host != "": // http://a, which is http://a/
@@ -40,7 +40,7 @@ func checkTarget(r *http.Request) error {
 	case reading.Climbs(u):
 		return errors.New("the path of its target goes above its root, at least to some servers")
 	case endsInBlank(r.RequestURI):
-		return errors.New("its target ends in a byte that some servers take for a blank")
+		return errors.New("its target ends in a byte that some servers treat as a blank")
 	}
 	return nil
 }
@@ -64,23 +64,23 @@ func checkHost(host string) error {
 	if end := strings.LastIndexByte(host, ']'); end > 0 && host[0] == '[' {
 		addr, err := netip.ParseAddr(host[1:end])
 		if err != nil || !addr.Is6() || addr.Zone() != "" {
-			return fmt.Errorf("the host %q is no name and no address", host)
+			return fmt.Errorf("the host %q is neither a name nor an address", host)
 		}
 		name, port = "", strings.TrimPrefix(host[end+1:], ":")
 		if port == host[end+1:] && port != "" {
-			return fmt.Errorf("the host %q has something else than a port behind it", host)
+			return fmt.Errorf("the host %q has something other than a port after it", host)
 		}
 	} else {
 		name, port, _ = strings.Cut(host, ":")
 	}
 	for i := range len(port) {
 		if port[i] < '0' || port[i] > '9' {
-			return fmt.Errorf("the host %q has something else than a port behind it", host)
+			return fmt.Errorf("the host %q has something other than a port after it", host)
 		}
 	}
 	for i := range len(name) {
 		if !inNames[name[i]] || name[i] == '.' && (i == 0 || name[i-1] == '.') {
-			return fmt.Errorf("the host %q is no name and no address", host)
+			return fmt.Errorf("the host %q is neither a name nor an address", host)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestBodiesThatOneClientHoldsBack(t *testing.T) {
 		return strings.Contains(m.metrics(), fmt.Sprintf("weir_tokens_bodies_bytes %v\n", float64(4*large)))
 	}, 20*time.Second, time.Millisecond)
 	assert.Equal(t, 503, ask("2001:db8::5", medium))
-	assert.Contains(t, m.log.String(), "bodies of one client take its share of the memory: its others are answered 503")
+	assert.Contains(t, m.log.String(), "the bodies of one client take its share of the memory for bodies: its further requests are answered 503")
 	assert.Contains(t, m.log.String(), "client=2001:db8::/64")
 	assert.Equal(t, 200, ask("2001:db8::5", small), "small bodies are exempt")
 	assert.Equal(t, 200, ask("2001:db8:0:1::1", large), "another client")

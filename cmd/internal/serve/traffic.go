@@ -36,7 +36,7 @@ func newTraffic() *traffic {
 	t := &traffic{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_http_request_duration_seconds", Buckets: durations,
-			Help: "Time from the header of a request to the end of its answer, by what answered.",
+			Help: "Time from the header of a request to the end of its answer, by the part that answered.",
 		}, []string{"by"}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_reloads_total", Help: "Reloads of the rule file, by their result.",
@@ -118,7 +118,7 @@ func (s *Server) collectors() []prometheus.Collector {
 		t.duration, t.reloads, &answerCollector{t}, &upstreamCollector{s}, &redisCollector{server: s}, &s.tokens, actionCollector{s.actions},
 		gauge("weir_http_requests_in_flight", "Requests of clients that are not answered yet.", t.inFlight.Load),
 		gauge("weir_connections", "Open connections of clients.", s.connections[clients].Open),
-		gauge("weir_connections_max", "How many there may be; 0 for no bound.", s.connections[clients].Most),
+		gauge("weir_connections_max", "The bound on these connections; 0 for none.", s.connections[clients].Most),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_connections_rejected_total",
 			Help: "Connections of clients that were answered 503 because there were too many.",
@@ -131,7 +131,7 @@ func (s *Server) collectors() []prometheus.Collector {
 type answerCollector struct{ traffic *traffic }
 
 var answersDesc = prometheus.NewDesc("weir_http_requests_total",
-	"Requests of clients by the status of their answer and what answered. "+
+	"Requests of clients by the status of their answer and the part that answered. "+
 		"A request counts once, however many rules it matches.",
 	[]string{"code", "by"}, nil)
 

@@ -62,9 +62,9 @@ type upstreamCollector struct{ server *Server }
 
 var (
 	upstreamUp = prometheus.NewDesc("weir_upstream_up",
-		"1 if the server is used, 0 after checks that failed, and after a connection that failed until it answers.", []string{"upstream"}, nil)
+		"1 if the server is used; 0 after failed checks, and from a failed connection until it answers again.", []string{"upstream"}, nil)
 	upstreamInFlight = prometheus.NewDesc("weir_upstream_requests_in_flight",
-		"Requests that the server has not answered to the end.", []string{"upstream"}, nil)
+		"Requests in progress at the server.", []string{"upstream"}, nil)
 )
 
 // Describe implements [prometheus.Collector].

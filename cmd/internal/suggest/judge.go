@@ -51,7 +51,7 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 		return &a, err
 	case engine.AlgorithmConcurrency, engine.NoAlgorithm:
 	}
-	return nil, fmt.Errorf("%v: there is nothing to try", p)
+	return nil, fmt.Errorf("%v: this policy cannot be tried", p)
 }
 
 const (

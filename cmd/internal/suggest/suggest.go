@@ -111,11 +111,11 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 	}
 	s := &Suggestion{Goal: goal, Requests: requests.count, Keys: requests.keys, KeyDays: requests.keyDays, Best: -1}
 	if rule.Constant != rulefile.Counted {
-		s.Reason = fmt.Sprintf("its rate is %v, and there is nothing to find", rule.Constant)
+		s.Reason = fmt.Sprintf("its rate is %v, so there is no limit to find", rule.Constant)
 		return s, nil
 	}
 	if per, _, ok := rule.Policy.Calendar(); ok {
-		s.Reason = fmt.Sprintf("its rate is in a %v of the calendar, and no such limits are tried", per)
+		s.Reason = fmt.Sprintf("its rate is in a %v of the calendar, and such limits cannot be suggested", per)
 		return s, nil
 	}
 	if s.Reason = s.tooFew(); s.Reason != "" {
@@ -181,10 +181,10 @@ func (s *Suggestion) limit(c *Curve) int {
 func (s *Suggestion) choose(own, span time.Duration) {
 	switch {
 	case len(s.Curves) == 0 && own == 0:
-		s.Reason = fmt.Sprintf("the requests are of %v: no period is a tenth of that", span)
+		s.Reason = fmt.Sprintf("the log covers %v: no period is a tenth of that", span)
 		return
 	case own > 0 && !supported(own, span):
-		s.Reason = fmt.Sprintf("the requests are of %v: a limit for %v needs ten times its period", span, own)
+		s.Reason = fmt.Sprintf("the log covers %v: a limit for %v needs ten times its period", span, own)
 		return
 	}
 	s.Best = slices.IndexFunc(s.Curves, func(c Curve) bool { return c.Period == own })

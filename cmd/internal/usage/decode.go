@@ -199,7 +199,7 @@ func (a *Answer) decode(open opener) {
 	}()
 }
 
-var errUnread = errors.New("usage: the body is not read any more")
+var errUnread = errors.New("usage: the body is no longer read")
 
 // inflate writes what a compressed body has to the scanner.
 func (a *Answer) inflate(open opener, r io.Reader) error {
@@ -229,7 +229,7 @@ func (a *Answer) inflate(open opener, r io.Reader) error {
 func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func(), err error) {
 	open := openers[encoding]
 	if open == nil {
-		return nil, nil, errors.New("an encoding that is not known: " + encoding)
+		return nil, nil, errors.New("unknown encoding: " + encoding)
 	}
 	return open(body)
 }

@@ -67,7 +67,7 @@ func readUpTo(names []string, o Options, most int) (*Log, error) {
 	l := r.log
 	if len(l.Requests) == 0 {
 		if l.Skipped > 0 {
-			return nil, fmt.Errorf("none of its records is of a usage (%w)", l.Reasons[0])
+			return nil, fmt.Errorf("none of its records has a usage (%w)", l.Reasons[0])
 		}
 		return nil, errors.New("the log is empty: there is nothing to replay")
 	}
@@ -176,7 +176,7 @@ func (r *reader) sum(q Request, n uint64, over time.Duration) error {
 }
 
 func (r *reader) errMany() error {
-	return fmt.Errorf("more than %d requests: give a part of the log", r.most)
+	return fmt.Errorf("more than %d requests: use a part of the log", r.most)
 }
 
 // same returns the text that is kept of those that are equal.

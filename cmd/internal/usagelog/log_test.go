@@ -119,7 +119,7 @@ func TestTables(t *testing.T) {
 	assert.Equal(t, Request{time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), 0, "b", "m", 7}, l.Requests[0])
 	require.Len(t, l.Reasons, 2)
 	assert.ErrorContains(t, l.Reasons[0], "line 4: 2 columns, and the first line names 7")
-	assert.ErrorContains(t, l.Reasons[1], "line 5: no column of tokens")
+	assert.ErrorContains(t, l.Reasons[1], "line 5: no known column of tokens")
 }
 
 // Files that are none, or have no usage, are errors.
@@ -128,7 +128,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		"":                                "the log is empty",
 		"hello\n":                         "neither JSON nor a table",
 		"{\n\"time\":":                    "no JSON at byte",
-		`{"time":"2026-11-20"}`:           "none of its records is of a usage",
+		`{"time":"2026-11-20"}`:           "none of its records has a usage",
 		"{" + strings.Repeat(" ", 17<<20): "a line of more than 16 MiB",
 	} {
 		_, err := read(t, text, Options{})

@@ -160,7 +160,7 @@ func (r *reader) bucket(number int, of fields, results []any) error {
 	for _, one := range results {
 		f, ok := one.(map[string]any)
 		if !ok {
-			r.skip(number, errors.New("a result that is no JSON object"))
+			r.skip(number, errors.New("a result that is not a JSON object"))
 			continue
 		}
 		if err := r.result(number, of, f); err != nil {
@@ -275,7 +275,7 @@ func (f fields) cost(counts usage.Weights) (uint64, error) {
 	}
 	u, known := scan(text)
 	if !known {
-		return 0, errors.New("no column of tokens that is known, such as input_tokens and output_tokens")
+		return 0, errors.New("no known column of tokens, such as input_tokens and output_tokens")
 	}
 	return counts.Of(u), nil
 }

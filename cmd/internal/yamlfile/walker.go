@@ -30,7 +30,7 @@ var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*[^}]*\}`)
 func (w *Walker) Note(n *yaml.Node, format string, args ...any) *Error {
 	message := fmt.Sprintf(format, args...)
 	if Target(n).Kind == yaml.ScalarNode && variable.MatchString(Target(n).Value) {
-		message += "; the file is read as it is, so put the value there, for example by envsubst"
+		message += "; variables in the file are not replaced: insert the value, for example with envsubst"
 	}
 	return &Error{w.File, n.Line, n.Column, message}
 }

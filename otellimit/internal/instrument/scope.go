@@ -75,9 +75,9 @@ func (s *Scope) Add(attributes []attribute.KeyValue) error {
 		case !a.Valid():
 			return fmt.Errorf("the attribute %q has no key or no value", string(a.Key))
 		case strings.HasPrefix(string(a.Key), "weir."), strings.HasPrefix(string(a.Key), "otel."), a.Key == "error.type":
-			return fmt.Errorf("the attribute %q: keys of weir.* and otel.* and error.type are taken", string(a.Key))
+			return fmt.Errorf("the attribute %q: want a key other than weir.*, otel.* and error.type", string(a.Key))
 		case keys[a.Key]:
-			return fmt.Errorf("the attribute %q is there twice", string(a.Key))
+			return fmt.Errorf("the attribute %q occurs twice", string(a.Key))
 		}
 		keys[a.Key] = true
 	}

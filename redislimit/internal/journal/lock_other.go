@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-var errSystem = errors.New("files of what is owed are for Linux only, and this is " + runtime.GOOS)
+var errSystem = errors.New("files with debts need Linux, and this is " + runtime.GOOS)
 
 func lock(*os.File) (bool, error) { return false, errSystem }
 

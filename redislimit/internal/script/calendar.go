@@ -45,7 +45,7 @@ func ZoneOf(p engine.Policy) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || engine.CalendarWindow(p.Limit(), per, zone) != p {
-		return nil, fmt.Errorf("the time zone %q is known on this machine alone: want one such as Europe/Berlin", name)
+		return nil, fmt.Errorf("the time zone %q is known only on this machine: want one such as Europe/Berlin", name)
 	}
 	return zone, nil
 }

@@ -55,7 +55,7 @@ func NewLimit(p engine.Policy, terms Terms) (*Limit, error) {
 
 func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	if p == engine.Unlimited() || p == engine.Blocked() {
-		return nil, errors.New("it has no numbers of its own: want a token bucket or a window, and this as a quota (Limiter.Quota)")
+		return nil, errors.New("it has no numbers of its own: want a token bucket or a window, and use this one as a quota (Limiter.Quota)")
 	}
 	algorithm, known := algorithms[p.Algorithm()]
 	switch {
@@ -63,7 +63,7 @@ func newLimit(p engine.Policy, terms Terms) (*Limit, error) {
 	case p.Algorithm() == engine.NoAlgorithm:
 		return nil, errors.New("the zero Policy limits nothing: want engine.TokenBucket(rate, burst) or one of its siblings")
 	case p.Algorithm() == engine.AlgorithmBatchRefill:
-		return nil, errors.New("batches are not kept in a store: want a token bucket or a window")
+		return nil, errors.New("a store does not keep batches: want a token bucket or a window")
 	default:
 		return nil, fmt.Errorf("the algorithm %q is not kept in a store", p.Algorithm())
 	}

@@ -18,7 +18,7 @@ func TestPoliciesThatAStoreCannotKeep(t *testing.T) {
 		says   string
 	}{
 		"none":             {engine.Policy{}, "the zero Policy limits nothing"},
-		"a batch refill":   {engine.BatchRefill(10, time.Second, 100), "batches are not kept in a store"},
+		"a batch refill":   {engine.BatchRefill(10, time.Second, 100), "a store does not keep batches"},
 		"no rate":          {engine.TokenBucket(engine.PerSecond(0), 10), "must be above 0"},
 		"too fast":         {engine.TokenBucket(engine.PerSecond(2e9), 10), "at most"},
 		"no burst":         {engine.TokenBucket(engine.PerSecond(1), 0), "limit of 0 tokens: want 1 to 4294967296"},

@@ -81,7 +81,8 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	}
 	late := new(big.Rat).Sub(new(big.Rat).SetInt(units), exact)
 	if late.Mul(late, big.NewRat(slower, 1)).Cmp(exact) > 0 {
-		return Quota{}, fmt.Errorf("rate %v: a token of it is no whole number of the limiter's %d parts of a microsecond, nor within a thousandth of one: want a slower rate", p.Rate(), l.num)
+		return Quota{}, fmt.Errorf("rate %v: a token of it is not a whole number of the limiter's %d parts of a "+
+			"microsecond to within a thousandth: want a slower rate", p.Rate(), l.num)
 	}
 	return Quota{tokens, units.Uint64()}, nil
 }

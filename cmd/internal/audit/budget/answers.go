@@ -61,7 +61,7 @@ func models(ctx context.Context, k *key) error {
 	for i := range 20 {
 		got := k.do(ctx, asked{method: http.MethodGet, path: "/v1/models"})
 		if got.refused() {
-			return fault(fmt.Sprintf("after the list of models was asked for %d times a key is refused", i))
+			return fault(fmt.Sprintf("a key is refused after %d requests for the list of models", i))
 		}
 		if got.err != nil || got.status != http.StatusOK {
 			return skip(fmt.Sprintf("GET /v1/models: %v", got))
@@ -300,7 +300,7 @@ func refusalForm(ctx context.Context, a *auditor) (string, error) {
 	}
 	got := k.pay(ctx, rest)
 	if !got.refused() {
-		return "", fault(fmt.Sprintf("a request of a key that has nothing left passes: %v", got))
+		return "", fault(fmt.Sprintf("a request passes although its key has nothing left: %v", got))
 	}
 	var form struct {
 		Error struct{ Message string }
@@ -310,7 +310,7 @@ func refusalForm(ctx context.Context, a *auditor) (string, error) {
 	}
 	wait := got.header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(wait); err == nil && seconds > 60 && got.header.Get("X-Should-Retry") != "false" {
-		return "", fault(fmt.Sprintf("Retry-After is %d s without x-should-retry: false. SDKs take no wait above 60 s, and retry at once", seconds))
+		return "", fault(fmt.Sprintf("Retry-After is %d s without x-should-retry: false. SDKs ignore a wait above 60 s, and retry at once", seconds))
 	}
 	return fmt.Sprintf("status %d, Retry-After %q", got.status, wait), nil
 }

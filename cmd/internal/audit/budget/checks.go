@@ -90,7 +90,7 @@ func isBudget(ctx context.Context, a *auditor) (string, error) {
 	}
 	left, err := a.fresh().left(ctx, a.Tokens, a.Tokens/steps)
 	if err == nil && !left.may(span{a.Tokens, a.Tokens}) {
-		err = fmt.Errorf("%w: a key is refused after %v tokens, and not after %d: it has another budget, or it was used before", ErrNoBudget,
+		err = fmt.Errorf("%w: a key is refused after %v tokens instead of %d: it has another budget, or it was used before", ErrNoBudget,
 			left, a.Tokens)
 		if left.most > 2*a.Tokens {
 			err = fmt.Errorf("%w: a key is not refused after %d tokens", ErrNoBudget, left.least)
@@ -133,7 +133,7 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 	passed := a.model.seen(number)
 	found := fmt.Sprintf("%d passed, which cost %d of %d tokens", passed, passed*each, k.Tokens)
 	if passed == 0 {
-		return found, fault("none of 100 requests passed, and there was enough for ten")
+		return found, fault("none of 100 requests passed, although there was enough for ten")
 	}
 	if passed*each > k.Tokens+each {
 		return found, fault(fmt.Sprintf("%d requests at once passed, which cost %d of %d tokens", passed, passed*each, k.Tokens))
@@ -150,7 +150,7 @@ func holds(ctx context.Context, a *auditor) (string, error) {
 	}
 	found := fmt.Sprintf("%v tokens are held of up to %d", held, tokens)
 	if a.holds = held.most >= tokens/2; !a.holds {
-		return found, fault("nothing is held before the answer: requests that are under way at the same time pass whatever they cost")
+		return found, fault("nothing is held before the answer: concurrent requests pass whatever they cost")
 	}
 	return found, nil
 }
@@ -256,7 +256,7 @@ func negativeBound(ctx context.Context, a *auditor) (string, error) {
 	}
 	found := fmt.Sprintf("%v tokens are held", held)
 	if held.most < 0 {
-		return found, fault(fmt.Sprintf("a bound of -1200 adds %d tokens to the budget as long as the request is under way", -held.most))
+		return found, fault(fmt.Sprintf("a bound of -1200 adds %d tokens to the budget while the request is in progress", -held.most))
 	}
 	return found, nil
 }

@@ -31,7 +31,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%-9s %2s  %-43s %s\n", says, result.Pitfall, result.Name, what)
 	}
-	fmt.Fprintf(&b, "\nThe numbers are those of the pitfalls in docs/budgets.md.\nNever tried: %s.\n\n%d to look at\n", notTried, r.Faults)
+	fmt.Fprintf(&b, "\nThe numbers are those of the pitfalls in docs/budgets.md.\nNot tried: %s.\n\n%d to look at\n", notTried, r.Faults)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

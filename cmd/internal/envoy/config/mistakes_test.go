@@ -139,7 +139,7 @@ var mistakes = []struct{ name, text, want string }{
 	{"a range of addresses that is none", "domain: d\ndescriptors:\n  - {key: k, cidr: 10.0.0.0}",
 		`a.yaml:3:20: cidr: want a range of addresses, such as 10.0.0.0/8 or 2001:db8::/32, not "10.0.0.0"`},
 	{"a range with bits behind it", "domain: d\ndescriptors:\n  - {key: k, cidr: 10.0.0.1/8}",
-		`a.yaml:3:20: cidr: "10.0.0.1/8" has bits behind the prefix: did you mean 10.0.0.0/8?`},
+		`a.yaml:3:20: cidr: "10.0.0.1/8" has bits after the prefix: did you mean 10.0.0.0/8?`},
 	{"an expression that is none", "domain: d\ndescriptors:\n  - {key: k, regex: 'a('}",
 		"a.yaml:3:21: regex: error parsing regexp: missing closing ): `a(`"},
 	{"an expression that closes what weir opens", "domain: d\ndescriptors:\n  - {key: k, regex: 'a)|(b'}",
@@ -210,8 +210,8 @@ func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 // TestWarnings: what the reference takes is taken, and said if it cannot have been meant.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"a known key in another place", "domain: d\nunit: second", "a.yaml:2:1: 'unit' has no meaning here and is not looked at"},
-		{"a key twice", "domain: c\ndomain: d", "a.yaml:2:1: 'domain' stands here twice: the last one counts"},
+		{"a known key in another place", "domain: d\nunit: second", "a.yaml:2:1: 'unit' has no effect here"},
+		{"a key twice", "domain: c\ndomain: d", "a.yaml:2:1: 'domain' occurs twice here: the last one counts"},
 		{"an octal number", limited("unit: second", "requests_per_unit: 010"), "a.yaml:6:26: 010 is octal: 8"},
 		{"two documents", "domain: d\n---\ndomain: e", "a.yaml:1:1: only the first document of the file is read"},
 	} {

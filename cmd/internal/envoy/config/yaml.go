@@ -99,10 +99,10 @@ func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 		case fields[key.Value] == nil && !known[key.Value]:
 			d.Fail(key, "config error, unknown key '%s'", key.Value)
 		case fields[key.Value] == nil:
-			d.warn(key, "'%s' has no meaning here and is not looked at", key.Value)
+			d.warn(key, "'%s' has no effect here", key.Value)
 		default:
 			if seen[key.Value] {
-				d.warn(key, "'%s' stands here twice: the last one counts", key.Value)
+				d.warn(key, "'%s' occurs twice here: the last one counts", key.Value)
 			}
 			seen[key.Value] = true
 			if v := d.value(value); v != nil {
@@ -261,7 +261,7 @@ func (d *decoder) cidr(n *yaml.Node, to *netip.Prefix) {
 	case err != nil || prefix.Addr().Is4In6():
 		d.Fail(n, "cidr: want a range of addresses, such as 10.0.0.0/8 or 2001:db8::/32, not %s", shown(n))
 	case prefix != prefix.Masked():
-		d.Fail(n, "cidr: %s has bits behind the prefix: did you mean %s?", shown(n), prefix.Masked())
+		d.Fail(n, "cidr: %s has bits after the prefix: did you mean %s?", shown(n), prefix.Masked())
 	default:
 		*to = prefix
 	}

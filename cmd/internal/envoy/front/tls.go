@@ -26,7 +26,7 @@ const lookAgain = time.Second
 // Server returns the settings of a TLS server, and a function that stops reading the files. The error names the file.
 func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
-		return nil, nil, errors.New("a client's name is asked for, but no CA of clients: set GRPC_CLIENT_TLS_CACERT")
+		return nil, nil, errors.New("a client's name is required, but there is no CA for clients: set GRPC_CLIENT_TLS_CACERT")
 	}
 	// The reader below tells of a wrong file only when the first client comes.
 	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
@@ -67,7 +67,7 @@ func (f TLSFiles) verify(state tls.ConnectionState) error {
 	if f.ClientName == "" || len(state.PeerCertificates) > 0 && hasName(state.PeerCertificates[0], f.ClientName) {
 		return nil
 	}
-	return fmt.Errorf("the client's certificate has not the name %q", f.ClientName)
+	return fmt.Errorf("the client's certificate does not have the name %q", f.ClientName)
 }
 
 // hasName reports whether a certificate is for a DNS name, or has it as a URI.

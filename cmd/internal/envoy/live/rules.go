@@ -58,7 +58,7 @@ func (p *Page) show(c *config.Config) *shown {
 	}
 	if others > 0 {
 		s.rules = append(s.rules, admin.Rule{
-			Name: ofOthers, Policy: fmt.Sprintf("%d rules", others), For: "what the rules above are not for", By: "entries",
+			Name: ofOthers, Policy: fmt.Sprintf("%d rules", others), For: "requests that no rule above is for", By: "entries",
 		})
 	}
 	return s

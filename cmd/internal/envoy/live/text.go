@@ -53,7 +53,7 @@ func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("%q is no list of entries", from)
+	return nil, fmt.Errorf("%q is not a list of entries", from)
 }
 
 // word takes a text off, quoted or up to the separator or the end.

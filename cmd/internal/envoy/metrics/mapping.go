@@ -88,7 +88,7 @@ func defaultMapping(milliseconds bool) string {
 }
 
 var ruleHelp = map[string]string{
-	"total_hits":                  "Hits that were asked for.",
+	"total_hits":                  "Hits that requests asked for.",
 	"over_limit":                  "Hits beyond the limit.",
 	"near_limit":                  "Hits in the band below the limit.",
 	"within_limit":                "Hits of requests that passed.",

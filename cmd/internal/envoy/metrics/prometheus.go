@@ -26,7 +26,7 @@ func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheu
 	return &collector{service, mapping, calls, []*prometheus.Desc{
 		describe("weir_envoy_table_keys", "Live counters, as of the last sweep."),
 		describe("weir_envoy_table_bytes", "Memory of the table."),
-		describe("weir_envoy_table_evictions_total", "Counters that made room for others while they still counted."),
+		describe("weir_envoy_table_evictions_total", "Counters evicted for others while they still counted."),
 		describe("weir_envoy_table_no_room_total", "Requests refused because there was no room for their counter."),
 	}, prometheus.NewDesc("weir_envoy_store_lost_parts", "Parts of the store that do not answer: partitions of a cluster, or the whole.",
 		[]string{"pool"}, nil)}

@@ -130,7 +130,7 @@ func TestDefaultNames(t *testing.T) {
 	ask(t, service, calls, "not.here", "a")
 	all := Collector(service, mapping, calls)
 	require.NoError(t, testutil.CollectAndCompare(all, strings.NewReader(`
-# HELP ratelimit_service_rate_limit_total_hits Hits that were asked for.
+# HELP ratelimit_service_rate_limit_total_hits Hits that requests asked for.
 # TYPE ratelimit_service_rate_limit_total_hits counter
 ratelimit_service_rate_limit_total_hits{domain="d",key1="a_v"} 1
 ratelimit_service_rate_limit_total_hits{domain="d",key1="a_v",key2="b",key3="c"} 1
