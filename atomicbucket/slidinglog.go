@@ -140,8 +140,8 @@ func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 // Full returns the payload of a log without requests.
 func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, requested(0)) }
 
-// Take returns the payload after a request at the tick now, and whether the log admits it. It does if the window then
-// has at most the limit: that is, if the entry that would be one too many has left the window.
+// Take returns the payload after a request at the tick now, and whether the log admits the request. It does if the
+// window has at most the limit after the request.
 func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bool) {
 	var g log
 	l.unpack(&g, r, now)

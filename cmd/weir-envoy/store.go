@@ -53,8 +53,8 @@ type storeFlags struct {
 	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
-// stores are where counters are shared. perSecond, for the limits per second, is nil if these are in all, too. Both are
-// nil if counters are in memory.
+// stores are the stores in which replicas share counters. perSecond has the limits per second; if it is nil, all has
+// them too. Both are nil if counters are in memory.
 type stores struct{ all, perSecond *redislimit.Client }
 
 func (s stores) close() {

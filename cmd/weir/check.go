@@ -190,7 +190,7 @@ func loadRules(name string) (*rulefile.File, error) {
 	return f, printed(name, err)
 }
 
-// printed prints the mistakes of a file, and returns an error that counts them; any other error as it is.
+// printed prints the mistakes of a file, and returns an error with their number. It returns any other error unchanged.
 func printed(name string, err error) error {
 	var mistakes yamlfile.Errors
 	if !errors.As(err, &mistakes) {

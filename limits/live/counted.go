@@ -84,7 +84,8 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 }
 
-// settle has the limiter forget what was charged to others. Nobody decides by it as a previous one any more.
+// settle takes back the tokens that were charged to newer limiters. Call it when no decision reads c as a previous
+// limiter any longer.
 func (c *counted) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ func newShares(w *world) *localShares {
 	}
 }
 
-// charge has the store charged, when it has answered the node about the key.
+// charge sends the debt of a key to the store. Call it when the store has answered the node about the key.
 func (s *localShares) charge(t *transport, node, key uint32) {
 	id := pair(node, key)
 	owed := s.owed.Begin(id)

@@ -29,7 +29,7 @@ func (f *Flags) spec(a engine.Algorithm) spec.Limit {
 	return spec.Limit{Algorithm: a, Numbers: spec.Numbers{Rate: spec.Of(f.Limit)}}
 }
 
-// policy returns the policy of a limit. What is wrong with it is said of the flags.
+// policy returns the policy of a limit. Its errors name the flags.
 func policy(l spec.Limit) (engine.Policy, error) {
 	p, err := l.Policy()
 	if es := spec.ErrorsOf(err); es != nil {

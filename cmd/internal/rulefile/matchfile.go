@@ -163,7 +163,8 @@ var header = one(textSchema, func(d *decoder, n *yaml.Node, _, s string) string 
 	return name
 })
 
-// fields reads names with the values that are wanted of them, each in the one form that it is compared in.
+// fields reads a mapping of names to the values that a request must have. form converts a value to the form in which
+// values are compared.
 func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) (string, bool),
 	form func(name, value string) string) (all []reading.Field) {
 	d.filled(n, what, func(key, value *yaml.Node) {

@@ -316,7 +316,7 @@ func (r *Rule) room() uint64 {
 	return spec.Room(r.Policy, spec.Highest(r.Tiers.Policies...))
 }
 
-// tierLimits are the limits of the tiers as a text, where a limiter does not know them.
+// tierLimits returns the limits of the tiers as a text, or "" if they are tiers of the limiter.
 func (r *Rule) tierLimits() string {
 	if r.Quota == nil && r.ByQuota() {
 		return strings.Join(r.tierLines(), "; ")

@@ -47,8 +47,8 @@ func (w *Walker) Fail(n *yaml.Node, format string, args ...any) {
 // IsFull reports whether the walk has ended because of too many mistakes or values.
 func (w *Walker) IsFull() bool { return w.full }
 
-// Visit counts a value and resolves it. It returns nil if the walk has ended. If there are more than most values, the
-// walk ends with the mistake in tooMany, which has a verb for most.
+// Visit counts a value and resolves it. It returns nil if the walk has ended. The walk ends if there are more values
+// than most. The mistake is then tooMany, a format with one verb for most.
 func (w *Walker) Visit(n *yaml.Node, most int, tooMany string) *yaml.Node {
 	if w.full {
 		return nil

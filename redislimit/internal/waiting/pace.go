@@ -134,8 +134,8 @@ func (p *Pace) Turn(now, oldest int64, timeout time.Duration, isFailing bool) Tu
 	return t
 }
 
-// IsTooLate reports whether a question that has waited for waited is dropped. While the queue was empty at some time in
-// the last two seconds, it is not dropped: a burst is not dropped for its size. Otherwise it must be answered within
-// the timeout. If the store answers, a question that has waited for less than half the timeout is never dropped,
-// because only an answer shows that calls have become faster.
+// IsTooLate reports whether a question that has waited for waited is dropped. No question is dropped if the queue was
+// empty at some time in the last two seconds: a burst is not dropped for its size. Otherwise a question is dropped if
+// it cannot be answered within the timeout. If the store answers, a question that has waited for less than half the
+// timeout is never dropped, because only an answer shows that calls have become faster.
 func (t Turn) IsTooLate(waited int64) bool { return waited+t.reserve > t.patience }

@@ -59,7 +59,7 @@ func (m *model) stop() error {
 	return err
 }
 
-// add has the model answer requests of a new mark, which it returns.
+// add sets the answer to the requests of a new mark, and returns the mark.
 func (m *model) add(p play) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,11 +21,11 @@ func (c *candidate) try(f *fitter, l Limit) {
 	}
 }
 
-// kinds are what is searched for, the plainer first: of two that explain as much the first is taken.
+// kinds are the promises to search for, the simplest first. If two explain the log equally well, the first is taken.
 var kinds = []check.Promise{check.Bucket, check.FixedWindow, check.AlignedWindow, check.SlidingExact, check.SlidingEstimate,
 	check.BatchRefill}
 
-// phases is how many instants at which windows may begin are tried at first.
+// phases is the number of start times of windows that the first pass tries.
 const phases = 32
 
 // usual are periods that people write.

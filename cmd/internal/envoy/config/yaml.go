@@ -306,7 +306,7 @@ func (d *decoder) period(n *yaml.Node, to *time.Duration) {
 	*to = period
 }
 
-// text reads a scalar as the reference does: a whole number or a truth value is the text that is written.
+// text reads a scalar as the reference does: a whole number or a truth value counts as its text.
 func (d *decoder) text(n *yaml.Node, to *string) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
