@@ -150,7 +150,8 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	// The 503 of a limit that is closed without its store is replaced too. The proxy would read it as a weir that is down.
+	// The 503 of a limit that is closed without its store is replaced too. The proxy would read it as a weir that is
+	// down.
 	if w.status != 0 {
 		w.Header().Set("Weir-Status", strconv.Itoa(status))
 		status = w.status
