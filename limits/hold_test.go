@@ -253,7 +253,7 @@ func TestLeast(t *testing.T) {
 	assert.Zero(t, left(minute.Limiter))
 	assert.Zero(t, left(day.Limiter))
 	_, err = limits.New([]limits.Limit[int]{{Name: "n", Key: limits.Everyone[int], Limiter: day.Limiter, Least: day.Least}}, limits.Options[int]{})
-	assert.ErrorContains(t, err, "Least is set but Hold is not")
+	assert.ErrorContains(t, err, "the field Least is set but Hold is not")
 }
 
 // TestTheBoundOfABudget drives each term of docs/budgets.md to its edge: burst + rate * T + overdrafts + lost.

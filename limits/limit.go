@@ -191,7 +191,7 @@ func (l *Limit[R]) check() error {
 	case l.QuotaElse != engine.Policy{} && l.Quota == nil:
 		return errors.New("QuotaElse is set but Quota is not")
 	case l.Least != nil && !l.Hold:
-		return errors.New("Least is set but Hold is not: without Hold a limit takes the whole cost or nothing")
+		return errors.New("the field Least is set but Hold is not: without Hold a limit takes the whole cost or nothing")
 	case l.Hold && l.MaxWait != 0:
 		return errors.New("Hold and MaxWait are both set: a request cannot wait for an estimate")
 	}
@@ -256,9 +256,9 @@ func (l *Limit[R]) checkInFlight() error {
 	case !l.inFlight():
 		return nil
 	case l.Refund != nil:
-		return errors.New("Refund is set, but a limit of requests in flight gets everything back")
+		return errors.New("the field Refund is set, but a limit of requests in flight gets everything back")
 	case l.Hold:
-		return errors.New("Hold is set, but a limit of requests in flight gets everything back")
+		return errors.New("the field Hold is set, but a limit of requests in flight gets everything back")
 	case l.MaxWait != 0:
 		return errors.New("MaxWait is set, but requests cannot wait for requests in flight, whose end is not known")
 	}

@@ -21,9 +21,9 @@ func (l *Limit[R]) checkSpread() error {
 	case l.MaxWait != 0:
 		return errors.New("MaxWait is set, but requests cannot wait for tokens of a Spread")
 	case l.Hold:
-		return errors.New("Hold is set, but a Spread gives back only what has not come back by time")
+		return errors.New("the field Hold is set, but a Spread gives back only what has not come back by time")
 	case l.Refund != nil:
-		return errors.New("Refund is set, but a Spread gives back only what has not come back by time")
+		return errors.New("the field Refund is set, but a Spread gives back only what has not come back by time")
 	}
 	return nil
 }

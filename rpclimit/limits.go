@@ -82,9 +82,9 @@ func checkMessages(l *Limit) error {
 		l.Source != nil && l.Source.Policy().Algorithm() == engine.AlgorithmConcurrency:
 		return errors.New("it counts messages in flight, but the end of a message is not known")
 	case l.Hold:
-		return errors.New("Hold is set, but a message has no handler that could settle")
+		return errors.New("the field Hold is set, but a message has no handler that could settle")
 	case l.Refund != nil:
-		return errors.New("Refund is set, but a message ends without a status")
+		return errors.New("the field Refund is set, but a message ends without a status")
 	}
 	return nil
 }
