@@ -25,7 +25,7 @@ func TestTheListIsRead(t *testing.T) {
 		"dance/* | gRPC | 3.1 | no":                                `there is no case "dance/*"`,
 		"wait/dance | gRPC | 3.1 | no":                             `there is no case "wait/dance"`,
 		"wait/leave | gopher | 3.1 | no":                           `"gopher" is not a front`,
-		"wait/leave | gRPC | 3.1 | a\nwait/leave | gRPC | 3.2 | b": `known.txt:2: wait/leave is a duplicate for gRPC`,
+		"wait/leave | gRPC | 3.1 | a\nwait/leave | gRPC | 3.2 | b": `known.txt:2: wait/leave is there twice for gRPC`,
 	} {
 		_, err := parseKnown(text)
 		assert.ErrorContains(t, err, want)
