@@ -214,7 +214,7 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 # Without vet, which has seen the same code without the race detector and would look at all dependencies again.
 test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev
-	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short -vet=off); fi)
+	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short -vet=off -timeout 30m); fi)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
 test-386: begin ## the tests as a 32-bit program, or vet and build where none can run
