@@ -35,12 +35,15 @@ ifeq ($(WEIR_INSTALL),no)
 unexport CI
 endif
 
+# Where the registry of npm does not answer, npm gives up after a minute.
+NPM_INSTALL := npm install --silent --no-audit --no-fund --fetch-retries 1 --fetch-timeout 30000
+
 # The commit goes into the program where git can tell it.
 STAMP = -buildvcs=$(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 BUILD = go build -trimpath $(STAMP) -ldflags '-s -w'
 
 # $(call each,NAME,COMMAND) is a stage for every module.
-each  = @set -e; for module in $(MODULES); do .ci/stage "$(1) $$module" bash -c 'cd $$0 && $(2)' $$module; done
+each  = @.ci/each "$(1)" '$(2)' $(MODULES)
 stage = @.ci/stage
 
 # The tests of redislimit wait for real servers, up to a timeout: one package after the other.
@@ -88,11 +91,13 @@ test: begin test-begins programs test-modules test-explore test-stress test-muta
 test-begins:
 	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, a sample of the mutation score, and the guard of the speed. make test-all adds mutants, a larger sample, the Spin model, the race detector, 32 bits, the environment of shared tables and the builds for other systems."
 
-test-all: test test-llm test-mutants test-race test-386 test-environment cross site ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
+test-all: test test-more ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
 	@.ci/summary
 
-begin: # once for all targets of a call
-	@mkdir -p $(BIN) && rm -f $(BIN)/stages $(BIN)/skipped
+test-more: test-llm test-mutants test-race test-386 test-environment cross site # what test-all adds
+
+begin: # once for all targets of a call, or of .ci/run
+	@mkdir -p $(BIN) && [ -n "$$WEIR_UNTIL" ] || rm -f $(BIN)/stages $(BIN)/skipped
 
 programs: begin
 	@# Without dbus-x11 its dependencies want the session bus of systemd, and that an upgrade of systemd.
@@ -144,14 +149,14 @@ test-frameworks: begin ## spellings of keys, by what real frameworks of six lang
 	@CI=1 .ci/install node,npm "the spellings that Express and Fastify read" nodejs npm
 	@/usr/bin/python3 -c 'import django, fastapi, flask, tornado, uvicorn' && ruby -e 'require "rack"; require "webrick"' || \
 		CI=1 .ci/install none "the spellings that frameworks read" python3-django python3-fastapi python3-flask python3-tornado uvicorn ruby-rack ruby-webrick
-	@mkdir -p $(BIN)/frameworks && cp cmd/internal/serve/testdata/frameworks/package.json $(BIN)/frameworks && npm install --silent --no-audit --no-fund --prefix $(BIN)/frameworks
+	@mkdir -p $(BIN)/frameworks && cp cmd/internal/serve/testdata/frameworks/package.json $(BIN)/frameworks && $(NPM_INSTALL) --prefix $(BIN)/frameworks
 	cd cmd && WEIR_NODE_MODULES=$(abspath $(BIN)/frameworks/node_modules) go test -tags frameworks -count 1 -run TestFrameworks -v ./internal/serve
 
 # Packages of npm. Without node or the network it says that it is skipped.
 test-llm: begin ## the SDKs of OpenAI, Anthropic and Ollama through weir, in front of examples/llm
 	@.ci/install node,npm "the SDKs of language models" nodejs npm
 	@mkdir -p $(BIN)/llm && cp examples/llm/package.json $(BIN)/llm && \
-	if ! command -v npm >/dev/null || ! npm install --silent --no-audit --no-fund --prefix $(BIN)/llm; then \
+	if ! command -v npm >/dev/null || ! $(NPM_INSTALL) --prefix $(BIN)/llm; then \
 		echo "npm: the SDKs cannot be installed. Skipped: the SDKs of language models." | tee -a $(BIN)/skipped >&2; \
 	else .ci/stage "SDKs of language models" bash -c \
 		'cd examples && WEIR_LLM_NODE_MODULES=$(abspath $(BIN)/llm/node_modules) go test -count 1 -run "TestSDKs|TestLLM" ./llm'; fi
@@ -163,7 +168,7 @@ test-explore: begin ## every interleaving of small scenarios
 	&& $(interleave) ./internal/interleave ./internal/spread ./atomicbucket ./shard ./redislimit/internal/lease && go test -tags explore -run EveryStep ./engine; two=\$$?; wait \$$one && exit \$$two"
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
-explored = go test -tags explore -timeout 0 -v $(1) | grep -Ev '^(===|    ---|--- PASS)'
+explored = go test -tags explore -timeout 0 -v $(1) | grep --line-buffered -Ev '^(===|    ---|--- PASS)'
 
 test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
 	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./engine ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
@@ -190,7 +195,7 @@ test-audit: begin build-caddy ## weir audit finds the limits of configured serve
 	@CI=1 .ci/install nginx "a server to audit" nginx-light
 	@CI=1 .ci/install haproxy "a server to audit" haproxy
 	@CI=1 .ci/install node,npm "servers to audit" nodejs npm
-	@npm install --silent --no-audit --no-fund --prefix $(BIN)/audit express express-rate-limit rate-limiter-flexible
+	@$(NPM_INSTALL) --prefix $(BIN)/audit express express-rate-limit rate-limiter-flexible
 	cd bench && go build -o ../$(BIN)/weir-limited ./cmd/weir-limited
 	cd cmd && WEIR_BIN=$(abspath $(BIN)) WEIR_NODE_MODULES=$(abspath $(BIN)/audit/node_modules) go test -tags audit -count 1 -parallel 7 -timeout 30m -run TestServers -v ./internal/audit
 
@@ -219,14 +224,14 @@ test-race: begin ## the tests under the race detector (needs a C compiler)
 # 32-bit programs run on a 64-bit kernel unless that was built without them.
 test-386: begin ## the tests as a 32-bit program, or vet and build where none can run
 	$(stage) "32 bits" bash -c 'export GOARCH=386; if go test -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
-	then go test ./... ./fuzz/...; \
+	then go test ./... && go test -short ./fuzz/...; \
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 
 cross: begin ## build for other systems
 	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; go vet work && cd bench && go vet ./... && cd ../examples && go vet ./...'
-	$(stage) "cross darwin/arm64" bash -c 'export GOOS=darwin GOARCH=arm64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
-	$(stage) "cross freebsd/amd64" bash -c 'export GOOS=freebsd GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
-	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
+	$(stage) "cross darwin/arm64" env GOOS=darwin GOARCH=arm64 go build work
+	$(stage) "cross freebsd/amd64" env GOOS=freebsd GOARCH=amd64 go build work
+	$(stage) "cross windows/amd64" env GOOS=windows GOARCH=amd64 go build work
 
 check: begin ## what every commit passes: format, vet, staticcheck, tidy modules (minutes)
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
