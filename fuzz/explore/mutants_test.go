@@ -92,8 +92,8 @@ var mutants = []mutant{
 	{"R5", "a claim in the home line goes by the order of another key", "one taker of another order", "I2", []edit{
 		{candidateGo, "sl := p.at(i)", "sl := (*slot)(unsafe.Add(p.line(), i*slotBytes))"},
 	}},
-	{"R11", "the index of a slot is not by the order of the key", "probe bound: a search ends short of an order", "I2", []edit{
-		{tableGo, "/slotBytes ^ p.order()", "/slotBytes"},
+	{"R11", "settle covers a record by its address", "probe bound: takers behind two records of an order", "R11", []edit{
+		{insertGo, "t.cover(p, p.index(mine)) // whichever", "t.cover(p, p.index(mine)^p.order()) // whichever"},
 	}},
 	{"R5", "a claim passes the third slot if it was never used", "a taker beside one that comes and goes, refuse", "I9", []edit{
 		{insertGo, "room.consider(sl, s, t.rank(s, plan, r.clock))", "if s != 0 || i < 2 {\n\t\t\t\t\troom.consider(sl, s, t.rank(s, plan, r.clock))\n\t\t\t\t}"},

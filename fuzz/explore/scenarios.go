@@ -379,6 +379,7 @@ var scenarios = []scenario{
 	{name: "probe bound: a sweep that gives up", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: [][]call{{takes(far, 1)}, {sweepsPart(), peeks(far)}}},
 	{name: "probe bound: two homes in a byte", probeBound: true, probeWindow: 6, slots: 8, before: []call{idle3, takes(1<<63|5, 1), takes(1<<63|6, 1), takes(1<<63|7, 1)}, threads: [][]call{{one}, {sweeps(), takes(1<<63|1, 1)}}, large: true},
 	{name: "probe bound: a search ends short of an order", probeBound: true, probeWindow: 4, burst: 3, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far, 1), resets(far - 1), resets(far - 2)}, threads: [][]call{{takes(far, 1)}, {sweeps(), takes(far, 1)}}},
+	{name: "probe bound: takers behind two records of an order", probeBound: true, probeWindow: 4, before: []call{takes(far-1, 1), takes(far-2, 1), sweeps()}, threads: [][]call{{takes(far, 1)}, {resets(far - 1), takes(far, 1)}}},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 
 	// Processes of a shared table, of which the first may die at any step, and others that have attached.

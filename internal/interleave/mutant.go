@@ -28,8 +28,9 @@ type Edit = struct{ File, Old, New string }
 
 // Catch builds the test of the package in the working directory with each mutant instead of the code. It requires that
 // the mutant's scenario breaks the mutant's invariant. The scenario is one of TestScenarios, which [Test] runs, or
-// another test that reports what is broken in the same form. Names of files are relative to root. Mutants are made by
-// the build's overlay, so production code has no trace of them.
+// another test that reports what is broken in the same form. A mutant that makes it run for ten minutes is not caught.
+// Names of files are relative to root. Mutants are made by the build's overlay, so no production code has a trace of
+// them.
 func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	for _, m := range mutants {
@@ -40,7 +41,7 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 			if strings.HasPrefix(m.Scenario, "Test") {
 				run = "^" + m.Scenario + "$"
 			}
-			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-large", "-endless", "-test.run", run).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout", "10m", "-large", "-endless", "-test.run", run).CombinedOutput()
 			require.Error(t, err, "the mutant survives:\n%s", out)
 			caught := broken.FindStringSubmatch(string(out))
 			require.NotNil(t, caught, "no invariant was broken:\n%s", out)
