@@ -32,15 +32,17 @@ func Document(path string, r *result.Run) error {
 	return markdown.Fill(path, docsCommand, b.String())
 }
 
-// Short writes what a new reader looks for into a Markdown document, between the same lines: the summary tables, and
-// the pictures that WriteCharts writes into the folder images.
-func Short(path string, r *result.Run) error {
+// Short writes what a new reader looks for into a Markdown document, between the same lines: the summary tables, those
+// of runs on other machines, and the pictures of the first run that WriteCharts writes into the folder images.
+func Short(path string, r *result.Run, others ...*result.Run) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s.\n\n", headline(r))
 	note := ""
-	for _, t := range glance(r) {
-		t.markdown(&b)
-		note = t.Note
+	for _, run := range append([]*result.Run{r}, others...) {
+		fmt.Fprintf(&b, "\n%s.\n\n", headline(run))
+		for _, t := range glance(run) {
+			t.markdown(&b)
+			note = t.Note
+		}
 	}
 	fmt.Fprintf(&b, "%s\n\n", note)
 	for i := range r.Rows {

@@ -31,10 +31,21 @@ type command struct {
 	SVG    string   `name:"svg" placeholder:"DIR" help:"Write the charts of docs/benchmarks.md."`
 	Docs   string   `placeholder:"FILE" help:"Put the tables into a Markdown file such as docs/benchmarks/figures.md, between the lines that it has for them."`
 	Short  string   `placeholder:"FILE" help:"Put what a stranger looks for into a Markdown file such as docs/benchmarks.md, between such lines."`
+	Also   []string `placeholder:"FILES" help:"With --short: runs of other machines, whose tables stand below."`
 }
 
 // Run implements the command.
 func (c *command) Run() error {
+	if len(c.Also) > 0 && c.Short == "" {
+		return program.NewMisuse(errors.New("--also adds runs to the file of --short, which is missing"))
+	}
+	runs := make([]*result.Run, len(c.Also))
+	for i, path := range c.Also {
+		var err error
+		if runs[i], err = read(path); err != nil {
+			return err
+		}
+	}
 	r, err := c.get()
 	if err != nil {
 		return err
@@ -43,7 +54,7 @@ func (c *command) Run() error {
 	if err := report.Text(os.Stdout, r); err != nil {
 		return err
 	}
-	if err := c.write(r); err != nil {
+	if err := c.write(r, runs); err != nil {
 		return err
 	}
 	if broken := run.Broken(r); len(broken) > 0 {
@@ -52,22 +63,27 @@ func (c *command) Run() error {
 	return nil
 }
 
+// read reads what was measured before.
+func read(path string) (*result.Run, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r, err := result.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
 // get measures, or reads what was measured before.
 func (c *command) get() (*result.Run, error) {
 	if c.From != "" {
 		if c.Quick || c.Full || c.Rounds != 0 || len(c.Rows) > 0 {
 			return nil, program.NewMisuse(errors.New("--from measures nothing: leave out --quick, --full, --rounds and --rows"))
 		}
-		file, err := os.Open(c.From)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		r, err := result.Read(file)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.From, err)
-		}
-		return r, nil
+		return read(c.From)
 	}
 	effort := run.Default
 	if c.Quick {
@@ -94,7 +110,7 @@ func (c *command) get() (*result.Run, error) {
 }
 
 // write writes the files that were asked for.
-func (c *command) write(r *result.Run) error {
+func (c *command) write(r *result.Run, also []*result.Run) error {
 	for path, write := range map[string]func(io.Writer) error{
 		c.JSON: r.Write,
 		c.HTML: func(w io.Writer) error { return report.HTML(w, r) },
@@ -112,7 +128,7 @@ func (c *command) write(r *result.Run) error {
 		}
 	}
 	if c.Short != "" {
-		if err := report.Short(c.Short, r); err != nil {
+		if err := report.Short(c.Short, r, also...); err != nil {
 			return err
 		}
 	}

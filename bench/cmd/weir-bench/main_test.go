@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/cmd/internal/programtest"
+	"github.com/weir-go/weir/bench/markdown"
 )
 
 func TestMain(m *testing.M) { programtest.Main(m, main) }
@@ -37,6 +38,14 @@ func TestProgramMeasuresAndReports(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, string(text), "</svg>")
 	}
+
+	short := filepath.Join(folder, "short.md")
+	require.NoError(t, os.WriteFile(short, []byte(markdown.Begin("weir bench")+markdown.End), 0o600))
+	status, _, stderr = programtest.Execute(t, nil, "--from", file, "--short", short, "--also", file+","+file)
+	require.Equal(t, 0, status, stderr)
+	text, err = os.ReadFile(short)
+	require.NoError(t, err)
+	assert.Equal(t, 3, strings.Count(string(text), "| 1 core |"))
 }
 
 func TestProgramRefusesBadInput(t *testing.T) {
@@ -51,6 +60,7 @@ func TestProgramRefusesBadInput(t *testing.T) {
 		"both efforts": {Arguments: strings.Fields("--quick --full"), Status: 80,
 			Want: "--quick and --full can't be used together"},
 		"from and measure": {Arguments: strings.Fields("--from x.json --quick"), Status: 80, Want: "--from measures nothing"},
+		"also alone":       {Arguments: strings.Fields("--from x.json --also y.json"), Status: 80, Want: "--also adds runs to the file of --short"},
 		"unknown flag":     {Arguments: strings.Fields("--fast"), Status: 80, Want: "unknown flag --fast"},
 		"missing file": {Arguments: strings.Fields("--from " + folder + "/missing.json"), Status: 1,
 			Want: "no such file"},
