@@ -99,6 +99,18 @@ func (of *finder) counts(l Limit) (all []uint64) {
 	return all
 }
 
+// tryCounts tries a limit with each number of tokens that it may count to.
+func (of *finder) tryCounts(c *candidate, l Limit) {
+	for _, n := range of.counts(l) {
+		if l.Kind == check.Bucket {
+			l.Burst = n
+		} else {
+			l.Tokens = n
+		}
+		c.try(of.fitter, l)
+	}
+}
+
 // bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. Where windows
 // begin at a phase, that fixes the period.
 func (of *finder) bounds() (shortest, longest time.Duration) {
@@ -110,14 +122,7 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 	explains := func(per time.Duration) bool {
 		l, near := best.limit, candidate{misfits: best.misfits + 1}
 		l.Per = max(per, 1)
-		for _, n := range of.counts(l) {
-			if l.Kind == check.Bucket {
-				l.Burst = n
-			} else {
-				l.Tokens = n
-			}
-			near.try(of.fitter, l)
-		}
+		of.tryCounts(&near, l)
 		return near.limit.Per > 0
 	}
 	for i := 1; i < 70 && explains(best.limit.Per*time.Duration(100-i)/100); i++ {
@@ -132,10 +137,7 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 func (of *finder) bucket() {
 	try := func(token time.Duration) {
 		l := Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 1, Per: max(token, 1)}, Refusals: of.refusals}
-		for _, burst := range of.counts(l) {
-			l.Burst = burst
-			of.best.try(of.fitter, l)
-		}
+		of.tryCounts(of.best, l)
 	}
 	if of.queued { // how far apart they leave is how long a token takes
 		for i := -6; i <= 6; i++ {
@@ -172,9 +174,7 @@ func (of *finder) window() {
 	kind := of.best.limit.Kind
 	try := func(per time.Duration) {
 		l := Limit{Kind: kind, Limit: check.Limit{Per: max(per, 1), Burst: 1}, Refusals: of.refusals}
-		for _, l.Tokens = range of.counts(l) {
-			of.best.try(of.fitter, l)
-		}
+		of.tryCounts(of.best, l)
 	}
 	for _, per := range of.periods(0.015) {
 		try(per)
@@ -204,14 +204,7 @@ func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
 	change(&l)
-	for _, n := range of.counts(l) {
-		if l.Kind == check.Bucket {
-			l.Burst = n
-		} else {
-			l.Tokens = n
-		}
-		near.try(of.fitter, l)
-	}
+	of.tryCounts(&near, l)
 	if near.misfits > of.best.misfits+2+len(of.events)/50 {
 		return false
 	}
@@ -253,9 +246,7 @@ func (of *finder) phased(others []candidate) {
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
-		for _, l.Tokens = range of.counts(l) {
-			of.best.try(of.fitter, l)
-		}
+		of.tryCounts(of.best, l)
 		return
 	}
 	batch := float64(bucket.Tokens) / float64(bucket.Per) * float64(per)
