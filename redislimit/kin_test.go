@@ -151,15 +151,15 @@ func TestAReloadHandsOutNoSecondToken(t *testing.T) {
 // What a hold comes to owe after its limiter was closed, while the store is lost, is charged when it is back, whatever
 // the limiter does while the store is lost. A hold says so if that is too late.
 func TestAHoldIsSettledAfterClose(t *testing.T) {
-	for name, of := range map[FailurePolicy][]Option{FailShare: nil, FailClosed: nil, FailOpen: nil} {
-		t.Run(name.String(), func(t *testing.T) {
+	for _, policy := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
+		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel() // most of the time it waits
 			server := redistest.Start(t)
 			client, err := Open(t.Context(), server.URL(), Timeout(time.Second))
 			require.NoError(t, err)
 			t.Cleanup(func() { assert.NoError(t, client.Close()) })
 			begin := func() *Limiter {
-				l, err := New(client, "holds", engine.FixedWindow(40, time.Hour), append(of, Nodes(2), InMode(Strict), OnLoss(name))...)
+				l, err := New(client, "holds", engine.FixedWindow(40, time.Hour), Nodes(2), InMode(Strict), OnLoss(policy))
 				require.NoError(t, err)
 				t.Cleanup(func() { assert.NoError(t, l.Close()) })
 				return l
@@ -176,11 +176,11 @@ func TestAHoldIsSettledAfterClose(t *testing.T) {
 			require.NoError(t, l.Close())
 			assert.Zero(t, holds[0].Settle(12))
 			next := begin()
-			if name == FailShare {
+			if policy == FailShare {
 				assert.EqualValues(t, 10, next.share.Peek(next.share.Key("k"), 1).Remaining)
 			}
 			assert.Zero(t, holds[1].Settle(7))
-			if name == FailShare {
+			if policy == FailShare {
 				assert.EqualValues(t, 5, next.share.Peek(next.share.Key("k"), 1).Remaining)
 			}
 			server.Resume()
@@ -193,4 +193,34 @@ func TestAHoldIsSettledAfterClose(t *testing.T) {
 			assert.EqualValues(t, 3, holds[2].Settle(5), "it is too late")
 		})
 	}
+}
+
+// What the share of one limiter gives back, or a reset, is given back to the shares of all limiters of the limit.
+func TestSharesOfALimitGiveBackTogether(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := Open(t.Context(), server.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close()) })
+	var both [2]*Limiter
+	for i := range both {
+		both[i], err = New(client, "shares", engine.TokenBucket(engine.Per(1, time.Hour), 8), Nodes(2), InMode(Strict))
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, both[i].Close()) })
+	}
+	left := func() (n [2]uint64) {
+		for i, l := range both {
+			n[i] = l.share.Peek(l.share.Key("k"), 1).Remaining
+		}
+		return n
+	}
+	one := both[0]
+	lose(t, server, one.own)
+	require.EqualValues(t, 3, admittedOf(t, one.own, "k", 3))
+	assert.Equal(t, [2]uint64{1, 1}, left())
+	one.share.refund("k", &one.own, 2)
+	assert.Equal(t, [2]uint64{3, 3}, left())
+	assert.EqualValues(t, 1, one.Stats().Debt)
+	both[1].resetShare("k")
+	assert.Equal(t, [2]uint64{4, 4}, left())
+	assert.Zero(t, one.Stats().Debt)
 }
