@@ -161,9 +161,11 @@ func (a *answer) endHold(h *held, how Settled) {
 	if h.settled {
 		return
 	}
-	if n, ok := a.told(m); ok && how.Whole {
-		h.settle(n, byUsage, a.q)
-		return
+	if n, ok := a.told(m); ok {
+		if seen = n; how.Whole {
+			h.settle(n, byUsage, a.q)
+			return
+		}
 	}
 	switch {
 	case !how.Reached, how.Whole && (a.status < 200 || a.status > 299) && a.status != http.StatusSwitchingProtocols:
@@ -180,22 +182,19 @@ func (a *answer) endHold(h *held, how Settled) {
 
 // told returns the cost in the header or the trailer of the answer.
 func (a *answer) told(m *Meter) (cost uint64, ok bool) {
-	from := m.tokens.From
-	h := a.Header()
+	from, h, text := m.tokens.From, a.Header(), ""
 	switch from.Kind {
-	case rulefile.InHeader:
-		return usage.Number(h.Get(from.Name))
 	case rulefile.InTrailer:
-		text := h.Get(http.TrailerPrefix + from.Name)
-		if text == "" {
-			text = h.Get(from.Name)
-		}
-		cost, ok = usage.Number(text)
-		if !ok && text != "" {
-			m.state.bad.Add(1)
-		}
-		return cost, ok
-	case rulefile.InJSON:
+		text = h.Get(http.TrailerPrefix + from.Name)
+	case rulefile.InHeader:
+	default:
+		return 0, false
 	}
-	return 0, false
+	if text == "" {
+		text = h.Get(from.Name)
+	}
+	if cost, ok = usage.Number(text); !ok && text != "" {
+		m.state.bad.Add(1)
+	}
+	return cost, ok
 }

@@ -470,10 +470,12 @@ func TestSmallBodyLargeInput(t *testing.T) {
 // TestHostileUsageIsNotTaken (pitfall 28): the policy for answers without a usage decides.
 func TestHostileUsageIsNotTaken(t *testing.T) {
 	for _, bad := range []string{"-600", `"2147483647"`, "9223372036854775807", "NaN", "1.5"} {
-		m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, `{"usage":{"total_tokens":`+bad+`}}`))
-		m.post(chat, "{}")
-		m.isSettled("tokens", 500)
-		m.stop()
+		for _, usage := range []string{`{"total_tokens":` + bad + `}`, `{"prompt_tokens":10,"completion_tokens":` + bad + `}`} {
+			m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, `{"usage":`+usage+`}`))
+			m.post(chat, "{}")
+			m.isSettled("tokens", 500)
+			m.stop()
+		}
 	}
 }
 
@@ -597,6 +599,28 @@ func TestPlainCosts(t *testing.T) {
 		m.serve = answers(200, jsonType, `{}`)
 		m.post("/any", "x")
 		m.isSettled("tokens", 570)
+		m.stop()
+	}
+}
+
+// TestCostInAHeaderOfABrokenAnswer: a client that leaves, or a server that breaks off, saves nothing of a cost that the
+// head of the answer has reported.
+func TestCostInAHeaderOfABrokenAnswer(t *testing.T) {
+	for cost, want := range map[string]int{"700": 700, "70": 500, "-700": 500} {
+		m := startModel(t, `{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: "header:X-Cost"}}`,
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Cost", cost)
+				w.Header().Set("Content-Length", "100")
+				_, _ = io.WriteString(w, "body")
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			})
+		if resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, "/any", "x")); err == nil {
+			_, err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+			assert.Error(t, err)
+		}
+		m.isSettled("tokens", want)
 		m.stop()
 	}
 }

@@ -43,15 +43,29 @@ type Usage struct {
 // raw are the numbers as a server has them: of each field the last that is one.
 type raw struct {
 	has uint16
+	bad uint16 // fields whose last value is not a count
 	n   [counts]uint64
 }
 
-func (r *raw) set(f field, n uint64) { r.has, r.n[f] = r.has|1<<f, n }
+func (r *raw) set(f field, n uint64) { r.has, r.bad, r.n[f] = r.has|1<<f, r.bad&^(1<<f), n }
 
 func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 
 // isNothing reports whether no field says what the request has cost.
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
+
+// isWhole reports whether the numbers are all of the cost. They are not if a field that adds to the cost has a bad
+// value. A bad input is estimated, and a bad total is not needed next to an output.
+func (r *raw) isWhole() bool {
+	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
+	switch {
+	case r.is(fCost):
+		adds = 1 << fCost
+	case !r.is(fOutput):
+		adds |= 1 << fTotal
+	}
+	return !r.isNothing() && r.bad&adds == 0
+}
 
 // usage makes a Usage from the numbers of any API. Anthropic's cached tokens are in addition to the input; OpenAI's and
 // Gemini's are part of it. Bedrock's are either, depending on the model: the total shows which.

@@ -299,7 +299,7 @@ func (f *frames) endLine(s *Scanner) (event bool) {
 		event = true
 	case f.isData() && f.value == len(f.end) && string(f.end[:]) == "[DONE]":
 		s.done = true
-		s.final = s.final || !s.raw.isNothing()
+		s.final = s.final || s.raw.isWhole()
 		s.reset()
 	case f.isData():
 		s.doc.write([]byte{'\n'})
@@ -364,7 +364,7 @@ func (f *frames) nextPart(s *Scanner) {
 	case payload:
 		f.part, f.left = checksum, 4
 	case checksum:
-		s.event = event{}
+		s.leave()
 		f.part = prelude
 	case prelude, lost:
 	}

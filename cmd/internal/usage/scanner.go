@@ -72,7 +72,8 @@ func (s *Scanner) Step(p []byte) (n int, event bool) {
 func (s *Scanner) End() {
 	s.frames.release(s)
 	s.doc.write([]byte{'\n'}) // ends a number
-	s.final = s.final || !s.raw.isNothing()
+	s.leave()
+	s.final = s.final || s.raw.isWhole()
 }
 
 // Usage returns the usage that the answer has reported so far. known means that any field was there, and final that the
@@ -136,6 +137,7 @@ func (s *Scanner) count(f field, k kind, text []byte) {
 	case k == isLiteral && string(text) == "null" || k == isObject || k == isArray:
 	case k != isNumber || !ok:
 		s.bad++
+		s.raw.bad |= 1 << f
 		s.shape.learning = false
 	case s.final && n < s.raw.n[f]: // a second usage, and what was settled is not given back
 		s.event.usage = true
@@ -154,7 +156,7 @@ func (s *Scanner) ended(d *document) {
 	// OpenAI's last chunk.
 	chunk := s.frames.of == events && e.object && e.usage && e.kind == untyped && !e.choices
 	if chunk || e.kind == terminus || e.done || e.usage && (e.kind == withUse || e.finish || e.binary) {
-		s.final, s.done = s.final || !s.raw.isNothing(), true
+		s.final, s.done = s.final || s.raw.isWhole(), true
 	}
 	s.frames.usageOnly = chunk
 	s.event = event{binary: e.binary}
@@ -164,5 +166,13 @@ func (s *Scanner) ended(d *document) {
 func (s *Scanner) reset() {
 	s.shape.learning = false
 	s.doc.reset()
+	s.leave()
+}
+
+// leave leaves a document. If it has not ended, its last number may be cut, and others may be missing.
+func (s *Scanner) leave() {
+	if s.event.usage {
+		s.raw.bad |= 1<<fOutput | 1<<fCost
+	}
 	s.event = event{}
 }

@@ -42,11 +42,46 @@ func TestHostileUsage(t *testing.T) {
 		_, known, final := s.Usage()
 		assert.False(t, known || final, broken)
 	}
+	// Without one of these fields, the cost would be too low.
+	for _, f := range []string{"completion_tokens", "cache_read_input_tokens", "total_tokens"} {
+		s := NewScanner("application/json", Models)
+		s.Write([]byte(`{"usage":{"prompt_tokens":5,"` + f + `":20000000}}`))
+		s.End()
+		u, known, final := s.Usage()
+		assert.Equal(t, Usage{Input: 5, Total: 5}, u, f)
+		assert.True(t, known && !final, f)
+	}
 	s := NewScanner("application/json", Models)
 	s.Write([]byte(`{"usage":{"prompt_tokens":5,"completion_tokens":7},"usage":{"prompt_tokens":6,"prompt_tokens":-1}}`))
 	s.End()
 	u, _, _ := s.Usage()
 	assert.Equal(t, Usage{Input: 6, Output: 7, Total: 13}, u, "twice: of each field the last that is one")
+}
+
+// TestUsageOfABrokenDocument (pitfall 18): a document that breaks off, or that is not JSON, has at least the usage that
+// it has reported so far. Another usage may follow.
+func TestUsageOfABrokenDocument(t *testing.T) {
+	whole := `{"usage":{"prompt_tokens":5,"completion_tokens":700}}`
+	cost, err := Path("usage.completion_tokens")
+	require.NoError(t, err)
+	for _, fields := range []*Fields{Models, cost} {
+		for n := range len(whole) {
+			s := NewScanner("application/json", fields)
+			s.Write([]byte(whole[:n]))
+			s.End()
+			_, _, final := s.Usage()
+			assert.False(t, final, "%q", whole[:n])
+
+			s = NewScanner("text/event-stream", fields)
+			s.Write([]byte("data: " + whole[:n] + "\n\ndata: [DONE]\n\n"))
+			_, _, final = s.Usage()
+			assert.False(t, final, "%q", whole[:n])
+			s.Write([]byte("data: " + whole + "\n\ndata: [DONE]\n\n"))
+			u, _, final := s.Usage()
+			assert.Equal(t, uint64(700), max(u.Output, u.Cost), "%q", whole[:n])
+			assert.True(t, final, "%q", whole[:n])
+		}
+	}
 }
 
 // TestNotAtItsPath (pitfall 29): a usage that is elsewhere is none.
