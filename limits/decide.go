@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/weir-go/weir/engine"
 )
@@ -33,30 +32,38 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	} else {
 		s.applyBy(s.options.Modes(r), r, res)
 	}
-	decided := false
-	if res.needs&(hasPlaces|isStored|mayWait) != 0 { // a source or a callback that panics must not keep what was taken
-		defer func() {
-			if !decided {
-				res.abandon()
-			}
-		}()
+	if res.needs&(hasPlaces|isStored|mayWait) != 0 {
+		res.decideOrAbandon(ctx, r)
+		return
 	}
-	if res.enforce(ctx) {
-		for i := range res.n {
-			if res.at(i).limit.Shadow {
-				res.takeShadow(ctx, i)
-				res.verdict = Admitted
-			}
+	res.decide(ctx, r)
+}
+
+// decideOrAbandon is decide if a source or a callback that panics must not keep what was taken. It is a function of its
+// own because a deferred call costs something in each decision.
+func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
+	decided := false
+	defer func() {
+		if !decided {
+			res.abandon()
 		}
+	}()
+	res.decide(ctx, r)
+	decided = true
+}
+
+// decide decides by the checks that were applied.
+func (res *Result[R]) decide(ctx context.Context, r R) {
+	if res.enforce(ctx) && res.needs&isShadow != 0 {
+		res.takeShadows(ctx)
 	}
 	if res.queued {
 		res.leave()
 	}
 	res.sum()
-	if s.options.Metrics != nil || s.options.OnLimited != nil {
-		s.report(r, res)
+	if o := &res.set.options; o.Metrics != nil || o.OnLimited != nil {
+		res.set.report(r, res)
 	}
-	decided = true
 }
 
 // applyBy applies each limit in its mode; nil as it is written.
@@ -234,6 +241,16 @@ func (c *Check[R]) decided(by place) {
 	}
 }
 
+// takeShadows takes from the limits in shadow mode.
+func (res *Result[R]) takeShadows(ctx context.Context) {
+	for i := range res.n {
+		if res.at(i).limit.Shadow {
+			res.takeShadow(ctx, i)
+			res.verdict = Admitted
+		}
+	}
+}
+
 // takeShadow takes from a limit in shadow mode.
 func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	c := res.at(i)
@@ -343,48 +360,4 @@ func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	}
 	c.taken = nowhere
 	return given, lost
-}
-
-// sum chooses the tightest check and computes RetryAfter.
-func (res *Result[R]) sum() {
-	decisive := Allowed
-	refused := res.verdict == Limited || res.verdict == Ended
-	if refused {
-		decisive = Refused
-	}
-	for i := range res.n {
-		c := res.at(i)
-		if c.limit.Shadow || c.Outcome != decisive || c.Unlimited() {
-			continue
-		}
-		if res.shown < 0 || c.tighter(res.at(res.shown), refused) {
-			res.shown = i
-		}
-	}
-	if !refused || res.shown < 0 {
-		return
-	}
-	shown := res.at(res.shown)
-	if shown.InFlight() && !shown.Never() {
-		return
-	}
-	res.retry = max(shown.Decision.RetryAfter, 1)
-	if jitter := res.set.options.Jitter; jitter > 0 && res.retry < engine.Never-jitter {
-		res.retry += min(max(time.Duration(res.set.options.Random()*float64(jitter)), 0), jitter)
-	}
-}
-
-// tighter reports whether this check is shown instead of other: for refusals, the one with the longer RetryAfter;
-// otherwise, the one with the smaller Remaining.
-func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
-	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
-		return other.InFlight()
-	}
-	if refused {
-		return c.Decision.RetryAfter > other.Decision.RetryAfter
-	}
-	if c.Decision.Remaining != other.Decision.Remaining {
-		return c.Decision.Remaining < other.Decision.Remaining
-	}
-	return c.Decision.ResetAfter > other.Decision.ResetAfter
 }

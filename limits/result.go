@@ -33,12 +33,13 @@ const (
 	mayWait                     // the request may wait for it
 	mayHold                     // it has a hold, which what handles the request settles
 	isSpread                    // it has a Spread
+	isShadow                    // it is in shadow mode
 )
 
 // needs returns what a limit needs.
 func (l *Limit[R]) needs() (of needs) {
 	for need, is := range map[needs]bool{mayRefund: l.Refund != nil, hasPlaces: l.inFlight(), isStored: l.Source != nil,
-		mayWait: l.MaxWait > 0, mayHold: l.Hold, isSpread: l.Spread != nil} {
+		mayWait: l.MaxWait > 0, mayHold: l.Hold, isSpread: l.Spread != nil, isShadow: l.Shadow} {
 		if is {
 			of |= need
 		}
@@ -233,7 +234,9 @@ func (c *Check[R]) KeyText(r R) string {
 func (c *Check[R]) Answered() bool { return c.answered }
 
 // Unlimited reports whether this limit does not bound the request, so that there is nothing to report.
-func (c *Check[R]) Unlimited() bool { return c.answered && c.Decision == unlimited }
+func (c *Check[R]) Unlimited() bool {
+	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in the first
+}
 
 // unlimited is what a limiter says of a request that has no limit.
 var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}
@@ -265,4 +268,48 @@ func (c *Check[R]) ask(i int) Ask {
 		}
 	}
 	return a
+}
+
+// sum chooses the tightest check and computes RetryAfter.
+func (res *Result[R]) sum() {
+	decisive := Allowed
+	refused := res.verdict == Limited || res.verdict == Ended
+	if refused {
+		decisive = Refused
+	}
+	for i := range res.n {
+		c := res.at(i)
+		if c.limit.Shadow || c.Outcome != decisive || c.Unlimited() {
+			continue
+		}
+		if res.shown < 0 || c.tighter(res.at(res.shown), refused) {
+			res.shown = i
+		}
+	}
+	if !refused || res.shown < 0 {
+		return
+	}
+	shown := res.at(res.shown)
+	if shown.InFlight() && !shown.Never() {
+		return
+	}
+	res.retry = max(shown.Decision.RetryAfter, 1)
+	if jitter := res.set.options.Jitter; jitter > 0 && res.retry < engine.Never-jitter {
+		res.retry += min(max(time.Duration(res.set.options.Random()*float64(jitter)), 0), jitter)
+	}
+}
+
+// tighter reports whether this check is shown instead of other: for refusals, the one with the longer RetryAfter;
+// otherwise, the one with the smaller Remaining.
+func (c *Check[R]) tighter(other *Check[R], refused bool) bool {
+	if c.InFlight() != other.InFlight() && (!refused || c.Never() == other.Never()) {
+		return other.InFlight()
+	}
+	if refused {
+		return c.Decision.RetryAfter > other.Decision.RetryAfter
+	}
+	if c.Decision.Remaining != other.Decision.Remaining {
+		return c.Decision.Remaining < other.Decision.Remaining
+	}
+	return c.Decision.ResetAfter > other.Decision.ResetAfter
 }

@@ -94,6 +94,7 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 		for _, l := range checked {
 			shadowed := *l
 			shadowed.Shadow = true
+			shadowed.needs |= isShadow
 			s.shadowed = append(s.shadowed, &shadowed)
 		}
 	}
