@@ -276,8 +276,8 @@ bench-quick: build ## the same in two minutes: the targets, and a few libraries
 bench-full: build ## the same with everything, an hour and a half
 	$(call bench_to,--full)
 
-bench-guard: begin ## the ratios to the floor are what they should be, nothing allocates (seconds)
-	$(stage) "bench guard" bash -c 'cd bench && WEIR_GUARD=1 go test -count 1 ./guard'
+bench-guard: begin ## the ratios to the floor and the instructions of a decision are within bounds, nothing allocates (seconds)
+	$(stage) "bench guard" bash -c 'cd bench && WEIR_GUARD=1 go test -count 1 -p 1 ./guard ./cmd/weir-bench-instructions'
 
 bench-instructions: ## instructions, loads and stores of a decision (Linux on amd64)
 	cd bench && go run ./cmd/weir-bench-instructions

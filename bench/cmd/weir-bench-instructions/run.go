@@ -24,28 +24,37 @@ func run() error {
 	if os.Getenv(role) != "" {
 		return child()
 	}
+	fmt.Printf("%-22s %10s %14s %8s %8s\n", "call", "keys", "instructions", "loads", "stores")
+	return step(all, func(name string, c count) {
+		what, keys, _ := strings.Cut(name, "\t")
+		fmt.Printf("%-22s %10s %14d %8d %8d\n", what, keys, c.instructions, c.loads, c.stores)
+	})
+}
+
+// step runs this program as another process, which makes the calls, and steps through it. It calls found with what each
+// call executes, minus what an empty one executes.
+func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// Neither the scheduler nor the collector interrupts the thread.
-	command.Env = append(os.Environ(), role+"=1", "GODEBUG=asyncpreemptoff=1")
+	command.Env = append(os.Environ(), role+"="+string(s), "GODEBUG=asyncpreemptoff=1")
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := command.Start(); err != nil {
 		return err
 	}
 	defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
-	s := stepper{pid: command.Process.Pid, decoded: map[uint64]instruction{}}
-	if _, err := s.wait(); err != nil {
+	through := stepper{pid: command.Process.Pid, decoded: map[uint64]instruction{}}
+	if _, err := through.wait(); err != nil {
 		return err
 	}
-	if err := unix.PtraceSetOptions(s.pid, unix.PTRACE_O_EXITKILL); err != nil { // it ends with this process
+	if err := unix.PtraceSetOptions(through.pid, unix.PTRACE_O_EXITKILL); err != nil { // it ends with this process
 		return err
 	}
-	fmt.Printf("%-22s %10s %14s %8s %8s\n", "call", "keys", "instructions", "loads", "stores")
 	var empty count
-	for _, name := range names() {
+	for _, name := range s.names() {
 		var counts []count
-		for range repeats {
-			c, err := s.measure()
+		for range s.repeats() {
+			c, err := through.measure()
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -56,9 +65,7 @@ func run() error {
 			empty = c
 			continue
 		}
-		what, keys, _ := strings.Cut(name, "\t")
-		fmt.Printf("%-22s %10s %14d %8d %8d\n", what, keys, c.instructions-empty.instructions, c.loads-empty.loads,
-			c.stores-empty.stores)
+		found(name, count{c.instructions - empty.instructions, c.loads - empty.loads, c.stores - empty.stores})
 	}
 	return nil
 }
@@ -105,7 +112,7 @@ func (s *stepper) measure() (c count, err error) {
 	var entered uint64 // the function that was entered last
 	var before count   // until then
 	preempted := false
-	for {
+	for repeating := uint64(0); ; {
 		inst, err := s.next()
 		if err != nil {
 			return c, err
@@ -128,8 +135,9 @@ func (s *stepper) measure() (c count, err error) {
 			return c, nil
 		}
 		if !preempted {
-			c.add(inst)
+			c.add(inst, inst.pc == repeating)
 		}
+		repeating = inst.pc
 	}
 }
 
@@ -177,11 +185,14 @@ var reads = []x86asm.Op{x86asm.CMP, x86asm.TEST, x86asm.MUL, x86asm.IMUL, x86asm
 
 // writes are the operations that write the memory that is their first operand, and do not read it.
 var writes = []x86asm.Op{x86asm.MOV, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.MOVQ, x86asm.MOVD, x86asm.MOVAPS,
-	x86asm.MOVSD_XMM, x86asm.MOVSS}
+	x86asm.MOVSD_XMM, x86asm.MOVSS, x86asm.STOSB, x86asm.STOSQ, x86asm.MOVSB, x86asm.MOVSQ}
 
-// add counts an instruction.
-func (c *count) add(inst instruction) {
-	c.instructions++
+// add counts an instruction. repeats says that it is the one before again: a REP instruction stops after each of its
+// steps, and is one instruction.
+func (c *count) add(inst instruction, repeats bool) {
+	if !repeats {
+		c.instructions++
+	}
 	switch inst.Op {
 	case x86asm.LEA, x86asm.NOP, x86asm.PREFETCHT0, x86asm.PREFETCHNTA:
 		return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -23,88 +24,128 @@ type call struct {
 	before func(i int) // nil: nothing
 }
 
-// repeats is how many calls of a kind are stepped through.
-const repeats = 32
+// A subject is which calls are stepped through.
+type subject string
+
+const (
+	all      subject = "all"
+	oneLimit subject = "one limit" // a decision on an HTTP request alone, fewer times, with a small limiter
+)
+
+// most is how many calls of a kind are stepped through.
+const most = 32
+
+// repeats is how many calls of a kind of the subject are stepped through.
+func (s subject) repeats() int {
+	if s == oneLimit {
+		return 3
+	}
+	return most
+}
 
 // keyCounts are how many keys there are in a limiter for a million.
 var keyCounts = []int{1, 1000, 1_000_000}
 
 // names returns the names of the calls, in the order in which calls makes them.
-func names() (all []string) {
+func (s subject) names() (names []string) {
+	if s == oneLimit {
+		return []string{"empty", "httplimit, 1 limit"}
+	}
 	for _, keys := range keyCounts {
 		for _, name := range []string{"empty", "floor, TSC clock", "Allow", "Take", "AllowKey(KeyAddr)", "Allow, coarse clock",
 			"AllowKey", "TakeKey", "TakeKey, quota", "TakeKey, tier", "TakeReceipt", "Hold", "Hold, quota", "Settle, less",
 			"Settle, less, late", "Settle, more", "Refund", "Charge", "Release", "TakeKey, in flight", "TakeReceipt, in flight",
 			"Release, in flight", "httplimit, 1 limit", "httplimit, 3 limits"} {
-			all = append(all, fmt.Sprintf("%s\t%d", name, keys))
+			names = append(names, fmt.Sprintf("%s\t%d", name, keys))
 		}
 	}
-	return all
+	return names
 }
 
 // calls makes the limiters and returns what is called, for every number of keys.
-func calls() (all []call, err error) {
-	for _, keys := range keyCounts {
-		row := workload.Row{Name: "instructions", Keys: keys, Capacity: 1_000_000, Requests: keys}
-		texts, addrs := make([]string, keys), make([]netip.Addr, keys)
-		for i := range keys {
-			texts[i] = fmt.Sprintf("tenant-%d/user-%d", i%17, i)
-			addrs[i] = netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		}
-		tsc, err := measure.Weir(&row, engine.ClockTSC())
+func (s subject) calls() (calls []call, err error) {
+	empty := call{name: "empty", make: func(int) {}}
+	if s == oneLimit {
+		l, err := measure.Weir(&workload.Row{Name: "instructions", Keys: 1, Capacity: 1000, Requests: 1}, engine.ClockTSC())
 		if err != nil {
 			return nil, err
 		}
-		coarse, err := measure.Weir(&row, engine.ClockCoarse())
+		calls, err = byRequest(l)
 		if err != nil {
 			return nil, err
 		}
-		quota, err := tsc.Quota(engine.TokenBucket(engine.PerSecond(1e9), 1e6))
-		if err != nil {
-			return nil, err
-		}
-		tiers, err := measure.Weir(&row, engine.ClockTSC(), engine.Tiers(engine.TokenBucket(engine.PerSecond(1e8), 1e6)))
-		if err != nil {
-			return nil, err
-		}
-		floor, _, err := measure.Open(&row, measure.FloorTSC, nil)
-		if err != nil {
-			return nil, err
-		}
-		bare := floor.(measure.Keyed).Limiter
-		for i := range keys {
-			tsc.Allow(texts[i])
-			coarse.Allow(texts[i])
-			tsc.AllowKey(tsc.KeyAddr(addrs[i]))
-		}
-		all = append(all,
-			call{name: "empty", make: func(int) {}},
-			call{name: "floor", make: func(i int) { bare.Allow(texts[i*7919%keys]) }},
-			call{name: "Allow", make: func(i int) { tsc.Allow(texts[i*7919%keys]) }},
-			call{name: "Take", make: func(i int) { tsc.Take(texts[i*7919%keys], 1) }},
-			call{name: "KeyAddr", make: func(i int) { tsc.AllowKey(tsc.KeyAddr(addrs[i*7919%keys])) }},
-			call{name: "coarse", make: func(i int) { coarse.Allow(texts[i*7919%keys]) }})
-		var hashed [repeats]engine.Key
-		for i := range hashed {
-			hashed[i] = tsc.Key(texts[i*7919%keys])
-		}
-		all = append(all, byKey(tsc, tiers, hashed, quota)...)
-		entered, err := inFlight(&row, texts)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entered...)
-		requests, err := byRequest(tsc)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, requests...)
+		return []call{empty, calls[0]}, nil
 	}
-	return all, nil
+	for _, keys := range keyCounts {
+		more, err := callsOf(keys)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(append(calls, empty), more...)
+	}
+	return calls, nil
+}
+
+// callsOf makes the limiters and returns what is called, for a number of keys.
+func callsOf(keys int) (calls []call, err error) {
+	row := workload.Row{Name: "instructions", Keys: keys, Capacity: 1_000_000, Requests: keys}
+	texts, addrs := make([]string, keys), make([]netip.Addr, keys)
+	for i := range keys {
+		texts[i] = fmt.Sprintf("tenant-%d/user-%d", i%17, i)
+		addrs[i] = netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+	}
+	tsc, err := measure.Weir(&row, engine.ClockTSC())
+	if err != nil {
+		return nil, err
+	}
+	coarse, err := measure.Weir(&row, engine.ClockCoarse())
+	if err != nil {
+		return nil, err
+	}
+	quota, err := tsc.Quota(engine.TokenBucket(engine.PerSecond(1e9), 1e6))
+	if err != nil {
+		return nil, err
+	}
+	tiers, err := measure.Weir(&row, engine.ClockTSC(), engine.Tiers(engine.TokenBucket(engine.PerSecond(1e8), 1e6)))
+	if err != nil {
+		return nil, err
+	}
+	floor, _, err := measure.Open(&row, measure.FloorTSC, nil)
+	if err != nil {
+		return nil, err
+	}
+	bare := floor.(measure.Keyed).Limiter
+	for i := range keys {
+		tsc.Allow(texts[i])
+		coarse.Allow(texts[i])
+		tsc.AllowKey(tsc.KeyAddr(addrs[i]))
+	}
+	calls = append(calls,
+		call{name: "floor", make: func(i int) { bare.Allow(texts[i*7919%keys]) }},
+		call{name: "Allow", make: func(i int) { tsc.Allow(texts[i*7919%keys]) }},
+		call{name: "Take", make: func(i int) { tsc.Take(texts[i*7919%keys], 1) }},
+		call{name: "KeyAddr", make: func(i int) { tsc.AllowKey(tsc.KeyAddr(addrs[i*7919%keys])) }},
+		call{name: "coarse", make: func(i int) { coarse.Allow(texts[i*7919%keys]) }})
+	var hashed [most]engine.Key
+	for i := range hashed {
+		hashed[i] = tsc.Key(texts[i*7919%keys])
+	}
+	calls = append(calls, byKey(tsc, tiers, hashed, quota)...)
+	entered, err := inFlight(&row, texts)
+	if err != nil {
+		return nil, err
+	}
+	calls = append(calls, entered...)
+	requests, err := byRequest(tsc)
+	if err != nil {
+		return nil, err
+	}
+	calls = append(calls, requests...)
+	return calls, nil
 }
 
 // byKey is the calls for keys that are hashed already. tiers is a limiter with a tier of another rate.
-func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
+func byKey(l, tiers *engine.Limiter, keys [most]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt
 	held := func(i int) { _, hold = l.Hold(keys[i], 2) }
@@ -140,7 +181,7 @@ func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys [repeats]engine.Key
+	var keys [most]engine.Key
 	for i := range keys {
 		keys[i] = l.Key(texts[i*7919%len(texts)])
 	}
@@ -173,17 +214,18 @@ func byRequest(l *engine.Limiter) (all []call, err error) {
 // child makes every call between two breakpoints, on the thread that is stepped through.
 func child() error {
 	runtime.LockOSThread()
-	all, err := calls()
+	s := subject(os.Getenv(role))
+	calls, err := s.calls()
 	if err != nil {
 		return err
 	}
 	runtime.GC()
 	debug.SetGCPercent(-1)
-	for _, c := range all {
+	for _, c := range calls {
 		if c.before == nil {
 			c.before = func(int) {}
 		}
-		for i := range repeats {
+		for i := range s.repeats() {
 			c.before(i)
 			c.make(i) // so that what is done once is done
 			c.before(i)
