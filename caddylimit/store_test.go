@@ -122,7 +122,7 @@ func TestHoldsOverAReload(t *testing.T) {
 				status, _, _, _ := s.try("127.0.0.1", "/slow")
 				done <- status
 			}()
-			<-came
+			arrived(t, came, done)
 			require.NoError(t, s.load(site("20/h")))
 			close(goOn)
 			require.Equal(t, http.StatusOK, <-done)
@@ -136,6 +136,16 @@ func TestHoldsOverAReload(t *testing.T) {
 			require.NoError(t, caddy.Stop())
 			upstream.Close()
 		}
+	}
+}
+
+// arrived waits until the upstream has the request, and fails if there is an answer first.
+func arrived(t *testing.T, came <-chan struct{}, answered <-chan int) {
+	t.Helper()
+	select {
+	case <-came:
+	case status := <-answered:
+		require.FailNow(t, "the request has not reached the upstream", "its answer has status %d", status)
 	}
 }
 
@@ -225,7 +235,7 @@ func TestHoldsOfAStoreThatIsRemoved(t *testing.T) {
 				status, _, _, _ := s.try("127.0.0.1", "/slow")
 				done <- status
 			}()
-			<-came
+			arrived(t, came, done)
 			require.NoError(t, s.load(site(then)))
 			close(proceed)
 			require.Equal(t, http.StatusOK, <-done)
