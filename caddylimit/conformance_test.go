@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
@@ -72,7 +73,7 @@ func (s *conforming) Close() {
 
 // ServeHTTP does what Caddy's server does. The client's address is what a trusted proxy says.
 func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.RemoteAddr = overhttp.Request(r).Client + ":1"
+	r.RemoteAddr = net.JoinHostPort(overhttp.Request(r).Client, "1")
 	behind := overhttp.Backend(s.env)
 	err := s.current.Load().Handlers[0].ServeHTTP(w, testcaddy.Prepare(r, w),
 		caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
@@ -96,7 +97,7 @@ func handler(env *conformance.Env, c conformance.Config) (*caddylimit.Handler, e
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		made := caddylimit.Limit{Name: l.Name, Shadow: l.Shadow, MaxKeys: l.Room(), Concurrency: l.Concurrency,
-			MaxWait: caddy.Duration(l.MaxWait), Local: c.Store != nil && !l.Stored}
+			MaxWait: caddy.Duration(l.MaxWait), IPv6Prefix: l.IPv6Prefix, Aligned: l.Aligned, Zone: l.Zone, Local: c.Store != nil && !l.Stored}
 		switch l.Refund {
 		case conformance.Good:
 			made.RefundStatus = []string{"2xx"}

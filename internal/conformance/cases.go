@@ -11,7 +11,7 @@ import (
 // Cases returns all cases, in the order of the page.
 func Cases() []*Case {
 	return slices.Concat(single, promises, allOrNothing, shadow, tiers, users, quotas, costs, waits, refunds, holds, inFlight, spreads, stores, files,
-		reloads, reloadRules)
+		reloads, reloadSettings, reloadRules)
 }
 
 // hourly returns a limit of one token an hour. A case takes much less than an hour, so taken tokens do not come back

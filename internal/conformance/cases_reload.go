@@ -124,6 +124,75 @@ var reloads = []*Case{
 	}},
 }
 
+// toAndFro returns a case in which a limit changes and changes back: a key that has used its tokens never gets a full
+// bucket.
+func toAndFro(name, expects string, from, to Limit) *Case {
+	return &Case{Name: "reload/" + name, Expects: expects, Run: func(c *C) {
+		n := c.Start(from)
+		c.Advance(100 * time.Minute) // so that windows of the clock and of the calendar have begun
+		n.Exactly(5, ann)
+		n.Reload(to)
+		n.Refuses(ann)
+		n.Admits(1, otherUser)
+		n.Reload(from)
+		n.Refuses(ann)
+		n.Admits(1, otherUser)
+	}}
+}
+
+var otherUser = Request{Client: "192.0.2.2", User: "bob"}
+
+func monthly(zone string) Limit {
+	return Limit{Name: "a", Algorithm: engine.AlgorithmFixedWindow, Numbers: Numbers{N: 5, Calendar: engine.Month, Zone: zone}}
+}
+
+var reloadSettings = []*Case{
+	{Name: "reload/unlimited", Expects: "a limit that was unlimited for a while gives no full bucket", Run: func(c *C) {
+		n := c.Start(each("a", 5))
+		n.Exactly(5, Request{})
+		n.Reload(Limit{Name: "a", Numbers: Numbers{Constant: Unlimited}})
+		n.Admits(20, Request{})
+		n.Reload(each("a", 5))
+		n.Refuses(Request{})
+		n.Exactly(5, other)
+	}},
+	toAndFro("aligned", "windows that begin with the clock, and no longer do, give no full bucket", perHourOf("a", 5),
+		Limit{Name: "a", Algorithm: engine.AlgorithmFixedWindow, Numbers: Numbers{N: 5, Per: time.Hour, Burst: 5, Aligned: true}}),
+	toAndFro("zone", "a calendar in another time zone gives no full bucket", monthly(""), monthly("America/New_York")),
+	toAndFro("users", "limits of known users that are added and removed give the others no full bucket", byUser("a", 5),
+		func() Limit { l := byUser("a", 5); l.Users = map[string]Numbers{"cid": hourly(2)}; return l }()),
+	{Name: "reload/ipv6_prefix", Expects: "another length of IPv6 prefixes gives clients with IPv4 no full bucket, and none to the others when it is back",
+		Run: func(c *C) {
+			six := Request{Client: "2001:db8::1"}
+			n := c.Start(with(func(l *Limit) { l.IPv6Prefix = 64 }))
+			n.Exactly(5, Request{})
+			n.Exactly(5, six)
+			n.Reload(with(func(l *Limit) { l.IPv6Prefix = 48 }))
+			n.Refuses(Request{})
+			n.Reload(with(func(l *Limit) { l.IPv6Prefix = 64 }))
+			n.Refuses(Request{})
+			n.Refuses(six)
+		}},
+	{Name: "reload/to a file", Files: true, Expects: "a limit that moves into a shared file gives no full bucket", Run: func(c *C) {
+		n := c.Start(each("a", 5))
+		n.Exactly(5, Request{})
+		n.ReloadIn(c.env.T.TempDir())
+		n.Refuses(Request{})
+		n.Exactly(5, other)
+	}},
+	{Name: "reload/out of a file", Files: true, Expects: "a limit that leaves its shared file is a new one, because others count in the file, which keeps its counts",
+		Run: func(c *C) {
+			dir := c.env.T.TempDir()
+			n := c.StartWith(Config{Limits: []Limit{each("a", 5)}, Dir: dir})
+			n.Exactly(5, Request{})
+			n.ReloadIn("")
+			n.Exactly(5, Request{})
+			n.ReloadIn(dir)
+			n.Refuses(Request{})
+			n.Exactly(5, other)
+		}},
+}
+
 var reloadRules = []*Case{
 	{Name: "reload/renamed", Expects: "a renamed limit is a new one", Run: func(c *C) {
 		n := c.Start(each("a", 2))

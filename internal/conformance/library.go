@@ -60,7 +60,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 		next.Limiter, next.first = m.Limiter, m.first
 	} else {
 		var err error
-		if next.Limiter, err = ls.fresh(l, dir); err == nil && m.sameKeys(l, dir) {
+		if next.Limiter, err = ls.fresh(l, dir); err == nil && m.sameKeys(l) {
 			err = m.HandOver(next.Limiter)
 		}
 		if err != nil {
@@ -93,9 +93,9 @@ func (m *made) takes(l Limit, dir string) bool {
 		m.limit.ByQuota() == l.ByQuota() && m.limit.Spread == l.Spread && m.dir == dir && (l.ByQuota() || engine.CheckChange(m.first, l.Policies()) == nil)
 }
 
-// sameKeys reports whether a limit in memory, and not of requests in flight, has the same keys as before.
-func (m *made) sameKeys(l Limit, dir string) bool {
-	return m != nil && m.limit.Key == l.Key && m.dir == "" && dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
+// sameKeys reports whether a limit that was in memory, and not of requests in flight, has the same keys as before.
+func (m *made) sameKeys(l Limit) bool {
+	return m != nil && m.limit.Key == l.Key && m.dir == "" && m.limit.Concurrency == 0 && l.Concurrency == 0
 }
 
 func (m *made) setPolicies(all []engine.Policy) error {

@@ -15,8 +15,10 @@ type Numbers struct {
 	N     uint64
 	Per   time.Duration
 	Burst uint64
-	// Calendar is a period of the calendar in UTC. It replaces Per of a fixed window.
+	// Calendar is a period of the calendar, in a time zone by its name, "" for UTC. It replaces Per of a fixed window.
 	Calendar engine.Period
+	Zone     string
+	Aligned  bool // a fixed window begins with the clock
 	// Constant is Unlimited or Blocked instead of numbers.
 	Constant Constant
 }
@@ -37,7 +39,13 @@ func (n Numbers) Policy(a engine.Algorithm) engine.Policy {
 	case n.Constant == Blocked:
 		return engine.Blocked()
 	case n.Calendar != 0:
-		return engine.CalendarWindow(n.N, n.Calendar, nil)
+		zone, err := time.LoadLocation(n.Zone)
+		if err != nil {
+			panic(err)
+		}
+		return engine.CalendarWindow(n.N, n.Calendar, zone)
+	case n.Aligned:
+		return engine.FixedWindow(n.N, n.Per).Aligned()
 	case a == engine.AlgorithmFixedWindow:
 		return engine.FixedWindow(n.N, n.Per)
 	case a == engine.AlgorithmSlidingWindow:
@@ -101,6 +109,8 @@ type Limit struct {
 	Overflow engine.OverflowPolicy // the zero value is Evict
 	Stored   bool                  // in the store of the Config
 	Spread   bool                  // the bucket of Everyone is spread over all processors
+	// IPv6Prefix is how many bits of an IPv6 address are a Client; 0 means as many as without a setting.
+	IPv6Prefix int
 }
 
 // algorithm returns the algorithm, the token bucket if the limit names none.
@@ -118,6 +128,9 @@ func (l Limit) Room() int {
 	}
 	return l.MaxKeys
 }
+
+// IPv6 returns how many bits of an IPv6 address are a client.
+func (l Limit) IPv6() int { return cmp.Or(l.IPv6Prefix, 64) }
 
 // Own returns the policy of requests without a tier and a quota.
 func (l Limit) Own() engine.Policy {

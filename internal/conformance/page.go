@@ -64,21 +64,30 @@ func (p *page) row(k *Case) {
 	p.WriteString("\n")
 }
 
-// letter returns the name of a reason: a, b, c.
+// letter returns the name of a reason.
 func (p *page) letter(reason string) string {
 	i := slices.Index(p.why, reason)
 	if i < 0 {
 		i = len(p.why)
 		p.why = append(p.why, reason)
 	}
-	return string(rune('a' + i))
+	return letters(i)
+}
+
+// letters returns the i-th name of a reason: a to z, then aa, ab and so on.
+func letters(i int) string {
+	last := string(rune('a' + i%26))
+	if i < 26 {
+		return last
+	}
+	return letters(i/26-1) + last
 }
 
 func (p *page) reasons() {
 	if len(p.why) > 0 {
 		p.WriteString("\n## Why not\n\n")
 		for i, reason := range p.why {
-			fmt.Fprintf(p, "- %c: %s\n", 'a'+i, reason)
+			fmt.Fprintf(p, "- %s: %s\n", letters(i), reason)
 		}
 	}
 	if len(p.gaps) > 0 {

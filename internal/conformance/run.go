@@ -267,6 +267,17 @@ func (n *Node) Exactly(times int, r Request) {
 func (n *Node) Reload(limits ...Limit) {
 	config := n.config
 	config.Limits = limits
+	n.reload(config)
+}
+
+// ReloadIn expects that the server accepts that its limits are in the files of a folder, or in memory for "".
+func (n *Node) ReloadIn(dir string) {
+	config := n.config
+	config.Dir = dir
+	n.reload(config)
+}
+
+func (n *Node) reload(config Config) {
 	if err := n.server.Reload(config); err != nil {
 		panic(&failure{fmt.Errorf("the front does not take the change: %w", err)})
 	}

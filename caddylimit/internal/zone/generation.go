@@ -26,7 +26,8 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		if err != nil {
 			return nil, err
 		}
-		if before == nil || !hasTokens(before.made) || !hasTokens(spec) {
+		// In the file of before, other processes count.
+		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil
 		}
@@ -45,11 +46,11 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 	return g, nil
 }
 
-// hasTokens reports whether the spec's limiter counts tokens in this process. It does not if it counts requests in
-// flight, is in a store, or has a fixed answer.
+// hasTokens reports whether the spec's limiter counts tokens in this process or in a file. It does not if it counts
+// requests in flight, is in a store, or has a fixed answer.
 func hasTokens(made Spec) bool {
 	a := made.Policy.Algorithm()
-	return made.Store == "" && made.State == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
+	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
 // close ends what the generation does in the background. Its limiter still decides, and one of requests in flight goes

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (f *filter) compile(c conformance.Config) (*config.Config, error) {
 	var b strings.Builder
 	b.WriteString("domain: d\nall_or_nothing: true\ndescriptors:\n")
 	for _, l := range c.Limits {
-		if l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || c.Dir != "" || c.Store != nil && !l.Stored {
+		if l.Spread || l.Concurrency > 0 || l.MaxWait > 0 || l.Aligned || l.IPv6Prefix != 0 || c.Dir != "" || c.Store != nil && !l.Stored {
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		}
 		numbers := rateLimit(l.Algorithm, l.Numbers)
@@ -171,7 +172,7 @@ func rateLimit(a engine.Algorithm, n conformance.Numbers) string {
 	}
 	name := spec.Name(a)
 	if n.Calendar != 0 {
-		return fmt.Sprintf("{unit: %v, requests_per_unit: %d, zone: UTC}", n.Calendar, n.N)
+		return fmt.Sprintf("{unit: %v, requests_per_unit: %d, zone: %s}", n.Calendar, n.N, cmp.Or(n.Zone, "UTC"))
 	}
 	text := fmt.Sprintf("{period: %v, requests_per_unit: %d, algorithm: %s", n.Per, n.N, name)
 	if a == engine.AlgorithmTokenBucket {
@@ -227,7 +228,7 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// Send does what a gateway of Kuadrant does with a request whose cost its answer tells: it reserves an estimate, asks
+// Send does what a gateway of Kuadrant does with a request whose cost is in its answer: it reserves an estimate, asks
 // other limits, and commits what the request has cost, which is nothing if another limit refuses.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)

@@ -155,8 +155,10 @@ func (r *Redis) compare(before *Redis) (Continuity, string) {
 	switch {
 	case r == nil || before == nil:
 		return Add, ""
-	case r.State != before.State: // in a file other processes count
+	case r.State != before.State && before.State != "": // in that file other processes count
 		return Replace, fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
+	case r.State != before.State:
+		return Carry, "it is in the file " + r.State + " now"
 	case r.Longest != before.Longest:
 		return Carry, fmt.Sprintf("longest was %v and is %v", before.Longest, r.Longest)
 	case r.MaxKeys != before.MaxKeys:

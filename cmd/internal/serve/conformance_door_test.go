@@ -37,7 +37,7 @@ func TestRedisDoorConformanceByNumbers(t *testing.T) {
 		Name: "Redis door", Start: startDoor(false),
 		Runs: func(c *conformance.Case) bool { // promises have no limits of a file, and no mistake can be in one
 			windows := []string{"one limit/fixed window", "one limit/sliding window", "one limit/sliding log", "one limit/batch refill", "one limit/calendar",
-				"all or nothing/last refuses", "cost/window", "reload/algorithm", "reload/log", "reload/to a bucket", "reload/mistake"}
+				"all or nothing/last refuses", "cost/window", "reload/algorithm", "reload/log", "reload/to a bucket", "reload/aligned", "reload/zone", "reload/mistake"}
 			return !slices.Contains(windows, c.Name) && !strings.HasPrefix(c.Name, "promise/")
 		},
 	})
@@ -102,7 +102,7 @@ func startAsking(env *conformance.Env, c conformance.Config, named bool) (confor
 func (a *asking) write(c conformance.Config) (*rulefile.File, error) {
 	for _, l := range c.Limits {
 		switch {
-		case l.Key == conformance.Everyone || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 || l.Users != nil:
+		case l.Key == conformance.Everyone || l.Shadow || l.MaxWait > 0 || l.Stored || l.Constant != 0 || l.Users != nil || l.IPv6Prefix != 0:
 			return nil, fmt.Errorf("%w: %+v", conformance.ErrUnsupported, l)
 		case !isBucket(&l) && (c.Dir != "" || !a.names(&l)):
 			return nil, fmt.Errorf("%w: numbers in a command, and keys in a file, are of token buckets: %+v", conformance.ErrUnsupported, l)

@@ -187,6 +187,9 @@ func ruleFile(c conformance.Config, upstream, folder string) (string, error) {
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "state: %q\n", c.Dir)
 	}
+	if bits := c.Limits[0].IPv6Prefix; bits != 0 {
+		fmt.Fprintf(&b, "client_ip: {ipv6_prefix: %d}\n", bits)
+	}
 	b.WriteString("rules:\n")
 	for _, l := range c.Limits {
 		if l.Users != nil {
@@ -242,6 +245,12 @@ func numbers(indent string, a engine.Algorithm, n conformance.Numbers) string {
 	if a != engine.NoAlgorithm {
 		name := spec.Name(a)
 		text += fmt.Sprintf("%salgorithm: %s\n", indent, name)
+	}
+	if n.Aligned {
+		text += indent + "aligned: true\n"
+	}
+	if n.Zone != "" {
+		text += fmt.Sprintf("%szone: %s\n", indent, n.Zone)
 	}
 	if n.Burst > 0 && (a == engine.NoAlgorithm || a == engine.AlgorithmTokenBucket || a == engine.AlgorithmBatchRefill) {
 		text += fmt.Sprintf("%sburst: %d\n", indent, n.Burst)

@@ -70,7 +70,7 @@ func (s *server) Reload(c conformance.Config) error {
 }
 
 func (s *server) limit(c conformance.Config, l conformance.Limit) (made httplimit.Limit, err error) {
-	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket())
+	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket(), httplimit.IPv6Prefix(l.IPv6()))
 	if err != nil {
 		return made, err
 	}

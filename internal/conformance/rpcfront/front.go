@@ -109,7 +109,7 @@ func limit(limiters *conformance.Limiters, c conformance.Config, l conformance.L
 		made.Key, err = rpclimit.MetadataValue(user, nil)
 	default:
 		var ip *httplimit.ClientIP
-		if ip, err = httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket()); err != nil {
+		if ip, err = httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.1"), httplimit.TrustUnixSocket(), httplimit.IPv6Prefix(l.IPv6())); err != nil {
 			return made, err
 		}
 		made.Key, err = rpclimit.ClientAddr(ip)
