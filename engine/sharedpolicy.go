@@ -71,7 +71,7 @@ func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, e
 		if p.isFixed() && len(all) > 1 && p.algorithm != NoAlgorithm {
 			latest.grant, p = grantsLimit, Policy{grant: p.grant}
 		}
-		if latest.algorithm > AlgorithmConcurrency || p.grant > grantsQuotas || what>>alignedShift > 1 ||
+		if int(latest.algorithm) >= len(algorithmNames) || p.grant > grantsQuotas || what>>alignedShift > 1 ||
 			p.isFixed() && p != (Policy{grant: p.grant}) || latest.limit > numbers[6] || numbers[6] > most ||
 			p.grant == grantsQuotas && p != TokenBuckets(p.window) {
 			return policies{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(all), what)

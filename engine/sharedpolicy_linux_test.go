@@ -88,6 +88,21 @@ func TestSetPolicyOfOneIsFollowedByAll(t *testing.T) {
 	}
 }
 
+// TestEveryAlgorithmInAFile: another process accepts the file of every algorithm that can be shared.
+func TestEveryAlgorithmInAFile(t *testing.T) {
+	for _, a := range algorithms {
+		if a.name == "sliding log" { // which Shared refuses
+			continue
+		}
+		path := filepath.Join(t.TempDir(), "table")
+		for range 2 {
+			l, err := New(a.policy(5), Shared(path))
+			require.NoError(t, err, a.name)
+			defer l.Close()
+		}
+	}
+}
+
 // TestSetPolicyOfAllAtOnce: several limiters change the policy at once. At the end all of them have one of the
 // policies, with its tiers.
 func TestSetPolicyOfAllAtOnce(t *testing.T) {
@@ -231,7 +246,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 // setPolicies are those between which the processes of a test change, to and fro. Their ticks differ.
 var setPolicies = [2]Policy{TokenBucket(PerSecond(1), sharedBurst), TokenBucket(PerSecond(3), 2*sharedBurst)}
 
-// TestSharedSetter is the work of one process: it changes the policy back and forth until it is told to stop.
+// TestSharedSetter is the work of one process: it changes the policy back and forth until the test stops it.
 func TestSharedSetter(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {
