@@ -78,7 +78,8 @@ func TestALongWaitIsNoPushback(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestRetriesOfClientsBackOff: a client whose service configuration lets it try again waits for as long as it is told.
+// TestRetriesOfClientsBackOff: a client whose service configuration lets it try again waits for as long as the trailer
+// says.
 func TestRetriesOfClientsBackOff(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 200*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
@@ -145,8 +146,8 @@ func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
-// TestTheHeaderOfAProxyIsBelieved, and nothing that a client writes in front of it.
-func TestTheHeaderOfAProxyIsBelieved(t *testing.T) {
+// TestTheHeaderOfAProxyIsTrusted, and nothing that a client writes in front of it.
+func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	ip, err := httplimit.NewClientIP(httplimit.TrustProxies("127.0.0.0/8"))
 	require.NoError(t, err)
 	key, err := rpclimit.ClientAddr(ip)

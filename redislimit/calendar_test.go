@@ -43,7 +43,7 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 			server, store := miniAs(t, true)
 			begin := c.last.AddDate(0, 0, -c.days)
 			server.SetTime(begin)
-			l := limiter(t, store, engine.CalendarWindow(100, c.per, c.zone), redislimit.BelieveRefusals(0))
+			l := limiter(t, store, engine.CalendarWindow(100, c.per, c.zone), redislimit.TrustRefusals(0))
 			require.Equal(t, redislimit.Strict, l.Mode())
 			require.True(t, take(t, l, "k", 60).Allowed)
 			d := take(t, l, "k", 41)
@@ -70,7 +70,7 @@ func TestACalendarBeginsByTheServersClock(t *testing.T) {
 // node whose data of the zone are others, open none a second time.
 func TestAPeriodBeginsOnce(t *testing.T) {
 	server, store := miniAs(t, true)
-	l := limiter(t, store, engine.CalendarWindow(100, engine.Day, time.UTC), redislimit.BelieveRefusals(0))
+	l := limiter(t, store, engine.CalendarWindow(100, engine.Day, time.UTC), redislimit.TrustRefusals(0))
 	midnight := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 	server.SetTime(midnight.Add(time.Second))
 	require.True(t, take(t, l, "k", 100).Allowed)
@@ -94,7 +94,7 @@ func TestAPeriodBeginsOnce(t *testing.T) {
 // than a period, and nothing if it goes by one.
 func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 	server, store := miniAs(t, true)
-	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.BelieveRefusals(0))
+	l := limiter(t, store, engine.CalendarWindow(10, engine.Day, time.UTC), redislimit.TrustRefusals(0))
 	noon := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	for days, more := range []int{0, 0, 10, 10, 10, 10} {
 		key := fmt.Sprint(days)
@@ -116,7 +116,7 @@ func TestACalendarWhoseClockGoesBackAndForth(t *testing.T) {
 func TestCalendarsOfNodes(t *testing.T) {
 	server := redistest.Start(t)
 	make := func(p engine.Policy) *redislimit.Limiter {
-		l, err := redislimit.New(patient(t, server.URL()), "budget", p, redislimit.BelieveRefusals(0))
+		l, err := redislimit.New(patient(t, server.URL()), "budget", p, redislimit.TrustRefusals(0))
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
 		return l

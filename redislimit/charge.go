@@ -54,7 +54,7 @@ func MaxDebt(limits uint64) Option {
 
 // ChargeRefusals makes refused requests cost something, as [engine.ChargeRefusals] does: the available tokens, or all
 // that they asked for, up to [MaxDebt]. A refusal and its charge are one step of the store. Requests for more than the
-// limit are charged too. The limiter is strict and asks the store about every request, whatever [BelieveRefusals] is
+// limit are charged too. The limiter is strict and asks the store about every request, whatever [TrustRefusals] is
 // set to. While the store is lost, refusals by the node's share are charged to the share alone.
 func ChargeRefusals(charge engine.RefusalCharge) Option {
 	return func(c *config) error {

@@ -63,7 +63,7 @@ func TestServersClockJumps(t *testing.T) {
 				server.Do("FLUSHALL")
 				at := noon
 				server.SetClock(at)
-				l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+				l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.TrustRefusals(0))
 				took, _ := all(t, l, "k")
 				require.Equal(t, tenPerSecond, took)
 
@@ -166,7 +166,7 @@ func TestNoKeyEndsBeforeItsState(t *testing.T) {
 	}
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
-			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.InMode(redislimit.Strict), redislimit.TrustRefusals(0))
 			limit, err := script.NewLimit(policy, script.Terms{})
 			require.NoError(t, err)
 			random := rand.New(rand.NewPCG(1, 2))

@@ -101,7 +101,7 @@ func TestEvictionIsTold(t *testing.T) {
 // A key that is evicted has its whole limit again: so much is lost, and no more.
 func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	l := limiter(t, patient(t, server.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
 	admitted := 0
 	for i := range 4 * burst {
 		if i == 2*burst {
@@ -116,7 +116,8 @@ func TestAnEvictedKeyIsOneExtraBurst(t *testing.T) {
 	assert.Equal(t, 2*burst, admitted)
 }
 
-// Whatever error a store answers, the failure policy decides at once, the kind is told, and the store is used again.
+// Whatever error a store answers, the failure policy decides at once, the kind of error is reported, and the store is
+// used again.
 func TestErrorsThatAStoreAnswers(t *testing.T) {
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
@@ -181,7 +182,7 @@ func TestALimitThatChangesUnderTraffic(t *testing.T) {
 		}
 		return sum
 	}
-	options := []redislimit.Option{redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0)}
+	options := []redislimit.Option{redislimit.InMode(redislimit.Strict), redislimit.TrustRefusals(0)}
 	server, store := mini(t)
 	sum := admitted(server, limiter(t, store, before, options...), limiter(t, store, after, options...))
 	assert.LessOrEqual(t, sum, old)

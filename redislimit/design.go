@@ -97,7 +97,7 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 		return d, fmt.Errorf("redislimit: %s: %w", name, err)
 	}
 	if d.limit.IsInFlight() {
-		d.config.believe = 0 // another node may free a place at any time
+		d.config.trust = 0 // another node may free a place at any time
 	} else if d.config.onLoss == FailShare {
 		if d.ofShare, err = shares.Of(policy, d.divisor()); err == nil {
 			err = d.ofShare.Check()

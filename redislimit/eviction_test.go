@@ -37,7 +37,7 @@ func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 			client, err := Open(t.Context(), server.URL(), Timeout(10*time.Second), Logger(slog.New(slog.NewTextHandler(log, nil))))
 			require.NoError(t, err)
 			defer client.Close()
-			l, err := New(client, "login", engine.TokenBucket(engine.Per(1, time.Hour), limit), Nodes(limit/share), OnLoss(onLoss), BelieveRefusals(0))
+			l, err := New(client, "login", engine.TokenBucket(engine.Per(1, time.Hour), limit), Nodes(limit/share), OnLoss(onLoss), TrustRefusals(0))
 			require.NoError(t, err)
 			require.NoError(t, l.Close()) // nothing in the background, which would look, too
 			require.Eventually(t, func() bool { return client.eviction.isBusy.CompareAndSwap(false, true) }, 10*time.Second, time.Millisecond)

@@ -201,7 +201,7 @@ func TestAtMostOneExtraBurst(t *testing.T) {
 
 func TestFlushAllIsOneExtraBurst(t *testing.T) {
 	server := redistest.Start(t)
-	l := limiter(t, patient(t, server.URL()), slow(), redislimit.BelieveRefusals(0))
+	l := limiter(t, patient(t, server.URL()), slow(), redislimit.TrustRefusals(0))
 	for range 2 {
 		for i := range 2 * burst {
 			require.Equal(t, i < burst, take(t, l, "k", 1).Allowed, i)

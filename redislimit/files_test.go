@@ -40,7 +40,7 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	client, err := redislimit.Open(t.Context(), "rediss://"+address, secured, redislimit.Timeout(10*time.Second))
 	require.NoError(t, err)
 	defer client.Close()
-	l := limiter(t, client, slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	l := limiter(t, client, slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
 	require.True(t, take(t, l, "k", 1).Allowed)
 	server.Do("CONFIG", "SET", "tls-cert-file", file("old.pem"), "tls-key-file", file("old.key"))
 	server.Do("CLIENT", "KILL", "TYPE", "normal")
@@ -70,7 +70,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}), redislimit.Logger(slog.New(slog.NewTextHandler(log, nil))))
 	require.NoError(t, err)
 	defer client.Close()
-	l := limiter(t, client, slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	l := limiter(t, client, slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
 	reconnects := func(what string) {
 		server.Do("CLIENT", "KILL", "TYPE", "normal")
 		require.Eventually(t, func() bool { _, err := l.Take(t.Context(), "k", 1); return err == nil }, backSoon, time.Millisecond, what)
@@ -128,7 +128,7 @@ func TestAPasswordFileWithSentinel(t *testing.T) {
 	password("first")
 	url := strings.Replace(sentinels.URL(), "redis://", "redis://weir@", 1)
 	store := open(t, url, redislimit.FromFiles(redislimit.Files{Password: name}))
-	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+	l := limiter(t, store, slow(), redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
 	answers := func() bool { _, err := l.Take(t.Context(), "k", 1); return err == nil }
 	require.Eventually(t, answers, backSoon, time.Millisecond)
 	password("second")

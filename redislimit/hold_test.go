@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// slowly has a policy of every algorithm with a limit, of which nothing comes back during a test.
+// slowly returns a policy of every algorithm. No tokens come back during a test.
 func slowly(limit uint64) map[string]engine.Policy {
 	return map[string]engine.Policy{
 		"token bucket":   engine.TokenBucket(engine.Per(1, time.Hour), limit),
@@ -35,7 +35,7 @@ func usedOf(t *testing.T, l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// becomes waits until a key has taken so many tokens.
+// becomes waits until a key has taken that many tokens.
 func becomes(t *testing.T, l *redislimit.Limiter, key string, tokens uint64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return usedOf(t, l, key) == tokens }, backSoon, time.Millisecond, "want %d", tokens)
@@ -57,7 +57,7 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	for name, policy := range slowly(100) {
 		t.Run(name, func(t *testing.T) {
 			make := func() *redislimit.Limiter {
-				l, err := redislimit.New(patient(t, server.URL()), "holds", policy, redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+				l, err := redislimit.New(patient(t, server.URL()), "holds", policy, redislimit.InMode(redislimit.Strict), redislimit.TrustRefusals(0))
 				require.NoError(t, err)
 				t.Cleanup(func() { assert.NoError(t, l.Close()) })
 				return l

@@ -19,7 +19,7 @@ func TestAHoldAsText(t *testing.T) {
 	for name, policy := range slowly(100) {
 		t.Run(name, func(t *testing.T) {
 			make := func() *redislimit.Limiter {
-				l, err := redislimit.New(patient(t, server.URL()), "texts", policy, redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+				l, err := redislimit.New(patient(t, server.URL()), "texts", policy, redislimit.InMode(redislimit.Strict), redislimit.TrustRefusals(0))
 				require.NoError(t, err)
 				t.Cleanup(func() { _ = l.Close() })
 				return l

@@ -22,7 +22,7 @@ func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
 		t.Run(name, func(t *testing.T) {
-			l, err := redislimit.New(patient(t, server.URL()), "upto", policy, redislimit.InMode(redislimit.Strict), redislimit.BelieveRefusals(0))
+			l, err := redislimit.New(patient(t, server.URL()), "upto", policy, redislimit.InMode(redislimit.Strict), redislimit.TrustRefusals(0))
 			require.NoError(t, err)
 			t.Cleanup(func() { assert.NoError(t, l.Close()) })
 			upTo := func(least, most uint64) (*redislimit.Hold, engine.Decision) {

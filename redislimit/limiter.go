@@ -105,7 +105,7 @@ func newLimiter(client *Client, name, node string, d design, a *agreement, file 
 		stop: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	l.own = Quota{limiter: l, policy: d.policy}
-	l.known = newRefusals(l.config.maxKeys, l.config.believe)
+	l.known = newRefusals(l.config.maxKeys, l.config.trust)
 	l.owed = shares.NewDebts(l.config.maxKeys, file.note())
 	l.namer = newNamer(&client.clientConfig, l.limit.Kind(), name)
 	if l.limit.IsInFlight() {
@@ -129,7 +129,7 @@ func now() int64 { return int64(time.Since(epoch)) }
 
 var epoch = time.Now()
 
-// makeLocal makes the limiters of package engine that the node needs beside the store.
+// makeLocal makes the limiters of package engine that the node needs in addition to the store.
 func (l *Limiter) makeLocal() (err error) {
 	if l.first != (engine.Policy{}) {
 		if l.cold, err = engine.New(l.first, engine.MaxKeys(l.config.maxKeys)); err != nil {
@@ -270,7 +270,7 @@ func (l *Limiter) Allow(key string) bool {
 //
 // A strict limiter asks the store. It waits as [Timeout] says or until the context is done, whichever is sooner. A
 // leased limiter asks the store in two cases only: for a request larger than a lease, and for a key whose overdraft is
-// used up while the store has plenty. Neither limiter asks about what was refused a moment ago ([BelieveRefusals]).
+// used up while the store has plenty. Neither limiter asks about what was refused a moment ago ([TrustRefusals]).
 // Remaining, RetryAfter and ResetAfter then come from the store's last answer.
 //
 // The error is [ErrStore] with its cause if the store fails and the policy is [FailClosed], or the context's.

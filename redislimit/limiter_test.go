@@ -20,7 +20,7 @@ import (
 // Package httplimit takes a limiter for a store.
 var _ limits.Backend = (*redislimit.Limiter)(nil)
 
-// mini starts a store in this process, whose clock stands still until it is told otherwise. It is a cluster of one.
+// mini starts a store in this process, whose clock stands still until a test moves it. It is a cluster of one.
 func mini(t *testing.T, options ...redislimit.ClientOption) (*miniredis.Miniredis, *redislimit.Client) {
 	return miniAs(t, false, options...)
 }
@@ -70,7 +70,7 @@ func TestStrictIsTheLimit(t *testing.T) {
 	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
 			server, store := mini(t)
-			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.BelieveRefusals(0))
+			l := limiter(t, store, policy, redislimit.OnLoss(redislimit.FailClosed), redislimit.TrustRefusals(0))
 			assert.Equal(t, redislimit.Strict, l.Mode())
 			for i := range 5 {
 				d := take(t, l, "k", 1)
@@ -119,7 +119,7 @@ func TestLeasesOfTwoNodesAreWithinTheBound(t *testing.T) {
 	for refused := 0; refused < 1000; refused += ask() {
 	}
 	assert.LessOrEqual(t, admitted, 400+2*8)
-	// A refusal is believed for 100ms at least: its 1,000 requests ask once.
+	// A refusal is trusted for 100ms at least: its 1,000 requests ask once.
 	assert.Less(t, a.Stats().Store.Calls, int64(admitted), "a saturated key costs few calls")
 }
 

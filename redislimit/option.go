@@ -16,7 +16,7 @@ type Mode uint8
 const (
 	// Auto is Leased if that suits the limit, otherwise Strict.
 	Auto Mode = iota
-	// Strict asks the store about every request, except those that [BelieveRefusals] answers. While the store answers,
+	// Strict asks the store about every request, except those that [TrustRefusals] answers. While the store answers,
 	// the limit is exact.
 	Strict
 	// Leased spends tokens on the node that the store has charged in advance.
@@ -52,7 +52,7 @@ type config struct {
 	overdraft uint64
 	onLoss    FailurePolicy
 	maxKeys   int
-	believe   time.Duration
+	trust     time.Duration
 	fraction  float64 // of the limit that a share is; 0: 1/nodes
 	limit     script.Terms
 	tiers     []engine.Policy
@@ -61,7 +61,7 @@ type config struct {
 }
 
 func newConfig(name string, options []Option) (config, error) {
-	c := config{nodes: defaults.Nodes, overdraft: defaults.Overdraft, maxKeys: defaults.MaxKeys, believe: defaults.Believe}
+	c := config{nodes: defaults.Nodes, overdraft: defaults.Overdraft, maxKeys: defaults.MaxKeys, trust: defaults.Trust}
 	for i, option := range options {
 		if option == nil {
 			return c, fmt.Errorf("redislimit: %s: option %d of %d is nil", name, i+1, len(options))
@@ -71,7 +71,7 @@ func newConfig(name string, options []Option) (config, error) {
 		}
 	}
 	if c.limit.Refusals != engine.ChargeNothing {
-		c.believe = 0 // a refusal by the node would cost nothing
+		c.trust = 0 // a refusal by the node would cost nothing
 	}
 	return c, nil
 }

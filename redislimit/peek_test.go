@@ -22,7 +22,7 @@ func TestPeekTakesNothing(t *testing.T) {
 	for name, policy := range fives() {
 		t.Run(name, func(t *testing.T) {
 			server, store := mini(t)
-			l := limiter(t, store, policy, redislimit.BelieveRefusals(0))
+			l := limiter(t, store, policy, redislimit.TrustRefusals(0))
 			assert.Equal(t, engine.Decision{Allowed: true, Limit: 5, Remaining: 5}, peek(t, l, "k", 5), "a key that was never seen")
 			assert.Empty(t, miniKeys(server))
 			take(t, l, "k", 3)
@@ -79,7 +79,7 @@ func TestPeekAndResetInACluster(t *testing.T) {
 }
 
 // Whatever is in hand, owed or was admitted without asking counts. A leased window, whose limit does not come back
-// while it lasts, has numbers that can be told in advance.
+// while it lasts, has numbers that are known in advance.
 func TestPeekOfALeasedKey(t *testing.T) {
 	store := patient(t, redistest.Start(t).URL())
 	const limit = 1_000_000

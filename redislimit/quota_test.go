@@ -22,7 +22,7 @@ func (l *timed) quota(p engine.Policy) Quota {
 func TestQuotasAreThoseOfTheEngine(t *testing.T) {
 	for _, refusals := range []engine.RefusalCharge{engine.ChargeNothing, engine.ChargeTheRest, engine.ChargePenalty} {
 		base := engine.TokenBuckets(time.Minute)
-		l := newTimed(t, base, MaxDebt(10), ChargeRefusals(refusals), BelieveRefusals(0))
+		l := newTimed(t, base, MaxDebt(10), ChargeRefusals(refusals), TrustRefusals(0))
 		local, err := engine.New(base, engine.ClockFunc(func() time.Time { return time.Unix(0, l.nanos.Load()) }), engine.ChargeRefusals(refusals))
 		require.NoError(t, err)
 		defer local.Close()
@@ -203,7 +203,7 @@ func TestCharge(t *testing.T) {
 		assert.Greater(t, d.RetryAfter, 30*time.Second, "%v: five limits of 10 s", policy)
 		l.after(d.RetryAfter - time.Microsecond)
 		assert.False(t, l.take(1).Allowed, "%v", policy)
-		l.after(time.Second) // a refusal is believed
+		l.after(time.Second) // a refusal is trusted
 		assert.True(t, l.take(1).Allowed, "%v", policy)
 		d, err = l.Charge(t.Context(), "fresh", 0)
 		require.NoError(t, err)

@@ -11,17 +11,17 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// BelieveRefusals sets for how long, at most, a node refuses requests of a key without asking, after the store refused
+// TrustRefusals sets for how long, at most, a node refuses requests of a key without asking, after the store refused
 // one: 0 to 1 minute, 100ms by default. With a refusal, the store reports until when the request cannot pass. Until
 // then the node does not ask about requests that cost as much or more. (If a request costs more, its RetryAfter is a
 // lower bound.) That is exact, with one exception: tokens that another node refunds or resets meanwhile are seen only
 // when this time is over. With 0, the store is asked about every request.
-func BelieveRefusals(d time.Duration) Option {
+func TrustRefusals(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > time.Minute {
-			return fmt.Errorf("redislimit: BelieveRefusals(%v): want 0 to 1m", d)
+			return fmt.Errorf("redislimit: TrustRefusals(%v): want 0 to 1m", d)
 		}
-		c.believe = d
+		c.trust = d
 		return nil
 	}
 }

@@ -129,7 +129,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		l.known.remember(string(rune('a'+i)), script.Quota{}, 1, l.now(), engine.Decision{RetryAfter: time.Second})
 	}
 	assert.Equal(t, 10, l.known.keys.Size())
-	l = newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), BelieveRefusals(0))
+	l = newTimed(t, engine.TokenBucket(engine.Per(5, time.Minute), 5), TrustRefusals(0))
 	require.True(t, l.take(5).Allowed)
 	for range 3 {
 		require.False(t, l.take(1).Allowed)

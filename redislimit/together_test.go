@@ -97,7 +97,7 @@ func TestRefusedClientsHinderNoOther(t *testing.T) {
 	const victims = 300
 	set, all := together(t, store, map[string]engine.Policy{
 		"all": engine.FixedWindow(victims, time.Hour), "client": engine.FixedWindow(1, time.Hour),
-	}, redislimit.BelieveRefusals(0))
+	}, redislimit.TrustRefusals(0))
 	require.True(t, take(t, all["client"], textOf("spent"), 1).Allowed)
 	var stop atomic.Bool
 	var attackers sync.WaitGroup
@@ -120,7 +120,7 @@ func TestRefusedClientsHinderNoOther(t *testing.T) {
 	assert.EqualValues(t, victims, used(t, all["all"], "x"))
 }
 
-// Of random requests beside one another, some of which are given back, each limit has taken exactly what the admitted
+// Of random concurrent requests, some of which are given back, each limit has taken exactly what the admitted
 // ones cost: nothing is taken twice and nothing is lost.
 func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	_, store := miniAs(t, true)
@@ -128,7 +128,7 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 		"bucket": engine.TokenBucket(engine.Per(1, time.Hour), 40), "fixed": engine.FixedWindow(50, time.Hour),
 		"sliding": engine.SlidingWindow(60, time.Hour), "log": engine.SlidingLog(70, time.Hour),
 	}
-	set, all := together(t, store, policies, redislimit.BelieveRefusals(time.Millisecond))
+	set, all := together(t, store, policies, redislimit.TrustRefusals(time.Millisecond))
 	var mu sync.Mutex
 	want := map[[2]string]uint64{}
 	admitted, refused := 0, 0
@@ -183,7 +183,7 @@ func TestLeasesJoinAGroup(t *testing.T) {
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, leased.Close()) })
-	strict := limiter(t, store, engine.FixedWindow(20, time.Hour), redislimit.BelieveRefusals(0))
+	strict := limiter(t, store, engine.FixedWindow(20, time.Hour), redislimit.TrustRefusals(0))
 	set, err := limits.New([]limits.Limit[errand]{limitOf("leased", leased), limitOf("test", strict)}, limits.Options[errand]{})
 	require.NoError(t, err)
 	e := errand{"leased": "k", "test": "k"}
@@ -274,7 +274,7 @@ func TestGroupsInACluster(t *testing.T) {
 	store := patient(t, c.URL())
 	set, all := together(t, store, map[string]engine.Policy{
 		"all": engine.FixedWindow(500, time.Hour), "user": engine.FixedWindow(3, time.Hour), "team": engine.SlidingWindow(100, time.Hour),
-	}, redislimit.BelieveRefusals(0))
+	}, redislimit.TrustRefusals(0))
 	admitted := map[string]uint64{}
 	for i := range 200 {
 		user := fmt.Sprintf("user%d", i%25)

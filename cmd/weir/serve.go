@@ -32,7 +32,7 @@ Without one, each client has a bucket of tokens, or with --algorithm a window; a
 Who has none left is answered 429 with Retry-After. An upstream that does not answer gives 502, one that is too slow
 504, and neither is counted as refused.
 
---key ip is the address of the connection (IPv6: its /64). No X-Forwarded-For or other header is believed, because
+--key ip is the address of the connection (IPv6: its /64). No X-Forwarded-For or other header is trusted, because
 anybody can send one: behind a load balancer all clients are one, unless --trusted-proxy names it.
 
 --key header:NAME is the value of that header, or the address where the header is missing. Use a header that

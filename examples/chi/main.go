@@ -22,7 +22,7 @@ var users = map[string]string{"secret-a": "anna", "secret-b": "bert"}
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "`address` to listen on")
-	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8")
+	trust := flag.String("trust", "", "`addresses` of the proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8")
 	flag.Parse()
 
 	var proxies []httplimit.IPOption

@@ -43,7 +43,7 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 200, call(350).Status)
 }
 
-// TestGRPC: a client of gRPC has the same limit, and is told the time.
+// TestGRPC: a client of gRPC has the same limit, and learns the time to wait.
 func TestGRPC(t *testing.T) {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)

@@ -25,7 +25,7 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:50051", "`address` to listen on")
-	trust := flag.String("trust", "", "`addresses` of the proxies whose x-forwarded-for is believed, such as 10.0.0.0/8")
+	trust := flag.String("trust", "", "`addresses` of the proxies whose x-forwarded-for is trusted, such as 10.0.0.0/8")
 	calls := flag.Int("calls", 7, "`number` of calls to make to itself, to show what a client sees")
 	flag.Parse()
 

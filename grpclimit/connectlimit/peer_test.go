@@ -27,8 +27,8 @@ func clientAddr(t *testing.T, proxies string) rpclimit.KeyFunc {
 	return key
 }
 
-// TestTheHeaderOfAProxyIsBelieved, and nothing that a client writes in front of it.
-func TestTheHeaderOfAProxyIsBelieved(t *testing.T) {
+// TestTheHeaderOfAProxyIsTrusted, and nothing that a client writes in front of it.
+func TestTheHeaderOfAProxyIsTrusted(t *testing.T) {
 	client := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: clientAddr(t, "127.0.0.0/8")})).client(unary)
 	assert.Equal(t, ok, call(t, client, 1, "X-Forwarded-For", "203.0.113.7"))
 	assert.Equal(t, refused, call(t, client, 1, "X-Forwarded-For", "9.9.9.9, 203.0.113.7"))

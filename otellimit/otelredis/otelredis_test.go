@@ -61,7 +61,7 @@ const (
 func TestStore(t *testing.T) {
 	server, client := open(t, redislimit.BreakAfter(time.Millisecond), redislimit.Partitions(3))
 	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3), redislimit.InMode(redislimit.Strict),
-		redislimit.BelieveRefusals(0))
+		redislimit.TrustRefusals(0))
 	p, collect := provider(t)
 	store, err := otelredis.RegisterStore(p, "main", client)
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestLeases(t *testing.T) {
 	}, got)
 }
 
-// TestBadInput is told by name.
+// TestBadInput: errors name what is wrong.
 func TestBadInput(t *testing.T) {
 	_, client := open(t)
 	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3))

@@ -73,7 +73,7 @@ func (t *transport) decide(store *store, q *question) {
 	answer := store.ask(q.key, t.micros(), script.Ask{Need: q.cost, Want: q.cost})
 	switch {
 	case answer.Granted == 0:
-		q.until = q.since + int64(min(answer.RetryAfter, defaults.Believe))
+		q.until = q.since + int64(min(answer.RetryAfter, defaults.Trust))
 	case !q.failed:
 		t.admit(q.key, q.cost)
 	}

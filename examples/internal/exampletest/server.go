@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variable tells the test's program to run as the example.
+// variable makes the test's program run as the example.
 const variable = "WEIR_EXAMPLE"
 
 // Main is the TestMain of an example. It runs main if [Start] has started the test's program, and the tests otherwise.

@@ -21,7 +21,7 @@ const (
 	Nodes     = 4
 	Overdraft = 8
 	MaxKeys   = 100_000
-	Believe   = KeepEvery // a refusal
+	Trust     = KeepEvery // a refusal
 )
 
 // KeepEvery is how often a limiter checks its leases, what its shares owe, and a lost store: once in the lifetime of a

@@ -49,7 +49,7 @@ func TestALostAnswerKeepsTheDebt(t *testing.T) {
 	assert.EqualValues(t, 6, l.Renewal(int64(10*time.Millisecond), 1, false).Debt)
 }
 
-func TestARefusalIsBelieved(t *testing.T) {
+func TestARefusalIsTrusted(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(1, at(0))
 	l.Renewal(0, 1, false)
@@ -181,7 +181,7 @@ func TestALargeRequestGoesWithTheRenewal(t *testing.T) {
 }
 
 // A refusal of a large request says nothing about a small one.
-func TestALargeRefusalIsBelievedOfLargeRequests(t *testing.T) {
+func TestALargeRefusalIsTrustedForLargeRequests(t *testing.T) {
 	l := New(terms(), 0)
 	l.Take(60, at(0))
 	l.Renewal(0, 60, true)
