@@ -60,7 +60,7 @@ func (c *cell) refund(nanos int64, n uint64) {
 	c.write(nanos, after.Payload())
 }
 
-// A trial holds a cell against a model, step by step.
+// A trial compares a cell with a model, step by step.
 type trial struct {
 	*cell
 	model  reference.Limit
@@ -76,7 +76,7 @@ type trial struct {
 // endOfTrial is the time after which no step is made: so that nothing ends after 2262.
 const endOfTrial = math.MaxInt64 - 1<<58
 
-// run makes a history of so many steps, from an instant on.
+// run makes a history of that many steps, from an instant on.
 func (r *trial) run(t *testing.T, nanos int64, steps int) {
 	r.cell = newCell(r.algorithm, nanos)
 	for range steps {
@@ -128,7 +128,7 @@ func (r *trial) requireNoGain(t *testing.T, at, nanos int64, n uint64) {
 	}
 }
 
-// requireSame holds all that can be said of the cell against the model.
+// requireSame compares all that can be said of the cell with the model.
 func (r *trial) requireSame(t *testing.T, at int64, n uint64) {
 	now, demand := r.algorithm.Ticks(at), r.algorithm.Quota().Demand(n)
 	got := r.algorithm.Status(r.state.Record(), at, demand)

@@ -15,8 +15,9 @@ import (
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// The entry is that of the record's last change, and enters or leaves. It is marked accordingly before the record
-// changes again. The changes are counted modulo 2^11, so a record rarely returns to an earlier state to the bit.
+// The number is that of the entry that the record's last change has added or removed. The entry is marked as added or
+// removed before the record changes again. The changes are counted modulo 2^11, so a record rarely has the same bits as
+// in an earlier state.
 type Entries struct {
 	longest time.Duration
 	tokens  uint64

@@ -31,7 +31,7 @@ func (m *listed) in(now uint64) (n uint64) {
 	return n
 }
 
-// until returns how many ticks it is until no more than so many tokens are in the window.
+// until returns how many ticks it is until no more than that many tokens are in the window.
 func (m *listed) until(n, now uint64) uint64 {
 	if n >= uint64(len(m.ticks)) {
 		return 0

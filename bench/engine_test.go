@@ -57,7 +57,7 @@ func limiter(b *testing.B, p engine.Policy, options ...engine.Option) *engine.Li
 	return l
 }
 
-// BenchmarkTake is the whole Decision beside the bare answer.
+// BenchmarkTake is the complete Decision, compared with the bare answer.
 func BenchmarkTake(b *testing.B) {
 	for _, rule := range []struct {
 		name string
@@ -74,7 +74,7 @@ func BenchmarkTake(b *testing.B) {
 // ignore is an observer that does nothing.
 func ignore(engine.Key, uint64) {}
 
-// BenchmarkObserve is a refusal without an observer, and with one that is told of one in a thousand
+// BenchmarkObserve is a refusal without an observer, and with one that is called for one in a thousand
 // and of all.
 func BenchmarkObserve(b *testing.B) {
 	for _, o := range []struct {
@@ -120,7 +120,7 @@ var algorithms = []struct {
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 
-// BenchmarkAlgorithms is Allow of every algorithm beside the floor of its row, on 1,000 keys and
+// BenchmarkAlgorithms is Allow of every algorithm, compared with the floor of its row, on 1,000 keys and
 // on a million, Zipf.
 func BenchmarkAlgorithms(b *testing.B) {
 	denied := find(b, "zipf-1m")

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// BenchmarkHandler is what a request that is admitted costs in a handler, beside one that passes it on. The request has
-// been prepared by Caddy's server.
+// BenchmarkHandler is what a request that is admitted costs in a handler, compared with one that passes it on. The
+// request has been prepared by Caddy's server.
 func BenchmarkHandler(b *testing.B) {
 	const many = "1000000000/s"
 	for name, config := range map[string][2]string{

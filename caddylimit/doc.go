@@ -9,8 +9,9 @@ Caddyfile, which is ordered before basic_auth:
 		}
 	}
 
-A [Handler] has one or several [Limit]s. A request is held against all that match it, all or nothing: where one refuses,
-the others keep their tokens. It answers with RateLimit fields, and refuses by the error 429, which handle_errors gets.
+A [Handler] has one or several [Limit]s. A request is checked against all that match it, all or nothing: where one
+refuses, the others keep their tokens. It answers with RateLimit fields, and refuses by the error 429, which
+handle_errors gets.
 
 A limit is known by its name. Handlers of one configuration that name a limit alike share it, and must give it the same
 numbers. When the configuration is loaded anew, limits of the same name keep what they have counted: no client has a

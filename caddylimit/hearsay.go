@@ -15,7 +15,7 @@ func trusts(r *http.Request) bool {
 }
 
 // A hearsay has the canonical names of the fields in which trusted proxies say limits. A server behind this one, which
-// trusts it, would believe what a client has written there.
+// trusts it, would trust what a client has written there.
 type hearsay []string
 
 // remove removes from a request the fields that must not come from a client, also those of its trailer. Other spellings
@@ -69,7 +69,7 @@ func plain(c byte) byte {
 	return '-'
 }
 
-// A trailing is a body that tells when the trailer behind it is there.
+// A trailing is a body that reports when the trailer behind it has arrived.
 type trailing struct {
 	io.ReadCloser
 	received func()

@@ -328,7 +328,7 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	}, warnings, nil
 }
 
-// parseStatuses returns what tells the statuses of refunds; nil for none.
+// parseStatuses returns a function that reports whether a status is one of refunds; nil if there are none.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
 	var all []statuses

@@ -121,7 +121,7 @@ func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), dur
 
 func nothing(*testing.T) {}
 
-// TestRefusals reach no handler, and clients are told what they are told by httplimit.
+// TestRefusals reach no handler, and clients get the same answers as from httplimit.
 func TestRefusals(t *testing.T) {
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 2), func(*httplimit.Limit) {}, nothing,
 		func(t *testing.T, _ *engine.Limiter, get func(string, ...string) *http.Response) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLayers holds the imports of all files but tests against the table of architecture.md, which says what each part
+// TestLayers compares the imports of all files but tests with the table of architecture.md, which says what each part
 // of the repository may import.
 func TestLayers(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")

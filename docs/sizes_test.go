@@ -47,7 +47,7 @@ var larger = map[string]struct {
 	"cmd/internal/accesslog/stamp.go stamp":          {11, "the parts of a date"},
 	"cmd/internal/envoy/service.go ask":              {25, "what a request has found out so far, on the stack, so that it does not allocate"},
 	"cmd/internal/metering/meter.go State":           {11, "what is known of one answer"},
-	"cmd/internal/resp/conn.go conn":                 {18, "a connection: its buffers, what it was told, and a batch that is reused"},
+	"cmd/internal/resp/conn.go conn":                 {18, "a connection: its buffers, what the client has set, and a batch that is reused"},
 	"cmd/internal/rulefile/table.go entry":           {12, "a row of the table of keys"},
 	"cmd/internal/serve/server.go Server":            {14, "a server: its sockets, its generations and what outlives them"},
 	"cmd/internal/usage/frames.go frames":            {16, "a state machine over bytes"},

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// An algorithm as the tests below use it: so many tokens a minute.
+// An algorithm as the tests below use it: that many tokens a minute.
 type perMinute struct {
 	name   string
 	policy func(limit uint64) Policy
@@ -402,7 +402,7 @@ func TestAMillionASecondInEverySecond(t *testing.T) {
 	}{
 		{TokenBucket(PerSecond(1e6), 1e6), 1_000_000},
 		{BatchRefill(1e6, time.Second, 1e6), 1_000_000},
-		{FixedWindow(1e6, time.Second), 999_000}, // so large a count has no room for nanoseconds beside it
+		{FixedWindow(1e6, time.Second), 999_000}, // next to so large a count there is no room for nanoseconds
 		{FixedWindow(1e6, time.Second).Aligned(), 1_000_000},
 		{SlidingWindow(1e6, time.Second), 999_000}, // one step behind
 	} {
@@ -867,7 +867,7 @@ func TestRefundOfWindows(t *testing.T) {
 		"the oldest five")
 }
 
-// refusals is an observer that writes down what it is told.
+// refusals is an observer that records its calls.
 type refusals struct {
 	lock sync.Mutex
 	all  []refusal

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAllowReadsEveryClock: with every clock, and whichever way keys are hashed, a token is back when the clock says
-// so. The watermark stands still meanwhile, so nothing else tells the time.
+// so. The watermark stands still meanwhile, so nothing else provides the time.
 func TestAllowReadsEveryClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	for clock, option := range map[string]Option{"counter": ClockTSC(), "precise": ClockPrecise(), "coarse": ClockCoarse()} {

@@ -148,7 +148,7 @@ func TestRefusalsThatCost(t *testing.T) {
 					require.Equal(t, want[2], l.Peek(l.Key("anna"), 1).Remaining)
 				}
 
-				// More than the limit costs, too; and Allow, at the price of one.
+				// A request for more than the limit is charged, too. A refused Allow is charged one token.
 				l.Take("berta", math.MaxUint64)
 				left := uint64(10)
 				if charge != engine.ChargeNothing {

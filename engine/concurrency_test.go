@@ -235,7 +235,7 @@ func TestEnteringDoesNotAllocate(t *testing.T) {
 }
 
 // TestAllWithALimitInFlight: TakeAll takes from a limit in flight and a rate together, or from neither. The receipt of
-// the former releases it.
+// the first releases it.
 func TestAllWithALimitInFlight(t *testing.T) {
 	inside, _ := newLimiter(t, Concurrency(1, time.Hour))
 	rate, _ := newLimiter(t, FixedWindow(2, time.Hour))

@@ -212,7 +212,7 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepVerbs are verbs that are one step for those beside them; what they answer, and what is left.
+// stepVerbs are verbs that are one step for concurrent calls. They return what they answer, and what is left.
 var stepVerbs = map[string]func(s step) any{
 	"allow":    func(s step) any { return s.AllowKey(s.key) },
 	"take":     func(s step) any { return s.TakeKey(s.key, 3) },

@@ -95,7 +95,7 @@ func ExampleCheckChange() {
 	// engine: SetPolicy(fixed window 5/1m0s): the limiter is a sliding log 10/1m0s, and stays of that kind
 }
 
-// The same numbers by every algorithm: ten at once, and what a client is told that wants one more two seconds later.
+// The same numbers by every algorithm: ten at once, and the answer to a client that wants one more two seconds later.
 func Example_algorithms() {
 	now := time.Date(2026, 1, 1, 12, 0, 3, 0, time.UTC)
 	for _, policy := range []engine.Policy{

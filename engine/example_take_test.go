@@ -57,7 +57,7 @@ func ExampleLimiter_TakeAt_nothing() {
 	// an hour ahead: false
 }
 
-// A batch of messages, one token each: the clock is read once, and the keys come from memory beside each other.
+// A batch of messages, one token each: the clock is read once, and the keys are read from memory concurrently.
 func ExampleLimiter_TakeBatch() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(2, time.Hour), 2), engine.MaxKeys(1000))
 	defer limiter.Close()
@@ -80,7 +80,7 @@ func ExampleLimiter_TakeBatch() {
 	// anna false
 }
 
-// Two limits for one request, all or nothing. Every limit answers, so the one that refuses can be told.
+// Two limits for one request, all or nothing. Every limit answers, so the caller knows which one refuses.
 func ExampleTakeAll() {
 	perSecond, _ := engine.New(engine.TokenBucket(engine.PerSecond(5), 5), engine.MaxKeys(1000))
 	perDay, _ := engine.New(engine.FixedWindow(3, 24*time.Hour), engine.MaxKeys(1000))

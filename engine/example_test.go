@@ -70,7 +70,7 @@ func ExampleLimiter_TakeAt() {
 	// 1s false
 }
 
-// A plan for paying users beside the free one, in one limiter.
+// A plan for paying users and a free one, in one limiter.
 func ExampleTiers() {
 	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.Tiers(engine.FixedWindow(100, time.Hour)))
 	defer limiter.Close()

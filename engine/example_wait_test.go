@@ -36,7 +36,7 @@ func ExampleLimiter_Wait() {
 	// engine: Wait(2): more tokens than the limit of 1
 }
 
-// A place in the queue: the caller is told when to go, and may still go away.
+// A place in the queue: the caller knows when its turn is, and may still leave.
 func ExampleLimiter_Reserve() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(1000),

@@ -229,7 +229,7 @@ func TestNewRefuses(t *testing.T) {
 // New refuses a table that is too large for the memory, and names the numbers.
 func TestNewRefusesMoreKeysThanMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells how much memory there is")
+		t.Skip("only Linux reports how much memory there is")
 	}
 	// A petabyte, or on 32 bits more than can be addressed.
 	_, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(int(min(uint64(math.MaxInt/8), 1<<46))))

@@ -131,7 +131,7 @@ func TestGoodputUnderCancellation(t *testing.T) {
 }
 
 // TestLinesKeepTheLaw: callers with different costs join, leave, take and reserve. Over any time, no more is due than
-// the limit and the rate allow, and no turn comes later than the caller was told.
+// the limit and the rate allow, and no turn comes later than Wait reported to the caller.
 func TestLinesKeepTheLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -10,9 +10,9 @@ import (
 // An account is the exact debt of one key in the model. Instants are nanoseconds of the limiter's timeline. A call may
 // have an earlier instant than calls before it.
 type account interface {
-	under(q *grants) // holds the calls that follow against the limit of a quota
+	under(q *grants) // applies the limit of a quota to the calls that follow
 	take(at int64, n uint64) bool
-	charge(at int64, n, limits uint64) (charged uint64) // as far as so many limits are then taken
+	charge(at int64, n, limits uint64) (charged uint64) // as far as that many limits are then taken
 	remaining(at int64) uint64
 	retry(at int64, n uint64) int64 // nanoseconds until n tokens are there, no more than the limit
 	reset(at int64) int64           // nanoseconds until nothing is owed, or the window is over
@@ -66,7 +66,7 @@ func (c ticker) ticks(at int64) int64 {
 	return at / c.interval * c.refill
 }
 
-// wait returns how long it is until so many ticks have passed.
+// wait returns how long it is until that many ticks have passed.
 func (c ticker) wait(at, ticks int64) int64 {
 	switch {
 	case ticks <= 0:

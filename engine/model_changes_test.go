@@ -88,7 +88,7 @@ func (m *model) policiesNow() []Policy {
 	return all
 }
 
-// sets changes the numbers of one tier. So keys under other tiers are told what they were told before.
+// sets changes the numbers of one tier. So keys under other tiers get the same answers as before.
 func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	policies := m.policiesNow()
 	if m.kind.policy.grant == grantsQuotas {

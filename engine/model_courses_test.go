@@ -163,7 +163,7 @@ func walksCourses(t *testing.T, c courseKind, more func() []Option) {
 	t.Logf("%d courses, %d states", made, len(met))
 }
 
-// walks makes the steps of a course, and returns what tells the state at its end from others.
+// walks makes the steps of a course, and returns what distinguishes the state at its end from others.
 func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	isFull := byte(0)
 	if c.full {
@@ -183,7 +183,7 @@ func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	return xxhash.Sum64String(m.state())
 }
 
-// state is all that the answers to come depend on, and what they are held against.
+// state is all that the answers to come depend on, and what they are compared with.
 func (m *model) state() string {
 	var s strings.Builder
 	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.limiter.table.Watermark())

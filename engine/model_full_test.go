@@ -144,7 +144,7 @@ func (m *model) evicted(k *modelKey) {
 	k.story, k.vague, k.resets = nil, false, k.resets+1
 }
 
-// settlesEviction holds the limiter against the evictions on paper, behind a call: one of those who owed least is gone,
+// settlesEviction compares the limiter with the evictions on paper, behind a call: one of those who owed least is gone,
 // and all is told of the others that was told before.
 func (m *model) settlesEviction() {
 	if m.full == nil || len(m.victims) == 0 {
@@ -167,7 +167,7 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// requireStats holds the limiter's counts against those on paper: keys that were not idle at a sweep, and evictions.
+// requireStats compares the limiter's counts with those on paper: keys that were not idle at a sweep, and evictions.
 func (m *model) requireStats() {
 	stats, evictions, forgiven := m.limiter.Stats(), uint64(0), uint64(0)
 	if m.full != nil {
@@ -178,7 +178,7 @@ func (m *model) requireStats() {
 	require.Zero(m.t, stats.NoRoom+stats.Unrecorded, m.call)
 }
 
-// requireSwept holds what a sweep has judged, whatever tier a key took under last, against the accounts on paper. (Of a
+// requireSwept compares what a sweep has judged, whatever tier a key took under last, with the accounts on paper. (Of a
 // log a request that was given back counts until it would have left.)
 func (m *model) requireSwept() {
 	busy, keys := uint64(0), m.limiter.Stats().Keys

@@ -19,7 +19,7 @@ var withUnsettled = flag.Bool("unsettled", false, "programs of the model make al
 // may reports whether programs make a step.
 func may(step string) bool { return !unsettled[step] || *withUnsettled }
 
-// requireFits is (b): it holds what a key was given, by the times at which it went, against its limits. What was taken
+// requireFits is (b): it compares what a key was given, by the times at which it went, with its limits. What was taken
 // in any time and not given back is no more than the largest burst and what came back by itself at the highest rate.
 func (m *model) requireFits(k *modelKey) {
 	if k.vague {
@@ -131,7 +131,7 @@ func (m *model) tells() (all []told) {
 	return all
 }
 
-// requireChange holds what a change of the policy has done to every key against the properties of docs/decisions/0031:
+// requireChange compares what a change of the policy has done to every key with the properties of docs/decisions/0031:
 // (a) nothing to keys under numbers that stay; (d) a raised limit and a faster rate are there at once; (c) who has
 // taken no more than the limit waits no longer than one who has taken all of it, and who has taken more until that is
 // back at the new rate. Some may have been granted ahead, or wait: until then what is owed may come back at the
@@ -178,7 +178,8 @@ func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireChanged holds what a key that owes so many tokens is told under numbers that have changed against (b) to (d).
+// requireChanged compares what a key that owes that many tokens is told under numbers that have changed with (b) to
+// (d).
 func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {
 		return
@@ -245,7 +246,7 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns how many tokens a window leaves at least and at most after a change, of which so many were left. An
+// leaves returns how many tokens a window leaves at least and at most after a change, of which that many were left. An
 // estimate is rounded up where the length changes. A log has fewer requests in a shorter window, and becomes longer
 // only where nothing comes back: see setsPace.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {

@@ -135,7 +135,7 @@ func (m *model) run() {
 	m.requireEnd()
 }
 
-// requireEnd holds what all keys were given in the end against their limits.
+// requireEnd compares what all keys were given in the end with their limits.
 func (m *model) requireEnd() {
 	for _, k := range m.keys {
 		m.requireFits(k)

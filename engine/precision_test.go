@@ -54,7 +54,7 @@ func TestWhichWindowsAreExact(t *testing.T) {
 	require.ErrorContains(t, err, "the zero Policy")
 }
 
-// lateAtWorst is the Precision of a policy of windows, held against what a limiter of it says at all phases of a tick.
+// lateAtWorst is the Precision of a policy of windows, compared with what a limiter of it says at all phases of a tick.
 func lateAtWorst(t *testing.T, p Policy) time.Duration {
 	late, err := p.Precision()
 	require.NoError(t, err)

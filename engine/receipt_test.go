@@ -46,7 +46,7 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, a perMinute, l *Limiter, _ *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)
 		require.True(t, d.Allowed)
-		for range 128 { // versions go round, and plans are told apart by one bit
+		for range 128 { // versions go round, and one bit distinguishes plans
 			require.NoError(t, l.SetPolicy(a.policy(100)))
 		}
 		receipt.Refund(2)

@@ -202,7 +202,7 @@ func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// requireWithin requires that so many tokens may have been taken between two instants.
+// requireWithin requires that n tokens may have been taken between two instants.
 func requireWithin(t *testing.T, name string, sum, limit uint64, passed, length time.Duration, from, to int64,
 	seed uint64) {
 	t.Helper()

@@ -103,8 +103,8 @@ func TestAllTiersAreBlocked(t *testing.T) {
 	}
 }
 
-// TestOwedUnderAQuotaOfAnotherRate: what is owed is charged further at the price of the last take, whatever the key's
-// own policy or quota is.
+// TestOwedUnderAQuotaOfAnotherRate: [Limiter.Owed] returns a key under the price of its last take. What is charged
+// under it has that price, whatever policy or quota the key had when Owed was called.
 func TestOwedUnderAQuotaOfAnotherRate(t *testing.T) {
 	own := TokenBucket(PerSecond(1), 10)
 	for name, options := range map[string][]Option{"quotas": {MaxQuota(10)}, "tiers": {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {

@@ -22,7 +22,7 @@ import (
 // inFlightKeys are how many keys the tests with processes enter.
 const inFlightKeys = 4
 
-// inFlightLimiter is the limiter of what several processes have in flight: one of each key.
+// inFlightLimiter returns a limiter that several processes share. Each key may have one request in flight.
 func inFlightLimiter(path string, options ...Option) (*Limiter, error) {
 	return New(Concurrency(1, time.Hour), append([]Option{Shared(path), MaxKeys(100), SweepInterval(time.Millisecond)}, options...)...)
 }

@@ -55,7 +55,7 @@ func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 }
 
 // TestSharedWorker is the work of one process of the tests below: it takes from all keys, makes and forgets records of
-// other keys, and sweeps, until it is told to stop.
+// other keys, and sweeps, until the test stops it.
 func TestSharedWorker(t *testing.T) {
 	path := os.Getenv("WEIR_TEST_SHARED")
 	if path == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// spreadAt returns a spread limiter whose clock is told the time.
+// spreadAt returns a spread limiter whose clock the test sets.
 func spreadAt(t *testing.T, now *atomic.Int64, policy Policy, options ...Option) *Spread {
 	t.Helper()
 	now.Store(time.Now().UnixNano())

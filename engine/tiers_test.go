@@ -92,7 +92,7 @@ func (k *tieredKey) changes(random *rand.Rand) {
 	}
 }
 
-// requireFits holds what went in any time against the highest burst and the highest rate of that time.
+// requireFits compares what went in any time with the highest burst and the highest rate of that time.
 func (k *tieredKey) requireFits() {
 	for i, first := range k.story {
 		for j, last := range k.story {

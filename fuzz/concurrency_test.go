@@ -55,7 +55,7 @@ func newDoorman(t *rapid.T) *doorman {
 
 func (d *doorman) now() int64 { return d.clock.nanos.Load() }
 
-// peek holds what a key has in flight against the model.
+// peek compares what a key has in flight with the model.
 func (d *doorman) peek(t *rapid.T, key string) {
 	m, got := d.models[key], d.limiter.Peek(d.limiter.Key(key), 1)
 	require.Equal(t, m.Remaining(d.now()), got.Remaining, "I2: %s", key)

@@ -32,7 +32,7 @@ type holding struct {
 	all        uint64 // a bit for each hold that was settled, at the end
 }
 
-// A told is what it was told.
+// A told is what the call returned.
 type told struct {
 	allowed   bool
 	remaining uint64
@@ -64,7 +64,7 @@ func holdings(limit uint64, length int64) porcupine.Model {
 				if window > is.window {
 					taken = 0
 				}
-				// write makes the record one of the window.
+				// write sets the record to a number of tokens taken in the window.
 				write := func(taken uint64) { after.window, after.taken = window, taken }
 				explained := false
 				switch in.what {

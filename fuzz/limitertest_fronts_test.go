@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/limitertest/fronttest"
 )
 
-// promise holds the front against package limitertest.
+// promise tests the front with package limitertest.
 func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc {
 	return func(t *testing.T, of conformance.Subjects) {
 		fronttest.Fronts{

@@ -34,9 +34,9 @@ type call struct {
 	limit uint64 // of a take under a quota, in ticks; 0 for that of the table
 }
 
-// An answer is what it was told.
+// An answer is what the call returned.
 type answer struct {
-	unknown   bool          // what is left is not told
+	unknown   bool          // what is left is not returned
 	verdict   shard.Verdict // of a take or a charge
 	charged   uint64        // what a charge took, in ticks
 	at        uint64        // the time at which a take or a look was decided

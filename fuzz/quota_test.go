@@ -21,7 +21,7 @@ type granting struct {
 	limit uint64
 }
 
-// drawQuota draws a quota that the limiter accepts, whose ticks are so many in a nanosecond.
+// drawQuota draws a quota that the limiter accepts, whose ticks are that many in a nanosecond.
 func drawQuota(t *rapid.T, l *engine.Limiter, perNano int64) granting {
 	period := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "period")
 	tokens := rapid.Int64Range(1, 100_000).Draw(t, "tokens")

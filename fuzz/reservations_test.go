@@ -40,7 +40,7 @@ type booking struct {
 	of granted
 }
 
-// A booked is what it was told.
+// A booked is what the call returned.
 type booked struct {
 	answer
 	version uint64 // of the record

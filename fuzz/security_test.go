@@ -596,8 +596,8 @@ func TestFamiliesOfKeysAreSpread(t *testing.T) {
 	}
 }
 
-// noOverflow bounds the probability that any of so many keys, none of which becomes idle,
-// finds no room in a table with so many homes, if the hash is a random function.
+// noOverflow bounds the probability that any of that many keys, none of which becomes idle,
+// finds no room in a table with that many homes, if the hash is a random function.
 //
 // A key without room has a window of eight full lines. Let them be the last of a run of L
 // full lines that begins behind a line that is not full, or at the beginning of the shard.

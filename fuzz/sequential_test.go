@@ -317,7 +317,7 @@ func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	require.LessOrEqual(t, stats.Live, uint64(most), "I3: records that are idle, or a second one of a key")
 }
 
-// check holds every bucket of the table against the model's, and the counters.
+// check compares every bucket of the table with the model's, and the counters.
 func (m *tableMachine) check(t *rapid.T) {
 	require.GreaterOrEqual(t, m.table.Watermark(), m.watermark, "the watermark never falls")
 	for _, key := range m.keys {
@@ -350,7 +350,7 @@ func (m *tableMachine) drawNow(t *rapid.T) int64 {
 }
 
 // advance moves the clock: by some time, or to where a key is just full, or just has
-// so many tokens.
+// that many tokens.
 func (m *tableMachine) advance(t *rapid.T) {
 	if rapid.Bool().Draw(t, "to an edge") {
 		key := rapid.SampledFrom(m.keys).Draw(t, "key")

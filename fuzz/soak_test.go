@@ -23,7 +23,7 @@ import (
 // (make soak), or 3s. One limiter after the other, with every clock, every overflow
 // policy, and a sweeper that hardly rests, is used by goroutines that take, take late,
 // peek, reset, sweep and ask for statistics, and open and close, or drop, limiters of
-// their own; and beside them the other stress tests go on.
+// their own; and meanwhile the other stress tests continue.
 //
 // For every two admissions of a key what was admitted from the one to the other is at
 // most burst + rate * t. Memory and goroutines are after each limiter what they were

@@ -21,7 +21,7 @@ import (
 const start = 1 << 50
 
 // A round is one run of a stress test on a table of its own. The tests do some of
-// each; TestStressSoak goes on with all of them for as long as it is told.
+// each; TestStressSoak continues with all of them for as long as WEIR_STRESS says.
 type round func(t *testing.T, seed uint64)
 
 func rounds(t *testing.T, n uint64, f round) {
@@ -39,7 +39,7 @@ func together(f func(g uint64)) {
 	all.Wait()
 }
 
-// beside runs f beside body until body returns.
+// beside runs f concurrently with body until body returns.
 func beside(f func(random *rand.Rand), body func()) {
 	var stop atomic.Bool
 	var done sync.WaitGroup

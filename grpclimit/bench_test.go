@@ -103,7 +103,7 @@ type fakeStream struct {
 
 func (s *fakeStream) Context() context.Context { return s.ctx }
 
-// BenchmarkInterceptor: the interceptor alone, beside one that does nothing.
+// BenchmarkInterceptor: the interceptor alone, compared with one that does nothing.
 func BenchmarkInterceptor(b *testing.B) {
 	run := func(name string, intercept grpc.UnaryServerInterceptor) {
 		ctx, req := incoming(), &pb.SimpleRequest{}

@@ -9,8 +9,8 @@ and how the key of a call is chosen.
 A call that a server refuses ends as ResourceExhausted. Its details are a RetryInfo with the exact time after which it
 would pass, and a QuotaFailure that names the limits that refused it. Clients that retry automatically (with a
 retryPolicy in their service configuration) get the time in the trailer grpc-retry-pushback-ms. If the time is more than
-a minute, the trailer tells them not to retry. In a server every attempt that reaches it counts as a call. A transparent
-retry follows an attempt that never reached the server.
+a minute, the trailer says that they must not retry. In a server every attempt that reaches it counts as a call. A
+transparent retry follows an attempt that never reached the server.
 
 A call that a client's own limits refuse fails with the same error, before anything is sent.
 

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-// burst returns a limiter that grants so many tokens, one of which comes back each second.
+// burst returns a limiter that grants that many tokens, one of which comes back each second.
 func burst(t testing.TB, n uint64) *engine.Limiter {
 	return testclock.New().Burst(t, n)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// exchange sends so many messages on a stream, each after the answer to the one before, and returns how many were
+// exchange sends that many messages on a stream, each after the answer to the one before, and returns how many were
 // answered, and the code that the stream ends with.
 func exchange(t testing.TB, client pb.TestServiceClient, n int, last codes.Code) (answered int, code codes.Code) {
 	t.Helper()
@@ -83,7 +83,8 @@ func TestEveryMessageOfAStreamCounts(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, status.Code(err), "and so is the request of a stream of answers")
 }
 
-// TestAHandlerCannotHideARefusal: it takes the error of Recv for the end of the stream; the client is told nonetheless.
+// TestAHandlerCannotHideARefusal: it takes the error of Recv for the end of the stream; the client gets the refusal
+// nonetheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	client := limited(t, &service{swallow: true}, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	stream, err := client.StreamingInputCall(within(t))

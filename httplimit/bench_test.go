@@ -117,7 +117,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkKey is what it takes to find the client's address and hash it, beside a decision of the
+// BenchmarkKey is what it takes to find the client's address and hash it, compared with a decision of the
 // engine alone.
 func BenchmarkKey(b *testing.B) {
 	l := plenty(b, "a", nil).Limiter
@@ -148,7 +148,7 @@ func (w writer) Header() http.Header         { return http.Header(w) }
 func (w writer) Write(b []byte) (int, error) { return len(b), nil }
 func (w writer) WriteHeader(int)             {}
 
-// BenchmarkHandler is the whole middleware around a handler that does nothing, beside a handler that sets the
+// BenchmarkHandler is the whole middleware around a handler that does nothing, compared with a handler that sets the
 // same headers by hand with http.Header.Set.
 func BenchmarkHandler(b *testing.B) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})

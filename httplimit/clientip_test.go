@@ -31,7 +31,7 @@ const (
 	direct = "198.51.100.7:4321"       // not
 )
 
-// TestForwardedForChains: the socket is the truth, and only what trusted proxies wrote is believed
+// TestForwardedForChains: the socket is the truth, and only what trusted proxies wrote counts
 // beyond it.
 func TestForwardedForChains(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48", "192.0.2.50"))

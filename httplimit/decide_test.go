@@ -114,7 +114,7 @@ func TestShadowMode(t *testing.T) {
 	assert.Equal(t, 1, seen.of(limits.Refused))
 	c.Advance(time.Minute)
 	h := serve(m.Handler(hello), get("/")).Header()
-	assert.Equal(t, `"real";q=4;w=4`, h.Get("RateLimit-Policy"), "clients are not told")
+	assert.Equal(t, `"real";q=4;w=4`, h.Get("RateLimit-Policy"), "clients do not see it")
 	assert.Equal(t, `"real";r=3;t=1`, h.Get("RateLimit"))
 	assert.EqualValues(t, 1, left(shadow.Limiter))
 

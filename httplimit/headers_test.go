@@ -68,7 +68,7 @@ func TestHeaderStyles(t *testing.T) {
 		serve(m.Handler(hello), get("/")).Result().Header, "the default")
 }
 
-// TestRounding: a client that believes a header does not come back too early.
+// TestRounding: a client that obeys a header does not come back too early.
 func TestRounding(t *testing.T) {
 	c := testclock.New()
 	c.Advance(300 * time.Millisecond)
@@ -93,7 +93,7 @@ func TestRounding(t *testing.T) {
 	assert.Empty(t, get().Get("Retry-After"), "and then it passes")
 }
 
-// TestRetryAfterIsTrue: who comes back when told gets through, in every algorithm, and would not
+// TestRetryAfterIsTrue: a client that comes back after Retry-After is admitted, in every algorithm, and would not
 // have a second earlier.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, policy := range []engine.Policy{

@@ -54,7 +54,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// statuses answers so many requests to / and returns the statuses.
+// statuses answers that many requests to / and returns the statuses.
 func statuses(h http.Handler, n int) (codes []int) {
 	for range n {
 		codes = append(codes, serve(h, get("/")).Code)

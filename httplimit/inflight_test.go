@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inFlight is a limit of so many requests of all clients at a time.
+// inFlight is a limit of that many requests of all clients at a time.
 func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
@@ -113,7 +113,7 @@ func TestNoMoreRequestsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestARefusalByALimitInFlight: the client is told which limit it was, and not when to come back, which is not known.
+// TestARefusalByALimitInFlight: the answer says which limit it was, and not when to come back, which is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {
@@ -258,7 +258,7 @@ func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// A download counts as long as it lasts, beside a rate for all requests.
+// A download counts as long as it lasts, in addition to a rate for all requests.
 func ExampleLimit_concurrency() {
 	rate, _ := engine.New(engine.TokenBucket(engine.PerSecond(10), 50), engine.MaxKeys(1000))
 	downloads, _ := engine.New(engine.Concurrency(2, 24*time.Hour), engine.MaxKeys(1000))

@@ -53,8 +53,8 @@ func TestCookieKey(t *testing.T) {
 	assert.ErrorContains(t, err, `Cookie("a=b")`)
 }
 
-// TestSeveralValuesHaveOneKey: a second value beside that which identifies the client gives it no bucket of its own, in
-// whichever order, and does not take it out of the limit.
+// TestSeveralValuesHaveOneKey: a second value next to the one that identifies the client gives the client no bucket of
+// its own, in whichever order, and does not take it out of the limit.
 func TestSeveralValuesHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("id", nil)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// inBubble runs a test in simulated time, with a limiter of one token a second and so many at once.
+// inBubble runs a test in simulated time, with a limiter of one token a second and that many at once.
 func inBubble(t *testing.T, f func(t *testing.T, bucket func(burst uint64) *engine.Limiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, func(burst uint64) *engine.Limiter {
@@ -59,7 +59,7 @@ func TestRequestsWaitForTheirTokens(t *testing.T) {
 	})
 }
 
-// A client that goes away leaves the line, and the one behind takes its place if it was the last.
+// A client that disconnects leaves the line. If it was the last in the line, the next client gets its place.
 func TestAWaitEndsWithTheContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute})
@@ -188,7 +188,7 @@ func TestAllLimitsAreWaitedFor(t *testing.T) {
 	})
 }
 
-// Only so many requests wait; the places are free again when the waits end, whatever their end.
+// Only MaxWaiting requests wait. Their places are free again when the waits end, for whatever reason.
 func TestFewRequestsWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(2))

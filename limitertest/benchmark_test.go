@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBenchmarkCountsAndCompares: each row has its floor beside it, and fails if requests are decided in another way.
+// TestBenchmarkCountsAndCompares: each row is next to its floor, and fails if requests are decided in another way.
 func TestBenchmarkCountsAndCompares(t *testing.T) {
 	turns := flag.Lookup("test.benchtime")
 	defer func(was string) { require.NoError(t, turns.Value.Set(was)) }(turns.Value.String())

@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A seeded is what a faulty limiter keeps beside its buckets.
+// A seeded is what a faulty limiter keeps in addition to its buckets.
 type seeded struct {
 	last   map[string]time.Time
 	window map[string]int64

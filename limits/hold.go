@@ -41,7 +41,7 @@ type Hold struct {
 // meanwhile, because there may be no room for them before the hold is given back.
 const settling = 1
 
-// mostCost is the largest cost that a Hold tells from smaller ones.
+// mostCost is the largest cost that a Hold distinguishes from smaller ones.
 const mostCost = 1<<63 - 2
 
 // Settle reports the cost of the request. The first call gives back or charges the difference from what was taken

@@ -31,7 +31,7 @@ func held(t testing.TB, set *limits.Set[int], n int) *limits.Hold {
 
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
-// TestARequestCostsItsLargestUsage, once, in whatever order and however often it is told.
+// TestARequestCostsItsLargestUsage, once, in whatever order and however often it is reported.
 func TestARequestCostsItsLargestUsage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -62,7 +62,7 @@ func TestARequestCostsItsLargestUsage(t *testing.T) {
 	}
 }
 
-// TestSettledAtOnce: of usages that are told concurrently the largest counts, and nothing else.
+// TestSettledAtOnce: of usages that are reported concurrently the largest counts, and nothing else.
 func TestSettledAtOnce(t *testing.T) {
 	l := budget(t)
 	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})

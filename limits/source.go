@@ -60,7 +60,7 @@ type Ask struct {
 	Key      string // the text of the key
 	N        uint64 // tokens
 	Hold     bool   // N is an estimate: a larger N than the limit counts as the limit
-	Least    uint64 // of a Hold, if not 0: if so many are there, as many as there are are taken, N at most
+	Least    uint64 // of a Hold, if not 0: a key that has as many tokens gives all that it has, N at most
 	Decision engine.Decision
 	Err      error // why this source alone has no decision
 	// Held stands for what was taken, if the ask is allowed. It is set for an ask with Hold, and for a source under

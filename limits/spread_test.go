@@ -138,8 +138,8 @@ func TestASpreadDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestALimitThatIsSpread, and one that is no longer: the bucket keeps what it owes, also of requests by the limits
-// before, and of a debt above the burst.
+// TestALimitThatIsSpread: when a limit becomes spread, and when it no longer is, the bucket still owes what requests
+// have taken under the previous limits. This includes a debt above the burst.
 func TestALimitThatIsSpread(t *testing.T) {
 	c := testclock.New()
 	minutely := engine.TokenBucket(engine.Per(100, time.Minute), 100)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A database is a store that decides all asks of a request in one call, and fails when it is told to.
+// A database is a store that decides all asks of a request in one call, and fails when a test sets that.
 type database struct {
 	calls, refunds int
 	take, refund   error // of the next calls
@@ -293,7 +293,7 @@ func TestABackendTwiceInARequest(t *testing.T) {
 	require.Len(t, *failures, 1)
 	assert.ErrorIs(t, (*failures)[0], gone)
 
-	// A decision beside an error is none: redislimit.FailClosed has one.
+	// A decision that comes with an error is not one: redislimit.FailClosed returns both.
 	source, err = limits.NewSource(backend{l, gone, nil}, l.Policy(0), nil)
 	require.NoError(t, err)
 	s, _ = newSet(t, limits.Limit[int]{Name: "a", Source: source, Key: by(1), OnLoss: limits.Closed})

@@ -84,7 +84,7 @@ func (c *capturing) RegisterCallback(f metric.Callback, _ ...metric.Observable) 
 	return noop.Registration{}, nil
 }
 
-// counting is an observer that counts what it is told, and allocates nothing.
+// counting is an observer that counts its calls, and allocates nothing.
 type counting struct {
 	noop.Observer
 	observations int

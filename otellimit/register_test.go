@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err, "another kind")
 }
 
-// uncomparable is a provider that cannot be told from another.
+// uncomparable is a provider that cannot be compared with another.
 type uncomparable struct {
 	noop.MeterProvider
 	_ []int

@@ -83,11 +83,11 @@ func (f *debtFile) of(tier int) *debtFile {
 // close ends the file, which is left to the next process if anything is owed.
 func (f *debtFile) close() {
 	if f != nil {
-		_ = f.Close() // what it could not write was told
+		_ = f.Close() // what it could not write was logged
 	}
 }
 
-// note returns what is told of changes; nil for none.
+// note returns the function that is called with changes; nil for none.
 func (f *debtFile) note() func(owing, uint64) {
 	if f == nil {
 		return nil

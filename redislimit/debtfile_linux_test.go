@@ -191,7 +191,8 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// What has come back since the file was written to is not charged. A file of another limit is left alone, once told.
+// What has come back since the file was written to is not charged. A file of another limit is left alone, and logged
+// once.
 func TestOldAndForeignDebts(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer

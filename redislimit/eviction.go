@@ -110,7 +110,8 @@ func (e *eviction) grown(address string, dropped int64) int64 {
 	return dropped - before
 }
 
-// noteEviction makes the store lost if it has dropped keys, and ends that when it has dropped none for evictionQuiet.
+// noteEviction treats the store as lost if the store has dropped keys. It treats it as back when no key was dropped for
+// evictionQuiet.
 func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	e := &c.eviction
 	since := e.since.Load()

@@ -184,7 +184,8 @@ func (e *Entry) settle() (first, send bool) {
 	return first, send
 }
 
-// leave tells the store that the places are free. If it does not hear that, they are when nobody renews them.
+// leave reports to the store that the places are free. If that does not arrive, they become free when nobody renews
+// them.
 func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
 
 func (l *Limiter) leave(key string, n uint64, number int64) {

@@ -20,7 +20,7 @@ import (
 
 const placeLife = time.Second
 
-// places makes a limiter of so many places.
+// places makes a limiter of that many places.
 func places(t *testing.T, store *redislimit.Client, limit uint64, options ...redislimit.Option) *redislimit.Limiter {
 	t.Helper()
 	l, err := redislimit.New(store, "places", engine.Concurrency(limit, time.Hour), append([]redislimit.Option{redislimit.PlaceLife(placeLife)}, options...)...)
@@ -70,8 +70,8 @@ func TestPlacesOfAllNodes(t *testing.T) {
 }
 
 // A place lives as long as its node renews it, and no longer than PlaceLife after that. (The store hears of a node that
-// is cut off as much as of one that died.) A node that goes on tells the store again what it has in flight, also after
-// that has forgotten it.
+// is cut off as much as of one that died.) A node that continues reports to the store again what it has in flight, also
+// after that has forgotten it.
 func TestADeadNodeFreesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -99,8 +99,8 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node that is cut off for longer than its places live loses them, and others enter. When it is back it tells the
-// store of them: more are in flight than the limit, and nobody enters until there is room.
+// A node that is cut off for longer than its places live loses them, and others enter. When it is back it reports to
+// the store of them: more are in flight than the limit, and nobody enters until there is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A key that holds what another program put there is an error that names it, and hinders no key beside it: not in
+// A key that holds what another program put there is an error that names it, and affects no other key: not in
 // the same call, and not by the breaker.
 func TestAForeignKeyHindersNoOther(t *testing.T) {
 	server := redistest.Start(t)

@@ -199,7 +199,7 @@ func (h *Hold) stillOwed(n uint64) uint64 {
 	return min(n, tokensIn(l.policy.Rate(), left))
 }
 
-// tokensIn returns how many whole tokens come at a rate in a time of so many nanoseconds.
+// tokensIn returns how many whole tokens come at a rate in a time of that many nanoseconds.
 func tokensIn(r engine.Rate, nanos int64) uint64 {
 	if nanos <= 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 // holdBytes is how long the text of a hold is.
 const holdBytes = 41
 
-// process tells the holds of this process from those of others.
+// process distinguishes the holds of this process from those of others.
 var process = rand.Uint64()
 
 // Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes the hold again, in any process that has the
@@ -53,7 +53,7 @@ func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
 	return h, nil
 }
 
-// fingerprint tells keys and limits apart.
+// fingerprint distinguishes keys and limits.
 func (q *Quota) fingerprint(key string) uint64 {
 	hash := fnv.New64a()
 	if q.limiter != nil {

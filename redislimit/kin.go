@@ -49,7 +49,7 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change runs what takes from a limiter's share and makes a debt of it, or the opposite. It is told the other limiters
+// change runs what takes from a limiter's share and makes a debt of it, or the opposite. It gets the other limiters
 // that have shares of the limit. Their shares must change as much before another one decides.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()

@@ -228,8 +228,8 @@ func (q *queue) next() (next call, ok bool) {
 // callTime is how long an answer may take: a caller is to get the reason before its own time is over.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// The time for an answer has so many pieces. One that took half as long again as it was to take does not count, up to
-// so many.
+// The time for an answer has that many pieces. A piece that took one and a half times as long as planned does not
+// count, up to that many.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces

@@ -62,8 +62,8 @@ func TestQuestionsThatAreGivenUpAreNotAsked(t *testing.T) {
 	assert.Nil(t, q.waiting)
 }
 
-// A question that would not be answered in time is not asked, and its caller is told at once: where more than the store
-// answers is asked for long.
+// A question that would not be answered in time is not asked, and its caller gets an error at once: where more than the
+// store answers is asked for long.
 func TestQuestionsThatAreTooLateAreNotAsked(t *testing.T) {
 	now := int64(0)
 	q := testQueue(t, func() int64 { return now })

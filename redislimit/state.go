@@ -24,7 +24,7 @@ func Logger(log *slog.Logger) ClientOption {
 	}
 }
 
-// A condition is what is known of a store beside its breakers.
+// A condition is what is known about a store, apart from its breakers.
 type condition struct {
 	lost outage
 	slow atomic.Int64 // when it was last logged that calls are out of time; 0 for never

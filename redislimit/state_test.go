@@ -55,7 +55,8 @@ func TestWhatBecomesOfTheStoreIsLogged(t *testing.T) {
 	assert.LessOrEqual(t, len(log.With("the store is slow")), 1, "in a minute")
 }
 
-// A user with the rights that are documented can do everything; one that lacks any of them is told at the start.
+// A user with the rights that are documented can do everything; for one that lacks any of them, the start returns an
+// error.
 func TestTheLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	rights := strings.Fields(redislimit.Rights)

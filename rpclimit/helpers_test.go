@@ -50,7 +50,7 @@ func from(peer string, pairs ...string) rpclimit.Call {
 	return c
 }
 
-// codes decides on a call so many times.
+// codes decides on a call that many times.
 func codes(l *rpclimit.Limits, n int, c rpclimit.Call) (got []rpclimit.Code) {
 	for range n {
 		res := l.Decide(c)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight is a limit of so many calls of all clients at a time.
+// inFlight is a limit of that many calls of all clients at a time.
 func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: "in flight", Key: rpclimit.Everyone,
 		Limiter: testclock.New().Limiter(t, engine.Concurrency(limit, time.Hour))}

@@ -182,7 +182,8 @@ func TestTheLongestWait(t *testing.T) {
 	assert.Equal(t, time.Minute, c.Now().Sub(begin))
 }
 
-// TestWaitsOfBothKinds: what a bucket reserved for the first attempt is not waited for in the second.
+// TestWaitsOfBothKinds: a call waits for a bucket and then for a window. Its second attempt does not wait again for the
+// tokens that the bucket reserved in the first.
 func TestWaitsOfBothKinds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()

@@ -28,7 +28,7 @@ func (p process) Dead(claimant uint64) bool {
 	return claimant > 2 || claimant == 1 && *p.died
 }
 
-// numbersOf stand for one token a second, and so many at once. Half of them and half of others' stand for nothing.
+// numbersOf stand for one token a second, and that many at once. Half of them and half of others' stand for nothing.
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
 // processes returns a table of one line as two processes see it: one token a second, five at once, and one taken. With

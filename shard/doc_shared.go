@@ -157,7 +157,7 @@
 // After a loss of power, a file may have a record without its entry, or an entry without its record. So the first
 // process that attaches after a boot forgets all records and entries, before any other process can attach.
 //
-// If the entry of the last change were not marked before the next change, it could not be told whether that entry's
+// If the entry of the last change were not marked before the next change, it would not be known whether that entry's
 // take was made. The tokens of a dead process would then stay, or be taken off twice. If an entry became counted before
 // its take, the tokens of another process would be taken off. If the holder were read before the state, two calls could
 // give back one entry.

@@ -209,7 +209,7 @@ func (w *inFlightWorld) Unfinished() (threads uint64) {
 // Ways returns 1, or 2 of the process that may die.
 func (w *inFlightWorld) Ways(thread int) int { return 1 + int(interleave.Bit(thread == 0)) }
 
-// Trace has every step told from now on.
+// Trace reports every step from now on.
 func (w *inFlightWorld) Trace(tell func(line string)) { w.trace = tell }
 
 // newThread returns a thread that has not begun.

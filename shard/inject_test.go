@@ -26,7 +26,7 @@ func requireSettled(t *testing.T, tb *Table, what string) {
 	}
 }
 
-// aPlan is a token bucket of so many tokens a second and so large a burst.
+// aPlan is a token bucket of that many tokens a second and so large a burst.
 func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
 }

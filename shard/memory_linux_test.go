@@ -108,7 +108,7 @@ func TestCollapse(t *testing.T) {
 	whole.Collapse(func() bool { t.Error("and nothing is done"); return true })
 }
 
-// TestWhatIsCollapsed: one huge page after another, until told to stop, or the system says that it knows no such call.
+// TestWhatIsCollapsed: one huge page after another, until stopped, or the system says that it knows no such call.
 // One that cannot be made now is passed.
 func TestWhatIsCollapsed(t *testing.T) {
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestWhatIsCollapsed(t *testing.T) {
 		{"none, as it takes no advice", unix.EINVAL, nil, true, 0, 0},
 		{"none, as it has no such call", nil, unix.EINVAL, true, 1, 0},
 		{"none, as it has no memory for them", nil, unix.ENOMEM, true, 2, 2},
-		{"until told to stop", nil, nil, false, 1, 1},
+		{"until stopped", nil, nil, false, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, size := range []int{2 * hugePage, 5 * hugePage / 2} {

@@ -35,7 +35,7 @@ const tiers = 3
 // noon is the time of all calls, another tick by each plan.
 const noon = start + 1000
 
-// A priceWorld is calls under several quotas beside each other, at one moment, on one record.
+// A priceWorld has concurrent calls under several quotas, at one moment, on one record.
 type priceWorld struct {
 	table   *Table
 	words   []*word.Word
@@ -53,7 +53,7 @@ type priceThread struct {
 	finished bool
 }
 
-// ticksOf returns a plan with so many ticks in a nanosecond, and tiers of so many ticks a token.
+// ticksOf returns a plan with that many ticks in a nanosecond, and tiers of so many ticks a token.
 func ticksOf(t *testing.T, ticks uint64, tiers ...atomicbucket.Quota) *Plan {
 	algorithm, err := atomicbucket.NewTicks(time.Duration(1 << 51 / ticks))
 	require.NoError(t, err)

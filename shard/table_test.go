@@ -20,7 +20,7 @@ const (
 	second = int64(time.Second)
 )
 
-// perSecond is a bucket of so many tokens a second and so large a burst.
+// perSecond is a bucket of that many tokens a second and so large a burst.
 func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucket {
 	algorithm, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
 	require.NoError(t, err)

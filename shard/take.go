@@ -233,7 +233,7 @@ func (t *Table) hit(p Place, r *request) Outcome {
 			room := false
 			if r.status != nil {
 				*r.status = plan.statusOf(seen, r.now, demand)
-				room = r.status.RetryAfter == 0 // by an exchange beside this: R10
+				room = r.status.RetryAfter == 0 // by a concurrent exchange: R10
 			}
 			if sl.state.Load() == record.State && !room { // R2
 				return Outcome{State: seen.State, Plan: plan, At: r.now, Verdict: verdict}

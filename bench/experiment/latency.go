@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// What happens beside the calls whose latency is measured.
+// What happens during the calls whose latency is measured.
 const (
 	Quiet = "nothing else"
 	Sweep = "the sweeper at work"

@@ -70,7 +70,7 @@ func MeasureRate(of RateOf) (map[string]Rated, error) {
 	return results, nil
 }
 
-// alternate gives the deciders so many turns.
+// alternate gives the deciders that many turns.
 func alternate(deciders []measure.Decider, requests *workload.Stream, turn time.Duration, turns int,
 	samples []measure.Sample) {
 	for range turns {

@@ -16,7 +16,7 @@ type TableOf struct {
 // A Tabled is the result.
 type Tabled struct {
 	PerOp     float64 // nanoseconds
-	HugeBytes uint64  // that are in huge pages, as the kernel tells
+	HugeBytes uint64  // that are in huge pages, as the kernel reports
 	HugeError string  `json:",omitempty"` // why it does not
 }
 

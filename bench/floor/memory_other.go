@@ -18,4 +18,4 @@ func Map(size uint64, _ bool) (memory []byte, release func(), err error) {
 }
 
 // Huge returns an error, because only Linux reports the size of pages.
-func Huge([]byte) (uint64, error) { return 0, errors.New("only Linux tells the size of pages") }
+func Huge([]byte) (uint64, error) { return 0, errors.New("only Linux reports the size of pages") }

@@ -1,4 +1,4 @@
-// Package league holds the limiters of the benchmark against package limitertest: what each promises beside what is
+// Package league tests the limiters of the benchmark with package limitertest: what each promises, and what is
 // found. make audit prints the table.
 package league
 
@@ -70,7 +70,8 @@ func (e entry) rounds() entry {
 	return e
 }
 
-// longer gives a limiter whose windows include their last nanosecond a period that is one shorter.
+// longer is for a limiter whose windows are one nanosecond longer than their period. It makes the limiter with a period
+// that is one nanosecond shorter.
 func (e entry) longer() entry {
 	of := e.config.New
 	e.config.New = func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {

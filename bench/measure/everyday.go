@@ -200,7 +200,7 @@ func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 
 func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
 
-// step is how many requests get their time at once. A goroutine that is suspended meanwhile makes so many late.
+// step is how many requests get their time at once. A goroutine that is suspended meanwhile makes that many late.
 const step = 50
 
 // Decide implements Decider.

@@ -95,7 +95,7 @@ func (p Schedule) Do(ctx context.Context, command string,
 	return r, nil
 }
 
-// rows returns the rows in their order, a server's beside each other, because they are compared.
+// rows returns the rows in their order, those of a server next to each other, because they are compared.
 func (p Schedule) rows() []Row {
 	var rows []Row
 	for _, s := range p.Servers {

@@ -163,7 +163,7 @@ func differences(a, b *Row, of func(Round) float64) result.Summary {
 	return result.Summarize(figures)
 }
 
-// spread shows the median and the range, with so many decimals.
+// spread shows the median and the range, with that many decimals.
 func spread(s result.Summary, decimals int) []string {
 	return []string{
 		fmt.Sprintf("%.*f", decimals, s.Median),

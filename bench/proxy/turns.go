@@ -11,7 +11,7 @@ import (
 // turnTime is that of a turn, in seconds, the least that wrk knows.
 const turnTime = 1
 
-// A turner is a server that runs beside the others, and has requests in its turns only.
+// A turner is a server that runs all the time, and has requests in its turns only.
 type turner struct {
 	row     *Row
 	process *server.Process

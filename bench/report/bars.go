@@ -43,7 +43,7 @@ func (c bars) Chart() chart.Chart {
 	return chart.Rows(c.Title+". "+c.Note, rows)
 }
 
-// colourOf tells weir, what it is measured by, and the peers apart.
+// colourOf has different colors for weir, its floors and the peers.
 func colourOf(name string) chart.Colour {
 	switch {
 	case measure.IsWeir(name):

@@ -16,7 +16,7 @@ import (
 type curve struct {
 	name   string
 	colour chart.Colour
-	dashes string // so that lines can be told apart without colours, too
+	dashes string // so that lines can be distinguished without colors, too
 	points []chart.Point
 }
 
@@ -89,7 +89,7 @@ func latencyAxis(all []result.Latency) chart.Axis {
 	return chart.Log(lowest, float64(highest), ticks...)
 }
 
-// latencyCurves returns a chart for each thing that may happen beside the calls.
+// latencyCurves returns a chart for each thing that may happen during the calls.
 func latencyCurves(r *result.Run) []curves {
 	var charts []curves
 	x, y := percentileAxis(), latencyAxis(r.Latency)

@@ -184,7 +184,7 @@ func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 		case row.Busy && peer.Name == "throttled, LRU": // one of two that are bounded
 			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
-		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not beside all others
+		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not together with all others
 		case row.Keys > 100_000 && p.effort == Default && !slices.Contains(fewer, peer.Name):
 		case p.effort == Full,
 			p.effort == Default && (cores == 1 && (quick || unkeyed) || chosen && !row.Large()),

@@ -24,7 +24,8 @@ func one(t result.Target, measured, met bool, why string) []result.Target {
 	return []result.Target{t}
 }
 
-// nothing is the most objects a call that counts as none: the runtime itself allocates now and then.
+// nothing is how many objects a call may allocate to count as a call without allocations. The runtime itself sometimes
+// allocates.
 const nothing = 0.001
 
 func churnBytes(r *result.Run) []result.Target {

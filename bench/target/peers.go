@@ -14,7 +14,7 @@ import (
 // faster returns the target for every peer on every row, for every number of processors. Peers that do not distinguish
 // keys do less work, and are included only for reference.
 func faster(r *result.Run) (all []result.Target) {
-	const text = "faster than every library that tells keys apart"
+	const text = "faster than every library that distinguishes keys"
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if rivals := rivalsOn(r, row, nil); len(rivals) > 0 {
@@ -44,7 +44,7 @@ func flooded(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// A rival is a peer beside weir on a row: its time by weir's.
+// A rival is a peer that is compared with weir on a row: its time divided by weir's.
 type rival struct {
 	name string
 	result.Summary

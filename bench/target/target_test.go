@@ -93,7 +93,7 @@ func TestEveryRowHasItsFloor(t *testing.T) {
 }
 
 func TestFasterThanEveryPeer(t *testing.T) {
-	const text = "faster than every library that tells keys apart"
+	const text = "faster than every library that distinguishes keys"
 	run := func(weir, near []float64) *result.Run {
 		return &result.Run{
 			Rows: []result.Row{{Name: "zipf-1m", Cores: 2, Entries: []result.Entry{entry(measure.WeirTSC, weir...),

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// TestExactLog: any window has at most so many events, and an event leaves when it is older than the window.
+// TestExactLog: any window has at most that many events, and an event leaves when it is older than the window.
 func TestExactLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testcaddy.Provision(t, module, zones(`"exact":{"key":"k","window":"10s","max_events":3}`))
@@ -72,7 +72,7 @@ func TestNoEventsRefuseAll(t *testing.T) {
 	assert.Empty(t, w.Header().Get("Retry-After"))
 }
 
-// TestTheZoneWithTheLongestWaitIsNamed, because its wait is what the client is told.
+// TestTheZoneWithTheLongestWaitIsNamed, because the client gets its wait.
 func TestTheZoneWithTheLongestWaitIsNamed(t *testing.T) {
 	c := start(t, zones(`"minute":{"window":"1m","max_events":1}, "hour":{"window":"1h","max_events":1}`))
 	require.Equal(t, 1, passed(c, 1, "192.0.2.1:1"))

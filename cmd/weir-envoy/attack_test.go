@@ -56,7 +56,7 @@ func TestLinesThatRequestsMakeUp(t *testing.T) {
 	assert.NotContains(t, body, "\nratelimit.service.forged")
 }
 
-// TestPageOfTheProgram: it is at the debug port beside what the reference has there, and as the flags say.
+// TestPageOfTheProgram: it is at the debug port, together with what the reference has there, and as the flags say.
 func TestPageOfTheProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--debug-hosts=Weir.test", "--debug-keys=full")
 	for range 5 {

@@ -25,7 +25,7 @@ func (c *benchCommand) Run() error {
 	return become(path, c.Args)
 }
 
-// findBench returns the path of the program: beside this one, or else on the PATH.
+// findBench returns the path of the program: in the folder of this one, or else on the PATH.
 func findBench() (string, error) {
 	name := benchProgram + executableSuffix
 	if self, err := os.Executable(); err == nil {

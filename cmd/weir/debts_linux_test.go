@@ -72,7 +72,7 @@ func (o *outage) end(by syscall.Signal) string {
 	return string(rest)
 }
 
-// ask sends so many requests, and returns how many were admitted.
+// ask sends that many requests, and returns how many were admitted.
 func (o *outage) ask(n int) (admitted int) {
 	for range n {
 		answer, err := http.Get(o.url)

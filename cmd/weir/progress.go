@@ -12,7 +12,7 @@ import (
 // ignored, so that they do not stop the work.
 type bar struct{ *progressbar.ProgressBar }
 
-// newBar returns a bar of so many steps.
+// newBar returns a bar of that many steps.
 func newBar(screen *os.File, steps int64, description string, options ...progressbar.Option) bar {
 	return bar{progressbar.NewOptions64(steps, append([]progressbar.Option{
 		progressbar.OptionSetWriter(screen),
@@ -24,7 +24,7 @@ func newBar(screen *os.File, steps int64, description string, options ...progres
 	}, options...)...)}
 }
 
-// newByteBar returns a bar of so many bytes; -1, unknown, is a spinner.
+// newByteBar returns a bar of that many bytes; -1, unknown, is a spinner.
 func newByteBar(screen *os.File, bytes int64, description string) bar {
 	return newBar(screen, bytes, description,
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionUseIECUnits(true))

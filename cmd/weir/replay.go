@@ -82,7 +82,7 @@ const defaultTop = 10
 
 // replayed is what there is to print about a log.
 type replayed struct {
-	limit       string // that it was held against
+	limit       string // with which it was compared
 	log         *replay.Log
 	note        string // doubts about the figures
 	table, json func(io.Writer) error

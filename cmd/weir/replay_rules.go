@@ -131,7 +131,7 @@ func (c *replayCommand) writeRules(name string, r *replay.RulesReport, out, note
 	return nil
 }
 
-// limitName is what the log was held against.
+// limitName is the limit with which the log was compared.
 func (c *replayCommand) limitName(r *replay.RulesReport) string {
 	if c.Rules != "" {
 		return "the rules of " + c.Rules

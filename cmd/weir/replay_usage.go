@@ -33,7 +33,7 @@ func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }
 
-// checkUsage returns what is wrong with the flags beside --usage, or with its own ones without it.
+// checkUsage returns what is wrong with the flags that are given with --usage, or with its own ones without it.
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
 		for _, f := range c.usageFlags.flags() {

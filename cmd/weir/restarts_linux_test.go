@@ -42,7 +42,7 @@ func (f *fleet) add() {
 	f.url.Store(f.log.until(`msg=listening url=(\S+) for=clients`)[0])
 }
 
-// startBeside starts a weir beside the newest, and ends that when clients ask the new one.
+// startBeside starts another weir next to the newest, and ends the older one when clients ask the new one.
 func (f *fleet) startBeside() {
 	before := f.process
 	f.add()
@@ -97,7 +97,7 @@ type crowd struct {
 	done              func()
 }
 
-// crowded starts a fleet and its crowd. more is what the rule file has beside the limit and its state.
+// crowded starts a fleet and its crowd. more is what the rule file has in addition to the limit and its state.
 func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	t.Helper()
 	adoptOrphans(t)
@@ -158,7 +158,7 @@ func (c *crowd) exhaust() {
 	require.Eventually(c.t, func() bool { return c.admitted.Load()+c.refused.Load() >= until }, time.Minute, time.Millisecond)
 }
 
-// check ends the crowd and the fleet, and holds what all weirs have admitted together against the limit. If no request
+// check ends the crowd and the fleet, and compares what all weirs have admitted together with the limit. If no request
 // is without an answer, they have admitted all that there was.
 func (c *crowd) check() {
 	c.exhaust()
@@ -180,7 +180,7 @@ func (c *crowd) check() {
 		c.refused.Load(), c.broken.Load())
 }
 
-// TestRestartsUnderLoad: weirs are restarted, started beside each other and killed while clients ask for more than
+// TestRestartsUnderLoad: weirs are restarted, started concurrently and killed while clients ask for more than
 // there is. In all they admit no more than one would have, and answer with nothing but 200 and 429. (A GET whose weir
 // is killed between the decision and the answer would be sent again, and its token be counted nowhere.)
 func TestRestartsUnderLoad(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A tally is what the sliding window counter decided, beside what the exact log would have.
+// A tally is what the sliding window counter decided, and what the exact log would have decided.
 type tally struct {
 	requests, clients int
 	admitted          int // by the counter

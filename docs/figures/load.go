@@ -50,7 +50,7 @@ func (c *manualClock) now() time.Time { return start.Add(time.Duration(c.since.L
 // set moves the clock to a time after start.
 func (c *manualClock) set(since time.Duration) { c.since.Store(int64(since)) }
 
-// limiter returns an engine of the policy for so many keys, and its clock.
+// limiter returns an engine of the policy for that many keys, and its clock.
 func limiter(p engine.Policy, keys int) (*engine.Limiter, *manualClock, error) {
 	clock := new(manualClock)
 	l, err := engine.New(p, engine.MaxKeys(keys), engine.ClockFunc(clock.now))

@@ -101,7 +101,7 @@ func accepted(p engine.Policy) bool {
 	return true
 }
 
-// answerTable writes what a client is told that took 8 of 10 in second 4 and asks for 8
+// answerTable writes the answers to a client that took 8 of 10 in second 4 and asks for 8
 // more in second 7; and what it has left if 3 are given back instead, or the limit is halved.
 func answerTable(out io.Writer) error {
 	fmt.Fprintln(out, "| policy | Remaining | RetryAfter | ResetAfter "+

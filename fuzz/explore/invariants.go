@@ -108,7 +108,7 @@ func (w *world) checkCall(th *thread, o outcome) error {
 		return nil
 	case shard.Refused:
 		if c.asks && o.atOnce {
-			return fmt.Errorf("I9: %v was refused, and told to come at once", c)
+			return fmt.Errorf("I9: %v was refused with a wait of 0", c)
 		}
 		if !th.refusable {
 			return fmt.Errorf("I9: %v was refused, and at no moment meanwhile had its bucket less", c)

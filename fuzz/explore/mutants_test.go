@@ -535,7 +535,7 @@ var mutants = []mutant{
 		{reserveGo, "uint64(o.At)-t.watermark.Load() > plan.skew { // R7", "o.At-t.Watermark() > int64(plan.skew) {"},
 	}},
 	{"R10", "a refusal beside an exchange is not decided again", "log: take and give back beside a refusal", "I9", []edit{
-		{takeGo, "room = r.status.RetryAfter == 0 // by an exchange beside this: R10", "room = false"},
+		{takeGo, "room = r.status.RetryAfter == 0 // by a concurrent exchange: R10", "room = false"},
 	}},
 	{"R15", "a refund does not look whether a tenure was ended", "receipt: a reset", "I2", []edit{
 		{receiptGo, "t.Ends(p).begun() != r.ends", "false"},

@@ -34,7 +34,7 @@ type world struct {
 	forced      bool  // some record may be evicted or reset
 	skew        int64 // the smallest skew of the plans
 	shadow      shadow
-	trace       func(line string) // told about every step, if not nil
+	trace       func(line string) // called with every step, if not nil
 
 	origin struct { // the state in which every execution starts
 		words   []uint64

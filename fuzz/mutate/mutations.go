@@ -22,7 +22,7 @@ type mutation struct {
 	text     string
 	old      string
 	line     string // in which it is
-	shown    string // the text as the name tells it; "" where that is told already
+	shown    string // the text as it is in the name; "" if it is there already
 	nth      int    // of those of the same name before
 	key      string // of the text of the function without and with the change: see keyOf
 }

@@ -234,7 +234,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestAHandlerCannotHideARefusal: it takes the error for the end of the stream; the client is told nonetheless.
+// TestAHandlerCannotHideARefusal: it takes the error for the end of the stream; the client gets the refusal
+// nonetheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	s := start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	s.swallow = true

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// inFlight is a limit of so many calls of all clients at a time, and what is left of it.
+// inFlight is a limit of that many calls of all clients at a time, and what is left of it.
 func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64) {
 	l := testclock.New().Limiter(t, engine.Concurrency(n, time.Hour))
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// A handlerConn holds the messages that a handler receives to the limits.
+// A handlerConn checks the messages that a handler receives against the limits.
 type handlerConn struct {
 	connect.StreamingHandlerConn
 	limits  *rpclimit.Limits

@@ -214,7 +214,7 @@ func FuzzWork(f *testing.F) {
 		for _, name := range []string{"X-Api-Key", "X-Kind", "X-Tier", "X-Http-Method-Override"} {
 			r.Header[name] = slices.Repeat([]string{field}, 1+int(lines))
 		}
-		// 8 KiB of readings, and each of their segments held against some patterns; then some steps for each byte.
+		// 8 KiB of readings, and each of their segments compared with some patterns; then some steps for each byte.
 		if work, size := workOf(x, r), hostile.Size(r); work > 16*maxSplit+5*size+1000 {
 			t.Errorf("%d steps for %d bytes", work, size)
 		}

@@ -162,7 +162,7 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns the beginning of a path with a slash at the end: so many bytes, and the segment that is there.
+// begin returns the beginning of a path with a slash at the end: that many bytes, and the segment that is there.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')

@@ -34,7 +34,7 @@ func TestAThreadIsTakenBack(t *testing.T) {
 	assert.Equal(t, "ababca", did)
 }
 
-// The history of a thread tells what its operation has told it, and nothing else.
+// The history of a thread has the results of its operations, and nothing else.
 func TestHistory(t *testing.T) {
 	var w word.Word
 	Intercept(nil)

@@ -13,7 +13,7 @@ const (
 	kindMask      = 1<<kindBits - 1
 )
 
-// A kind says to what the tokens of a cell belong.
+// A kind says where the tokens of a cell come from or go to.
 type kind uint8
 
 const (

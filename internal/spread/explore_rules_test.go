@@ -12,7 +12,7 @@ import (
 type rules struct {
 	full int64     // when it is full, in nanoseconds
 	most uint64    // the most that cells may hold in all
-	used [4]uint64 // tokens that were taken beside each cell
+	used [4]uint64 // tokens that were taken at each cell
 }
 
 // begin is the bucket before everything.

@@ -21,7 +21,7 @@ const (
 	pass
 )
 
-// A call is one of them: of n tokens, beside a cell.
+// A call is one of them: of n tokens, by a processor with a cell.
 type call struct {
 	verb verb
 	n    uint64
@@ -51,7 +51,7 @@ func (s scenario) most() uint64     { return cmp.Or(s.share, 4) }
 func (s scenario) processors() int  { return cmp.Or(s.cells, 2) }
 func takes(cell int, n uint64) call { return call{take, n, cell} }
 
-// times makes a call so many times.
+// times makes a call that many times.
 func times(n int, c call) (calls []call) {
 	for range n {
 		calls = append(calls, c)
@@ -69,7 +69,7 @@ func together(calls ...call) (threads [][]call) {
 
 var (
 	here, there = takes(0, 1), takes(1, 1)
-	draws       = times(2, here) // the next take beside cell 0 draws two tokens
+	draws       = times(2, here) // the next take at cell 0 draws two tokens
 	holds       = times(3, here) // one token is in cell 0
 	bothDraw    = slices.Concat(times(2, there), draws)
 	bothHold    = slices.Concat(times(3, there), holds) // with a burst of 10, two are left besides

@@ -111,7 +111,7 @@ func (w *world) passes(a word.Access) bool {
 	}
 	for i := range w.bucket.cells {
 		switch a.Word {
-		case &w.bucket.cells[i].seen, &w.bucket.cells[i].met.Word: // told to people
+		case &w.bucket.cells[i].seen, &w.bucket.cells[i].met.Word: // only reported to people
 			return true
 		case &w.bucket.cells[i].used:
 			w.running.History = interleave.Mix(w.running.History, a.Word.Peek())
@@ -175,7 +175,7 @@ func (w *world) Unfinished() (threads uint64) {
 // Ways returns 1: threads decide everything.
 func (w *world) Ways(int) int { return 1 }
 
-// Trace has every step told from now on.
+// Trace reports every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
 // newThread returns a thread that has not begun.

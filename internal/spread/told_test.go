@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// terms are those of so many tokens a millisecond.
+// terms are those of that many tokens a millisecond.
 func terms(t testing.TB, tokens float64, burst uint64, cells int) *Terms {
 	t.Helper()
 	bucket, err := atomicbucket.NewTokenBucket(tokens, Ahead, burst)
@@ -20,7 +20,7 @@ func terms(t testing.TB, tokens float64, burst uint64, cells int) *Terms {
 	return made
 }
 
-// A told clock says what it is told.
+// A told clock returns the time that a test has set.
 type told struct{ nanos atomic.Int64 }
 
 func newTold() *told {

@@ -117,7 +117,7 @@ func randomLog(random *rand.Rand) (log []Event) {
 	return log
 }
 
-// TestEveryVerdictIsThatOfThePlainPromise holds the Checker against sums over all intervals.
+// TestEveryVerdictIsThatOfThePlainPromise compares the Checker with sums over all intervals.
 func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	for p, wrong := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -358,7 +358,7 @@ func TestKeysAreApart(t *testing.T) {
 	assert.Contains(t, r.String(), "1 too many: 2 admitted within 1ns, by up to 999.999999ms too early")
 }
 
-// TestAnEarlierEventComesWithTheLatest: a Checker that is told of events out of order does not go back.
+// TestAnEarlierEventComesWithTheLatest: a Checker that gets events out of order does not go back.
 func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	c, err := New(Limit{1, 10, 1}, Bucket)
 	require.NoError(t, err)

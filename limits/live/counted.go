@@ -117,7 +117,7 @@ func (c *counted) forgive(k engine.Key) {
 	c.Spread.Reset()
 }
 
-// takeBack takes back so many of the n tokens that a key owes. Nobody takes any.
+// takeBack takes back as many of the n tokens as a key owes. No other call takes any.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if c.Spread != nil {
 		c.forgive(k)

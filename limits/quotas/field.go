@@ -33,11 +33,14 @@ type Item struct {
 	Param func(name string) (value any, ok bool)
 }
 
-// Read returns the limit that the item with the name says, of the lines of a field: q tokens, which come back in w
-// seconds; without w, in the time of the limit's own rate. A q of 0 refuses. parse parses the lines, and item returns a
-// member of the list; the zero Item for what is none. ok is false if no item has the name, or there are no lines. More
-// than 4,096 bytes, 64 items or 256 parameters, two items with the name, items that are no texts, parameters of other
-// types or out of their ranges, and a limit that does not fit ([spec.Limit.Other]) are errors.
+// Read finds the item with the name in the lines of a field, and returns its limit: q tokens, which come back in w
+// seconds, or without w, in the time of the limit's own rate. A q of 0 refuses. parse parses the lines. item converts a
+// member of the list, and returns the zero Item if the member is not an item. ok is false if no item has the name, or
+// there are no lines.
+//
+// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the name, for items
+// that are not texts, for parameters of other types or out of range, and for a limit that does not fit
+// ([spec.Limit.Other]).
 func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
 	if len(lines) == 0 {
 		return p, false, nil

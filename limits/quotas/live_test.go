@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// TestFollow: a table is replaced by one that is not like it. One that cannot be read stays, and each trouble is told
+// TestFollow: a table is replaced by one that is not like it. One that cannot be read stays, and each error is reported
 // once. Time is that of synctest, so nothing waits.
 func TestFollow(t *testing.T) {
 	in := reader(t)
@@ -44,7 +44,7 @@ func TestFollow(t *testing.T) {
 			defer mu.Unlock()
 			tables, errs = append(tables, t), append(errs, err)
 		})
-		// until has time pass, and returns what the table has for anna, and what was told meanwhile.
+		// until has time pass, and returns what the table has for anna, and what was reported meanwhile.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
 			mu.Lock()
 			tables, errs = nil, nil
@@ -89,7 +89,7 @@ func TestFollow(t *testing.T) {
 		assert.ErrorContains(t, err, "no keys")
 
 		is(read("anna", "paid"))
-		p, told, err = until(10 * time.Minute) // it is told that all is well again
+		p, told, err = until(10 * time.Minute) // the end of the error is reported
 		assert.Equal(t, paid, p)
 		assert.Equal(t, 1, told)
 		require.NoError(t, err)

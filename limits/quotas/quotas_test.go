@@ -253,7 +253,7 @@ func TestMemory(t *testing.T) {
 		text, err := json.Marshal(values)
 		require.NoError(t, err)
 		in := reader(t)
-		var tables [16]*quotas.Table // so that what others free meanwhile is little beside them
+		var tables [16]*quotas.Table // so that what others free meanwhile is little compared with them
 		before := heap()
 		for i := range tables {
 			tables[i], err = in.JSON(text)

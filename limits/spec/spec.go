@@ -59,7 +59,7 @@ type Limit struct {
 	Aligned   bool             // fixed windows begin at multiples of their length (UTC)
 	Zone      string           // of a rate of the calendar: see [ParseZone]
 	Tiers     []Tier
-	Quota     uint64        // requests may bring other numbers, of up to so many tokens; 0: none do
+	Quota     uint64        // requests may bring other numbers, of up to that many tokens; 0: none do
 	Base      engine.Policy // of the limiter that counts these; zero: a policy of the limit
 	MaxWait   time.Duration // that a request waits for its tokens, [MinWait] to [MaxWait]; 0 for none
 	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1

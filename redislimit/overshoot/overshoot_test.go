@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/overshoot"
 )
 
-// TestMain is a node if it is told so: the tests' own program is the command that they start.
+// TestMain is a node if its environment says so: the tests' own program is the command that they start.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "node" {
 		if err := overshoot.Node(context.Background(), os.Stdin, os.Stdout); err != nil {

@@ -16,7 +16,7 @@ type Scenario struct {
 
 	Stall      time.Duration `json:"stall"`       // the server is out of reach for so long,
 	StallEvery time.Duration `json:"stall_every"` // again and again
-	CutOff     int           `json:"cut_off"`     // so many nodes cannot reach the server for half of the time
+	CutOff     int           `json:"cut_off"`     // that many nodes cannot reach the server for half of the time
 
 	Shares []float64     `json:"shares"` // of Offered, one for each node; their sum is 1
 	Time   time.Duration `json:"time"`   // for how long

@@ -71,7 +71,7 @@ func settling(rows []row) (text string) {
 		"|---|" + strings.Repeat("--:|", len(ways)) + "\n" + text
 }
 
-// A row is what came of one scenario, by its ways.
+// A row has the results of one scenario, by the way in which nodes ask the store.
 type row struct {
 	scenario Scenario
 	ways     map[string]*Result
@@ -103,7 +103,7 @@ func (r *Result) ofExact(simulated string) string {
 	return r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + simulated
 }
 
-// bound returns what was admitted beside what may be.
+// bound returns what was admitted and what may be admitted.
 func (r *Result) bound() string {
 	switch {
 	case r == nil || r.Bound == 0:

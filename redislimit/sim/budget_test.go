@@ -171,7 +171,7 @@ func (w *budgetWorld) client(node int) {
 			n.owed.Add("key", budgetHold)
 		case a.Granted == 0:
 			w.refused++
-			again(100 * time.Millisecond) // for so long the node believes it
+			again(100 * time.Millisecond) // for that long the node trusts it
 			return
 		}
 		w.admitted = append(w.admitted, q)

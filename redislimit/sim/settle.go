@@ -63,7 +63,7 @@ func (s *settle) arrive(node, key uint32, n uint64) {
 	}
 }
 
-// happen is a node that tells its count, or a call.
+// happen is a node that reports its count, or a call.
 func (s *settle) happen(e event) {
 	if e.what != 0 {
 		s.transport.happen(e)
@@ -80,7 +80,7 @@ func (s *settle) add(_ uint32, q *question) {
 	c.answer = s.totals[q.key].add(c.about, c.told)
 }
 
-// answered is the end of that. A node whose answer is lost tells the same again, and it counts twice.
+// answered is the end of that. A node whose answer is lost reports the same again, and it counts twice.
 func (s *settle) answered(_ uint32, q *question) {
 	c := &s.counts[q.slot]
 	c.talking = false

@@ -344,7 +344,7 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// An idle lease that is forgotten and made anew must not bring a new overdraft with it: with so many nodes
+// An idle lease that is forgotten and made anew must not bring a new overdraft with it: with that many nodes
 // that would be several times the limit.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {

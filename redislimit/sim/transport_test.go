@@ -99,7 +99,7 @@ func TestRepeatedStallsCostAConstant(t *testing.T) {
 	}
 }
 
-// Nodes that are cut off from a store that the others reach admit their shares beside it for as long as that lasts,
+// Nodes that are cut off from a store that the others reach admit their shares in addition for as long as that lasts,
 // and no more.
 func TestNodesThatAreCutOff(t *testing.T) {
 	for _, cut := range []int{1, 3} {

@@ -128,7 +128,7 @@ func (c *command) weir(self string) (string, error) {
 	return filepath.Join(filepath.Dir(self), "weir"), nil
 }
 
-// progress returns what says on stderr what is measured.
+// progress returns a function that writes to stderr what is being measured.
 func progress(schedule proxy.Schedule) func(what string) {
 	rounds, turns := schedule.Steps()
 	fmt.Fprintf(os.Stderr, "%d runs of %d s, and %d of 1 s\n", rounds, schedule.Seconds, turns)

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// around is how many lines before and behind a line its date is held against.
+	// around is the number of lines before a line, and after it, with whose dates its date is compared.
 	around = 16
 	// farAhead is how much later a date may be than the dates of all lines around it, and farBehind how much earlier.
 	// farBehind is larger, because a long request may be stamped with its start, while no request is logged before it
 	// comes.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
-	// farOff is the same in both directions where there are fewer lines around it.
+	// farOff is used instead of both for a line with fewer than that many lines around it.
 	farOff = 366 * 24 * time.Hour
 )
 

@@ -120,7 +120,7 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
 }
 
-// TestTheOrderOfTheLog is seen beside that of the time, whether the log is sorted in memory or on disk.
+// TestTheOrderOfTheLog is reported in addition to the order of times, whether the log is sorted in memory or on disk.
 func TestTheOrderOfTheLog(t *testing.T) {
 	names := writeFiles(t, lineAt("a", 100)+lineAt("b", 3)+lineAt("c", 200)+lineAt("d", 199), lineAt("e", 150)+lineAt("f", 150))
 	for _, onDisk := range []bool{false, true} {

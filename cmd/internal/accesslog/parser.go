@@ -96,7 +96,7 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// learned is what lines hold beside what all do.
+// learned is what lines have in addition to what all lines have.
 type learned struct {
 	host    bool
 	all     bool            // every header field, other than those that are redacted

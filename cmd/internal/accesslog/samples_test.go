@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the .want files of testdata/logs anew: read what changes in them")
 
 // TestSamplesOfEveryFormat reads a log of each format, with its odd and broken lines, and compares every field with
-// what stands beside it in the .want file.
+// what the .want file has for it.
 func TestSamplesOfEveryFormat(t *testing.T) {
 	for _, format := range Formats() {
 		t.Run(format, func(t *testing.T) {

@@ -268,7 +268,7 @@ func TestAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), "it has the secret of the keys")
 
-	next := newFixture(t, folder) // the former one has not closed anything
+	next := newFixture(t, folder) // the previous one has not closed anything
 	assert.Equal(t, "exempt -", next.judged("192.0.2.7", "/one", "a"))
 	assert.Equal(t, "- shadow", next.judged("192.0.2.7", "/two", "a"))
 	next.advance(time.Minute)

@@ -19,7 +19,7 @@ func (d *demo) serve(t *testing.T) (url string) {
 	return server.URL
 }
 
-// allows reports whether a rule would admit so many tokens of what is typed.
+// allows reports whether a rule would admit that many tokens of what is typed.
 func allows(t *testing.T, r Rule, typed string, n uint64) bool {
 	b, err := r.Buckets.Of([]string{typed})
 	require.NoError(t, err)

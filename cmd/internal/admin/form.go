@@ -117,7 +117,7 @@ func (r *Rule) isInFlight() bool {
 	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
-// inFlight says when requests pass of which so many may be in flight: when others are over, which is not known.
+// inFlight says when a request can pass a limit of requests in flight: when others are over, which is not known.
 func (v *keyView) inFlight(d engine.Decision) {
 	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
 		v.RetryAfter = "when one of them is over"

@@ -156,7 +156,7 @@ func (h *history) view(name string) (historyView, bool) {
 	return historyView{Seq: h.seq, Step: s.step, Points: s.points, Rules: rules}, true
 }
 
-// line returns what is in a ring after so many steps, the oldest first.
+// line returns what is in a ring after that many steps, the oldest first.
 func (s *span) line(past []float32, steps uint64) []float32 {
 	n := min(steps, s.points)
 	line := make([]float32, 0, n)

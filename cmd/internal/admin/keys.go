@@ -18,7 +18,7 @@ const (
 // AllKeys are all of them, the default first.
 var AllKeys = []Keys{KeysHashed, KeysFull, KeysOff}
 
-// check fills in the default and refuses what is none of them.
+// check replaces "" with the default, and returns an error for any other text that is not in AllKeys.
 func (k *Keys) check() error {
 	if *k == "" {
 		*k = KeysHashed

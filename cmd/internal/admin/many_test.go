@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// many returns an Admin of so many rules, each three a minute for an address on a path of its own, and a function that
-// makes requests of an address to one.
+// many returns an Admin of that many rules, each three a minute for an address on a path of its own, and a function
+// that makes requests of an address to one.
 func many(t *testing.T, rules int) (a *Admin, ask func(rule, times int, address string)) {
 	now := time.Unix(1e9, 0)
 	all, list := make([]Rule, rules), make([]httplimit.Limit, rules)

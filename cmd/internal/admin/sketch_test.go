@@ -19,7 +19,7 @@ func of(t testing.TB) func(n int) identity {
 	return func(n int) identity { return identity{rule: "rule", key: l.KeyUint64(uint64(n))} }
 }
 
-// TestSketchKeepsItsBounds holds the guarantee against exact counts, for any stream.
+// TestSketchKeepsItsBounds compares the guarantee with exact counts, for any stream.
 func TestSketchKeepsItsBounds(t *testing.T) {
 	id := of(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,8 +49,8 @@ func TestSketchKeepsItsBounds(t *testing.T) {
 	})
 }
 
-// TestAFloodDoesNotHideWhoIsRefusedMost: among two hundred thousand keys that come once or twice
-// stands one with one refusal in fifty, always first and with bounds around the truth.
+// TestAFloodDoesNotHideWhoIsRefusedMost: two hundred thousand keys are refused once or twice each, and one key has
+// every fiftieth refusal. That key is always first in the list, and its true count is within its bounds.
 func TestAFloodDoesNotHideWhoIsRefusedMost(t *testing.T) {
 	id, r, random := of(t), newRefusals(), rand.New(rand.NewPCG(3, 4))
 	heavy, times := id(-1), uint64(0)

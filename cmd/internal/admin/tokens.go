@@ -17,5 +17,5 @@ type Tokens struct {
 type Budget struct {
 	Left  uint64  `json:"left"`
 	Limit uint64  `json:"limit"`
-	Ends  float64 `json:"ends"` // in so many seconds at the present pace; 0 for never
+	Ends  float64 `json:"ends"` // in that many seconds at the present pace; 0 for never
 }

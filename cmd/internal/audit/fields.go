@@ -29,7 +29,7 @@ var fieldNames = []struct{ name, says string }{
 	{"RateLimit-Reset", "reset"}, {"X-RateLimit-Limit", "limit"}, {"X-RateLimit-Remaining", "left"}, {"X-RateLimit-Reset", "reset"},
 }
 
-// truth holds the fields of the answers against the limit.
+// truth compares the fields of the answers with the limit.
 func truth(log []Seen, found fit.Result) (all []Field) {
 	order, decided := inOrder(requestsOf(log))
 	held := heldBefore(log, order, decided, 2*fillsIn(found.Limit))

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Most is the most that was admitted, beside the most that the limit allows.
+// A Most is the most that was admitted, and the most that the limit allows.
 type Most struct {
 	// Admitted is the most that one key got within a period of the limit, wherever it begins, and Allowed what such a
 	// limit admits in one at most.

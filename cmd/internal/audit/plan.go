@@ -165,7 +165,7 @@ func (a *auditor) sendBurst(ctx context.Context) bool {
 	}
 }
 
-// wave sends so many requests at once, and returns how many were refused.
+// wave sends that many requests at once, and returns how many were refused.
 func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// count takes the hits of all asks, tells which are over, and counts that.
+// count takes the hits of all asks, marks which are over, and counts them.
 func (s *Service) count(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		s.recall(asks)
@@ -198,7 +198,7 @@ func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.reset = a.untilNext(d, now)
 }
 
-// untilNext is how long the window goes on: in a store, by the store's clock, as far as it tells.
+// untilNext is how long the window lasts. In a store it goes by the store's clock, as far as that is known.
 func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
@@ -255,7 +255,7 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// decided notes what a table says that holds a counter against the limit itself.
+// decided notes what a table says that compares a counter with the limit itself.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
 	if a.holds {

@@ -381,7 +381,7 @@ func TestReservationsOfManyLimits(t *testing.T) {
 	require.EqualValues(t, 1000, remains(t, s, "d: window=64"))
 }
 
-// TestReservationsWithoutRoom: where it cannot be remembered that ids were used they free nothing.
+// TestReservationsWithoutRoom: if there is no room to remember that an id was used, the id gives no tokens back.
 func TestReservationsWithoutRoom(t *testing.T) {
 	s, _ := newService(t, reservable, Options{MaxKeys: 1})
 	g, of := newGateway(t, s), "d: window=a"

@@ -20,7 +20,7 @@ type memo struct {
 	hits, misses, overwritten atomic.Uint64 // lookups, and counters that others took the places of
 }
 
-// exceeded is a counter that held so many hits, and holds no fewer until a time unless some are given back.
+// exceeded is a counter that had that many hits. Until a time it has no fewer, unless some are given back.
 type exceeded struct {
 	table table
 	key   string
@@ -31,7 +31,7 @@ type exceeded struct {
 // memoBytes is what a place takes with its counter, whose key has some fifty bytes.
 const memoBytes = 128
 
-// newMemo returns a memo that takes up to so many bytes; nil for less than one place.
+// newMemo returns a memo of up to that many bytes; nil for less than one place.
 func newMemo(size int) *memo {
 	if size < memoBytes {
 		return nil

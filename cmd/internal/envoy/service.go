@@ -55,7 +55,7 @@ func New(options Options) (*Service, error) {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.most = int64(options.MaxStats)
-	// Whether MaxKeys is one that a table can have is told at once, not at the first rule.
+	// Whether MaxKeys is one that a table can have is an error at once, not at the first rule.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}

@@ -202,7 +202,7 @@ func TestRefusedHitsAreNoDebt(t *testing.T) {
 }
 
 // TestAMonthOfTheCalendar: it begins on the 1st in its zone, for counters that are charged what is refused, too, and a
-// month without a zone beside it counts 30 days.
+// month without a zone, next to it, counts 30 days.
 func TestAMonthOfTheCalendar(t *testing.T) {
 	s, clock := newService(t, file("a: unit: month, requests_per_unit: 2, zone: Europe/Berlin", "b: unit: month, requests_per_unit: 2"), Options{})
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -23,7 +23,7 @@ type Endpoint struct {
 
 // HTTP has the settings of an HTTP endpoint. 0 means no bound.
 type HTTP struct {
-	H2C               bool          // HTTP/2 without TLS, beside HTTP/1.1
+	H2C               bool          // HTTP/2 without TLS, in addition to HTTP/1.1
 	ReadHeaderTimeout time.Duration // for a TLS handshake and a header of the PROXY protocol, too
 	ReadTimeout       time.Duration // for the body of a request
 	WriteTimeout      time.Duration // for an answer

@@ -224,7 +224,7 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns how long each answer to a request may be that has so many tokens of the limit, 1 at least.
+// answerIn returns how long each answer may be if the request has that many tokens of the limit, 1 at least.
 func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {

@@ -121,7 +121,7 @@ func (m *Meter) units(q *Request, input, output uint64) uint64 {
 	return m.scaled(m.weights(q).Estimate(input, output))
 }
 
-// scaled returns how many tokens of the limit so many units are, rounded up: what costs anything is not free.
+// scaled returns how many tokens of the limit that many units are, rounded up: what costs anything is not free.
 func (m *Meter) scaled(units uint64) uint64 {
 	if m.tokens.Scale <= 1 {
 		return units
@@ -145,7 +145,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	return m.scaled(m.weights(q).Of(u))
 }
 
-// delivered returns what a request costs of which so many bytes of text have come.
+// delivered returns what a request costs after that many bytes of text have come.
 func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0

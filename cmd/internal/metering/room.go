@@ -148,7 +148,7 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 	if len(pieces) == 1 {
 		return pieces[0], end, nil
 	}
-	if !c.in.take(sizeOf(n)) { // beside the pieces, and for no longer than it takes to copy them
+	if !c.in.take(sizeOf(n)) { // in addition to the pieces, while they are copied
 		return nil, nil, ErrNoRoom
 	}
 	defer c.in.taken.Add(-sizeOf(n))

@@ -23,7 +23,7 @@ type Exchange struct {
 	deadline            time.Duration // from epoch until that of a gRPC call; 0 for none
 }
 
-// An answer is what an upstream answers, beside the caller's own fields.
+// An answer is what an upstream answers, without the caller's own fields.
 type answer struct {
 	waiting bool        // for its header
 	interim http.Header // of informational answers meanwhile; nil before the first

@@ -15,7 +15,7 @@ import (
 // fields with which a client could report something else.
 type Forwarding struct {
 	Trusted []netip.Prefix // proxies
-	Headers []string       // canonical names of what they write, beside X-Forwarded: of the client, and of its limits
+	Headers []string       // canonical names of what they write of the client and its limits, without X-Forwarded
 	Client  func(*http.Request) netip.Addr
 	Pass    []string // canonical names of fields that are passed on although they would be removed
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logged is what is known of every request of a log. To take for granted what is not would be a guess.
+// logged is what a log says about every one of its requests. Anything else would be a guess.
 type logged struct {
-	fields accesslog.Fields // that the log holds, beside client, method and path
+	fields accesslog.Fields // that the log has, in addition to client, method and path
 	host   string           // that the log is of; "" if that is not known
 }
 

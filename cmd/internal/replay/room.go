@@ -22,7 +22,7 @@ var errCramped = errors.New("there is no room for all keys")
 
 // An attempt is how a log is replayed.
 type attempt struct {
-	room     int  // for so many keys there is room at most
+	room     int  // for that many keys there is room at most
 	asLogged bool // the requests are decided in the order of the log as well
 }
 

@@ -163,7 +163,7 @@ func timeTicks(s replay.Series) []chart.Tick {
 	return ticks
 }
 
-// A binRow is a stretch of time in the table beside its bar.
+// A binRow is an interval of time in the table, next to its bar.
 type binRow struct {
 	At                time.Time
 	Requests, Refused uint64

@@ -96,7 +96,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// The bars add up to the requests, and the table beside them to the same.
+// The bars add up to the requests, and so does the table next to them.
 func TestTheTableSaysWhatTheBarsSay(t *testing.T) {
 	p := made(t)
 	var requests, refused uint64

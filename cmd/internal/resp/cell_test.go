@@ -49,7 +49,7 @@ func (c *cell) throttle(now *big.Rat, key string, burst, count, period, quantity
 		}
 		if demand.Cmp(room) <= 0 {
 			wait := new(big.Rat).Sub(time, in(new(big.Rat).Sub(room, demand), token, last))
-			if token.Cmp(last) < 0 { // a look says what a request would be told
+			if token.Cmp(last) < 0 { // a peek returns what a request would get
 				wait.Sub(owed, room)
 			}
 			answer[3] = toInt(ceil(wait))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestEnterAndRelease: so many are in flight at a time, and one that leaves makes room, once.
+// TestEnterAndRelease: that many are in flight at a time, and one that leaves makes room, once.
 func TestEnterAndRelease(t *testing.T) {
 	d := open(t)
 	enter := func() map[string]string { return d.ask("WEIR.ENTER a LIMIT 2") }

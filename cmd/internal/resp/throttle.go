@@ -72,7 +72,7 @@ func (b *batch) giveBack(text []byte, l *limit, tokens uint64) {
 	}
 }
 
-// bucket is the limit of count tokens in a period and so many more at once.
+// bucket is the limit of count tokens in a period and that many more at once.
 func bucket(count uint64, period time.Duration, burst uint64) engine.Policy {
 	full := burst + 1
 	return spec.PolicyOf(engine.AlgorithmTokenBucket, spec.Numbers{Rate: spec.Of(engine.Per(float64(count), period)), Burst: &full}, false)

@@ -19,7 +19,7 @@ type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
 	Methods     []string // the methods of requests that need a preflight
 	Headers     []string // that such requests may have, in canonical form; nil for any
-	Expose      []string // of answers, that pages may read beside those of limits
+	Expose      []string // of answers, that pages may read in addition to those of limits
 	Credentials bool     // cookies and HTTP authentication
 	MaxAge      time.Duration
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDoubts: what a file says and does not do, and beside each a file that does it.
+// TestDoubts: each file that says something that it does not do, and a file that does it.
 func TestDoubts(t *testing.T) {
 	const unlimited = "rule vip: rate: unlimited: it does not turn off other rules, and a may limit the same requests: write what it matches under exempt, or under not of the other rule"
 	for text, want := range map[string]string{

@@ -46,7 +46,7 @@ type Listener struct {
 	// port.
 	Address string
 	Mode    fs.FileMode // of the file of a Unix socket; 0 for DefaultMode
-	H2C     bool        // HTTP/2 without TLS, beside HTTP/1.1
+	H2C     bool        // HTTP/2 without TLS, in addition to HTTP/1.1
 	TLS     *TLS        // nil for none
 	// ProxyProtocol says that connections of trusted proxies start with a header of the PROXY protocol.
 	ProxyProtocol bool

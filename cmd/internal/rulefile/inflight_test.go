@@ -13,7 +13,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// TestConcurrencies: a rule of its own, or beside a rate one more for the same requests and keys.
+// TestConcurrencies: a concurrency alone is one rule. With a rate it is a second rule for the same requests and keys.
 func TestConcurrencies(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte(`
 store: redis://127.0.0.1:6379

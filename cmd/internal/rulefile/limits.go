@@ -189,7 +189,7 @@ func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	return cmp.Or(t.seen[e.Key], t.at)
 }
 
-// tiersAndPlans are all that have numbers beside the rule.
+// tiersAndPlans returns the parts of a rule that have their own numbers: its tiers and plans.
 func (t *ruleText) tiersAndPlans() (all []*tierText) {
 	if t.tiers != nil {
 		all = append(all, t.tiers.all...)

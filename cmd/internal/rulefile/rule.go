@@ -75,7 +75,7 @@ func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	return engine.New(r.Policy, append(own, options...)...)
 }
 
-// limitOptions are those of the limits beside the rule's own.
+// limitOptions are those of limits that have other numbers than the rule's own.
 func (r *Rule) limitOptions() []engine.Option {
 	if room := r.room(); room > 0 {
 		return []engine.Option{engine.MaxQuota(room)}

@@ -50,7 +50,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestUses: an id is used once, also by many at a time. After its lifetime it is late, and that once in a lifetime.
+// TestUses: of many concurrent uses of an id, one is the first. A use after the id's lifetime is reported as late, once
+// in a lifetime.
 func TestUses(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	clock := func() time.Time { return now }
@@ -102,7 +103,8 @@ func TestUses(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestUsesWithoutRoom: an id that there is no room for says so, and is never the first again.
+// TestUsesWithoutRoom: the use of an id for which there is no room is reported as such. No later use of it is a first
+// use.
 func TestUsesWithoutRoom(t *testing.T) {
 	u, err := NewUses(time.Minute, 1)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// TestActionsOutliveTheProcess: with state, over a restart and in a process beside. Without it they end with weir.
+// TestActionsOutliveTheProcess: with state, over a restart and in a concurrent process. Without it they end with weir.
 func TestActionsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	file := "state: " + dir + "\n" + behind + one

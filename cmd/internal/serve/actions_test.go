@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// behind is a server that believes X-Forwarded-For, so that tests can be several clients.
+// behind is a server that trusts X-Forwarded-For, so that tests can be several clients.
 const behind = "admin: {address: \"127.0.0.1:0\", keys: full}\ntrusted_proxies: 127.0.0.1\n"
 
 // act asks for an action, and wants a status.

@@ -28,7 +28,7 @@ const (
 	maxReserve = 256
 )
 
-// newBudget divides so many files, 0 for no bound.
+// newBudget divides that many files, 0 for no bound.
 func newBudget(files uint64, f *rulefile.File) budget {
 	most := int64(f.Server.MaxConnections)
 	b := budget{administrators: maxReserve / 2}

@@ -28,7 +28,7 @@ func startDecide(t *testing.T, rules string) (*running, func(path string, header
 	}
 }
 
-// What Traefik and Caddy send, and what nginx is told to.
+// The fields that Traefik and Caddy send, and the fields that nginx is configured to send.
 var (
 	traefik = []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login?x=1", "X-Forwarded-Host: api.example.com",
 		"X-Forwarded-Proto: https"}

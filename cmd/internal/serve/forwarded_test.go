@@ -113,7 +113,7 @@ func TestFieldsThatAnUpstreamNeedsPass(t *testing.T) {
 	assert.NotContains(t, header, "X_other")
 }
 
-// TestTwoValuesOfAFieldThatARuleReads: a client with one good key had a new bucket for each other value beside it.
+// TestTwoValuesOfAFieldThatARuleReads: a client with one valid key had a new bucket for each other value that it added.
 func TestTwoValuesOfAFieldThatARuleReads(t *testing.T) {
 	asked := 0
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { asked++ })

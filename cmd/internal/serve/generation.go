@@ -38,7 +38,7 @@ type generation struct {
 	ended func()
 }
 
-// held is what a generation may share with those beside it.
+// held is what a generation may share with the generations before and after it.
 type held struct {
 	limiters   map[string]*live.Limiter                        // by the name of the rule
 	counted    map[string]*rulefile.Rule                       // of limiters: the rule when it last counted requests

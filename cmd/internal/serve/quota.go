@@ -10,7 +10,8 @@ func (s *Server) logQuotas(r *rules.Rule) {
 	s.config.Log.Info("limits read", "rule", r.Name, "from", r.Quota.From(), "keys", t.Len(), "different", t.Policies(), "bytes", t.Bytes())
 }
 
-// limitFailed logs an error of a limit, such as that of a quota that its limiter does not take. The log sums up floods.
+// limitFailed logs an error of a limit, for example if its limiter does not accept the quota of a request. If there are
+// many errors, the log summarizes them.
 func (s *Server) limitFailed(limit string, err error) {
 	s.config.Log.Warn("the limit that a request brings could not be applied", "rule", limit, "err", err)
 }

@@ -293,7 +293,7 @@ func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	}
 }
 
-// TestRedisComesAndGoes beside rules: connections to a listener that a reload takes away end.
+// TestRedisComesAndGoes in a file with rules: connections to a listener that a reload takes away end.
 func TestRedisComesAndGoes(t *testing.T) {
 	s := start(t, one)
 	assert.Empty(t, s.urlOf(redisClients))

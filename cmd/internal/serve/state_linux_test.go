@@ -21,7 +21,7 @@ func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
-// TestARestartHandsOutNoFreshBucket: with state a server that is started again, and one beside it, go on with the
+// TestARestartHandsOutNoFreshBucket: with state a server that is started again, and a concurrent one, continue with the
 // buckets as they were; a rule that is another begins with full ones, and so does the same rule in another folder.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 }
 
 // TestOtherNumbersKeepTheState: a limit that is changed by a restart or a reload keeps what was used up, in one file,
-// and a server that runs beside follows.
+// and a concurrent server follows.
 func TestOtherNumbersKeepTheState(t *testing.T) {
 	dir := t.TempDir()
 	numbers := func(burst int) string {
@@ -136,7 +136,7 @@ func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	}
 }
 
-// TestAStateOfAnotherLayout: a version of weir that reads another layout begins a file of its own, beside the one that
+// TestAStateOfAnotherLayout: a version of weir that reads another layout creates its own file, next to the one that
 // it cannot read, and says so.
 func TestAStateOfAnotherLayout(t *testing.T) {
 	dir := t.TempDir()
@@ -194,7 +194,7 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 }
 
 // TestServersWithOtherTiersDoNotMixThemUp: the limits of tiers stand in a file by their place, so another order begins
-// another file, and the log says that there is a former one.
+// another file, and the log says that there is a previous one.
 func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	dir := t.TempDir()
 	tiers := func(values string) string {

@@ -72,7 +72,7 @@ func (m *model) used(name string) int {
 	return 0
 }
 
-// isSettled waits until a rule has used so many tokens: a handler settles beside the client.
+// isSettled waits until a rule has used that many tokens, because a handler settles concurrently with the client.
 func (m *model) isSettled(name string, tokens int) {
 	m.t.Helper()
 	assert.Eventually(m.t, func() bool { return m.used(name) == tokens }, 10*time.Second, time.Millisecond)
@@ -189,7 +189,7 @@ func TestTheKeyWithTheLeast(t *testing.T) {
 }
 
 // TestLimitBelowTheEstimate (pitfalls 3, 4): an estimate above the limit is the limit: the first request passes, and
-// the next one does not pass beside it.
+// the next one does not pass concurrently.
 func TestLimitBelowTheEstimate(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: tokens, key: global, rate: 100/h, tokens: {estimate: 5000}}", func(w http.ResponseWriter, r *http.Request) {

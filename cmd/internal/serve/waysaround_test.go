@@ -59,7 +59,7 @@ rules:
 	}
 }
 
-// "OPTIONS *" is held against the rules as any other request, and is about weir itself.
+// "OPTIONS *" is checked against the rules like any other request, and is about weir itself.
 func TestOptionsOfTheServerCount(t *testing.T) {
 	asked := 0
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: "+

@@ -78,7 +78,7 @@ type pass struct {
 	judges     []uint64 // for each key, a bit for each candidate that may refuse it something
 	first      []uint32 // for each key, its first record; those of its candidates follow
 	records    []record
-	rings      []atomicbucket.Ring // beside the records; none if no candidate has rings
+	rings      []atomicbucket.Ring // of the records; none if no candidate has rings
 	word       atomicbucket.Word   // for what an algorithm does in place
 }
 

@@ -55,8 +55,8 @@ func find(t *testing.T, settings string, goal Goal, requests ...trace.Request) *
 	return s
 }
 
-// crowd is requests of so many keys over 20 minutes: each asks for three in a second, and the last one for so many in a
-// row, a second apart.
+// crowd is requests of that many keys over 20 minutes: each asks for three in a second, and the last one for so many in
+// a row, a second apart.
 func crowd(keys, last int) (all []trace.Request) {
 	for i := range 1200 {
 		if i%10 == 0 && i/10 < keys-1 {
@@ -96,7 +96,8 @@ func round(all []Affected) []Affected {
 	return all
 }
 
-// TestAShareOfKeys: the lowest limit that refuses anything to no more. One key that asks a lot is one.
+// TestAShareOfKeys: find returns the lowest limit that refuses requests of at most the given percentage of keys. A key
+// with many requests counts as one key.
 func TestAShareOfKeys(t *testing.T) {
 	for percent, want := range map[float64]string{0: "rate: 40/m, burst: 40", 1: "rate: 3/m, burst: 3", 50: "rate: 3/m, burst: 3"} {
 		s := find(t, "rate: 1/s", Goal{Percent: percent}, crowd(101, 100)...)

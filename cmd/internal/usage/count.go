@@ -13,10 +13,10 @@ const (
 	fOutput           // of the answer
 	fTotal            //
 	fCachedIn         // read from a cache, and part of the input
-	fCacheRead        // the same, beside the input or part of it
+	fCacheRead        // the same, in addition to the input or as a part of it
 	fCacheWrite       //
-	fThoughts         // output beside fOutput
-	fToolInput        // input beside fInput
+	fThoughts         // output in addition to fOutput
+	fToolInput        // input in addition to fInput
 	fCost             // of a plain path
 	counts            // how many of the above there are
 

@@ -53,7 +53,7 @@ const (
 // files have no request. A record that cannot be used is skipped and counted.
 func Read(names []string, o Options) (*Log, error) { return readUpTo(names, o, maxRequests) }
 
-// readUpTo is Read of at most so many requests.
+// readUpTo is Read of at most that many requests.
 func readUpTo(names []string, o Options, most int) (*Log, error) {
 	r := &reader{options: o, most: most, log: &Log{}, texts: map[string]string{}}
 	for _, name := range names {

@@ -21,8 +21,8 @@ func read(t *testing.T, text string, o Options) (*Log, error) {
 	return Read([]string{path}, o)
 }
 
-// A record costs what its usage says, in the form of any API, or beside the other members. It has a time, a key, a
-// model and how long it took under the usual names.
+// A record costs what its usage says, in the form of any API, or in members of the record itself. It has a time, a key,
+// a model and how long it took under the usual names.
 func TestRecords(t *testing.T) {
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

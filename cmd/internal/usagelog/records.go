@@ -136,7 +136,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 		}
 	}
 	u, known := scan(text)
-	if !known { // beside the other members
+	if !known { // next to the other members
 		u, known = scan(slices.Concat([]byte(`{"usage":`), text, []byte("}")))
 	}
 	if !known {

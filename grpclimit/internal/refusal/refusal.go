@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// PushbackName is the name of the trailer that tells the automatic retries of gRPC clients how long to wait
+// PushbackName is the name of the trailer that says how long the automatic retries of gRPC clients must wait
 // (https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
 const PushbackName = "grpc-retry-pushback-ms"
 

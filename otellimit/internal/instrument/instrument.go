@@ -35,7 +35,7 @@ type Reading[S any] struct {
 	Name       string
 	Unit       string // UCUM
 	Help       string
-	Attributes []attribute.KeyValue // beside those of the scope
+	Attributes []attribute.KeyValue // in addition to those of the scope
 	Count      func(S) uint64       // of a Counter and an UpDownCounter
 	Seconds    func(S) float64      // of Seconds
 }

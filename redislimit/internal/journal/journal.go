@@ -54,7 +54,7 @@ type Journal struct {
 		torn bool // the end of the file may be half of a record
 		rest bool // there is a file only while something is owed
 	}
-	err string // the last that failed was told
+	err string // the last that failed was reported
 }
 
 // Open makes the file of this process. Its name is stem and a random word. identity names the limit and the store of
@@ -165,7 +165,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// tell tells an error once. The name of the file does not make it another one.
+// tell reports an error once. The name of the file does not make it another one.
 func (j *Journal) tell(err error) {
 	text := ""
 	if of := (*os.PathError)(nil); errors.As(err, &of) {

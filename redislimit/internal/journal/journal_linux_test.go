@@ -167,7 +167,7 @@ func TestAnEndThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, all[0].Err, "a record of 0 bytes, 4096 bytes before the end")
 }
 
-// TestAFileThatCannotBeWritten is told once, and made again with all that is owed when it can be.
+// TestAFileThatCannotBeWritten is reported once, and made again with all that is owed when it can be.
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "folder", "a")
 	require.NoError(t, os.Mkdir(filepath.Dir(stem), 0o700))

@@ -197,8 +197,8 @@ func (w *world) check(th *thread, plain []fields) error {
 	if w.admitted+balance > w.store.net {
 		return fmt.Errorf("L1: %d admitted, %d in hand less debt, and the store has charged %d", w.admitted, balance, w.store.net)
 	}
-	// The bound, for one node and no time: no lease begins, and gives overdraft, where the one before had
-	// used its own up and nothing has come back.
+	// The bound, for one node and without time. A lease gives overdraft when it begins. If the previous lease has used
+	// its overdraft up and no tokens have come back, no new lease begins.
 	if most := w.terms.Limit - w.scenario.others + w.terms.Overdraft; w.admitted > int64(most)+w.store.back {
 		return fmt.Errorf("L5: %d admitted, want at most %d: what the store had and one overdraft", w.admitted, most)
 	}

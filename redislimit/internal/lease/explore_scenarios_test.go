@@ -43,7 +43,7 @@ var (
 	hasOne  = []call{one, one.at(10), one.at(20), one.at(21)}
 	hasFour = []call{one, one.at(1), one.at(2)}
 
-	// Nothing in hand, and a look that saw so.
+	// Nothing is in hand, and a check has seen that.
 	drained = []call{one, looks().at(late)}
 
 	late = int64(200) // what is in hand has been there too long

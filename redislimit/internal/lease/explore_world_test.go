@@ -116,10 +116,10 @@ func (w *world) Ways(thread int) int {
 	return 1
 }
 
-// Trace has every step told from now on.
+// Trace reports every step from now on.
 func (w *world) Trace(tell func(line string)) { w.trace = tell }
 
-// tell tells of a step, if steps are traced.
+// tell reports a step, if steps are traced.
 func (w *world) tell(format string, arguments ...any) {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf(format, arguments...))
@@ -138,7 +138,7 @@ const (
 	theWord   = 0
 	expires   = 2
 	resetAt   = 5
-	remaining = 6 // this and what follows is only told to people
+	remaining = 6 // this and what follows is only reported to people
 )
 
 // position returns which lease a word belongs to, and which of its words it is.
@@ -153,7 +153,7 @@ func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 }
 
 // passes reports whether an operation is no step, because no other thread cares: on a lease
-// that is not in the table yet, on what is only told to people, on what only looks read if there
+// that is not in the table yet, on what is only reported to people, on what only looks read if there
 // are none, and on a table that does not change.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.table {

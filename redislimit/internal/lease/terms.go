@@ -23,7 +23,7 @@ type Terms struct {
 	First     uint64        // the part of D that a node admits of a key before it has a lease of it
 	Overdraft uint64        // the other part of D, which is a lease's; at most MaxDebt
 	Ahead     time.Duration // τ: a renewal is for twice this, and made when half of that is left
-	Life      time.Duration // L: how long tokens are kept, and a refusal is believed at most
+	Life      time.Duration // L: how long tokens are kept, and a refusal is trusted at most
 	// Random returns numbers in [0, 1), from any goroutine; nil means that of math/rand/v2.
 	Random func() float64
 }
@@ -66,7 +66,7 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the least that a renewal is worth making for, at a recent rate of so many tokens a second.
+// need returns the least that a renewal is worth making for, at a recent rate of that many tokens a second.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }

@@ -38,7 +38,7 @@ type Server struct {
 	config  []string
 
 	arguments   []string // of the program, after its configuration
-	environment []string // beside that of the test
+	environment []string // in addition to that of the test
 	clock       string   // the file that says what time it is, of [StartWithClock]
 
 	mu      sync.Mutex

@@ -16,7 +16,7 @@ type algorithm struct {
 	kind    string                                  // in names of keys
 	most    uint64                                  // the largest limit, which is the engine's
 	debts   uint64                                  // how many limits a key may owe, if nothing else is said
-	numbers func(*Limit) []string                   // what the script is told of a limit
+	numbers func(*Limit) []string                   // what the script gets of a limit
 	source  string                                  // the two parts of a script
 	script  *rueidis.Lua                            // of them, which decides on the server about one limit
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendarNumbers is how many numbers a script is told of the periods of a calendar.
+// calendarNumbers is how many numbers of a calendar's periods a script gets.
 const calendarNumbers = 6
 
 // calendarWindow is the algorithm of windows that are periods of the calendar: fixed ones, to the engine.

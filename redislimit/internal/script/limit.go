@@ -21,13 +21,13 @@ type Limit struct {
 	terms     Terms
 	tokens    uint64 // 0: every question has a quota
 	num, den  int64  // of a token bucket: num/den tokens a microsecond
-	widest    uint64 // the largest limit that keys are held against: in units of a bucket, else in tokens
+	widest    uint64 // the largest limit of keys: in units of a bucket, else in tokens
 	window    int64  // in microseconds
 	aligned   bool
 	calendar  *atomicbucket.Calendar // that the windows are of; nil for others
 	kind      string                 // of those
 	ahead     atomic.Int64           // of those, by how many seconds the server was found to be ahead
-	arguments []string               // what the script is told
+	arguments []string               // what the script gets
 	weight    int
 }
 

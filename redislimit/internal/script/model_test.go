@@ -61,7 +61,7 @@ var models = []engine.Policy{
 	engine.Concurrency(1000, 100*time.Microsecond),
 }
 
-// A form is a limit with terms, and quotas that keys are held against beside it.
+// A form is a limit with terms, and quotas of keys in addition to it.
 type form struct {
 	policy engine.Policy
 	terms  Terms
@@ -72,7 +72,7 @@ func (f form) String() string {
 	return fmt.Sprintf("%v %+v %d quotas", f.policy, f.terms, len(f.quotas))
 }
 
-// forms are limits whose keys may owe more, are held against quotas, and are charged for what is refused.
+// forms are limits whose keys may owe more, have quotas, and are charged for what is refused.
 var forms = []form{
 	{engine.TokenBucket(engine.PerSecond(97), 50), Terms{MaxDebt: 10}, nil},
 	{engine.TokenBucket(engine.PerSecond(1000), 50), Terms{}, []engine.Policy{

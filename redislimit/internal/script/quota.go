@@ -113,7 +113,7 @@ func (l *Limit) Holds(q Quota) bool {
 	return q.Tokens <= l.widest/q.Units && (l.IsOfQuotas() || q.Units == uint64(l.den))
 }
 
-// quota returns what a question is held against.
+// quota returns the quota of a question.
 func (l *Limit) quota(a Ask) Quota {
 	switch {
 	case a.Quota != Quota{}:

@@ -138,7 +138,7 @@ func (l *Limit) write(asks []Ask) []string {
 	return args
 }
 
-// want is what the scripts are told of Want.
+// want is what the scripts get of Want.
 func (a *Ask) want() string {
 	if a.All && a.Want > 0 {
 		return "-" + strconv.FormatUint(a.Want, 10)

@@ -63,7 +63,7 @@ func RunTogether(ctx context.Context, c rueidis.Client, groups [][]Item, answers
 
 var together = rueidis.NewLuaScript(composeTogether())
 
-// writeGroups writes what the script is told.
+// writeGroups writes the arguments of the script.
 func writeGroups(groups [][]Item) (keys, args []string, err error) {
 	numbers := map[*Limit]string{} // of the limits
 	var asked []string

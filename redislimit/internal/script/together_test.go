@@ -43,7 +43,7 @@ func TestGroupsAreTheModels(t *testing.T) {
 	groupsAreTheModels(t, append([]form{{policy: engine.Concurrency(10, time.Second)}}, forms...), false)
 }
 
-// The same with limits of the calendar, and with keys of which as much is taken as there is.
+// The same with limits of the calendar, and with requests that take all available tokens of a key.
 func TestGroupsThatTakeWhatThereIs(t *testing.T) {
 	all := []form{{policy: engine.CalendarWindow(10, engine.Day, time.UTC)}, {policy: engine.CalendarWindow(40, engine.Month, time.UTC)}}
 	for _, f := range forms {

@@ -12,7 +12,7 @@ type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
 	count atomic.Int64 // of keys; changed with the map, so that a key that just went leaves room for itself
 	most  int64
-	note  func(key K, tokens uint64) // is told what is owed of a key whenever that changes
+	note  func(key K, tokens uint64) // is called with what a key owes whenever that changes
 }
 
 type debt struct {

@@ -130,7 +130,7 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play of a stream of a chat with a text of so many tokens, and more after it.
+// stream returns a play of a stream of a chat with a text of that many tokens, and more after it.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }

@@ -145,7 +145,7 @@ func chatUsage(input, output string) string {
 	return `"usage":{"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total + `}`
 }
 
-// chatAnswer is a whole answer to a chat, which costs so many tokens.
+// chatAnswer is a whole answer to a chat, which costs that many tokens.
 func chatAnswer(tokens int) string {
 	input := min(promptTokens, tokens)
 	return `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant",` +

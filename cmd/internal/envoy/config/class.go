@@ -50,7 +50,7 @@ func (n *node) has(c class) bool {
 	})
 }
 
-// checkClass reports what does not fit beside a class.
+// checkClass reports what cannot be used together with a class.
 func (c *compiler) checkClass(d *Descriptor) {
 	switch {
 	case d.CIDR.IsValid() && d.Regex != nil:

@@ -55,7 +55,7 @@ func unitOf(name string) (Unit, bool) {
 	return Unit(unit), ok && Unit(unit) != unknown
 }
 
-// window is the length of so many units. It is false if there is no such unit or the window is too long.
+// window is the length of that many units. It is false if there is no such unit or the window is too long.
 func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false

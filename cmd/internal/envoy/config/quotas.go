@@ -141,7 +141,7 @@ func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	if made.File != "" && !filepath.IsAbs(made.File) {
 		made.File = filepath.Join(filepath.Dir(c.file), made.File)
 	}
-	if !q.hasMax && spec.Logs(limit.Algorithm) { // there is room for so many times
+	if !q.hasMax && spec.Logs(limit.Algorithm) { // there is room for that many times
 		q.Max = max(1, limit.Requests)
 	}
 	made.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}

@@ -380,7 +380,7 @@ func TestShadowModeOfAll(t *testing.T) {
 	assert.Zero(t, s.page.requests().Refused)
 }
 
-// TestMetricsOfThePage: those of the rules and of the service stand beside each other.
+// TestMetricsOfThePage: those of the rules and of the service are on one page.
 func TestMetricsOfThePage(t *testing.T) {
 	s := newShop(t, Options{})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")

@@ -1,4 +1,4 @@
-// Package reference holds weir-envoy against envoyproxy/ratelimit at a pinned commit: `make test-envoy-reference`.
+// Package reference compares weir-envoy with envoyproxy/ratelimit at a pinned commit: `make test-envoy-reference`.
 package reference
 
 import (
