@@ -66,8 +66,8 @@ func (g *log) of(entry uint64) (tick uint64, ok bool) {
 	return g.newest - (g.newest-entry)&entryTick, entry&entryGone == 0
 }
 
-// left returns how many ticks remain until the entry that is behind entries older than the newest leaves the window. It
-// returns 0 if the entry has left, or does not exist.
+// left returns how many ticks remain until an entry leaves the window. behind is how many entries are newer than it.
+// left returns 0 if the entry has left, or does not exist.
 func (g *log) left(behind, now uint64) uint64 {
 	tick, ok := g.tick(behind)
 	if !ok {

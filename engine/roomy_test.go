@@ -39,9 +39,9 @@ func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	}
 }
 
-// TestLongerTicksAreLongEnough (I1): where a debt under a quota does not fit into a record at a rate whose ticks are
-// rounded, the ticks are as long as they must be, and not twice as long, also where the room for it is a token, or a
-// billionth of it, short.
+// TestLongerTicksAreLongEnough (I1): a debt under a quota does not fit into a record at a rate whose ticks are rounded.
+// Then the ticks become as long as they must be, and not twice as long. This holds even if the room lacks only a token,
+// or a billionth of the debt.
 func TestLongerTicksAreLongEnough(t *testing.T) {
 	base := TokenBucket(PerSecond(aPrime), 5)
 	ps := policiesOf(base, nil)

@@ -108,8 +108,8 @@ func TestCollapse(t *testing.T) {
 	whole.Collapse(func() bool { t.Error("and nothing is done"); return true })
 }
 
-// TestWhatIsCollapsed: one huge page after another, until stopped, or the system says that it knows no such call.
-// One that cannot be made now is passed.
+// TestWhatIsCollapsed: huge pages are made one after another, until rest stops it or the system has no such call. A
+// page that cannot be made now is left out.
 func TestWhatIsCollapsed(t *testing.T) {
 	for _, c := range []struct {
 		name            string

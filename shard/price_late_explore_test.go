@@ -25,8 +25,9 @@ type lateOffer struct {
 	before, between atomicbucket.State // for which the offer was left, and in which that call met it
 }
 
-// lateOffers makes a call at a price once for each of its operations. Before the operation other calls take n tokens at
-// the usual price, and then one at a price that a call which went no further has offered already, for a state before.
+// lateOffers makes a call at a price, once for each of its operations. Another call has offered that price for an
+// earlier state, and was suspended. Before the operation, other calls take n tokens at the usual price, and then one
+// token at the offered price.
 func lateOffers(t *testing.T, n uint64) (all []lateOffer) {
 	interleave.Inject(func() (call, other func(), check func(string)) {
 		algorithm, err := atomicbucket.NewTicks(1 << 51)

@@ -112,7 +112,8 @@ func (p *Schedule) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is fewer than the rounds of a row: these figures only explain others.
+// tableRounds is how many rounds a table has. It is fewer than those of a row, because these figures only explain
+// others.
 const tableRounds = 3
 
 func (p *Schedule) tableStep(i int, size uint64, huge bool) step {

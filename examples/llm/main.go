@@ -116,7 +116,7 @@ func fail(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(object{"error": object{"message": text, "type": "invalid_request_error"}})
 }
 
-// each calls send for every word, as the model does it.
+// each calls send for every word. The model "slow" pauses before each word, and "abort" breaks off in the middle.
 func (a *answer) each(send func(word string)) {
 	for i := range a.words {
 		if a.model == "slow" {

@@ -85,7 +85,7 @@ type part struct {
 	receipt []byte
 }
 
-// parts returns what the asks of a request hold, for an id.
+// parts returns the receipts of what the asks of a request hold, as text that becomes a part of an id.
 func parts(asks []ask) (text []byte) {
 	for i := range asks {
 		a := &asks[i]

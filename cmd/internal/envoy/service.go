@@ -253,7 +253,7 @@ func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work
 	return nil
 }
 
-// under makes an ask one under a rule.
+// under returns the ask with a rule, and with the limit of the rule.
 func (s *Service) under(a ask, r *rule, domain string, descriptor *commonv3.RateLimitDescriptor, work *scratch) ask {
 	a.rule = r
 	a.applies, a.limit, a.table, a.current = true, r.Limit, r.table, r.current

@@ -202,7 +202,7 @@ func covers(m, of *reading.Match) bool {
 	})
 }
 
-// returnsAll reports whether an answer has one of the statuses, whatever it is.
+// returnsAll reports whether the statuses include all from 200 to 599.
 func returnsAll(s Statuses) bool {
 	for status := http.StatusOK; status < 600; status++ {
 		if !s.Contains(status) {

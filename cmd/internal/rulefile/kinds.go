@@ -22,7 +22,7 @@ type kind[V any] struct {
 	span   string
 }
 
-// within returns the kind with another range in the reference.
+// within returns the kind with another text for its range in the reference.
 func (k kind[V]) within(span string) kind[V] {
 	k.span = span
 	return k
