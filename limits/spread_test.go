@@ -175,7 +175,10 @@ func TestALimitThatIsSpread(t *testing.T) {
 	require.NoError(t, spread.HandOver(small))
 	spread.Release()
 	require.Equal(t, 0, take(setOf(t, small), 1))
-	require.EqualValues(t, 150, spread.Spread.Owed(), "the rest stays where it is")
+	require.EqualValues(t, 250, spread.Spread.Owed(), "it stays where it is")
+	c.Advance(time.Minute)
+	require.Equal(t, 0, take(setOf(t, small), 200), "100 have come back in both")
+	require.EqualValues(t, 150, spread.Spread.Owed())
 	c.Advance(time.Minute)
 	require.Equal(t, 50, take(setOf(t, small), 200))
 	c.Advance(2 * time.Minute)
@@ -191,7 +194,7 @@ func TestALimitThatIsSpread(t *testing.T) {
 	require.NoError(t, spread.HandOver(small))
 	spread.Release()
 	require.Equal(t, 0, take(setOf(t, small), 1))
-	require.EqualValues(t, 800, spread.Spread.Owed())
+	require.EqualValues(t, 900, spread.Spread.Owed())
 }
 
 // TestChangesUnderLoad: while the clock stands still and a limit becomes spread and no longer is again and again,

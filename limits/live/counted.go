@@ -24,8 +24,8 @@ type counted struct {
 	most atomic.Uint64
 
 	mu sync.Mutex // of moves
-	// moved has, for each engine.Key, how many of its owed tokens (a uint64) were charged to another limiter while this
-	// one may still decide requests.
+	// moved has, for each engine.Key, what of its owed tokens was charged to another limiter (a handed), while this one
+	// may still decide requests or has tokens for which the other one had no room.
 	moved sync.Map
 }
 
@@ -55,32 +55,57 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	return min(counted, c.most.Load()), counted, under
 }
 
+// handed is what a limiter has handed over of what a key owes it. The key owes the rest of seen.
+type handed struct {
+	moved uint64 // tokens to take back when no configuration decides by the limiter any more
+	// shared is how many tokens were charged to the other limiter, which had no room for all that the key owed. They
+	// are owed here, too: what comes back here with time is taken from shared first. So the debt does not come back at
+	// the sum of both rates.
+	shared uint64
+	seen   uint64 // tokens that the key owed, those above included
+}
+
+// handed returns what was handed over for a key that owes n tokens now.
+func (c *counted) handed(k engine.Key, n uint64) (h handed) {
+	if before, ok := c.moved.Load(k); ok {
+		h = before.(handed)
+		h.moved = min(h.moved, n)
+		h.shared -= min(h.shared, h.seen-min(h.seen, n))
+	}
+	h.seen = n
+	return h
+}
+
 // move charges what the key k owes and was not charged before. charge returns what there was no room for.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {
 		return
 	}
-	if moved, ok := c.moved.Load(k); ok && moved == n && c.users.Load() > 0 {
+	if before, ok := c.moved.Load(k); ok && before.(handed).moved == n && c.users.Load() > 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	inUse := c.users.Load() > 0 // before it is read what the key owes: then nobody takes any more
 	n, counted, under := c.owed(k)
-	var moved uint64
-	if before, ok := c.moved.Load(k); ok {
-		moved = min(before.(uint64), n)
+	h := c.handed(k, n)
+	lost := uint64(0)
+	if rest := n - h.moved - h.shared; rest > 0 {
+		lost = charge(rest)
+		h.shared += rest - lost
 	}
-	if n > moved {
-		moved = n - charge(n-moved)
+	if lost == 0 {
+		h.moved, h.shared = n, 0
 	}
-	switch {
-	case inUse:
-		c.moved.Store(k, moved)
-	case moved > 0:
+	if !inUse && h.moved > 0 {
+		c.takeBack(under, counted, counted-n+h.moved)
+		h.seen, h.moved = n-h.moved, 0
+	}
+	if h.moved+h.shared > 0 {
+		c.moved.Store(k, h)
+	} else {
 		c.moved.Delete(k)
-		c.takeBack(under, counted, counted-n+moved)
 	}
 }
 
@@ -89,9 +114,10 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 func (c *counted) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.moved.Range(func(key, moved any) bool {
+	c.moved.Range(func(key, _ any) bool {
 		n, counted, under := c.owed(key.(engine.Key))
-		if back := min(moved.(uint64), n); back > 0 {
+		h := c.handed(key.(engine.Key), n)
+		if back := h.moved + h.shared; back > 0 {
 			c.takeBack(under, counted, counted-n+back)
 		}
 		return true

@@ -204,9 +204,10 @@ func (fs *Formers) keep(of *counted) (all []*former) {
 
 // Move takes what the key of a request owes the previous limiters and charges it to a key of the limiter l: the
 // parameter to. The previous limiters then forget it. keyOf returns the key of the request for a previous limiter;
-// false means that the request has no key there. If l has no room for a debt, or only for a part of it, the rest stays
-// in the previous limiter. So does the debt of a key under [engine.Blocked] or [engine.Unlimited]. So a limit that is
-// lowered and raised again hands out no token twice.
+// false means that the request has no key there. If l has no room for a debt, or only for a part of it, the debt stays
+// in the previous limiter until there is room for the rest. So does the debt of a key under [engine.Blocked] or
+// [engine.Unlimited]. So a limit that is lowered and raised again hands out no token twice, and a debt does not come
+// back at the rates of both limiters.
 //
 // A request sees either the debt in the previous limiter or the charge in l: the charge is made first, and other
 // requests that find the debt wait for a lock.
