@@ -347,11 +347,28 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 		if held, ok := l.leases.Load(key); ok && held.Refund(n) {
 			l.known.drop(key)
 			return true
-		} else if !ok && l.cold != nil && n <= l.terms.First {
-			l.cold.Refund(l.cold.Key(key), n)
+		} else if !ok && l.refundFirst(key, n) {
 			l.known.drop(key)
 			return true
 		}
 	}
 	return false
+}
+
+// refundFirst gives back tokens of first requests of a key, if they are. Other tokens of a key without a lease were
+// charged by one that is forgotten.
+func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
+	if l.cold == nil {
+		return false
+	}
+	k := l.cold.Key(key)
+	// Within Compute no lease takes them over.
+	l.leases.Compute(key, func(held *lease.Lease, has bool) (*lease.Lease, xsync.ComputeOp) {
+		if owed, _ := l.cold.Owed(k); !has && n <= owed {
+			l.cold.Refund(k, n)
+			isDone = true
+		}
+		return held, xsync.CancelOp
+	})
+	return isDone
 }

@@ -183,3 +183,27 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		assert.ErrorContains(t, make(), want)
 	}
 }
+
+// TestARefundAfterTheLeaseIsForgotten: a request of a leased limiter takes longer than its node remembers the lease.
+// Its tokens go back to the store: the first requests of the key, about which the store was not asked, took nothing.
+func TestARefundAfterTheLeaseIsForgotten(t *testing.T) {
+	_, store := miniAs(t, true)
+	l := limiter(t, store, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
+	taken := func() uint64 {
+		d, err := l.Peek(t.Context(), "k", 1)
+		require.NoError(t, err)
+		return d.Limit - d.Remaining
+	}
+	require.True(t, take(t, l, "k", 100).Allowed)
+	require.Eventually(t, func() bool { return l.Stats().Leases == 0 }, 20*time.Second, time.Millisecond)
+	require.EqualValues(t, 100, taken())
+	require.NoError(t, l.Refund(t.Context(), "k", 1))
+	require.EqualValues(t, 99, taken())
+
+	require.True(t, take(t, l, "k", 1).Allowed, "a first request again")
+	require.EqualValues(t, 100, taken())
+	calls := store.Health().Calls
+	require.NoError(t, l.Refund(t.Context(), "k", 1))
+	assert.Equal(t, calls, store.Health().Calls, "the store was not asked")
+	assert.EqualValues(t, 99, taken())
+}
