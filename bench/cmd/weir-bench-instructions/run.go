@@ -3,11 +3,14 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -53,12 +56,17 @@ func step(s subject, found func(name string, c count)) error {
 	var empty count
 	for _, name := range s.names() {
 		var counts []count
-		for range s.repeats() {
-			c, err := through.measure()
+		for range repeats {
+			c, ok, err := through.measure(len(counts) < s.counted())
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			counts = append(counts, c)
+			if ok {
+				counts = append(counts, c)
+			}
+		}
+		if len(counts) == 0 {
+			return fmt.Errorf("%s: the scheduler interrupted every call: want a machine that is less busy", name)
 		}
 		c := median(counts)
 		if strings.HasPrefix(name, "empty") {
@@ -88,42 +96,70 @@ type stepper struct {
 // An instruction is one of the program's, which is this program.
 type instruction struct {
 	x86asm.Inst
-	pc, entry uint64 // of it and of its function
-	more      bool   // its function is the one that another calls at its beginning when it is preempted
+	pc uint64
 }
 
 const breakpoint = 0xcc
 
-// measure lets the thread run to a breakpoint, and counts from there to the next. Stepping is slow, so the scheduler
-// may consider the goroutine too long-running and preempt it at the entry of a function. What the thread then does
-// until it enters the function again is not counted.
-func (s *stepper) measure() (c count, err error) {
+// measure lets the thread run to a breakpoint, and counts from there to the next, if counts is set. All other
+// threads of the process are stopped meanwhile. Stepping is slow, so one of them would have the scheduler
+// preempt the goroutine. ok is false if that has happened before they were stopped. Then nothing is counted.
+func (s *stepper) measure(counts bool) (c count, ok bool, err error) {
+	if err := s.toBreakpoint(); err != nil {
+		return c, false, err
+	}
+	if !counts {
+		return c, false, s.toBreakpoint()
+	}
+	others, err := s.stopOthers()
+	if err != nil {
+		return c, false, err
+	}
+	preempted, err := s.isPreempted()
+	if err == nil && !preempted {
+		c, err = s.count()
+	}
+	for _, thread := range others {
+		err = errors.Join(err, unix.PtraceDetach(thread))
+	}
+	if err == nil && preempted {
+		err = s.toBreakpoint()
+	}
+	return c, !preempted, err
+}
+
+// toBreakpoint lets the thread run to a breakpoint.
+func (s *stepper) toBreakpoint() error {
 	for signal := syscall.Signal(0); ; {
 		if err := unix.PtraceCont(s.pid, int(signal)); err != nil {
-			return c, err
+			return err
 		}
-		if signal, err = s.wait(); err != nil {
-			return c, err
-		}
-		if signal == unix.SIGTRAP {
-			break
+		var err error
+		if signal, err = s.wait(); err != nil || signal == unix.SIGTRAP {
+			return err
 		}
 	}
-	var entered uint64 // the function that was entered last
-	var before count   // until then
-	preempted := false
+}
+
+// isPreempted reports whether the goroutine will yield at the entry of the next function. The runtime has its g in R14,
+// and says so in the third word, stackguard0.
+func (s *stepper) isPreempted() (bool, error) {
+	var regs unix.PtraceRegs
+	if err := unix.PtraceGetRegs(s.pid, &regs); err != nil {
+		return false, err
+	}
+	var guard [8]byte
+	_, err := unix.PtracePeekData(s.pid, uintptr(regs.R14+16), guard[:])
+	const stackPreempt = 1<<64 - 1314
+	return binary.LittleEndian.Uint64(guard[:]) == stackPreempt, err
+}
+
+// count steps to the next breakpoint, and counts.
+func (s *stepper) count() (c count, err error) {
 	for repeating := uint64(0); ; {
 		inst, err := s.next()
 		if err != nil {
 			return c, err
-		}
-		switch {
-		case inst.more && !preempted:
-			c, preempted = before, true
-		case preempted:
-			preempted = inst.pc != entered
-		case inst.pc == inst.entry:
-			entered, before = inst.pc, c
 		}
 		if err := unix.PtraceSingleStep(s.pid); err != nil {
 			return c, err
@@ -134,11 +170,34 @@ func (s *stepper) measure() (c count, err error) {
 		if inst.Op == x86asm.INT {
 			return c, nil
 		}
-		if !preempted {
-			c.add(inst, inst.pc == repeating)
-		}
+		c.add(inst, inst.pc == repeating)
 		repeating = inst.pc
 	}
+}
+
+// stopOthers stops the other threads of the process, and returns them.
+func (s *stepper) stopOthers() (threads []int, err error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", s.pid))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		thread, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if thread == s.pid {
+			continue
+		}
+		if err := unix.PtraceAttach(thread); err != nil {
+			return nil, err
+		}
+		if _, err := unix.Wait4(thread, nil, unix.WALL, nil); err != nil {
+			return nil, err
+		}
+		threads = append(threads, thread)
+	}
+	return threads, nil
 }
 
 // wait waits until the thread stops, and returns the signal that stopped it.
@@ -171,9 +230,6 @@ func (s *stepper) next() (inst instruction, err error) {
 	inst.Inst, _ = x86asm.Decode(code[:], 64)
 	if code[0] == breakpoint {
 		inst.Inst = x86asm.Inst{Op: x86asm.INT}
-	}
-	if f := runtime.FuncForPC(uintptr(regs.Rip)); f != nil {
-		inst.entry, inst.more = uint64(f.Entry()), strings.HasPrefix(f.Name(), "runtime.morestack")
 	}
 	inst.pc = regs.Rip
 	s.decoded[regs.Rip] = inst

@@ -32,15 +32,15 @@ const (
 	oneLimit subject = "one limit" // a decision on an HTTP request alone, fewer times, with a small limiter
 )
 
-// most is how many calls of a kind are stepped through.
-const most = 32
+// repeats is how many calls of a kind are made.
+const repeats = 32
 
-// repeats is how many calls of a kind of the subject are stepped through.
-func (s subject) repeats() int {
+// counted is how many of them are stepped through, if the scheduler interrupts none.
+func (s subject) counted() int {
 	if s == oneLimit {
 		return 3
 	}
-	return most
+	return repeats
 }
 
 // keyCounts are how many keys there are in a limiter for a million.
@@ -126,7 +126,7 @@ func callsOf(keys int) (calls []call, err error) {
 		call{name: "Take", make: func(i int) { tsc.Take(texts[i*7919%keys], 1) }},
 		call{name: "KeyAddr", make: func(i int) { tsc.AllowKey(tsc.KeyAddr(addrs[i*7919%keys])) }},
 		call{name: "coarse", make: func(i int) { coarse.Allow(texts[i*7919%keys]) }})
-	var hashed [most]engine.Key
+	var hashed [repeats]engine.Key
 	for i := range hashed {
 		hashed[i] = tsc.Key(texts[i*7919%keys])
 	}
@@ -145,7 +145,7 @@ func callsOf(keys int) (calls []call, err error) {
 }
 
 // byKey is the calls for keys that are hashed already. tiers is a limiter with a tier of another rate.
-func byKey(l, tiers *engine.Limiter, keys [most]engine.Key, quota engine.Quota) []call {
+func byKey(l, tiers *engine.Limiter, keys [repeats]engine.Key, quota engine.Quota) []call {
 	var hold engine.Receipt
 	var entry engine.Receipt
 	held := func(i int) { _, hold = l.Hold(keys[i], 2) }
@@ -181,7 +181,7 @@ func inFlight(row *workload.Row, texts []string) ([]call, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys [most]engine.Key
+	var keys [repeats]engine.Key
 	for i := range keys {
 		keys[i] = l.Key(texts[i*7919%len(texts)])
 	}
@@ -225,7 +225,7 @@ func child() error {
 		if c.before == nil {
 			c.before = func(int) {}
 		}
-		for i := range s.repeats() {
+		for i := range repeats {
 			c.before(i)
 			c.make(i) // so that what is done once is done
 			c.before(i)
