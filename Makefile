@@ -228,10 +228,10 @@ test-386: begin ## the tests as a 32-bit program, or vet and build where none ca
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 
 cross: begin ## build for other systems
-	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; go vet work && cd bench && go vet ./... && cd ../examples && go vet ./...'
+	$(stage) "cross linux/arm64" env GOOS=linux GOARCH=arm64 go vet work
 	$(stage) "cross darwin/arm64" env GOOS=darwin GOARCH=arm64 go build work
 	$(stage) "cross freebsd/amd64" env GOOS=freebsd GOARCH=amd64 go build work
-	$(stage) "cross windows/amd64" env GOOS=windows GOARCH=amd64 go build work
+	$(stage) "cross windows/amd64" bash -c 'export GOOS=windows GOARCH=amd64; go build work && cd bench && go build ./... && cd ../examples && go build ./...'
 
 check: begin ## what every commit passes: format, vet, staticcheck, tidy modules (minutes)
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
