@@ -127,3 +127,35 @@ func TestShadowsAreNoRatio(t *testing.T) {
 	_, metrics := m.askAdmin("/metrics")
 	assert.Contains(t, metrics, `weir_tokens_actual_ratio_count{rule="tokens"} 1`)
 }
+
+// TestBodiesAreNotLogged: the log has nothing of a prompt or an answer, also where something is wrong with it.
+func TestBodiesAreNotLogged(t *testing.T) {
+	const secret = "a secret of the client"
+	text := `{"usage":{"total_tokens":%s},"choices":[{"message":{"content":"` + secret + `"}}]}`
+	answer := make(chan http.HandlerFunc, 1)
+	m := startModel(t, tokenRule("estimate: worst, ask_usage: true, clamp: true"),
+		func(w http.ResponseWriter, r *http.Request) { (<-answer)(w, r) })
+	for _, a := range []http.HandlerFunc{
+		answers(200, jsonType, fmt.Sprintf(text, "10")),
+		answers(200, jsonType, fmt.Sprintf(text, `"`+secret+`"`)),
+		answers(200, sseType, "data: "+fmt.Sprintf(text, "NaN")+"\n\n"+endEvent),
+		answers(400, jsonType, `{"error":{"message":"`+secret+`"}}`),
+		func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, secret)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		answer <- a
+		resp, err := m.client.Do(m.request(t.Context(), http.MethodPost, chat, `{"stream":true,"max_tokens":5,"messages":[{"content":"`+secret+`"}]}`))
+		require.NoError(t, err)
+		_, _ = io.ReadAll(resp.Body) // of which one breaks off
+		resp.Body.Close()
+	}
+	answer <- answers(200, jsonType, secret)
+	m.post(chat, `{"messages":"`+secret) // no JSON
+	m.stop()
+	said := m.log.String()
+	require.Contains(t, said, "upstream failed")
+	assert.NotContains(t, said, "secret")
+}
