@@ -127,10 +127,10 @@ func (p *program) again(t *testing.T, steps []step) *program {
 // shortest returns the text of a failure. It has a shortest program that fails, if the program fails again.
 func (s *suite) shortest(t *testing.T, p *program) string {
 	t.Helper()
-	tries, begin := 0, time.Now()
-	shown := p
+	const tries = 2000
+	begin, shown := time.Now(), p
 	fails := func(steps []step) bool {
-		if tries++; tries > 2000 || time.Since(begin) > 3*time.Second {
+		if time.Since(begin) > 3*time.Second {
 			return false
 		}
 		q := p.again(t, steps)
@@ -142,11 +142,11 @@ func (s *suite) shortest(t *testing.T, p *program) string {
 	if !fails(p.steps) {
 		return p.text() + "\n(The same requests did not fail again: it depends on chance.)"
 	}
-	fewest := check.Shrink(p.steps, fails)
+	fewest := check.Shrink(p.steps, tries, fails)
 	for i := range slices.Backward(fewest) { // at once, if it need not be later
 		fewest[i].at -= fewest[0].at
 	}
-	tries, begin = 0, time.Now()
+	begin = time.Now()
 	fails(fewest)
 	return shown.text()
 }

@@ -258,7 +258,7 @@ func (c *Checker) excess(log []Event) []Event {
 	part = part[:sort.Search(len(part), func(n int) bool { return many(part[:n]) })]
 	part = part[max(sort.Search(len(part), func(n int) bool { return !many(part[n:]) }), 1)-1:]
 	if len(part) <= 1000 {
-		part = Shrink(part, many)
+		part = Shrink(part, len(part)*len(part), many)
 	}
 	return append(first, part...)
 }

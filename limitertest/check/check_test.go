@@ -272,6 +272,18 @@ func TestACounterexampleIsShortest(t *testing.T) {
 	}
 }
 
+// TestShrinkEnds: a large log of which most items are needed is not tried n squared times.
+func TestShrinkEnds(t *testing.T) {
+	calls := 0
+	part := Shrink(make([]int, 30_000), 100, func(part []int) bool {
+		calls++
+		return len(part) > 10_000
+	})
+	assert.Equal(t, 100, calls)
+	assert.Greater(t, len(part), 10_000)
+	assert.Less(t, len(part), 20_000)
+}
+
 // TestLargeNumbers: nothing overflows, at either end of the instants and with the largest limits.
 func TestLargeNumbers(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
