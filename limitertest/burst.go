@@ -43,6 +43,33 @@ func (s *suite) burst(t *testing.T) {
 			}
 		})
 	}
+	if l := s.slow(); !t.Failed() && l.Capacity(s.Promise) <= 100 && !s.nearEdge(l) {
+		s.bubble(t, func(t *testing.T) { s.burstOfNew(t, l) })
+	}
+}
+
+// burstOfNew checks the burst of keys that goroutines ask for first, one key after the other. A goroutine that is behind
+// finds the keys that the first one had to make, so it catches up, and both make the same key.
+func (s *suite) burstOfNew(t *testing.T, l Limit) {
+	const goroutines = 8
+	limiter, want := s.open(t, l), l.Capacity(s.Promise)
+	admitted := make([]atomic.Uint64, s.Keys)
+	together(goroutines, func(int) {
+		for key := range admitted {
+			name := fmt.Sprintf("new-%d", key)
+			for range want/goroutines + 1 {
+				if s.take(t, limiter, name, 1).Allowed {
+					admitted[key].Add(1)
+				}
+			}
+		}
+	})
+	for key := range admitted {
+		if got := admitted[key].Load(); got != want {
+			t.Fatalf("%v of %v: %d goroutines that asked for a new key together got %d at one instant, want %d", s.Promise, l,
+				goroutines, got, want)
+		}
+	}
 }
 
 // together runs f in goroutines that start at the same time, as far as possible, and waits for them.

@@ -172,30 +172,37 @@ func (s *suite) reserveAtRandom(t *testing.T, limiter Reserver, l Limit) {
 	}
 }
 
-// wait cancels eight waiters, and checks when the next one's turn is.
+// wait lets eight waiters run out of time and cancels eight others, and checks when the next one's turn is.
 func (s *suite) wait(t *testing.T, limiter Waiter, l Limit) {
 	key, model := "wait", s.checker(l)
 	model.Add(Event{At: s.now(), N: int64(s.drain(t, limiter, l, key)), Allowed: true})
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if err := limiter.Wait(ctx, key, 1); err == nil {
-				t.Errorf("%v of %v: Wait of a drained key returned before its turn", s.Promise, l)
-			}
-		})
+	waitInVain := func(ctx context.Context, giveUp func()) {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := limiter.Wait(ctx, key, 1); err == nil {
+					t.Errorf("%v of %v: Wait of a drained key returned before its turn", s.Promise, l)
+				}
+			})
+		}
+		synctest.Wait()
+		giveUp()
+		all.Wait()
 	}
-	synctest.Wait()
-	cancel()
-	all.Wait()
+	if half := model.Until("", s.now(), 1) / 2; half > 0 { // their time ends before their turn
+		ctx, stop := context.WithTimeout(context.Background(), half)
+		defer stop()
+		waitInVain(ctx, func() {})
+	}
+	waitInVain(context.WithCancel(context.Background()))
 	want, begin := model.Until("", s.now(), 1), time.Now()
 	late, stop := context.WithTimeout(context.Background(), want+model.LateBy+max(want/8, 1))
 	defer stop()
 	if err := limiter.Wait(late, key, 1); err != nil || time.Since(begin) > want+model.LateBy {
-		t.Fatalf("%v of %v: after 8 waiters of a drained key gave up, the next waited for %v (%v), want %v", s.Promise, l,
+		t.Fatalf("%v of %v: after 16 waiters of a drained key gave up, the next waited for %v (%v), want %v", s.Promise, l,
 			time.Since(begin), err, want)
 	}
 	if waited := time.Since(begin); waited+model.EarlyBy < want {
-		t.Fatalf("%v of %v: after 8 waiters of a drained key gave up, the next waited for only %v, want %v", s.Promise, l, waited, want)
+		t.Fatalf("%v of %v: after 16 waiters of a drained key gave up, the next waited for only %v, want %v", s.Promise, l, waited, want)
 	}
 }

@@ -29,12 +29,16 @@ var faults = []struct{ name, caughtBy string }{
 	{"a window of the clock instead of a bucket", "Bound"},
 	{"time is rounded up to milliseconds", "Bound"},
 	{"seconds since 1970 as a float", "Bound"},
+	{"a period has whole seconds", "Bound"},
+	{"a period is a day at most", "Bound"},
 	{"the rest of a token is thrown away", "Conforming"},
 	{"a refused request is charged", "Conforming"},
 	{"time is cut to milliseconds", "Conforming"},
 	{"a refusal lasts for a second", "Conforming"},
 	{"a hash modulo 16384", "Keys"},
 	{"keys are cut to 64 bytes", "Keys"},
+	{"two of a thousand keys are one", "Keys"},
+	{"keys have no slash at the end", "Keys"},
 	{"keys end at a zero byte", "Keys"},
 	{"keys in lower case", "Keys"},
 	{"a sweep that refills", "Forget"},
@@ -43,12 +47,14 @@ var faults = []struct{ name, caughtBy string }{
 	{"a negative cost mints", "Costs"},
 	{"a refused cost takes what there is", "Costs"},
 	{"a cost has 32 bits", "Costs"},
+	{"a burst has 16 bits", "Costs"},
 	{"a cost times the period overflows", "Costs"},
 	{"a huge cost panics", "Costs"},
 	{"above the burst passes when full", "Costs"},
 	{"the wait is cut to milliseconds", "Retry"},
 	{"the wait is that of a full bucket", "Retry"},
 	{"the wait forgets the cost", "Retry"},
+	{"the wait is that of what never passes", "Retry"},
 	{"the wait of what never passes is short", "Retry"},
 	{"the product of time and tokens overflows", "Clock"},
 	{"the milliseconds that passed have 32 bits", "Clock"},
@@ -58,6 +64,7 @@ var faults = []struct{ name, caughtBy string }{
 	{"a canceled turn comes back at once", "Cancel/Reserve"},
 	{"a canceled turn with others behind it is lost", "Cancel/Order"},
 	{"a wait that gives up stays taken", "Cancel/Wait"},
+	{"a wait without enough time stays taken", "Cancel/Wait"},
 	{"the clock is read before the lock", "Real"},
 	{"a goroutine stays", "Leak"},
 	{"keys are never forgotten", "Leak"},
@@ -244,6 +251,10 @@ func (b *bucket) faultyKey(key string, n int64, now time.Time) (d Decision, done
 		key, _, _ = strings.Cut(key, "\x00")
 	case "keys in lower case":
 		key = strings.ToLower(key)
+	case "two of a thousand keys are one":
+		key = strings.Replace(key, "user-901", "user-900", 1)
+	case "keys have no slash at the end":
+		key = strings.TrimSuffix(key, "/")
 	case "a sweep that refills":
 		for name, state := range b.keys {
 			if now.Sub(state.at) > time.Minute {
@@ -316,6 +327,11 @@ func (b *bucket) faultyCost(key string, n int64, now time.Time) (d Decision, don
 			d.RetryAfter = max(b.wait(state, b.units(1)), 1)
 		}
 		return d, true
+	case "the wait is that of what never passes":
+		if d = b.take(key, n, now); !d.Allowed && d.RetryAfter >= 0 {
+			d.RetryAfter = math.MaxInt64
+		}
+		return d, true
 	case "the wait of what never passes is short":
 		if d = b.take(key, n, now); d.RetryAfter < 0 {
 			d.RetryAfter = l.Per
@@ -379,6 +395,14 @@ func outside() time.Time {
 func newFaulty(tb testing.TB, l Limit, fault string) Limiter {
 	if fault == "a clock that the test moves is rounded up" {
 		return newMovedBucket(l, time.Millisecond)
+	}
+	switch fault {
+	case "a period has whole seconds":
+		l.Per = max(l.Per.Truncate(time.Second), time.Second)
+	case "a period is a day at most":
+		l.Per = min(l.Per, day)
+	case "a burst has 16 bits":
+		l.Burst &= math.MaxUint16
 	}
 	b := newBucket(l, fault)
 	b.seeded = seeded{last: map[string]time.Time{}, window: map[string]int64{}, tokens: map[string]*clocked{}, told: time.Now()}

@@ -126,11 +126,11 @@ type Config struct {
 // Limits returns the limits that Test uses unless its Config has others.
 func Limits() []Limit {
 	return []Limit{
-		{Tokens: 1, Per: day, Burst: 1}, {Tokens: 5, Per: day, Burst: 5}, {Tokens: 5, Per: time.Hour, Burst: 3},
+		{Tokens: 1, Per: day, Burst: 1}, {Tokens: 5, Per: 7 * day, Burst: 5}, {Tokens: 5, Per: time.Hour, Burst: 3},
 		{Tokens: 10, Per: time.Minute, Burst: 10}, {Tokens: 1, Per: time.Second, Burst: 1},
-		{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 7, Per: 3 * time.Second, Burst: 5},
-		{Tokens: 100, Per: time.Second, Burst: 100}, {Tokens: 1000, Per: time.Second, Burst: 50},
-		{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1e9, Per: time.Second, Burst: 1000},
+		{Tokens: 10, Per: time.Second, Burst: 20}, {Tokens: 7, Per: 1300 * time.Millisecond, Burst: 5},
+		{Tokens: 100, Per: time.Second, Burst: 100}, {Tokens: 100, Per: 100 * time.Millisecond, Burst: 50},
+		{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1e9, Per: time.Second, Burst: 1e5},
 	}
 }
 

@@ -192,6 +192,9 @@ func (b *bucket) Wait(ctx context.Context, key string, n int64) error {
 	if !ok {
 		return errors.New("more than the burst")
 	}
+	if by, ok := ctx.Deadline(); ok && b.fault == "a wait without enough time stays taken" && time.Until(by) < wait {
+		return context.DeadlineExceeded
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
