@@ -62,6 +62,67 @@ func TestWhatIsSkippedSaysSo(t *testing.T) {
 	}
 }
 
+// broken are limiters and Configs with which nothing can be tested, and what the failure says.
+var broken = map[string]struct {
+	config Config
+	says   string
+}{
+	"New panics":  {Config{New: func(testing.TB, Limit) Limiter { panic("boom") }}, "New(1 in 24h0m0s, burst 1) panicked: boom"},
+	"New blocks":  {Config{New: func(testing.TB, Limit) Limiter { select {} }}, "a call never returns"},
+	"nil pointer": {Config{New: func(testing.TB, Limit) Limiter { return (*bucket)(nil) }}, `Take("k", 1) panicked: runtime error`},
+	"Take panics": {Config{New: func(testing.TB, Limit) Limiter {
+		return TakeFunc(func(string, int64) Decision { panic("boom") })
+	}}, `Take("k", 1) panicked: boom`},
+	"Take blocks": {Config{New: func(testing.TB, Limit) Limiter {
+		return TakeFunc(func(string, int64) Decision { select {} })
+	}}, "a call never returns"},
+	"early": {Config{New: plainBucket, EarlyBy: func(Limit) time.Duration { return -time.Hour }},
+		"Config.EarlyBy(1 in 24h0m0s, burst 1) is -1h0m0s: want 0 to 87600h0m0s"},
+	"late": {Config{New: plainBucket, LateBy: func(Limit) time.Duration { return math.MaxInt64 }},
+		"Config.LateBy(1 in 24h0m0s, burst 1) is 2562047h47m16.854775807s: want 0 to 87600h0m0s"},
+	"too long": {Config{New: plainBucket, Limits: []Limit{{Tokens: 1, Per: 100 * 365 * day, Burst: 1}}},
+		"no limit can be waited for: 1 in 876000h0m0s, burst 1 fills a key in 876000h0m0s, and a subtest can wait for 657000h0m0s"},
+}
+
+// TestWhatIsBrokenSaysSo: nothing ends the process or runs on, and the message names what is wrong.
+func TestWhatIsBrokenSaysSo(t *testing.T) {
+	if name := os.Getenv("LIMITERTEST_BROKEN"); name != "" {
+		Test(t, broken[name].config)
+		return
+	}
+	for name, b := range broken {
+		t.Run(name, func(t *testing.T) {
+			run := exec.Command(os.Args[0], "-test.run", "^TestWhatIsBrokenSaysSo$", "-test.v")
+			run.Env = append(os.Environ(), "LIMITERTEST_BROKEN="+name)
+			out, err := run.CombinedOutput()
+			assert.Error(t, err)
+			assert.Contains(t, string(out), b.says)
+			assert.NotContains(t, string(out), "\npanic: ")
+			assert.NotContains(t, string(out), "TestWhatIsBrokenSaysSo/Burst", "nothing more is tried")
+		})
+	}
+}
+
+// TestParallelTestsHaveNoMemory: Leak is skipped where other tests run in parallel.
+func TestParallelTestsHaveNoMemory(t *testing.T) {
+	if os.Getenv("LIMITERTEST_PARALLEL") != "" {
+		t.Parallel()
+		Test(t, Config{New: plainBucket, Keys: 100, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}}})
+		return
+	}
+	run := exec.Command(os.Args[0], "-test.run", "^TestParallelTestsHaveNoMemory$", "-test.v", "-test.short")
+	run.Env = append(os.Environ(), "LIMITERTEST_PARALLEL=1")
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "memory is not measured, because other tests run in parallel")
+}
+
+// TestABurstThatCannotBeCounted: no subtest takes the tokens of a large bucket one by one.
+func TestABurstThatCannotBeCounted(t *testing.T) {
+	Test(t, Config{Keys: 100, New: plainBucket, Limits: []Limit{{Tokens: 1 << 60, Per: time.Second, Burst: 1 << 60}},
+		Skip: map[string]string{"Real": "the limit is not", "Leak": "the limit is not"}})
+}
+
 // TestTheMostInATime: the bound of Real, by hand.
 func TestTheMostInATime(t *testing.T) {
 	l := Limit{Tokens: 10, Per: time.Second, Burst: 5}

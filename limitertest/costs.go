@@ -94,9 +94,9 @@ func (s *suite) retryOf(t *testing.T, l Limit, seed uint64) (said bool) {
 		key := fmt.Sprintf("retry-%d", i)
 		s.drain(t, limiter, l, key)
 		d := s.take(t, limiter, key, n)
-		if longest := refill(l, s.Promise) + model.LateBy + unit; !d.Allowed && d.RetryAfter > longest {
+		if full := refill(l, s.Promise); !d.Allowed && d.RetryAfter-unit-model.LateBy > full {
 			t.Fatalf("%v of %v: Take(%d) of a drained key was refused with a RetryAfter of %v, and the key is full after %v", s.Promise,
-				l, n, d.RetryAfter, longest)
+				l, n, d.RetryAfter, full)
 		}
 		wait := sooner(d.RetryAfter)
 		if d.Allowed || d.RetryAfter < 0 || wait > s.span(l)/4 || i == 0 && d.RetryAfter < 4*(unit+model.LateBy) {

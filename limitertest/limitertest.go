@@ -108,7 +108,7 @@ type Config struct {
 	// at once, and at least 200,000.
 	Keys int
 	// EarlyBy is how much too early a limiter may admit, and LateBy how much too long it may refuse, as its
-	// documentation says. Nil means not at all. Do not use LateBy for a FixedWindow whose windows are too long, because
+	// documentation says: 0 to ten years. Nil means not at all. Do not use LateBy for a FixedWindow whose windows are too long, because
 	// requests at the end of such a window would count in another one. Let New return nil for such limits.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
@@ -168,8 +168,8 @@ func (c Config) check() error {
 	if c.Keys < 0 || c.Keys > 1<<24 {
 		return fmt.Errorf("limitertest: Config.Keys is %d: want 0 to %d", c.Keys, 1<<24)
 	}
-	if c.RetryUnit < 0 {
-		return fmt.Errorf("limitertest: Config.RetryUnit is %v: want 0 or more", c.RetryUnit)
+	if c.RetryUnit < 0 || c.RetryUnit > latest {
+		return fmt.Errorf("limitertest: Config.RetryUnit is %v: want 0 to %v", c.RetryUnit, latest)
 	}
 	for _, l := range c.Limits {
 		if err := l.Check(c.Promise); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -27,6 +28,9 @@ type suite struct {
 // longest is how far a bubble's clock, which starts in 2000, is moved. A count of nanoseconds since 1970 ends in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
+// latest is the largest EarlyBy, LateBy and RetryUnit, of which sums are in the range of a Duration.
+const latest = 10 * 365 * 24 * time.Hour
+
 // alive keeps all limiters reachable: see the pitfall about finalizers.
 var alive struct {
 	sync.Mutex
@@ -43,7 +47,7 @@ func newSuite(t *testing.T, c Config) *suite {
 		s.Keys = 10_000
 	}
 	all := c.Limits
-	if all == nil {
+	if len(all) == 0 {
 		all = Limits()
 	}
 	if c.Outside {
@@ -54,7 +58,13 @@ func newSuite(t *testing.T, c Config) *suite {
 	}
 	for _, l := range all {
 		var has bool
+		if err := s.checkTolerance(l); err != nil {
+			t.Fatal(err)
+		}
 		s.bubble(t, func(t *testing.T) { has = s.open(t, l) != nil })
+		if t.Failed() {
+			t.FailNow()
+		}
 		if !has {
 			t.Logf("New has no limiter for %v", l)
 			continue
@@ -66,6 +76,9 @@ func newSuite(t *testing.T, c Config) *suite {
 		s.limits = append(s.limits, l)
 		if s.spans[l] = longest; !c.Outside {
 			s.measure(t, l)
+		}
+		if t.Failed() {
+			t.FailNow()
 		}
 	}
 	if len(s.limits) == 0 {
@@ -85,9 +98,19 @@ func (s *suite) isClocked(t *testing.T, all []Limit) bool {
 	})
 }
 
+// checkTolerance returns an error if EarlyBy or LateBy is out of range for a limit.
+func (c Config) checkTolerance(l Limit) error {
+	for name, by := range map[string]func(Limit) time.Duration{"EarlyBy": c.EarlyBy, "LateBy": c.LateBy} {
+		if by != nil && (by(l) < 0 || by(l) > latest) {
+			return fmt.Errorf("limitertest: Config.%s(%v) is %v: want 0 to %v", name, l, by(l), latest)
+		}
+	}
+	return nil
+}
+
 // open returns a limiter, or nil if there is none for the limit.
 func (s *suite) open(tb testing.TB, l Limit) Limiter {
-	limiter := s.New(tb, l)
+	limiter := s.make(tb, l)
 	if limiter != nil {
 		alive.Lock()
 		defer alive.Unlock()
@@ -97,6 +120,17 @@ func (s *suite) open(tb testing.TB, l Limit) Limiter {
 		}
 	}
 	return limiter
+}
+
+// make calls New, and turns a panic into a failure.
+func (s *suite) make(tb testing.TB, l Limit) Limiter {
+	tb.Helper()
+	defer func() {
+		if problem := recover(); problem != nil {
+			tb.Fatalf("New(%v) panicked: %v\n%s", l, problem, debug.Stack())
+		}
+	}()
+	return s.New(tb, l)
 }
 
 // bubble runs f in a bubble, or outside of one if the Config says so. It reports whether all goroutines ended.
@@ -129,13 +163,13 @@ func (s *suite) measure(t *testing.T, l Limit) {
 	takes := func(fake time.Duration) time.Duration {
 		begin := spent()
 		s.bubble(t, func(t *testing.T) {
-			s.open(t, l).Take("k", 1)
+			s.take(t, s.open(t, l), "k", 1)
 			time.Sleep(fake)
 		})
 		return spent() - begin
 	}
 	alone := min(takes(0), takes(0), takes(0))
-	for fake := time.Second; fake < longest/4; fake *= 4 {
+	for fake := time.Second; fake < longest/4 && !t.Failed(); fake *= 4 {
 		cost := takes(fake) - alone
 		for try := 0; try < 3 && cost > 5*time.Millisecond && cost < 100*time.Millisecond; try++ {
 			cost = min(cost, takes(fake)-alone)
@@ -169,17 +203,15 @@ func (s *suite) ownClock(t *testing.T) {
 	t.Helper()
 	possible := slices.DeleteFunc(slices.Clone(s.limits), func(l Limit) bool { return refill(l, s.Promise) > s.span(l)/2 })
 	if len(possible) == 0 {
-		t.Fatal("the timers of the limiter run so often that no limit can be waited for")
+		l := slices.MinFunc(s.limits, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
+		t.Fatalf("no limit can be waited for: %v fills a key in %v, and a subtest can wait for %v: longer limits need "+
+			"shorter ones beside them, and a limiter fewer timers", l, refill(l, s.Promise), s.span(l)/2)
 	}
 	l := slices.MaxFunc(possible, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 	s.bubble(t, func(t *testing.T) {
 		limiter := s.open(t, l)
 		begin := s.now()
-		for range l.Capacity(s.Promise) + 1 {
-			if d := s.take(t, limiter, "k", 1); !d.Allowed {
-				break
-			}
-		}
+		s.drain(t, limiter, l, "k")
 		if s.Promise != LeakyQueue && s.now() != begin {
 			t.Fatalf("Take sleeps: the requests of a full key took %v", s.now()-begin)
 		}
