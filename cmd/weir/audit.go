@@ -72,8 +72,8 @@ func (c *auditCommand) check() error {
 		return limit.Misuse("--time %v: want 5s to 1h", c.Time)
 	}
 	for _, s := range c.Refused {
-		if s < 400 || s > 599 {
-			return limit.Misuse("--refused %d: want 400 to 599", s)
+		if s < 300 || s > 599 {
+			return limit.Misuse("--refused %d: want 300 to 599", s)
 		}
 	}
 	return nil

@@ -176,13 +176,32 @@ func TestAnAuditIsNoAttack(t *testing.T) {
 			})
 			r, err := Run(t.Context(), client, plain, target, Options{Requests: 200, Time: time.Minute})
 			assert.LessOrEqual(t, sent.Load(), c.most, name)
-			if r != nil {
-				assert.Contains(t, r.Stopped, c.says, name)
+			if c.says == "" {
+				require.NoError(t, err)
 				assert.Empty(t, r.Kind, name)
-			} else {
+				assert.Zero(t, r.Faults, name)
+			} else { // and not that no limit was met
 				assert.ErrorContains(t, err, c.says, name)
 			}
 		}
+	})
+}
+
+// TestOtherAnswersAreShown: answers that are neither 2xx nor refusals may mean that the path is wrong.
+func TestOtherAnswersAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		client := clientFunc(func(Ask) (Answer, error) {
+			time.Sleep(time.Millisecond)
+			status := map[bool]int{true: 200, false: 302}[sent.Add(1) <= 10]
+			return Answer{Status: status, Header: http.Header{}, Sent: time.Now(), Done: time.Now()}, nil
+		})
+		r, err := Run(t.Context(), client, plain, target, Options{Requests: 100, Time: time.Minute})
+		require.NoError(t, err)
+		var text strings.Builder
+		require.NoError(t, r.WriteText(&text))
+		assert.Contains(t, text.String(), "admitted requests have status 302; if that is a refusal: --refused 302")
+		assert.Equal(t, 1, r.Faults)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type Report struct {
 	Seconds  float64 `json:"seconds"`
 	// Stopped says why the audit ended early; "" if it did not.
 	Stopped string `json:"stopped,omitempty"`
+
+	// Answers are the statuses of admitted requests that are not 2xx, and how many had each.
+	Answers map[int]int `json:"answers,omitempty"`
 
 	Kind       string   `json:"kind"` // "" if there is no limit, and "unknown" if nothing came back
 	Tokens     uint64   `json:"tokens,omitempty"`
@@ -57,13 +61,16 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	if len(a.log) == 0 {
 		return nil, a.err
 	}
-	r := &Report{Of: t.URL.String(), Requests: a.sent, Status: a.refused}
+	r := &Report{Of: t.URL.String(), Requests: a.sent, Status: a.refused, Answers: otherAnswers(a.log)}
 	if a.err != nil {
 		r.Stopped = a.err.Error()
 	}
 	requests := a.requests()
 	found, err := fit.Log(requests, 0)
 	r.fitted(requests, found, err)
+	if r.Kind == "" && a.err != nil { // it may have a limit
+		return nil, a.err
+	}
 	if r.Kind != "" {
 		r.Most = mostOf(requests, a.burst, found)
 		if len(r.Undecided) == 0 { // who does not know the limit does not know what is untrue
@@ -89,6 +96,17 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	}
 	r.Rules = rules(found, r)
 	return r, ctx.Err()
+}
+
+// otherAnswers returns how many requests that count as admitted had which status, unless it is 2xx.
+func otherAnswers(log []Seen) map[int]int {
+	all := map[int]int{}
+	for _, s := range log {
+		if s.Allowed && s.Status/100 != 2 {
+			all[s.Status]++
+		}
+	}
+	return all
 }
 
 // fitted enters what package fit has found.
@@ -121,6 +139,9 @@ func (r *Report) judge() {
 		}
 	}
 	if r.Most != nil && r.Most.TooMany > 0 {
+		r.Faults++
+	}
+	if r.Kind == "" && len(r.Answers) > 0 { // these may be refusals, or the wrong path
 		r.Faults++
 	}
 	tried := false
@@ -233,6 +254,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "%s: %d requests in %.0f s, %d admitted\n", r.Of, r.Requests, r.Seconds, r.Admitted)
 	if r.Stopped != "" {
 		fmt.Fprintf(&b, "%s\n", r.Stopped)
+	}
+	for _, status := range slices.Sorted(maps.Keys(r.Answers)) {
+		fmt.Fprintf(&b, "%d admitted requests have status %d; if that is a refusal: --refused %d\n", r.Answers[status], status, status)
 	}
 	switch r.Kind {
 	case "":
