@@ -48,8 +48,8 @@ func (s *suite) burst(t *testing.T) {
 	}
 }
 
-// burstOfNew checks the burst of keys that goroutines ask for first, one key after the other. A goroutine that is behind
-// finds the keys that the first one had to make, so it catches up, and both make the same key.
+// burstOfNew checks the burst of keys that goroutines ask for first, one key after the other. A goroutine that is
+// behind finds the keys that the first one had to make, so it catches up, and both make the same key.
 func (s *suite) burstOfNew(t *testing.T, l Limit) {
 	const goroutines = 8
 	limiter, want := s.open(t, l), l.Capacity(s.Promise)

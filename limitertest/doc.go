@@ -17,7 +17,7 @@
 // # The subtests
 //
 //	Burst       at a frozen clock 8 goroutines get the burst of each key, exactly
-//	Bound       random requests at eleven limits, from five a week to one a nanosecond: never more than the limit allows
+//	Bound       random requests at eleven limits, from 5 a week to one a nanosecond: never more than the limit allows
 //	Conforming  requests that the limit allows, at the first nanosecond: none is refused
 //	Keys        sequential, random, long and odd keys share nothing
 //	Forget      a drained key stays drained: after silence, and after three times the planned keys

@@ -108,8 +108,9 @@ type Config struct {
 	// at once, and at least 200,000.
 	Keys int
 	// EarlyBy is how much too early a limiter may admit, and LateBy how much too long it may refuse, as its
-	// documentation says: 0 to ten years. Nil means not at all. Do not use LateBy for a FixedWindow whose windows are too long, because
-	// requests at the end of such a window would count in another one. Let New return nil for such limits.
+	// documentation says: 0 to ten years. Nil means not at all. Do not use LateBy for a FixedWindow whose windows are
+	// too long, because requests at the end of such a window would count in another one. Let New return nil for such
+	// limits.
 	EarlyBy, LateBy func(Limit) time.Duration
 	// RetryUnit is the unit to which RetryAfter is rounded up, such as a second; 0 means that RetryAfter is exact.
 	RetryUnit time.Duration
