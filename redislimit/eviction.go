@@ -121,7 +121,7 @@ func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 		c.condition.last.Store(&failure{errEvicts, time.Now()})
 		if since == 0 {
 			e.since.Store(max(now, 1))
-			c.condition.lost.begin(time.Now)
+			c.condition.lost.begin("eviction", time.Now)
 			c.tell(slog.LevelError, "the store drops keys: it is lost until it drops none for a while",
 				slog.Int64("dropped", dropped), slog.Duration("while", evictionQuiet))
 		}

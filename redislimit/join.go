@@ -3,7 +3,6 @@ package redislimit
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -114,10 +113,6 @@ func (c *Client) startLost(o rueidis.ClientOption, cause error) {
 				c.noteReturn()
 				return
 			}
-			if kindOf(err) != kindOf(cause) {
-				c.tell(slog.LevelError, "the store is still lost", slog.String("kind", kindOf(err)), slog.Any("error", err))
-			}
-			cause = err
 			c.noteFailure(err, false, now())
 		}
 	})

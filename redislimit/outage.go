@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,16 +13,28 @@ type outage struct {
 	parts int           // that are lost
 	since time.Time     // when the first of them was
 	past  time.Duration // of outages that are over
+	kinds []string      // of failures that were logged in this outage
 }
 
-// begin notes that a part is lost, and reports whether it is the first.
-func (o *outage) begin(now func() time.Time) (first bool) {
+// begin notes that a part is lost by a kind of failure, and reports whether it is the first.
+func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.parts++; o.parts == 1 {
-		o.since = now()
+		o.since, o.kinds = now(), []string{kind}
 	}
 	return o.parts == 1
+}
+
+// tells reports whether parts are lost, and a kind of failure was not logged in this outage. It counts as logged then.
+func (o *outage) tells(kind string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.parts <= 0 || slices.Contains(o.kinds, kind) {
+		return false
+	}
+	o.kinds = append(o.kinds, kind)
+	return true
 }
 
 // end notes that a part is back, and reports whether it was the last that was lost.

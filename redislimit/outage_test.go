@@ -15,9 +15,9 @@ func TestLostTime(t *testing.T) {
 	after := func(d time.Duration) time.Duration { at = at.Add(d); return o.time(now) }
 	assert.Zero(t, after(time.Hour))
 
-	assert.True(t, o.begin(now))
+	assert.True(t, o.begin("timeout", now))
 	assert.Equal(t, time.Second, after(time.Second))
-	assert.False(t, o.begin(now), "a second part")
+	assert.False(t, o.begin("timeout", now), "a second part")
 	assert.Equal(t, 2, o.is())
 	assert.Equal(t, 3*time.Second, after(2*time.Second))
 	assert.False(t, o.end(now), "the other is still lost")
@@ -25,9 +25,9 @@ func TestLostTime(t *testing.T) {
 	assert.True(t, o.end(now))
 	assert.Equal(t, 4*time.Second, after(time.Hour))
 
-	assert.True(t, o.begin(now))
+	assert.True(t, o.begin("timeout", now))
 	assert.True(t, o.end(now))
-	assert.True(t, o.begin(now))
+	assert.True(t, o.begin("timeout", now))
 	assert.Equal(t, 9*time.Second, after(5*time.Second), "outages add up")
 }
 
@@ -37,8 +37,25 @@ func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
 	now := func() time.Time { return at }
 	var o outage
 	assert.False(t, o.end(now))
-	assert.False(t, o.begin(now))
+	assert.False(t, o.begin("timeout", now))
 	at = at.Add(time.Hour)
 	assert.Zero(t, o.time(now))
 	assert.Zero(t, o.is())
+}
+
+// TestAnotherReasonIsToldOnce: a store that stays lost is logged once for each kind of failure.
+func TestAnotherReasonIsToldOnce(t *testing.T) {
+	var o outage
+	assert.False(t, o.tells("certificate"), "it is not lost")
+	o.begin("connection", time.Now)
+	assert.False(t, o.tells("connection"))
+	assert.True(t, o.tells("certificate"))
+	assert.False(t, o.tells("certificate"))
+	o.begin("timeout", time.Now) // another part
+	assert.True(t, o.tells("timeout"))
+	o.end(time.Now)
+	assert.False(t, o.tells("certificate"))
+	o.end(time.Now)
+	o.begin("timeout", time.Now)
+	assert.True(t, o.tells("certificate"), "another outage")
 }

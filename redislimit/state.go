@@ -15,8 +15,9 @@ import (
 // slowEvery is how often it is logged, at most, that single calls are out of time.
 const slowEvery = time.Minute
 
-// Logger makes a client log the state of the store: that it is lost, with the cause; that it is back; and, at most once
-// a minute, that calls time out while it is not lost. By default, or with nil, nothing is logged.
+// Logger makes a client log the state of the store: that it is lost, with the cause, and each other kind of cause while
+// it stays lost; that it is back; and, at most once a minute, that calls time out while it is not lost. By default, or
+// with nil, nothing is logged.
 func Logger(log *slog.Logger) ClientOption {
 	return func(c *clientConfig) error {
 		c.log = log
@@ -40,11 +41,14 @@ type failure struct {
 func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	c.failed.Add(1)
 	c.condition.last.Store(&failure{err, time.Now()})
-	if isLost && c.condition.lost.begin(time.Now) {
-		c.tell(slog.LevelError, "the store is lost", slog.String("kind", kindOf(err)), slog.Any("error", err))
+	kind := kindOf(err)
+	if isLost && c.condition.lost.begin(kind, time.Now) {
+		c.tell(slog.LevelError, "the store is lost", slog.String("kind", kind), slog.Any("error", err))
+	} else if c.condition.lost.tells(kind) {
+		c.tell(slog.LevelError, "the store is still lost", slog.String("kind", kind), slog.Any("error", err))
 	}
 	last := c.condition.slow.Load()
-	if c.condition.lost.is() == 0 && kindOf(err) == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
+	if c.condition.lost.is() == 0 && kind == "timeout" && (last == 0 || now-last >= int64(slowEvery)) &&
 		c.condition.slow.CompareAndSwap(last, now) {
 		c.tell(slog.LevelWarn, "the store is slow", slog.Any("error", err), slog.Int64("timeouts", c.timeouts.Load()))
 	}
