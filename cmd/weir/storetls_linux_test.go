@@ -74,6 +74,13 @@ func (s *securedStore) start() {
 		"--dir", s.t.TempDir(), "--tls-port", s.port, "--tls-auth-clients", "yes", "--tls-cert-file", s.file("server.pem"),
 		"--tls-key-file", s.file("server.key"), "--tls-ca-cert-file", s.file("authority.pem"))
 	require.NoError(s.t, s.server.Start())
+	require.Eventually(s.t, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+s.port)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func (s *securedStore) stop() {
