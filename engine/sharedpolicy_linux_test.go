@@ -96,7 +96,7 @@ func TestEveryAlgorithmInAFile(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "table")
 		for range 2 {
-			l, err := New(a.policy(5), Shared(path))
+			l, err := New(a.policy(5), Shared(path), MaxKeys(100))
 			require.NoError(t, err, a.name)
 			defer l.Close()
 		}
