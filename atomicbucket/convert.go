@@ -20,6 +20,29 @@ type Change struct {
 	Highest       uint64 // the highest limit that the key had, in units of the previous algorithm
 	Latest        int64  // no request of the record was granted at a later time, and no reservation is due later
 	Promised      int64  // no reservation is due later
+
+	// Of windows: the lowest limit of all tiers after the change, 0 if it is not known; and by what the limit of a tier
+	// has fallen most since New, from one number of tokens to another. 0 is the limit of a tier that is blocked now.
+	Lowest, FellFrom, FellTo uint64
+}
+
+// windows returns how many units come back at the new rate in the time of n units of which each is a window, or a part
+// of one: at least n, rounded up. It does not know under which limit the tokens were taken. But the tokens are no more
+// than that limit has been, so they last no longer than by the limit that has fallen most.
+func (c Change) windows(taken, n uint64) uint64 {
+	if c.Lowest == 0 {
+		return manyTicks
+	}
+	lasts := proportion(n, c.Lowest, taken)
+	if c.FellTo > 0 {
+		lasts = min(lasts, proportion(n, c.FellTo, c.FellFrom))
+	}
+	return min(max(lasts, n), manyTicks)
+}
+
+// after returns the instant after a number of nanoseconds, or the end of time.
+func after(nanos int64, more uint64) int64 {
+	return nanos + int64(min(more, uint64(math.MaxInt64-nanos)))
 }
 
 // proportion returns part * to / from, rounded up.
@@ -91,21 +114,40 @@ func (b *TokenBucket) lasting(from *TokenBucket, nanos int64, ticks uint64) uint
 // Following returns the algorithm itself, which can take over the records of any other fixed window.
 func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
-// Convert returns the payload for another fixed window's record, with the same tokens taken. A window that has begun
-// ends when it would have ended. If windows become shorter, it ends when a window that begins now would end, if that is
-// sooner. An aligned window ends with the clock's window.
-func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, _ Change) uint64 {
+// Convert returns the payload for another fixed window's record, with the same tokens taken. A window that stays as
+// long ends when it would have ended.
+//
+//   - A window that becomes shorter ends when it would have ended, or when as many tokens have come back at the new
+//     rate as were taken, if that is sooner: no sooner than a window that begins at the latest time. If it ended with a
+//     new window, a key would get more in the same time by limits of which one has the tokens and another the short
+//     windows: 1000 an hour, 20 a minute, and again.
+//   - A window that becomes longer ends later by as much, but no later than a window that begins at the latest time. If
+//     it ended when it would have ended, so would what is taken in it by a raised limit.
+//
+// So a window with a number of tokens is never shorter than the fastest of its limits grants them in, and no shorter
+// than the windows of its last limit: if it began at b, e >= b + W. Windows that begin with a request do not overlap.
+// So over any time t a key gets at most two limits, of the windows at the edges, and what that limit grants in t.
+//
+// An aligned window ends with a window of the clock. It becomes shorter by whole windows. A window of the clock may
+// have begun before, so its edges may give a key one limit more for each change.
+func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
 	now := w.Ticks(nanos)
 	if left == 0 {
 		return w.Full(now)
 	}
-	wait := min(int64(from.Wait(nanos, left)), math.MaxInt64-nanos)
-	end := w.Ticks(nanos+wait-1) + 1
-	edges := w.length == 1 && (w.clock != from.clock || w.calendar != from.calendar) // of an aligned one, which move
-	if edges || w.Wait(nanos, w.length) < from.Wait(nanos, from.length) {
-		end = min(end, now+w.length)
+	latest, stays := max(nanos, c.Latest), after(nanos, uint64(from.Wait(nanos, left)))
+	end := w.Ticks(stays-1) + 1
+	switch {
+	case w.clock != from.clock && w.length == 1 || w.calendar != from.calendar:
+		end = min(end, w.Ticks(latest)+c.windows(taken, 1))
+	case w.window > from.window:
+		longer := min(after(stays, uint64(w.window-from.window)), after(latest, uint64(w.window)))
+		end = max(end, w.Ticks(longer-1)+1)
+		fallthrough
+	case w.window < from.window:
+		end = min(end, w.Ticks(after(latest, c.windows(taken, uint64(w.window)))-1)+1)
 	}
 	end = min(end, now+w.narrow) // an end further ahead would be read as past
 	return w.pack(end, min(taken, 1<<w.bits-1))
@@ -115,15 +157,31 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, _ Change) 
 func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return following(w, before) }
 
 // Convert returns the payload for another counter's record. If the windows have the same length, both counts stay.
-// Otherwise the estimate, rounded up, becomes the count of the current window.
-func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, _ Change) uint64 {
+// Otherwise the estimate, rounded up, becomes the count of one window. It is the window of the latest time, or a later
+// one, so that the estimate is gone no sooner than one of two times: when it would have been gone, and by as much later
+// as the windows become longer; or when as many tokens have come back at the new rate.
+//
+// The estimate E is at least what a bucket owes that has the highest limit, fills at the fastest of the limits, and
+// granted the same tokens. (The count of the window before loses at most a limit in a window.) So over any time t a key
+// gets at most a limit and what that rate grants in t. A conversion has to keep that. An estimate that is all gone in
+// window i+1 falls by E in the last window before that, of length s. If it is gone no sooner than the new limit M
+// grants E, that is E*s/M from the latest time, it is above the line along which the bucket fills: the two are equal at
+// most at the end. If it is gone no sooner than before, it is above the estimate of before.
+func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
 	if from.below(c, 0) {
 		return w.Full(uint64(nanos)) // idle, and stays idle
 	}
 	if from.window != w.window {
-		c = counts{index: w.clock.quo(nanos), current: from.estimateUp(c)}
+		end := nanos + int64(c.ahead+c.left) // of the window
+		used, latest := from.estimateUp(c), max(nanos, change.Latest)
+		if c.current > 0 {
+			end = after(end, from.window)
+		}
+		end = after(end, max(w.window, from.window)-from.window)
+		end = min(end, after(latest, change.windows(used, w.window)))
+		c = counts{index: max(w.clock.quo(latest), w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)), current: used}
 	}
 	// A record that was written by a clock ahead of this one must not be further ahead than records can be.
 	c.index = min(c.index, w.clock.quo(nanos)+w.late-1)
@@ -142,12 +200,9 @@ func (l *SlidingLog) Following(before Algorithm) (Algorithm, error) {
 	if l.size > from.size || l.window < from.shortest() || l.window > from.longest() {
 		return nil, fmt.Errorf("want limits of 1 to %d, the largest at New, in a window of %v to %v", from.size, from.shortest(), from.longest())
 	}
-	to, period := *from, from.clock.first(1)
-	to.tokens, to.window, to.length = l.tokens, l.window, ceilDiv(uint64(l.window), period)
-	if period > 1 {
-		to.length++
-	}
-	return &to, nil
+	to := *from
+	to.tokens, to.window, to.length = l.tokens, l.window, from.ticksOf(l.window)
+	return to.Staying(l.room), nil
 }
 
 // Convert returns the payload unchanged: the requests stay.

@@ -15,14 +15,22 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// converted returns the cell under another algorithm.
-func (c *cell) converted(to atomicbucket.Algorithm, nanos int64) *cell {
+// converted returns the cell under another algorithm, whose limit is the highest or has fallen from that of this one.
+// Nothing was taken at a later time.
+func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
-	was := c.algorithm.Quota()
+	was, is := c.algorithm.Quota(), to.Quota()
 	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, atomicbucket.Change{
-		Before: was.Token, After: to.Quota().Token,
+		Before: was.Token, After: is.Token, Latest: latest,
+		Lowest: is.Tokens, FellFrom: max(was.Tokens, is.Tokens), FellTo: is.Tokens,
 	}))
 	return after
+}
+
+// limitsOf returns what converted says of the limits.
+func limitsOf(was, is uint64) (known reference.Limits) {
+	known.Add(is, max(was, is))
+	return known
 }
 
 // requireTokens checks that a record owes the same number of tokens as before, as far as it has room, rounded up to a
@@ -58,7 +66,7 @@ func TestConvertTokenBucket(t *testing.T) {
 		c := newCell(&from, nanos)
 		c.take(nanos, 1+random.Uint64N(p.burst))
 		nanos += random.Int64N(int64(min(from.Wait(nanos, from.UntilIdle(c.state, from.Ticks(nanos))), week)) + 2)
-		requireTokens(t, c, c.converted(&to, nanos), nanos)
+		requireTokens(t, c, c.converted(&to, nanos, 0), nanos)
 	}
 }
 
@@ -72,7 +80,7 @@ func TestConvertBatchBucket(t *testing.T) {
 		r.run(t, nanos, 3)
 		nanos = r.wrote
 		before := *r.cell
-		after.cell = before.converted(after.algorithm, nanos)
+		after.cell = before.converted(after.algorithm, nanos, 0)
 		requireTokens(t, &before, after.cell, nanos)
 		model := r.model.(*reference.BatchRefill).Change(nanos, q.refill, q.interval, q.burst)
 		after.model, after.idleAfter = model, model.ResetAfter
@@ -93,7 +101,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		}
 		aligned := random.IntN(2) == 0
 		from, err1 := atomicbucket.NewFixedWindow(p.limit, p.limit, p.window, aligned)
-		to, err2 := atomicbucket.NewFixedWindow(q.limit, q.limit, q.window, aligned)
+		to, err2 := atomicbucket.NewRoomyWindow(q.limit, q.limit, q.window, max(p.window, q.window), aligned)
 		if err1 != nil || err2 != nil {
 			continue
 		}
@@ -109,9 +117,9 @@ func TestConvertFixedWindow(t *testing.T) {
 		} else {
 			nanos += random.Int64N(int64(p.window))
 		}
-		after := c.converted(&to, nanos)
+		after := c.converted(&to, nanos, 0)
 		requireTokens(t, c, after, nanos)
-		changed := model.Change(nanos, q.limit, q.window)
+		changed := model.Change(nanos, q.limit, q.window, limitsOf(p.limit, q.limit))
 		late := int64(0) // by which it ends later, because of long ticks
 		if !aligned {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
@@ -140,7 +148,7 @@ func TestConvertSlidingWindow(t *testing.T) {
 			q.window = p.window
 		}
 		from, err1 := atomicbucket.NewSlidingWindow(p.limit, p.limit, p.window)
-		to, err2 := atomicbucket.NewSlidingWindow(q.limit, max(p.limit, q.limit)+1, q.window)
+		to, err2 := atomicbucket.NewRoomySliding(q.limit, max(p.limit, q.limit)+1, q.window, max(2*p.window, q.window))
 		if err1 != nil || err2 != nil {
 			continue
 		}
@@ -149,9 +157,9 @@ func TestConvertSlidingWindow(t *testing.T) {
 		r.run(t, random.Int64N(1<<61)>>random.IntN(30)+int64(p.window), 6)
 		nanos := r.wrote
 		before := *r.cell
-		after.cell = before.converted(&to, nanos)
+		after.cell = before.converted(&to, nanos, 0)
 		model := r.model.(*reference.SlidingWindow)
-		changed := model.Change(nanos, q.limit, q.window)
+		changed := model.Change(nanos, q.limit, q.window, limitsOf(p.limit, q.limit))
 		if p.window == q.window {
 			same++
 			previous, current := changed.Counts(nanos)
@@ -185,9 +193,9 @@ func TestConvertBackAndForth(t *testing.T) {
 		last := newCell(&large, at)
 		require.True(t, last.take(at, taken))
 		for range 3 {
-			last = last.converted(&small, at)
+			last = last.converted(&small, at, 0)
 			require.Equal(t, taken, small.Debt(last.state.Record(), small.Ticks(at)))
-			last = last.converted(&large, at)
+			last = last.converted(&large, at, 0)
 			require.Equal(t, taken, large.Debt(last.state.Record(), large.Ticks(at)))
 		}
 	}
@@ -318,8 +326,8 @@ func TestConvertWhatIsAhead(t *testing.T) {
 		ends     time.Duration // after which it is idle
 	}{
 		{"a window that has not begun", fixed(5, time.Minute), fixed(10, time.Minute), 30 * time.Second, 5, 90 * time.Second},
-		{"a window that will be longer", fixed(5, time.Minute), fixed(10, time.Hour), 30 * time.Second, 5, 90 * time.Second},
-		{"a window that will be shorter", fixed(5, time.Minute), fixed(10, 10*time.Second), 30 * time.Second, 5, 10 * time.Second},
+		{"a window that will be longer", fixed(5, time.Minute), fixed(10, time.Hour), 30 * time.Second, 5, time.Hour + 30*time.Second},
+		{"a window that will be shorter", fixed(5, time.Minute), fixed(10, 10*time.Second), 30 * time.Second, 5, 40 * time.Second},
 		{"a window that begins later than the next can", fixed(5, time.Minute), fixed(1<<32, time.Minute), 2 * time.Hour, 5, time.Minute + 34_360_043_520},
 		{"a counter", sliding(5, time.Minute), sliding(10, time.Minute), 3 * time.Minute, 5, 4*time.Minute + 24*time.Second - 606_846_975},
 		{"a counter further ahead than the next can be", sliding(5, time.Minute), sliding(1<<24-1, time.Minute), 20 * time.Minute, 5, 4*time.Minute + 24*time.Second - 606_846_975},
@@ -327,7 +335,7 @@ func TestConvertWhatIsAhead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			record := newCell(c.from, at)
 			require.True(t, record.take(at+int64(c.ahead), 5))
-			after := record.converted(c.to, at)
+			after := record.converted(c.to, at, at+int64(c.ahead))
 			now := c.to.Ticks(at)
 			require.Equal(t, c.used, c.to.Debt(after.state.Record(), now))
 			require.Equal(t, c.ends, c.to.Wait(at, c.to.UntilIdle(after.state, now)))
@@ -346,7 +354,7 @@ func TestConvertACounterOfNothing(t *testing.T) {
 	require.True(t, record.take(begin, 1))
 	at := begin + int64(2*time.Minute-time.Second)
 	require.True(t, from.Idle(record.state, from.Ticks(at)))
-	require.True(t, to.Idle(record.converted(&to, at).state, to.Ticks(at)))
+	require.True(t, to.Idle(record.converted(&to, at, 0).state, to.Ticks(at)))
 }
 
 // A window that would end after the end of time is converted as well.
@@ -358,7 +366,7 @@ func TestConvertAtTheEndOfTime(t *testing.T) {
 	const at = math.MaxInt64 - int64(time.Second)
 	record := newCell(&from, at)
 	require.True(t, record.take(at, 5))
-	after := record.converted(&to, at)
+	after := record.converted(&to, at, 0)
 	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(at)))
 	require.EqualValues(t, 5, to.Debt(after.state.Record(), to.Ticks(math.MaxInt64-1)))
 }

@@ -15,6 +15,7 @@ import (
 // two ticks, which is less than a hundred-thousandth. For an aligned window, a tick is a window.
 type FixedWindow struct {
 	clock  divider
+	window time.Duration
 	length uint64 // ticks from the first request's to the end
 	tokens uint64
 	bits   uint   // of the tokens
@@ -37,43 +38,61 @@ const (
 // least limit. Both are 1 to [MaxLimit], and the window is a microsecond to [MaxWindow]. The count and the end of such
 // a window must fit into 54 bits. Other numbers return an error that names the value and the range.
 func NewFixedWindow(limit, most uint64, window time.Duration, aligned bool) (FixedWindow, error) {
+	return NewRoomyWindow(limit, most, window, window, aligned)
+}
+
+// NewRoomyWindow is [NewFixedWindow] with room for windows of earlier limits that end up to a time, at least a window,
+// after a conversion.
+func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool) (FixedWindow, error) {
 	if err := checkWindow(limit, most, window, MaxLimit); err != nil {
 		return FixedWindow{}, err
 	}
 	fits := func(limit uint64) (period uint64, ok bool) {
-		return finest(circleOf(limit)/circleSkews, window)
+		return finest(circleOf(limit)/circleSkews, window, room)
 	}
 	if aligned {
 		fits = func(limit uint64) (period uint64, ok bool) {
-			return uint64(window), skewOf(circleOf(limit)/circleSkews, uint64(window)) >= minSkew
+			skew := circleOf(limit) / circleSkews
+			return uint64(window), skewOf(skew, uint64(window)) >= minSkew && ceilDiv(uint64(room), uint64(window)) <= 2*skew
 		}
 	}
 	period, ok := fits(most)
 	if !ok {
 		return FixedWindow{}, tooLarge(most, window, fits)
 	}
-	w := FixedWindow{clock: newDivider(period), length: ceilDiv(uint64(window), period), tokens: limit, bits: uint(bits.Len64(most))}
+	w := FixedWindow{
+		clock: newDivider(period), window: window, length: ceilDiv(uint64(window), period), tokens: limit,
+		bits: uint(bits.Len64(most)),
+	}
 	if period > 1 && !aligned {
 		w.length++ // the first request's tick began before it
 	}
 	skew := circleOf(most) / circleSkews
 	w.narrow, w.skew = w.length+skew, skewOf(skew, period)
+	if room > window {
+		w.narrow = max(w.narrow, ceilDiv(uint64(room), period)+1+skew)
+	}
 	return w, nil
 }
 
 // NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to
 // most. The ranges are those of [NewFixedWindow].
 func NewCalendarWindow(limit, most uint64, c *Calendar) (FixedWindow, error) {
-	w, err := NewFixedWindow(limit, most, c.period.Longest(), true)
+	return NewRoomyCalendarWindow(limit, most, c, c.period.Longest())
+}
+
+// NewRoomyCalendarWindow is [NewCalendarWindow] with room as [NewRoomyWindow] has.
+func NewRoomyCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
+	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
 	w.calendar = c
 	return w, err
 }
 
 // finest returns the length of the finest tick, a power of two of nanoseconds. Two skews of that many ticks must hold a
-// window, and one skew must be at least minSkew. ok is false if two ticks are more than a hundred-thousandth of the
-// window.
-func finest(skew uint64, window time.Duration) (period uint64, ok bool) {
-	for period = 1; ceilDiv(uint64(window), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
+// window and the room for earlier ones, and one skew must be at least minSkew. ok is false if two ticks are more than a
+// hundred-thousandth of the window.
+func finest(skew uint64, window, room time.Duration) (period uint64, ok bool) {
+	for period = 1; ceilDiv(uint64(max(window, room)), period) > 2*skew || skewOf(skew, period) < minSkew; period *= 2 {
 		if period*400_000 > uint64(window) {
 			return 0, false
 		}

@@ -30,7 +30,7 @@ func TestTheFinestTick(t *testing.T) {
 		{half/2 - 1, 799_999, 0, false},
 		{half / 4, 800_000, 4, true},
 	} {
-		period, ok := finest(c.skew, c.window)
+		period, ok := finest(c.skew, c.window, c.window)
 		assert.Equal(t, c.period, period, "%d, %v", c.skew, c.window)
 		assert.Equal(t, c.ok, ok, "%d, %v", c.skew, c.window)
 	}
@@ -114,16 +114,16 @@ func TestTheLargestCountBesideAShortWindow(t *testing.T) {
 func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	fixed, err := NewFixedWindow(100, 127, time.Minute, false)
 	require.NoError(t, err)
-	assert.Equal(t, FixedWindow{newDivider(1), 60e9, 100, 7, 60e9 + 1<<43, 1 << 43, nil}, fixed)
+	assert.Equal(t, FixedWindow{newDivider(1), time.Minute, 60e9, 100, 7, 60e9 + 1<<43, 1 << 43, nil}, fixed)
 	fixed, err = NewFixedWindow(100, 128, time.Minute, false)
 	require.NoError(t, err)
-	assert.Equal(t, FixedWindow{newDivider(1), 60e9, 100, 8, 60e9 + 1<<42, 1 << 42, nil}, fixed)
+	assert.Equal(t, FixedWindow{newDivider(1), time.Minute, 60e9, 100, 8, 60e9 + 1<<42, 1 << 42, nil}, fixed)
 	fixed, err = NewFixedWindow(1<<32, 1<<32, time.Minute, false)
 	require.NoError(t, err) // 2^17 ticks are a skew: 2^18 ns each make it half a minute
-	assert.Equal(t, FixedWindow{newDivider(1 << 18), 228_883, 1 << 32, 33, 228_883 + 1<<17, 1 << 35, nil}, fixed)
+	assert.Equal(t, FixedWindow{newDivider(1 << 18), time.Minute, 228_883, 1 << 32, 33, 228_883 + 1<<17, 1 << 35, nil}, fixed)
 	fixed, err = NewFixedWindow(100, 100, time.Minute, true)
 	require.NoError(t, err)
-	assert.Equal(t, FixedWindow{newDivider(60e9), 1, 100, 7, 1 + 1<<43, 1 << 59, nil}, fixed)
+	assert.Equal(t, FixedWindow{newDivider(60e9), time.Minute, 1, 100, 7, 1 + 1<<43, 1 << 59, nil}, fixed)
 	sliding, err := NewSlidingWindow(100, 128, time.Minute)
 	require.NoError(t, err)
 	assert.Equal(t, SlidingWindow{newDivider(60e9), 60e9, 100, 8, 1 << 34, 1 << 59}, sliding)

@@ -439,7 +439,7 @@ func TestWhatALogCanFollow(t *testing.T) {
 		assert.Equal(t, c.length > 0, err == nil, "%+v: %v", c, err)
 		if err == nil {
 			want := *c.before
-			want.tokens, want.window, want.length = c.limit, c.window, c.length
+			want.tokens, want.window, want.length, want.stays = c.limit, c.window, c.length, c.length
 			assert.Equal(t, &want, following)
 		}
 	}

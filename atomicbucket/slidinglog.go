@@ -21,6 +21,8 @@ type SlidingLog struct {
 	clock  divider
 	window time.Duration
 	length uint64 // ticks that a request stays in the window
+	stays  uint64 // ticks for which a record stays after its newest request, at least length: see Staying
+	room   time.Duration
 	tokens uint64
 	size   uint64 // entries of a ring
 	bits   uint   // width of a position, and of a number of entries
@@ -39,7 +41,7 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 		return SlidingLog{}, err
 	}
 	fits := func(limit uint64) (period uint64, ok bool) {
-		return finest(logTurn(limit)/circleSkews, window)
+		return finest(logTurn(limit)/circleSkews, window, window)
 	}
 	period, ok := fits(most)
 	if !ok {
@@ -53,6 +55,7 @@ func NewSlidingLog(limit, most uint64, window time.Duration) (SlidingLog, error)
 	if period > 1 {
 		l.length++ // the request's tick began before it
 	}
+	l.stays = l.length
 	return l, nil
 }
 
@@ -70,6 +73,25 @@ func (l *SlidingLog) shortest() time.Duration {
 
 // longest returns the longest window that the algorithm's records can represent.
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
+
+// Staying returns the algorithm with records that stay for a time after their newest request, if that is longer than
+// the window. Otherwise what was taken in windows that were longer would be forgotten in shorter ones, and not count
+// when windows are long again.
+func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
+	to := *l
+	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))
+	return &to
+}
+
+// ticksOf returns how many ticks a request is in a window.
+func (l *SlidingLog) ticksOf(window time.Duration) uint64 {
+	period := l.clock.first(1)
+	if ticks := ceilDiv(uint64(window), period); period == 1 {
+		return ticks
+	} else {
+		return ticks + 1 // the request's tick began before it
+	}
+}
 
 // RingSize returns how many words a ring has: one for each token of the largest limit.
 func (l *SlidingLog) RingSize() uint64 { return l.size }
@@ -115,30 +137,31 @@ func (l *SlidingLog) left(request, now uint64) uint64 {
 	return uint64(max(int64(request+l.length-now), 0))
 }
 
-// UntilIdle returns how many ticks remain until the newest request leaves the window, even if that request was given
-// back. If all requests were given back, it returns 0.
+// UntilIdle returns how many ticks remain until the record may be forgotten, because of the newest request, even if
+// that request was given back. If all requests were given back, it returns 0.
 func (l *SlidingLog) UntilIdle(s State, now uint64) uint64 {
 	var g log
 	l.unpack(&g, s.Record(), now)
 	if g.kept == 0 {
 		return 0
 	}
-	return l.left(g.newest, now)
+	return uint64(max(int64(g.newest+l.stays-now), 0))
 }
 
-// Idle reports whether all requests have left the window, or were given back.
+// Idle reports whether the record may be forgotten: all requests have left the window, or were given back, and no
+// longer window will count them ([SlidingLog.Staying]).
 func (l *SlidingLog) Idle(s State, now uint64) bool { return l.UntilIdle(s, now) == 0 }
 
-// IdleFor returns how many ticks ago the newest request left the window. It returns 0 if the request is still there or
-// was given back.
+// IdleFor returns for how many ticks the record might have been forgotten. It returns 0 if the newest request was given
+// back.
 func (l *SlidingLog) IdleFor(s State, now uint64) uint64 {
 	var g log
 	l.unpack(&g, s.Record(), now)
-	return now - min(g.newest+l.length, now)
+	return now - min(g.newest+l.stays, now)
 }
 
 // Full returns the payload of a log without requests.
-func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.length, 0, requested(0)) }
+func (l *SlidingLog) Full(now uint64) (payload uint64) { return l.pack(now-l.stays, 0, requested(0)) }
 
 // Take returns the payload after a request at the tick now, and whether the log admits the request. It does if the
 // window has at most the limit after the request.

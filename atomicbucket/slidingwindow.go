@@ -29,12 +29,18 @@ const MaxCount = 1<<24 - 1
 // of the window must fit into 54 bits, and the index must not wrap around in less than eight minutes. Other numbers
 // return an error that names the value and the range.
 func NewSlidingWindow(limit, most uint64, window time.Duration) (SlidingWindow, error) {
+	return NewRoomySliding(limit, most, window, window)
+}
+
+// NewRoomySliding is [NewSlidingWindow] with room for the counts of earlier limits that last up to a time, at least a
+// window, after a conversion.
+func NewRoomySliding(limit, most uint64, window, room time.Duration) (SlidingWindow, error) {
 	if err := checkWindow(limit, most, window, MaxCount); err != nil {
 		return SlidingWindow{}, err
 	}
 	fits := func(limit uint64) (late uint64, ok bool) {
 		late = 1 << (PayloadBits - 2*bits.Len64(limit)) / circleSkews
-		return late, skewOf(late, uint64(window)) >= minSkew
+		return late, skewOf(late, uint64(window)) >= minSkew && late >= ceilDiv(uint64(room), uint64(window))
 	}
 	late, ok := fits(most)
 	if !ok {

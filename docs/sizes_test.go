@@ -30,7 +30,7 @@ var larger = map[string]struct {
 	why  string
 }{
 	"fuzz/explore/scenarios.go": {460, "one list of scenarios"},
-	"shard/doc.go":              {442, "the rules of the protocol, which are read as one text"},
+	"shard/doc.go":              {451, "the rules of the protocol, which are read as one text"},
 
 	"fuzz/explore/invariants.go checkCall":        {76, "one case for each verb"},
 	"fuzz/explore/scenario.go perform":            {66, "one case for each verb"},

@@ -597,14 +597,15 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// A window of another length: taken tokens still count. A fixed window ends when it would have ended, or when a window
-// that begins now would end, whichever is sooner.
+// A window of another length: taken tokens still count. A fixed window that becomes longer ends later by as much. One
+// that becomes shorter ends when it would have ended, or when a window that begins now would end, if no more than the
+// limit was taken.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)
 	h.advance(10 * time.Second)
 	require.NoError(t, l.SetPolicy(FixedWindow(10, time.Hour)))
-	assert.Equal(t, Decision{Limit: 10, Remaining: 5, RetryAfter: 50 * time.Second, ResetAfter: 50 * time.Second},
+	assert.Equal(t, Decision{Limit: 10, Remaining: 5, RetryAfter: time.Hour - 10*time.Second, ResetAfter: time.Hour - 10*time.Second},
 		l.Take("k", 6))
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -41,6 +42,9 @@ type policies struct {
 	room []uint64 // the highest limit that each of them ever had: keys may have used as many tokens
 
 	quotas uint64 // what keys may owe under quotas: see capacity
+
+	longest time.Duration // the longest window that there ever was
+	rounded uint64        // what a counter may have counted, rounded up, when its length was changed
 }
 
 // now returns the current policies: those of the plan.
@@ -48,7 +52,7 @@ func (l *Limiter) now() *policies { return l.table.Plan().Source().(*policies) }
 
 func policiesOf(own Policy, tiers []Policy) policies {
 	all := append([]Policy{own}, tiers...)
-	ps := policies{base: own, all: all, last: all, room: make([]uint64, len(all))}
+	ps := policies{base: own, all: all, last: all, room: make([]uint64, len(all)), longest: own.window}
 	for i, p := range all {
 		ps.room[i] = p.limit
 	}

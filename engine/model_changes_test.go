@@ -107,10 +107,8 @@ func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 
 // setsPace changes what all limits have in common to that of another policy: the rate, the batches, or the windows.
 func (m *model) setsPace(of Policy) {
-	for _, k := range m.all() {
-		if w, ok := k.account.(*window); ok && w.isVague(m.seen, of.window) {
-			return
-		}
+	if m.isVague(of.window) {
+		return
 	}
 	policies := m.policiesNow()
 	for i, p := range policies {
@@ -126,6 +124,14 @@ func (p Policy) paced(of Policy) Policy {
 		p.rate, p.refill, p.window = of.rate, of.refill, of.window
 	}
 	return p
+}
+
+// isVague reports whether what windows of another length make of some key's is not known.
+func (m *model) isVague(length time.Duration) bool {
+	return slices.ContainsFunc(m.all(), func(k *modelKey) bool {
+		w, ok := k.account.(*window)
+		return ok && w.isVague(m.seen, length)
+	})
 }
 
 // isVague reports whether what windows of another length make of a key's is not known: requests that have left a log
@@ -210,7 +216,7 @@ func (m *model) converts(c *change, k *modelKey) {
 	switch a := k.account.(type) {
 	case *window:
 		if c.one {
-			a.windowed = a.changed(at, m.grants[0].policy.window)
+			a.windowed = a.changed(at, m.grants[0].policy.window, m.limits(latest))
 		}
 	case *bucket:
 		if was, changed := c.was[k.last]; changed && a.prices != nil {
@@ -230,15 +236,29 @@ func (m *model) converts(c *change, k *modelKey) {
 		own.tokens = 0 // it was not asked under that
 		k.story = append(k.story, &event{at: at, q: &own})
 	}
+	if _, changed := c.was[k.last]; changed && m.kind.perNano == 0 && m.kind.refill == 0 {
+		k.notes(k.last, event{at: at}) // what it takes later may come back by these numbers from now on
+	}
+}
+
+// limits returns what a change of the policy knows about the limits of all keys.
+func (m *model) limits(latest int64) reference.Limits {
+	known := reference.Limits{Latest: latest}
+	for _, q := range m.grants {
+		if m.isTier(q) && q.ever > 0 {
+			known.Add(q.tokens, q.ever)
+		}
+	}
+	return known
 }
 
 // changed returns the window of another length, with what was taken in it.
-func (w *window) changed(at int64, length time.Duration) windowed {
+func (w *window) changed(at int64, length time.Duration, limits reference.Limits) windowed {
 	switch of := w.windowed.(type) {
 	case *reference.FixedWindow:
-		return of.Change(at, 1, length)
+		return of.Change(at, 1, length, limits)
 	case *reference.SlidingWindow:
-		return of.Change(at, 1, length)
+		return of.Change(at, 1, length, limits)
 	case *reference.SlidingLog:
 		return of.Change(1, length)
 	}

@@ -54,6 +54,19 @@ func setsPaceTo(of Policy) courseStep {
 	}}
 }
 
+// allOf is a step of several.
+func allOf(steps ...courseStep) courseStep {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name)
+	}
+	return courseStep{strings.Join(names, " and "), func(m *model) {
+		for _, s := range steps {
+			s.make(m)
+		}
+	}}
+}
+
 // others are steps of key 1, which is one of many in a full table.
 func others(grant byte) []courseStep {
 	return []courseStep{
@@ -104,6 +117,23 @@ func courseKinds() []courseKind {
 	long, short := setsPaceTo(Policy{window: 25 * time.Second}), setsPaceTo(Policy{window: 3 * time.Second})
 	windows := []courseStep{takesAll(5), takesOne(1), takesOne(5), {"half of what is owed", by((*model).passes, 0, 0, 5)},
 		{"ends", by((*model).ends, 0, 3, 1)}, setsTo(0, 8, 0), setsTo(1, 1, 0), long, short}
+	// In one change, so that no limit has many tokens in a short window.
+	both := func(limit uint64, window time.Duration) courseStep {
+		return courseStep{fmt.Sprintf("tier 1: %d in %v", limit, window), func(m *model) {
+			m.set(m.seen)
+			if m.isVague(window) {
+				return
+			}
+			policies := m.policiesNow()
+			for i, p := range policies {
+				policies[i] = p.paced(Policy{window: window})
+			}
+			policies[1].limit = limit
+			m.becomes(policies)
+		}}
+	}
+	few, many := both(1, 2*time.Second), both(9, 24*time.Second)
+	toAndFro := []courseStep{takesAll(1), takesOne(2), few, many, allOf(few, courseStep{"four seconds", by((*model).passes, 0, 4, 3)}, many)}
 	return []courseKind{
 		{"tiers", 0, courseSteps(1, 2, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(2, 3, fast), setsTo(0, 1000, slow), reserves(1)), 4, false},
 		{"tiers, to and fro", 0, []courseStep{takesAll(1), takesOne(2), setsTo(1, 1000, time.Second), setsTo(1, 10, time.Second), setsTo(1, 10, slow),
@@ -124,6 +154,9 @@ func courseKinds() []courseKind {
 		{"aligned window", 6, windows, 4, false},
 		{"sliding window", 7, windows, 4, false},
 		{"sliding log", 8, append(windows[:len(windows):len(windows)], receipt(1)), 4, false},
+		{"fixed window, to and fro", 5, toAndFro, 5, false},
+		{"aligned window, to and fro", 6, toAndFro, 5, false},
+		{"sliding window, to and fro", 7, toAndFro, 5, false},
 		{"a full table of tiers", 0, append(others(2), takesOne(1), takesAll(1), setsTo(1, 10, slow), setsTo(0, 3, slow), second, courseStep{"a sweep", (*model).sweeps},
 			courseStep{"the others", (*model).refills}), 4, true},
 		{"a full table of one rate", 3, append(others(0), takesOne(3), takesAll(0), rate(slow), second, courseStep{"the others", (*model).refills}), 4, true},

@@ -27,15 +27,16 @@ func (m *model) requireFits(k *modelKey) {
 	}
 	_, isBucket := k.account.(*bucket)
 	for i, last := range k.story {
-		switch {
-		case last.charged || last.n == 0:
-		case !isBucket:
-			m.requireFitsWindow(k, i)
-		default:
-			for _, first := range k.story {
-				if last.at >= first.at {
-					m.requireFitsIn(k, first, last, i)
-				}
+		if last.charged || last.n == 0 {
+			continue
+		}
+		for _, first := range k.story {
+			switch {
+			case last.at < first.at:
+			case isBucket:
+				m.requireFitsIn(k, first, last, i)
+			default:
+				m.requireFitsWindow(k, first, last, i)
 			}
 		}
 	}
@@ -71,39 +72,38 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow is (b) of windows. What was granted in less than a window is no more than the limit, by a log;
-// than twice the limit less one, by windows that begin with a request; and than twice the limit, by those of the
-// clock, whose edges another length moves, for one limit more each time. (What a record was charged unasked is not
-// granted.)
-func (m *model) requireFitsWindow(k *modelKey, i int) {
-	last, p := k.story[i], m.kind.policy
-	length, from, to, sum, limit, changes := last.q.policy.window, i, i, uint64(0), uint64(0), uint64(0)
-	isIn := func(e *event) bool { return e.at <= last.at && last.at-e.at < int64(length) }
+// requireFitsWindow is (b) of windows, from one event to another, the i-th. What was granted in any time is no more
+// than the highest limit, by a log or a counter, and what the fastest of the key's limits grants in that time. Windows
+// with edges may add one limit more, and those of the clock another one for each change of their length. (A counter
+// rounds down, so it may grant one token more. What a record was charged unasked is not granted.)
+func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
+	sum, limit, came, changes, from, to := uint64(0), uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
-		if isIn(e) {
+		if e.at >= first.at && e.at <= last.at && e.q.tokens > 0 {
 			from, to = min(from, j), max(to, j)
 		}
 	}
 	for _, e := range k.story[from : to+1] {
-		if length = min(length, e.q.policy.window); e.q.tokens == 0 {
+		if e.q.tokens == 0 {
 			changes++
+			continue
 		}
-	}
-	for _, e := range k.story {
-		if isIn(e) && !e.charged {
-			sum, limit = sum+e.n, max(limit, e.q.tokens)
+		if limit = max(limit, e.q.tokens); e.at >= first.at && e.at <= last.at && !e.charged {
+			sum += e.n
 		}
+		came = max(came, e.q.tokens*uint64(last.at-first.at)/uint64(e.q.policy.window))
 	}
-	switch {
-	case p.algorithm == AlgorithmSlidingLog:
+	switch p := m.kind.policy; {
 	case p.algorithm == AlgorithmFixedWindow && p.aligned:
 		limit *= 2 + changes
-	case p.algorithm == AlgorithmFixedWindow && may("a window whose first request is given back"):
-		limit += limit - 1
-	default:
+	case p.algorithm == AlgorithmFixedWindow:
+		limit *= 2
+	case p.algorithm == AlgorithmSlidingWindow:
+		limit++
+	case p.algorithm == AlgorithmConcurrency:
 		return
 	}
-	m.law(sum <= limit, "(b)", sum, limit, k, last.q)
+	m.law(sum <= limit+came, "(b)", sum, limit+came, k, last.q)
 }
 
 // law fails if what one of the laws says of a key under some numbers does not hold.
@@ -191,7 +191,13 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 	case *window:
 		least, most = q.leaves(c, left)
 		for i := range is {
-			wait := max(q.longest()+time.Duration(ahead), was[i].RetryAfter)
+			wait := max(q.longest()+time.Duration(ahead+m.at(m.seen)-m.seen), was[i].RetryAfter)
+			if was := c.was[q]; c.one && owed > m.limits(0).Lowest {
+				wait = max(wait, was.longest()+time.Duration(ahead)) // what is above a limit ends as before
+			}
+			if c.one && q.policy.algorithm == AlgorithmSlidingWindow {
+				wait += 2 * q.policy.window // until a window of the clock, and by how much windows become longer
+			}
 			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
 		}
 	case *bucket:

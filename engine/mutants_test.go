@@ -35,6 +35,36 @@ var mutants = []interleave.Mutant{
 	{"(c)", "what reservations owe becomes tokens of a slower rate", courses + "one_rate", "(c)", []interleave.Edit{
 		{convertGo, "above = min(was-min(was, c.Highest), from.Ticks(max(c.Promised, nanos))-start)", "above = 0"},
 	}},
+	{"(b)", "a window ends with a new one, whatever was taken in it", "TestWindowsToAndFro", "(b)", []interleave.Edit{
+		{convertGo, "after(latest, c.windows(taken, uint64(w.window)))", "after(latest, uint64(w.window))"},
+	}},
+	{"(b)", "a window of the clock ends with the current one, whatever was taken in it", "TestWindowsOfTheClockToAndFro", "(b)", []interleave.Edit{
+		{convertGo, "w.Ticks(latest)+c.windows(taken, 1)", "w.Ticks(latest)+1"},
+	}},
+	{"(b)", "a window that becomes longer ends when it would have", "TestARaisedLimitLastsItsWindow", "(b)", []interleave.Edit{
+		{convertGo, "case w.window > from.window:", "case false:"},
+	}},
+	{"(b)", "a counter counts in the current window, whatever was taken", "TestWindowsToAndFro", "(b)", []interleave.Edit{
+		{convertGo, "w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)", "min(w.clock.quo(end-1), 0)"},
+	}},
+	{"(b)", "a log is forgotten after a short window", "TestWindowsToAndFro", "(b)", []interleave.Edit{
+		{"engine/policy.go", "log.Staying(room)", "log.Staying(p.window)"},
+	}},
+	{"(b)", "a window that begins ahead of the clock ends as one that begins now", "TestWindowsAheadOfTheClockThatBecomeShorter", "(b)", []interleave.Edit{
+		{convertGo, "latest, stays := max(nanos, c.Latest),", "latest, stays := nanos,"},
+	}},
+	{"(b)", "a limit that has fallen counts as if it had not", "TestTheFactorOfATier", "(b)", []interleave.Edit{
+		{"shard/label.go", "c.FellFrom, c.FellTo = tier.limit, tier.Tokens", "c.FellFrom, c.FellTo = tier.limit, tier.limit"},
+	}},
+	{"(b)", "a tier that is blocked counts as if it never had a limit", "TestTheFactorOfATier", "(b)", []interleave.Edit{
+		{"shard/label.go", "if tier.limit == 0 {", "if tier.Tokens == 0 {"},
+	}},
+	{"(b)", "there is no room for what a long window has granted", "TestThereIsRoomForALongWindow", "(b)", []interleave.Edit{
+		{"engine/plan.go", "ps.base.buildRoomy(most, ps.lasts())", "ps.base.build(most)"},
+	}},
+	{"(d)", "windows last as the lowest limit of all tiers says, though none has fallen", "TestTheFactorOfATier", "(d)", []interleave.Edit{
+		{convertGo, "lasts = min(lasts, proportion(n, c.FellTo, c.FellFrom))", "lasts = max(lasts, n)"},
+	}},
 	{"(d)", "a raised limit is not in force", courses + "tiers", "(d)", []interleave.Edit{
 		{setPolicyGo, "	after := policiesOf(to[0], to[1:])\n",
 			"	for i := range to {\n		to[i].limit = min(to[i].limit, ps.all[i].limit)\n	}\n	after := policiesOf(to[0], to[1:])\n"},

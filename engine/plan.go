@@ -22,15 +22,14 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 			most *= limits
 		}
 	}
-	build := ps.base.build
+	algorithm, err := ps.base.buildRoomy(most, ps.lasts())
 	if terms.shared && ps.base.algorithm == AlgorithmConcurrency {
-		build = ps.base.buildEntries
+		algorithm, err = ps.base.buildEntries(most)
 	}
-	algorithm, err := build(most)
 	if err != nil && most > ps.base.limit && terms.maxDebt > 1 {
 		return nil, fmt.Errorf("%w (with MaxDebt(%d) a key may owe %d)", err, terms.maxDebt, most)
-	} else if err != nil && ps.most() > ps.limit() {
-		return nil, fmt.Errorf("%w (a key may still have used up %d of earlier limits)", err, most)
+	} else if err != nil && (ps.most() > ps.limit() || ps.lasts() > ps.base.window) {
+		return nil, fmt.Errorf("%w (a key may still have used up %d of earlier limits, for %v)", err, most, ps.lasts())
 	} else if err != nil {
 		return nil, err
 	}
@@ -102,10 +101,30 @@ func (ps policies) most() uint64 {
 		return ps.room[0]
 	case AlgorithmFixedWindow, AlgorithmSlidingWindow:
 		if ps.base.limit > 0 { // else it is an error, which names the highest limit
-			return slices.Max(ps.room)
+			return max(slices.Max(ps.room), ps.rounded)
 		}
 	}
 	return ps.limit()
+}
+
+// lasts returns for how long what was taken may count after a change of the length of windows (R24): a window, or the
+// time in which what was taken under a limit comes back if that limit has fallen. It is at most what a key could wait
+// in the longest window that there ever was.
+func (ps policies) lasts() time.Duration {
+	window, longest := ps.base.window, ps.longest
+	if ps.base.algorithm == AlgorithmSlidingWindow {
+		longest *= 2
+	}
+	lasts := window
+	for i, last := range ps.last {
+		if last.isFixed() && ps.room[i] > 0 {
+			return max(window, longest)
+		}
+		if lowered := float64(window) * float64(ps.room[i]) / float64(max(last.limit, 1)); lowered > float64(lasts) {
+			lasts = duration(min(lowered*(1+1e-9), float64(longest)))
+		}
+	}
+	return lasts
 }
 
 // limit returns the highest limit.

@@ -230,8 +230,18 @@ func (l *Limiter) Policy(tier int) Policy {
 	return policies[tier]
 }
 
+// hasWindows reports whether the policy counts in windows whose length [Limiter.SetPolicy] can change.
+func (p Policy) hasWindows() bool {
+	return p.algorithm == AlgorithmFixedWindow || p.algorithm == AlgorithmSlidingWindow || p.algorithm == AlgorithmSlidingLog
+}
+
 // build checks the numbers and makes the algorithm that the table needs, with room for limits up to most.
-func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error) {
+func (p Policy) build(most uint64) (atomicbucket.Algorithm, error) {
+	return p.buildRoomy(most, p.window)
+}
+
+// buildRoomy is build with room for windows of earlier limits that last for a time after a change.
+func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbucket.Algorithm, err error) {
 	if p.aligned && p.algorithm != AlgorithmFixedWindow {
 		return nil, fmt.Errorf("engine: %v: only a fixed window can be aligned", p)
 	}
@@ -256,16 +266,18 @@ func (p Policy) build(most uint64) (algorithm atomicbucket.Algorithm, err error)
 	case AlgorithmFixedWindow:
 		switch {
 		case p.calendar != nil:
-			algorithm, err = boxed(atomicbucket.NewCalendarWindow(p.limit, most, p.calendar))
+			algorithm, err = boxed(atomicbucket.NewRoomyCalendarWindow(p.limit, most, p.calendar, room))
 		case p.per != 0:
 			_, err = atomicbucket.NewCalendar(p.per, nil)
 		default:
-			algorithm, err = boxed(atomicbucket.NewFixedWindow(p.limit, most, p.window, p.aligned))
+			algorithm, err = boxed(atomicbucket.NewRoomyWindow(p.limit, most, p.window, room, p.aligned))
 		}
 	case AlgorithmSlidingWindow:
-		algorithm, err = boxed(atomicbucket.NewSlidingWindow(p.limit, most, p.window))
+		algorithm, err = boxed(atomicbucket.NewRoomySliding(p.limit, most, p.window, room))
 	case AlgorithmSlidingLog:
-		algorithm, err = boxed(atomicbucket.NewSlidingLog(p.limit, most, p.window))
+		var log atomicbucket.SlidingLog
+		log, err = atomicbucket.NewSlidingLog(p.limit, most, p.window)
+		algorithm = log.Staying(room)
 	case AlgorithmConcurrency:
 		algorithm, err = boxed(atomicbucket.NewConcurrency(p.limit, most, p.window))
 	default:

@@ -17,21 +17,23 @@ import (
 //
 // Over any time t a key under one tier gets at most the highest limit + the highest rate * t that the tier had in that
 // time, however often they changed. (With batch refill it may get one more batch of each policy, because a batch comes
-// all at once.) The price: a key that has taken more than a lowered limit waits until the excess has come back, at the
-// new rate. A key that has used up 1000/h waits 99 hours for the first token of 10/h with burst 10. ([Limiter.Reset]
-// lets it pass.)
+// all at once. With fixed windows it may get one more limit, because a window ends all at once.) The price: a key that
+// has taken more than a lowered limit waits until the excess has come back, at the new rate. A key that has used up
+// 1000/h waits 99 hours for the first token of 10/h with burst 10. ([Limiter.Reset] lets it pass.)
 //
 // The algorithms treat what has already begun as follows:
 //
-//   - A fixed window that has begun still ends at its time. If windows become shorter, it ends no later than a window
-//     that begins now would. An aligned window ends with the window of the clock, so another length may give a key one
-//     limit more. What was taken ends with the window, so the bound above does not hold for a key whose windows become
-//     shorter and then longer again. After 1000 in an hour, 20 in a minute and a minute later 1000 in an hour again,
-//     it gets another 1000.
-//   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken in
-//     the current window.
+//   - A fixed window that has begun becomes shorter or longer with the length of the windows. If a key has taken more
+//     in it than the limit is then, the window lasts until that has come back at the new rate. If it becomes shorter,
+//     it never ends later than it would have; if longer, never later than one that begins now. If the limiter has
+//     several tiers, the factor by which the limit of one has fallen since New may make windows of the others last as
+//     much longer. An aligned window ends with a window of the clock, so each change of the length may give a key one
+//     limit more.
+//   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken
+//     in one window. It is gone when it would have been, or when it comes back at the new rate, if that is sooner.
 //   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. A key that
-//     was idle under the shorter window may have been forgotten, with all its requests.
+//     was idle under the shorter window may have been forgotten, with all its requests, when all of them have come back
+//     at that rate.
 //   - What a key owes under a [Quota] whose rate differs from the limiter's stays the same number of tokens at the
 //     quota's price, so it takes the same time to come back.
 //
@@ -99,11 +101,11 @@ func (ps policies) changed(to []Policy) (policies, error) {
 			after.last[i] = ps.last[i]
 		}
 		after.room[i] = max(ps.room[i], p.limit)
-		if ps.base.algorithm == AlgorithmSlidingWindow && !to[0].isFixed() && ps.base.window != to[0].window {
-			// An estimate is rounded up, of what was taken under the highest limit.
-			after.room[i] = max(after.room[i], min(ps.room[i]+1, atomicbucket.MaxCount))
-		}
 	}
 	after.base = after.last[0]
+	after.longest, after.rounded = max(ps.longest, after.base.window), ps.rounded
+	if ps.base.algorithm == AlgorithmSlidingWindow && after.base.window != ps.base.window {
+		after.rounded = max(ps.rounded, min(slices.Max(ps.room)+1, atomicbucket.MaxCount))
+	}
 	return after, nil
 }

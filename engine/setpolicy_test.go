@@ -71,7 +71,7 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 	}
 	require.True(t, l.TakeKey(l.Key("k").With(window()), 10).Allowed)
 	require.NoError(t, l.SetPolicy(FixedWindow(10, time.Hour)))
-	require.Equal(t, time.Minute, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
+	require.Equal(t, time.Hour, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
 }
 
 // TestAChangeToAndFro (I1): what was taken under a high limit counts when that limit returns, however low it was in

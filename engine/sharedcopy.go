@@ -102,7 +102,8 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 		return ps, ps, nil
 	}
 	before = policiesOf(ps.all[0], tiers)
-	before.base, before.last, before.quotas = ps.base, slices.Clone(before.all), ps.quotas
+	before.base, before.last = ps.base, slices.Clone(before.all)
+	before.quotas, before.longest, before.rounded = ps.quotas, ps.longest, ps.rounded
 	copy(before.all, ps.all)
 	copy(before.last, ps.last)
 	copy(before.room, ps.room)

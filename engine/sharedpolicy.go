@@ -12,8 +12,13 @@ import (
 
 // The memory of a shared table holds its policies as numbers, from which every process makes its own plan.
 
-// policyNumbers is the count of numbers of one policy.
-const policyNumbers = 7
+// policyNumbers is the count of numbers of one policy. periodNumber and refillNumber are the places
+// of the period of its rate and of its refill.
+const (
+	policyNumbers = 7
+	periodNumber  = 2
+	refillNumber  = 4
+)
 
 // These are the fields in the first number of a policy.
 const (
@@ -21,10 +26,14 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers, base first. The room of base is what keys may owe under quotas. For a tier
-// that is unlimited or blocked, the numbers are the latest that it had.
+// numbers returns the policies as numbers, base first. The room of base is what keys may owe under quotas. The period
+// of a base with windows is the longest window that there ever was, and its refill what a counter may have rounded up.
+// For a tier that is unlimited or blocked, the numbers are the latest that it had.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
+	if ps.base.hasWindows() {
+		numbers[periodNumber], numbers[refillNumber] = uint64(ps.longest), ps.rounded
+	}
 	for i, p := range ps.all {
 		if i > 0 {
 			numbers = append(numbers, ps.last[i].numbers(p.grant, ps.room[i])...)
@@ -51,6 +60,8 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
 	var room []uint64
+	var longest time.Duration
+	var rounded uint64
 	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
 		what, most := numbers[0], uint64(atomicbucket.MaxBurst)
 		if len(all) == 0 {
@@ -60,6 +71,9 @@ func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, e
 			algorithm: Algorithm(what), grant: grant(what >> grantShift), aligned: what>>alignedShift == 1,
 			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
 			limit: numbers[3], refill: numbers[4], window: time.Duration(numbers[5]),
+		}
+		if p.hasWindows() && len(all) == 0 {
+			longest, rounded, p.rate.Period, p.refill = p.rate.Period, p.refill, 0, 0
 		}
 		if of != nil && (p.algorithm != NoAlgorithm || len(all) == 0) {
 			if p.algorithm != AlgorithmFixedWindow || !p.aligned || p.window != of.Period().Longest() {
@@ -84,8 +98,12 @@ func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, e
 	if err := checkTiers(all[2:]); err != nil {
 		return policies{}, err
 	}
-	ps := policies{all[0], all[1:], last[1:], room[1:], room[0]}
+	ps := policies{all[0], all[1:], last[1:], room[1:], room[0], longest, rounded}
 	ps.last[0] = ps.base
+	if ps.base.hasWindows() && (longest < ps.base.window || longest > atomicbucket.MaxWindow || rounded > atomicbucket.MaxCount) {
+		return policies{}, fmt.Errorf("a longest window of %v, and %d rounded up: want %v to %v, and at most %d",
+			longest, rounded, ps.base.window, atomicbucket.MaxWindow, atomicbucket.MaxCount)
+	}
 	if own := ps.all[0]; own != ps.base && !own.isFixed() {
 		return policies{}, fmt.Errorf("policy %v of a limiter of %v", own, ps.base)
 	}

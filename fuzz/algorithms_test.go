@@ -34,7 +34,7 @@ type algorithm struct {
 	numbers []plain
 	policy  func(p plain) engine.Policy
 	model   func(p plain) reference.Limit
-	change  func(m reference.Limit, nanos int64, p plain) reference.Limit
+	change  func(m reference.Limit, nanos int64, p plain, limits reference.Limits) reference.Limit
 }
 
 var windowNumbers = []plain{
@@ -52,8 +52,8 @@ func fixedOf(aligned bool) algorithm {
 			return engine.FixedWindow(p.limit, p.window)
 		},
 		model: func(p plain) reference.Limit { return reference.NewFixedWindow(p.limit, p.window, aligned) },
-		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
-			return m.(*reference.FixedWindow).Change(nanos, p.limit, p.window)
+		change: func(m reference.Limit, nanos int64, p plain, limits reference.Limits) reference.Limit {
+			return m.(*reference.FixedWindow).Change(nanos, p.limit, p.window, limits)
 		},
 	}
 }
@@ -63,7 +63,7 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: []plain{{100, time.Second, 10}, {1, time.Second, 1}, {5, time.Minute, 5}, {4, 999_983, 3}, {1000, time.Microsecond, 1000}, {7, time.Hour, 2}},
 		policy:  func(p plain) engine.Policy { return engine.BatchRefill(p.refill, p.window, p.limit) },
 		model:   func(p plain) reference.Limit { return reference.NewBatchRefill(p.refill, p.window, p.limit) },
-		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
+		change: func(m reference.Limit, nanos int64, p plain, _ reference.Limits) reference.Limit {
 			return m.(*reference.BatchRefill).Change(nanos, p.refill, p.window, p.limit)
 		},
 	},
@@ -73,15 +73,15 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: append([]plain{{1 << 20, time.Hour, 0}, {9, 30 * 24 * time.Hour, 0}}, windowNumbers...),
 		policy:  func(p plain) engine.Policy { return engine.SlidingWindow(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewSlidingWindow(p.limit, p.window) },
-		change: func(m reference.Limit, nanos int64, p plain) reference.Limit {
-			return m.(*reference.SlidingWindow).Change(nanos, p.limit, p.window)
+		change: func(m reference.Limit, nanos int64, p plain, limits reference.Limits) reference.Limit {
+			return m.(*reference.SlidingWindow).Change(nanos, p.limit, p.window, limits)
 		},
 	},
 	"sliding log": { // the largest first, and no window longer than one before
 		numbers: []plain{{60, time.Minute, 0}, {5, time.Minute, 0}, {60, time.Minute, 0}, {33, 10 * time.Second, 0}, {7, 10 * time.Second, 0}, {8, 999_983, 0}, {1, 999_983, 0}},
 		policy:  func(p plain) engine.Policy { return engine.SlidingLog(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewSlidingLog(p.limit, p.window) },
-		change: func(m reference.Limit, _ int64, p plain) reference.Limit {
+		change: func(m reference.Limit, _ int64, p plain, _ reference.Limits) reference.Limit {
 			return m.(*reference.SlidingLog).Change(p.limit, p.window)
 		},
 	},
@@ -89,7 +89,7 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: []plain{{5, 10 * time.Second, 0}, {1, 10 * time.Second, 0}, {60, 10 * time.Second, 0}, {1000, 10 * time.Second, 0}},
 		policy:  func(p plain) engine.Policy { return engine.Concurrency(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewConcurrency(p.limit, p.window) },
-		change: func(m reference.Limit, _ int64, p plain) reference.Limit {
+		change: func(m reference.Limit, _ int64, p plain, _ reference.Limits) reference.Limit {
 			return m.(*reference.Concurrency).Change(p.limit)
 		},
 	},
@@ -105,6 +105,7 @@ type clerk struct {
 	algorithm
 	at      int // of the numbers
 	present plain
+	highest uint64 // limit that there was
 	charges bool   // keys are charged, and the numbers stay what they are
 	debt    uint64 // how many limits they may owe
 	refusal engine.RefusalCharge
@@ -291,8 +292,11 @@ func (c *clerk) setPolicy(t *rapid.T) {
 		return
 	}
 	c.at, c.present = next, c.numbers[next]
+	c.highest = max(c.highest, c.present.limit)
+	limits := reference.Limits{}
+	limits.Add(c.present.limit, c.highest)
 	for key, m := range c.models {
-		c.models[key] = c.change(m, c.seen, c.present)
+		c.models[key] = c.change(m, c.seen, c.present, limits)
 	}
 	c.calls["set policy"]++
 }

@@ -84,10 +84,8 @@ func (t *Table) converted(
 	} else if t.buckets { // quotas may have been larger than every tier's limit; this is read after the state
 		change.Highest = max(change.Highest, plan.product(t.largest.Load(), change.Before))
 	}
-	if t.buckets {
-		change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
-		change.Latest = max(change.Latest, change.Promised, plan.since(now))
-	}
+	change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
+	change.Latest = max(change.Latest, change.Promised, plan.since(now))
 	return plan.algorithm.Convert(plan.from, s, now, change), price
 }
 

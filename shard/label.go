@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"math"
+	"math/bits"
 	"runtime"
 	"sync/atomic"
 
@@ -49,6 +51,29 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 		was, is := &before.numbers[tier], &p.numbers[tier]
 		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: max(highest, was.limit)}
 	}
+	if !p.isBucket {
+		p.changes[0] = p.fell(p.changes[0])
+	}
+}
+
+// fell adds what is known about the limits of all tiers to a change of windows (R24). A tier that never had a limit
+// does not count. Nothing is known while a tier that had one is blocked, or if no clock says when tokens were taken.
+func (p *Plan) fell(c atomicbucket.Change) atomicbucket.Change {
+	if p.clock == nil {
+		return c
+	}
+	c.Lowest, c.FellFrom, c.FellTo = math.MaxUint64, 1, 1
+	for _, tier := range p.numbers[:noTier] {
+		if tier.limit == 0 {
+			continue
+		}
+		c.Lowest = min(c.Lowest, tier.Tokens)
+		hi, lo := bits.Mul64(tier.limit, c.FellTo)
+		if most, mostLo := bits.Mul64(c.FellFrom, tier.Tokens); hi > most || hi == most && lo > mostLo {
+			c.FellFrom, c.FellTo = tier.limit, tier.Tokens
+		}
+	}
+	return c
 }
 
 // LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"math/big"
 	"time"
 )
 
@@ -84,18 +85,32 @@ func (w *FixedWindow) Reset() { w.end, w.taken = 0, 0 }
 // Idle reports whether there is no window.
 func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 
-// Change returns the window under other numbers. The tokens taken still count. The window ends when it would have
-// ended, or when one that begins now would end, whichever is sooner. (An aligned window must end where the clock's
-// window ends.)
-func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration) *FixedWindow {
+// Change returns the window under other numbers. The tokens taken still count. A window that stays as long ends when it
+// would have ended. A window that becomes shorter ends when it would have ended, or when the tokens have come back at
+// the new rate, whichever is sooner: no sooner than one that begins when the last of them may have been taken. A window
+// that becomes longer ends that much later, but no later than one that begins then. An aligned window ends with a
+// window of the clock.
+func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
 	if w.Idle(nanos) {
 		return to
 	}
-	to.end, _ = to.at(nanos)
-	if !w.aligned {
-		to.end = min(to.end, w.end)
+	to.taken, to.end = w.taken, w.end
+	latest := max(nanos, known.Latest)
+	if to.length == w.length {
+		return to
 	}
-	to.taken = w.taken
+	if w.aligned {
+		latest -= latest % to.length
+		to.end = (w.end-1)/to.length*to.length + to.length
+	} else if longer := to.length - w.length; longer > 0 {
+		to.end = max(w.end, min(w.end+longer, latest+to.length))
+	}
+	all := known.lasts(w.taken, to.length)
+	if w.aligned { // whole windows
+		all = quotientUp(all, big.NewInt(to.length))
+		all.Mul(all, big.NewInt(to.length))
+	}
+	to.end = min(to.end, after(latest, all))
 	return to
 }

@@ -122,13 +122,28 @@ func (w *SlidingWindow) Reset() { w.index, w.previous, w.current = 0, 0, 0 }
 // Idle reports whether the estimate is 0.
 func (w *SlidingWindow) Idle(nanos int64) bool { return w.Estimate(nanos) == 0 }
 
-// Change returns the counters under other numbers. Both counts stay if the window has the same length. Otherwise the
-// estimate, rounded up, is the count of the current window. An idle key has taken nothing.
-func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration) *SlidingWindow {
-	to := w.at(nanos)
-	if to.length != int64(length) || w.Estimate(nanos) == 0 { // an idle key has taken nothing
-		to = SlidingWindow{index: nanos / int64(length), current: w.estimateUp(nanos)}
+// Change returns the counters under other numbers. An idle key has taken nothing. Both counts stay if the window has
+// the same length. Otherwise the estimate, rounded up, is the count of a window: the window in which the last tokens
+// may have been taken, or a later one. In it, the estimate is gone no sooner than before, or than it comes back at the
+// new rate.
+func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *SlidingWindow {
+	to := SlidingWindow{limit: limit, length: int64(length), index: nanos / int64(length)}
+	if w.Estimate(nanos) == 0 { // an idle key has taken nothing
+		return &to
 	}
-	to.limit, to.length = limit, int64(length)
+	now := w.at(nanos)
+	if to.length == w.length {
+		now.limit = limit
+		return &now
+	}
+	to.current = w.estimateUp(nanos)
+	gone := (now.index + 2) * w.length
+	if now.current == 0 {
+		gone -= w.length
+	}
+	gone += max(0, to.length-w.length)
+	latest := max(nanos, known.Latest)
+	gone = min(gone, after(latest, known.lasts(to.current, to.length)))
+	to.index = max(latest/to.length, (gone-1)/to.length-1)
 	return &to
 }
