@@ -125,6 +125,7 @@ func newClerk(t *rapid.T, a algorithm) *clerk {
 		c.at = rapid.IntRange(0, len(a.numbers)-1).Draw(t, "numbers")
 	}
 	c.present = a.numbers[c.at]
+	c.highest = c.present.limit
 	c.clock.nanos.Store(noon)
 	options := []engine.Option{engine.MaxKeys(19), engine.Shards(1), engine.ClockFunc(c.clock.now),
 		engine.SweepInterval(24 * time.Hour)}
