@@ -165,7 +165,7 @@ func requestsOf(log []Seen) []fit.Request {
 	return all
 }
 
-// round returns how long an answer takes: half of them take less.
+// round returns how long the fastest answer took.
 func (a *auditor) round() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
