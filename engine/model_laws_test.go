@@ -1,23 +1,12 @@
 package engine
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// unsettled are steps that the engine is known to answer wrongly. Programs make them with -unsettled only.
-var unsettled = map[string]bool{
-	"a window whose first request is given back": true,
-}
-
-var withUnsettled = flag.Bool("unsettled", false, "programs of the model make also the steps that are known to be answered wrongly")
-
-// may reports whether programs make a step.
-func may(step string) bool { return !unsettled[step] || *withUnsettled }
 
 // requireFits is (b): it compares what a key was given, by the times at which it went, with its limits. What was taken
 // in any time and not given back is no more than the largest burst and what came back by itself at the highest rate.
