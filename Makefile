@@ -221,9 +221,9 @@ test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev
 	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; $(call go-test,-race -short -vet=off -timeout 30m); fi)
 
-# 32-bit programs run on a 64-bit kernel unless that was built without them.
+# 32-bit programs run on a 64-bit kernel unless that was built without them. Garbage would use up their addresses.
 test-386: begin ## the tests as a 32-bit program, or vet and build where none can run
-	$(stage) "32 bits" bash -c 'export GOARCH=386; if go test -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
+	$(stage) "32 bits" bash -c 'export GOARCH=386 GOMEMLIMIT=1GiB; if go test -run "^$$" ./internal/tsc ./atomicbucket >/dev/null 2>&1; \
 	then go test ./... && go test -short ./fuzz/...; \
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 

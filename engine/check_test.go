@@ -52,6 +52,9 @@ func TestBytesIsWhatNewHolds(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
+			if math.MaxInt == math.MaxInt32 && bytes > 1<<27 {
+				continue // other tests may have left no gap of addresses that is as large
+			}
 			l, err := engine.New(p[0], engine.MaxKeys(keys), engine.Tiers(p[1:]...))
 			require.NoError(t, err)
 			assert.Equal(t, l.Stats().Bytes, bytes, "%v for %d keys", p, keys)
