@@ -135,7 +135,7 @@ site: begin ## the documents as a site in bin/site, which can be read without a 
 	@if /usr/bin/python3 -c 'import furo, myst_parser' 2>/dev/null; then .ci/stage site bash -ec \
 		'rm -rf $(BIN)/site && sphinx-build -q -W --keep-going -c packaging/site -b html . $(BIN)/site && \
 		if grep -rlE "(<script[^>]* src|<img[^>]* src|<link[^>]* href)=\"https?:" $(BIN)/site --include="*.html"; then \
-			echo "these pages need a network"; exit 1; fi'; echo "open $(BIN)/site/index.html"; fi
+			echo "these pages need a network"; exit 1; fi' || exit; echo "open $(BIN)/site/index.html"; fi
 
 test-envoy-reference: ## weir-envoy beside envoyproxy/ratelimit: its suite, and random questions to both (REFERENCE=a checkout)
 	@if [ -z "$(REFERENCE)" ]; then \
