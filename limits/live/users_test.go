@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,4 +65,34 @@ func TestUsersThatEndTogether(t *testing.T) {
 		require.EqualValues(t, 1, first.owners.Load())
 		require.Zero(t, l.owners.Load())
 	}
+}
+
+// TestWhatIsHandedOverTwice: a key owes 15, of which 10 were handed over while the limiter was in use. There is room for
+// 2 of the other 5. The rest stays, and is all that is charged when there is room.
+func TestWhatIsHandedOverTwice(t *testing.T) {
+	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1))
+	require.NoError(t, err)
+	l := New(limiter)
+	defer l.Release()
+	k, c := l.Key("a"), l.counted
+	c.raiseMost(100)
+	var charged []uint64
+	hands := func(room uint64) {
+		c.move(k, func(n uint64) uint64 {
+			charged = append(charged, n)
+			return n - min(n, room)
+		})
+	}
+	l.Charge(k, 10)
+	hands(10)
+	l.Charge(k, 5)
+	c.users.Store(0) // nobody takes any more
+	hands(2)
+	owes, _ := l.Owed(k)
+	require.EqualValues(t, 5, owes, "the 10 are taken back")
+	hands(3)
+	owes, _ = l.Owed(k)
+	require.Zero(t, owes)
+	require.Equal(t, []uint64{10, 5, 3}, charged)
+	c.users.Store(1)
 }
