@@ -89,11 +89,7 @@ type machineWorld struct {
 
 func newMachines(t *testing.T, c machineCase) *machineWorld {
 	w := &machineWorld{t: t, c: c, asked: map[string]*asking{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, w.port, err = net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
+	w.port = freePort(t)
 	w.redis = runRedis(w.t, w.port)
 	t.Cleanup(func() { _ = w.redis.Process.Kill() })
 	model := httptest.NewServer(http.HandlerFunc(w.model))

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -31,18 +30,13 @@ type outage struct {
 
 func newOutage(t *testing.T, more string) *outage {
 	installed(t, "redis-server")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	o := &outage{t: t, port: port, folder: t.TempDir()}
+	o := &outage{t: t, port: freePort(t), folder: t.TempDir()}
 	o.path = file(t, "weir.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
 state: %s
 store: {url: "redis://127.0.0.1:%s", nodes: 2, timeout: 5s}
 %s
 rules: [{name: api, key: global, rate: 40/h, burst: 40}]
-`, o.folder, port, more))
+`, o.folder, o.port, more))
 	o.startStore()
 	t.Cleanup(o.killStore)
 	o.start()

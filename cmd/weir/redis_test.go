@@ -168,13 +168,8 @@ func TestTheDoorAsTheDocumentBegins(t *testing.T) {
 	text := texts["docs/redis-door.md"]
 	first := document.Examples(text, "sh")[0]
 	require.Equal(t, 5, len(strings.Split(strings.TrimSpace(first.Code), "\n")))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
 	require.Contains(t, first.Code, "make build-weir\n")
-	script := strings.NewReplacer("make build-weir\n", "", "bin/weir", build(t), "6380", port, "redis-cli", cli+" --no-raw").Replace(first.Code)
+	script := strings.NewReplacer("make build-weir\n", "", "bin/weir", build(t), "6380", freePort(t), "redis-cli", cli+" --no-raw").Replace(first.Code)
 	cmd := exec.Command("bash", "-ec", script)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.Output()

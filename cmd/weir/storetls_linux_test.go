@@ -92,11 +92,7 @@ func (s *securedStore) stop() {
 // that. weir uses the new files, with and without a reload. A certificate that has expired meanwhile is named.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
+	port := freePort(t)
 	store := &securedStore{t: t, port: port, folder: t.TempDir()}
 	store.replace()
 	store.start()
@@ -117,7 +113,7 @@ rules: [{name: api, key: global, rate: 40/h, burst: 40}]
 	asking.Go(func() { // a store that nobody asks is not noticed to be lost
 		for ctx.Err() == nil {
 			assert.Contains(t, []int{200, 429}, status(t, url))
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // the other process needs the processor, too
 		}
 	})
 
