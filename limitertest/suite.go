@@ -205,7 +205,7 @@ func (s *suite) ownClock(t *testing.T) {
 	if len(possible) == 0 {
 		l := slices.MinFunc(s.limits, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 		t.Fatalf("no limit can be waited for: %v fills a key in %v, and a subtest can wait for %v: longer limits need "+
-			"shorter ones beside them, and a limiter fewer timers", l, refill(l, s.Promise), s.span(l)/2)
+			"shorter ones next to them, and a limiter fewer timers", l, refill(l, s.Promise), s.span(l)/2)
 	}
 	l := slices.MaxFunc(possible, func(a, b Limit) int { return cmp.Compare(refill(a, s.Promise), refill(b, s.Promise)) })
 	s.bubble(t, func(t *testing.T) {
