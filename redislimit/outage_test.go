@@ -46,16 +46,16 @@ func TestABreakerThatClosesBeforeItsOpeningIsNoted(t *testing.T) {
 // TestAnotherReasonIsToldOnce: a store that stays lost is logged once for each kind of failure.
 func TestAnotherReasonIsToldOnce(t *testing.T) {
 	var o outage
-	assert.False(t, o.tells("certificate"), "it is not lost")
+	assert.False(t, o.another("certificate"), "it is not lost")
 	o.begin("connection", time.Now)
-	assert.False(t, o.tells("connection"))
-	assert.True(t, o.tells("certificate"))
-	assert.False(t, o.tells("certificate"))
+	assert.False(t, o.another("connection"))
+	assert.True(t, o.another("certificate"))
+	assert.False(t, o.another("certificate"))
 	o.begin("timeout", time.Now) // another part
-	assert.True(t, o.tells("timeout"))
+	assert.True(t, o.another("timeout"))
 	o.end(time.Now)
-	assert.False(t, o.tells("certificate"))
+	assert.False(t, o.another("certificate"))
 	o.end(time.Now)
 	o.begin("timeout", time.Now)
-	assert.True(t, o.tells("certificate"), "another outage")
+	assert.True(t, o.another("certificate"), "another outage")
 }

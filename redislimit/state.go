@@ -44,7 +44,7 @@ func (c *Client) noteFailure(err error, isLost bool, now int64) {
 	kind := kindOf(err)
 	if isLost && c.condition.lost.begin(kind, time.Now) {
 		c.tell(slog.LevelError, "the store is lost", slog.String("kind", kind), slog.Any("error", err))
-	} else if c.condition.lost.tells(kind) {
+	} else if c.condition.lost.another(kind) {
 		c.tell(slog.LevelError, "the store is still lost", slog.String("kind", kind), slog.Any("error", err))
 	}
 	last := c.condition.slow.Load()
