@@ -97,7 +97,7 @@ func TestWaitForAPeriod(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/Sao_Paulo"} {
 		zone, err := time.LoadLocation(name)
 		require.NoError(t, err)
-		w, err := NewCalendarWindow(5, 5, must(NewCalendar(Month, zone)))
+		w, err := NewCalendarWindow(5, 5, must(NewCalendar(Month, zone)), Month.Longest())
 		require.NoError(t, err)
 		for at := time.Date(1999, 1, 1, 0, 0, 0, 1, zone); at.Year() < 2030; at = at.Add(31 * time.Hour) {
 			now := at.UnixNano()

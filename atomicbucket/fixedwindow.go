@@ -76,13 +76,8 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 }
 
 // NewCalendarWindow returns the algorithm of limit tokens in each period of a calendar, with room for counts up to
-// most. The ranges are those of [NewFixedWindow].
-func NewCalendarWindow(limit, most uint64, c *Calendar) (FixedWindow, error) {
-	return NewRoomyCalendarWindow(limit, most, c, c.period.Longest())
-}
-
-// NewRoomyCalendarWindow is [NewCalendarWindow] with room as [NewRoomyWindow] has.
-func NewRoomyCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
+// most, and room as [NewRoomyWindow] has. The ranges are those of [NewFixedWindow].
+func NewCalendarWindow(limit, most uint64, c *Calendar, room time.Duration) (FixedWindow, error) {
 	w, err := NewRoomyWindow(limit, most, c.period.Longest(), room, true)
 	w.calendar = c
 	return w, err

@@ -266,7 +266,7 @@ func (p Policy) buildRoomy(most uint64, room time.Duration) (algorithm atomicbuc
 	case AlgorithmFixedWindow:
 		switch {
 		case p.calendar != nil:
-			algorithm, err = boxed(atomicbucket.NewRoomyCalendarWindow(p.limit, most, p.calendar, room))
+			algorithm, err = boxed(atomicbucket.NewCalendarWindow(p.limit, most, p.calendar, room))
 		case p.per != 0:
 			_, err = atomicbucket.NewCalendar(p.per, nil)
 		default:
