@@ -26,7 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another reports whether parts are lost, and a kind of failure was not logged in this outage. It counts as logged then.
+// another reports whether parts are lost, and a kind of failure was not logged in this outage. It counts as logged
+// then.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

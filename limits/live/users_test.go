@@ -67,8 +67,8 @@ func TestUsersThatEndTogether(t *testing.T) {
 	}
 }
 
-// TestWhatIsHandedOverTwice: a key owes 15, of which 10 were handed over while the limiter was in use. There is room for
-// 2 of the other 5. The rest stays, and is all that is charged when there is room.
+// TestWhatIsHandedOverTwice: a key owes 15, of which 10 were handed over while the limiter was in use. There is room
+// for 2 of the other 5. The rest stays, and is all that is charged when there is room.
 func TestWhatIsHandedOverTwice(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, time.Hour), 100), engine.MaxKeys(1))
 	require.NoError(t, err)
