@@ -45,8 +45,8 @@ const (
 // constant from then on. A key whose bucket is full costs nothing: it is forgotten.
 //
 // A new key finds room until its neighborhood of 32 slots is full; then [Overflow] decides. In a table that was just
-// filled with MaxKeys keys, that happens to about one new key in 500. Once keys have come and gone, it happens to at
-// most one in 1,000.
+// filled with MaxKeys keys, that happens to about one new key in 500. Once keys have come and gone, it happens to about
+// one in 1,000. The figures differ from hash to hash.
 //
 // n is at least 1. New refuses a table that is larger than the machine's memory.
 func MaxKeys(n int) Option {
