@@ -104,7 +104,7 @@ type serveCommand struct {
 	GRPCMaxStreams uint32        `name:"grpc-max-streams" env:"GRPC_MAX_STREAMS" default:"1000" help:"Largest number of concurrent calls on a connection."`
 	GRPCMaxMessage int           `name:"grpc-max-message" env:"GRPC_MAX_MESSAGE" default:"1048576" help:"Largest request in bytes."`
 	GRPCConnect    time.Duration `name:"grpc-connection-timeout" env:"GRPC_CONNECTION_TIMEOUT" default:"10s" help:"How long a new connection may take until its first call, including the TLS handshake."`
-	Drain          time.Duration `env:"DRAIN" default:"10s" help:"How long requests in progress may take at the end."`
+	Drain          time.Duration `env:"DRAIN" default:"10s" help:"How long requests in progress may take at the end. In the rest of this time REDIS_URL is charged with what was admitted while it was lost."`
 	DebugKeys      string        `env:"DEBUG_KEYS" default:"hashed" enum:"hashed,full,off" help:"How the live page at the debug port shows descriptors that are refused: hashed, full or off."`
 	DebugReset     bool          `env:"DEBUG_RESET" help:"Allow everyone who reaches the debug port to reset counters."`
 	DebugHosts     []string      `env:"DEBUG_HOSTS" help:"Names that the Host header of a request to the live page may have, besides localhost and addresses: name,..."`

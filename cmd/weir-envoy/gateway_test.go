@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -85,7 +86,7 @@ func TestEnvoyGateway(t *testing.T) {
 	for name, value := range gatewayEnvironment {
 		environment = append(environment, name+"="+here.Replace(value))
 	}
-	log := launch(t, environment)
+	log := launch(t, environment).log
 	get := func(address string) (int, string) {
 		response, err := http.Get("http://" + address)
 		if err != nil {
@@ -121,28 +122,61 @@ func TestEnvoyGateway(t *testing.T) {
 	}
 }
 
-// launch compiles the program, runs it as the image does, with no arguments, and returns what it has logged so far.
-func launch(t *testing.T, environment []string) (log func() string) {
-	t.Helper()
-	directory := t.TempDir()
-	path := filepath.Join(directory, "bin", "ratelimit")
+// A launched is the program as a process of its own.
+type launched struct {
+	*exec.Cmd
+	t   *testing.T
+	end func() error // waits for its end
+}
+
+// directory is where the program is built.
+var directory string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if directory, err = os.MkdirTemp("", "weir-envoy"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(directory)
+		return m.Run()
+	}())
+}
+
+// built is the program.
+var built = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(directory, "ratelimit")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	stderr, err := os.Create(filepath.Join(directory, "stderr"))
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+// launch runs the program with arguments; without, as the image does.
+func launch(t *testing.T, environment []string, args ...string) *launched {
+	t.Helper()
+	path, err := built()
+	require.NoError(t, err)
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	require.NoError(t, err)
 	defer stderr.Close()
-	command := exec.Command(path)
+	command := exec.Command(path, args...)
 	command.Env, command.Stderr = environment, stderr
 	require.NoError(t, command.Start())
+	l := &launched{command, t, sync.OnceValue(command.Wait)}
 	t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGTERM)
-		assert.NoError(t, command.Wait())
+		assert.NoError(t, l.end())
 	})
-	return func() string {
-		text, err := os.ReadFile(stderr.Name())
-		require.NoError(t, err)
-		return string(text)
-	}
+	return l
+}
+
+// log is what it has logged so far.
+func (l *launched) log() string {
+	text, err := os.ReadFile(l.Stderr.(*os.File).Name())
+	require.NoError(l.t, err)
+	return string(text)
 }
 
 // TestImage: the image has the program where Envoy Gateway and docker compose files for the reference look for it. A

@@ -79,7 +79,7 @@ func (p *program) listen(ctx context.Context, failed chan error) error {
 	}
 	p.setHealthy(false)
 	p.page.Close() // always nil: open streams would be waited for
-	drain(server, servers, p.Drain)
+	p.drain(server, servers)
 	return err
 }
 
@@ -178,16 +178,16 @@ func (l *listeners) close() {
 
 // flush sends the last spans.
 func (p *program) flush(send func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
+	ctx, cancel := p.left()
 	defer cancel()
 	if err := send(ctx); err != nil {
 		p.log.Warn("the last spans were not sent", "error", err)
 	}
 }
 
-// drain ends the servers when they have answered, or after a time.
-func drain(server *grpc.Server, servers []*http.Server, longest time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), longest)
+// drain ends the servers when they have answered, or when DRAIN is over.
+func (p *program) drain(server *grpc.Server, servers []*http.Server) {
+	ctx, cancel := p.left()
 	defer cancel()
 	done := make(chan struct{})
 	go func() { defer close(done); server.GracefulStop() }()

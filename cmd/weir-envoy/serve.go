@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -46,6 +47,7 @@ type program struct {
 	taken   atomic.Bool
 	mapping *metrics.Mapping
 	calls   *metrics.Calls
+	end     time.Time // when DRAIN is over; zero before the program stops
 }
 
 func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
@@ -104,9 +106,17 @@ func (c *serveCommand) serve(ctx context.Context, stderr *os.File) error {
 	return p.listen(ctx, failed)
 }
 
+// left returns a context for the rest of DRAIN. It begins with the first call.
+func (p *program) left() (context.Context, context.CancelFunc) {
+	if p.end.IsZero() {
+		p.end = time.Now().Add(p.Drain)
+	}
+	return context.WithDeadline(context.Background(), p.end)
+}
+
 // close has the stores charged with what was admitted without them, and closes the service.
 func (p *program) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
+	ctx, cancel := p.left()
 	defer cancel()
 	if err := p.service.Settle(ctx); err != nil {
 		p.log.Warn("requests that were admitted without the store are not charged to it", "error", err)

@@ -32,6 +32,13 @@ func startRedis(t *testing.T) (address string, stop func()) {
 // runRedis runs a redis-server, which the arguments give a port, until the test ends.
 func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 	t.Helper()
+	stop, _ = startedRedis(t, port, args...)
+	return stop
+}
+
+// startedRedis is runRedis, and returns the process.
+func startedRedis(t *testing.T, port int, args ...string) (stop func(), process *os.Process) {
+	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("CI") != "" {
@@ -51,7 +58,7 @@ func runRedis(t *testing.T, port int, args ...string) (stop func()) {
 		}
 		return err == nil
 	})
-	return stop
+	return stop, command.Process
 }
 
 // TestReplicas: two programs over one store count together, exactly, and say when it is lost.
