@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/stretchr/testify/assert"
@@ -336,4 +338,31 @@ func TestAnyName(t *testing.T) {
 	assert.ErrorContains(t, open("--redis-tls-ca="+right.file), "x509: ")
 	assert.NoError(t, open("--redis-tls-ca="+right.file, "--redis-tls-skip-hostname-verification"))
 	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
+}
+
+// TestAnExpiredCertificate of a store is named as such, while the program runs and at its start.
+func TestAnExpiredCertificate(t *testing.T) {
+	ca := newAuthority(t)
+	port := freePorts(t, "redis")["redis"]
+	run := func(end time.Time) (stop func()) {
+		certificate, key := ca.signUntil("localhost", end)
+		return runRedis(t, port, "--port", "0", "--tls-port", fmt.Sprint(port), "--tls-cert-file", certificate, "--tls-key-file", key,
+			"--tls-ca-cert-file", ca.file, "--tls-auth-clients", "no", "--save", "")
+	}
+	for _, loss := range []string{"closed", "share"} {
+		stop := run(time.Now().Add(time.Hour))
+		args := []string{"--runtime-root=" + write(t, map[string]string{"a.yaml": file}), fmt.Sprintf("--redis-url=localhost:%d", port),
+			"--redis-tls", "--redis-tls-ca=" + ca.file, "--redis-on-loss=" + loss, "--replicas=2", "--drain=1ms"}
+		r := start(t, nil, args...)
+		stop()
+		stop = run(time.Now().Add(-time.Minute))
+		until(t, "the certificate is named", func() bool {
+			_, _ = r.rls.ShouldRateLimit(t.Context(), request("d", "day", "x", 1))
+			return regexp.MustCompile(`lost" kind=certificate error=".*certificate has expired`).MatchString(r.log())
+		})
+		require.NoError(t, r.end())
+		err := parse(t, append(args, "--redis-startup-max-elapsed-time=1ms")...).serve(t.Context(), os.Stderr)
+		assert.ErrorContains(t, err, "certificate has expired", loss)
+		stop()
+	}
 }

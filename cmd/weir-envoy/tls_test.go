@@ -53,11 +53,16 @@ func (a *authority) write(name, kind string, der []byte) {
 
 // sign writes a certificate for a name and its key.
 func (a *authority) sign(name string) (certificate, key string) {
+	return a.signUntil(name, time.Now().Add(time.Hour))
+}
+
+// signUntil is sign for a certificate that is valid until a time.
+func (a *authority) signUntil(name string, end time.Time) (certificate, key string) {
 	a.t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotAfter: end,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, &own.PublicKey, a.key)
 	require.NoError(a.t, err)

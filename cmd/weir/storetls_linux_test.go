@@ -89,7 +89,8 @@ func (s *securedStore) stop() {
 }
 
 // TestCertificatesOfAStoreAreReplaced: the store of a weir has a certificate of another authority, and wants one of
-// that. weir uses the new files, with and without a reload. A certificate that has expired meanwhile is named.
+// that. weir uses the new files, with and without a reload. A certificate that has expired meanwhile, on either side,
+// is named, and so it is at a start.
 func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	installed(t, "redis-server")
 	port := freePort(t)
@@ -97,7 +98,7 @@ func TestCertificatesOfAStoreAreReplaced(t *testing.T) {
 	store.replace()
 	store.start()
 	t.Cleanup(store.stop)
-	weir := startProgram(t, "serve", file(t, "weir.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
+	rules := file(t, "weir.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
 store:
   url: rediss://127.0.0.1:%s
   ca: %s
@@ -105,7 +106,8 @@ store:
   certificate_key: %s
   timeout: 5s
 rules: [{name: api, key: global, rate: 40/h, burst: 40}]
-`, port, store.file("authority.pem"), store.file("client.pem"), store.file("client.key"))))
+`, port, store.file("authority.pem"), store.file("client.pem"), store.file("client.key")))
+	weir := startProgram(t, "serve", rules)
 	url := weir.until(`msg=listening url=(\S+) for=clients`)[0]
 	require.Equal(t, 200, status(t, url))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,18 +131,27 @@ rules: [{name: api, key: global, rate: 40/h, burst: 40}]
 		weir.until(`msg="the store is back"`)
 	}
 
-	store.stop()
-	weir.until(`msg="the store is lost" kind=connection`)
-	store.issue("client", time.Now().Add(-time.Minute))
-	store.start()
-	weir.until(`msg="the store is still lost" kind=certificate error=".*certificate has expired.*CN=client`)
-	store.stop()
-	store.replace()
-	store.start()
-	weir.until(`msg="the store is back"`)
+	for side, error := range map[string]string{"client": ".*CN=client", "server": ""} {
+		store.stop()
+		weir.until(`msg="the store is lost" kind=connection`)
+		store.issue(side, time.Now().Add(-time.Minute))
+		store.start()
+		weir.until(`msg="the store is still lost" kind=certificate error=".*certificate has expired` + error)
+		store.stop()
+		store.replace()
+		store.start()
+		weir.until(`msg="the store is back"`)
+	}
 	cancel()
 	asking.Wait()
 	require.NoError(t, weir.Process.Signal(syscall.SIGTERM))
 	weir.until("msg=stopped")
 	assert.NoError(t, weir.Wait())
+
+	store.stop()
+	store.issue("server", time.Now().Add(-time.Minute))
+	store.start()
+	got := run(t, build(t), "", "serve", rules)
+	assert.Equal(t, 1, got.status)
+	assert.Contains(t, got.stderr, "certificate has expired")
 }
