@@ -57,6 +57,8 @@ func (l *Limiter) chargeSlowly(place shard.Place, k Key, n uint64, nanos int64) 
 	case shard.NoRoom:
 		l.decide(&d, k, o, status, nanos, 1)
 		return d, n
+	case shard.Unrecorded: // nothing was charged
+		return l.Peek(k, 1), n
 	}
 	answer(&d, o.At-nanos, limitOf(o.Plan, k), status, status.RetryAfter == 0)
 	return d, n - charged

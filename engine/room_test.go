@@ -100,3 +100,16 @@ func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 		require.EqualValues(t, 7, r.Settle(want+7), "there is no record to charge")
 	}
 }
+
+// TestAChargeWithoutRoomIsLost: nothing is charged, so the answer is that of a key that owes nothing.
+func TestAChargeWithoutRoomIsLost(t *testing.T) {
+	l, k := withoutRoom(t, Admit)
+	d, lost := l.Charge(k, 7)
+	require.EqualValues(t, 7, lost)
+	require.Equal(t, l.Peek(k, 1), d)
+	require.True(t, d.Allowed)
+	l, k = withoutRoom(t, Refuse)
+	d, lost = l.Charge(k, 7)
+	require.EqualValues(t, 7, lost)
+	require.False(t, d.Allowed)
+}
