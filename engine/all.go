@@ -41,8 +41,10 @@ type Answer struct {
 //     other. So give all calls one order, with the limiter first that refuses most.
 //   - The answers of a refused call are of different moments, after what it had taken is back.
 //
-// Giving back has a price in two more cases. If another request takes in between, a bucket that was nearly full may
-// lose part of a token. If a take evicted another key, that key does not get its record back.
+// Giving back has a price in three more cases. If another request takes in between, a bucket that was nearly full may
+// lose part of a token. If a take evicted another key, that key does not get its record back. If a key near by in the
+// table is evicted or reset in between, as in a full table whose refusals are charged, the tokens stay taken: see
+// [Receipt.Refund].
 //
 // These are errors, and nothing is taken: no requests, more than 64 requests, a nil limiter, and two requests for the
 // same key of the same limiter.
