@@ -11,12 +11,6 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-func berlin(t *testing.T) *time.Location {
-	zone, err := time.LoadLocation("Europe/Berlin")
-	require.NoError(t, err)
-	return zone
-}
-
 // calendars returns a function that makes limiters of a file at a time that the test moves.
 func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...Option) (*Limiter, error), path string) {
 	path = filepath.Join(t.TempDir(), "table")
@@ -47,7 +41,7 @@ func TestCalendarsInAFile(t *testing.T) {
 		require.NoError(t, err)
 		now := from.Add(-time.Nanosecond)
 		attach, _ := calendars(t, &now)
-		p := CalendarWindow(100, c.per, berlin(t))
+		p := CalendarWindow(100, c.per, berlin)
 		one, err := attach(p)
 		require.NoError(t, err)
 		other, err := attach(p)
@@ -77,7 +71,7 @@ func TestCalendarsInAFile(t *testing.T) {
 func TestNumbersOfACalendarInAFile(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
-	month := func(limit uint64) Policy { return CalendarWindow(limit, Month, berlin(t)) }
+	month := func(limit uint64) Policy { return CalendarWindow(limit, Month, berlin) }
 	one, err := attach(month(100), Tiers(month(500), Blocked()))
 	require.NoError(t, err)
 	other, err := attach(month(100), Tiers(month(500), Blocked()))
@@ -92,7 +86,7 @@ func TestNumbersOfACalendarInAFile(t *testing.T) {
 	require.True(t, one.Take("k", 1000).Allowed)
 	require.NoError(t, one.SetPolicy(month(200), month(1000), month(3)))
 	require.EqualValues(t, 120, left(other, "k"))
-	for _, p := range []Policy{CalendarWindow(200, Week, berlin(t)), CalendarWindow(200, Month, nil), FixedWindow(200, Month.Longest()).Aligned()} {
+	for _, p := range []Policy{CalendarWindow(200, Week, berlin), CalendarWindow(200, Month, nil), FixedWindow(200, Month.Longest()).Aligned()} {
 		assert.ErrorContains(t, one.SetPolicy(p, p, p), "the file is of fixed window, month of Europe/Berlin, rules ", "%v", p)
 		_, err := attach(p, Tiers(p, p))
 		assert.ErrorContains(t, err, "algorithm: ", "%v", p)
@@ -112,7 +106,7 @@ func TestNumbersOfACalendarInAFile(t *testing.T) {
 // TestCopiesOfCalendars owe what the file owes, in the period that is then.
 func TestCopiesOfCalendars(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
-	p := CalendarWindow(100, Month, berlin(t))
+	p := CalendarWindow(100, Month, berlin)
 	attach := func(path string, keys int) *Limiter {
 		l, err := New(p, Shared(path), MaxKeys(keys))
 		require.NoError(t, err)
@@ -128,7 +122,7 @@ func TestCopiesOfCalendars(t *testing.T) {
 	require.EqualValues(t, 100, left(l, "k"))
 	require.NoError(t, RestoreShared(path+".copy", path))
 	require.EqualValues(t, 70, left(l, "k"))
-	week, err := New(CalendarWindow(100, Week, berlin(t)), Shared(path+".week"), MaxKeys(100))
+	week, err := New(CalendarWindow(100, Week, berlin), Shared(path+".week"), MaxKeys(100))
 	require.NoError(t, err)
 	require.NoError(t, week.Close())
 	require.Error(t, RestoreShared(path+".copy", path+".week"))
@@ -139,7 +133,7 @@ func TestCopiesOfCalendars(t *testing.T) {
 func TestRulesOfZones(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
-	_, err := attach(CalendarWindow(100, Day, berlin(t)))
+	_, err := attach(CalendarWindow(100, Day, berlin))
 	require.NoError(t, err)
 	_, err = attach(CalendarWindow(100, Day, time.FixedZone("Europe/Berlin", 3600)))
 	require.ErrorContains(t, err, "algorithm: ")

@@ -11,8 +11,6 @@ import (
 // TestCalendarWindow: a day has 23, 24 or 25 hours, RetryAfter is exact, and a hold of one period that is settled in
 // the next takes nothing from the next.
 func TestCalendarWindow(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	require.NoError(t, err)
 	for _, c := range []struct {
 		per        Period
 		from, next string

@@ -234,7 +234,12 @@ func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, high
 		return
 	}
 	owed := b.owed(at)
-	lasts := func(owed int64) int64 { return ticks.ticks(at+b.wait(at, owed)) - ticks.ticks(at) }
+	lasts := func(owed int64) int64 {
+		if ticks == b.ticker {
+			return owed
+		}
+		return ticks.ticks(at+b.wait(at, owed)) - ticks.ticks(at)
+	}
 	above := max(0, min(owed-highest, b.ticks(promised)-b.ticks(at)))
 	kept := lasts(above) + scaled(owed-above, from, to)
 	if latest-at < b.wait(at, owed) {
@@ -259,7 +264,7 @@ func scaled(ticks, from, to int64) int64 {
 
 func (b *bucket) reset(at int64) int64 { return b.wait(at, b.owed(at)) }
 func (b *bucket) idle(at int64) bool   { return b.owed(at) == 0 }
-func (b *bucket) clear()               { b.full = 0 }
+func (b *bucket) clear()               { b.full, b.price = 0, 0 }
 
 func (b *bucket) paper(at int64, n uint64) paper {
 	return paper{n: n, at: at, q: b.q, full: b.full, given: b.given}

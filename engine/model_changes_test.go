@@ -66,12 +66,12 @@ func (m *model) setsPolicy() {
 
 // pace draws what all limits have in common.
 func (m *model) pace() Policy {
-	switch p := m.limiter.Policy(0); p.algorithm {
-	case AlgorithmTokenBucket:
+	switch p := m.limiter.Policy(0); {
+	case p.algorithm == AlgorithmTokenBucket:
 		return pick(m, modelRates)
-	case AlgorithmBatchRefill:
+	case p.algorithm == AlgorithmBatchRefill:
 		return pick(m, modelBatches)
-	case AlgorithmConcurrency: // it forgets after the same time, always
+	case p.algorithm == AlgorithmConcurrency, p.calendar != nil: // the same time, always
 		return p
 	default:
 		p.window = pick(m, modelWindows)
@@ -154,6 +154,7 @@ func (m *model) becomes(to []Policy) {
 	before, c := m.tells(), change{was: map[*grants]grants{}, from: m.kind.ticker, to: m.kind.ticker}
 	if !m.kind.hasPrices() {
 		c.to, c.one = tickerOf(to[0]), to[0].paced(m.grants[0].policy) != to[0]
+		m.stretched = m.stretched || c.one
 		c.highest = int64(m.highest()) * m.grants[0].token
 	}
 	require.NoError(m.t, m.limiter.SetPolicy(to[0], to[1:]...), m.call)

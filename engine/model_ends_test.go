@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/shard"
 )
 
 // ends gives something back that was taken.
@@ -141,8 +143,18 @@ func (m *model) refunds() {
 	m.look(k)
 }
 
+// forgetEmpty forgets a counter of which all was given back. If windows have become shorter, it may be that of a window
+// of the clock that is yet to come. Whether the next request counts in that one depends on whether a sweep came before.
+func (m *model) forgetEmpty(k *modelKey) {
+	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
+		m.forgetIdle(k)
+		k.clear()
+	}
+}
+
 // look asks what is left under every grant.
 func (m *model) look(k *modelKey) {
+	m.forgetEmpty(k)
 	for _, q := range m.grants {
 		at := m.at(m.now)
 		m.require(k, m.answer(k, q, 1, at, at-m.now), m.limiter.Peek(q.key(k.key), 1), "afterwards, under %s", q.name)
@@ -151,15 +163,10 @@ func (m *model) look(k *modelKey) {
 
 // takesAll takes of two keys, all or nothing.
 func (m *model) takesAll() {
-	if m.full != nil { // on paper both take before the limiter does, which then evicts another
-		return
-	}
-	m.set(m.seen) // on paper things are given back before the limiter takes them
+	m.set(m.seen) // on paper things are given back after the limiter has taken them
 	first := int(m.byte())
 	var requests [2]Request
 	var tks [2]*taken
-	want := [2]Answer{}
-	allowed := true
 	for i := range requests {
 		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
 		n := m.tokens(q)
@@ -167,33 +174,53 @@ func (m *model) takesAll() {
 		tks[i] = &taken{modelKey: k, under: q}
 		m.makes(m.verb, q)
 	}
-	answers := make([]Answer, 2)
-	// On paper one after the other, and each limiter's call as it comes.
-	for i, tk := range tks {
-		var e *event
-		if want[i].Decision, e = m.take(tk.modelKey, tk.under, requests[i].N, m.now, m.now); !want[i].Decision.Allowed {
-			allowed = false
-			break
-		}
-		m.opens(tk.modelKey, tk.under, e, tk)
+	n := func(i int) uint64 { return requests[i].N }
+	if !m.breaksTiesOf(tks[0].modelKey, tks[1].modelKey) {
+		return
 	}
 	if m.byte()%2 == 0 {
+		m.floor = m.limiter.table.Watermark()
 		got, err := all(requests[:]...)
 		require.NoError(m.t, err)
-		m.undo(tks[:], want[:], allowed, func(i int) uint64 { return requests[i].N })
+		want, allowed := m.both(tks[:], n)
 		require.Equal(m.t, ofBoth(allowed, want[0].Decision, want[1].Decision), got, "%s: %d under %s and %d under %s",
 			m.call, requests[0].N, tks[0].under.name, requests[1].N, tks[1].under.name)
 		m.drop(tks[:])
 		return
 	}
+	answers := make([]Answer, 2)
+	m.floor = m.limiter.table.Watermark()
 	got, err := TakeAll(requests[:], answers)
 	require.NoError(m.t, err)
+	want, allowed := m.both(tks[:], n)
 	require.Equal(m.t, allowed, got, m.call)
-	m.undo(tks[:], want[:], allowed, func(i int) uint64 { return requests[i].N })
 	for i, tk := range tks {
 		m.require(tk.modelKey, want[i].Decision, answers[i].Decision, "answer %d, %d under %s", i, requests[i].N, tk.under.name)
 		tk.receipt = &answers[i].Receipt
 	}
+}
+
+// both takes of two keys on paper, one after the other, all or nothing, behind the limiter's call.
+func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowed bool) {
+	ended := false
+	for i, tk := range tks {
+		var e *event
+		want[i].Decision, e = m.take(tk.modelKey, tk.under, n(i), m.now, m.now)
+		ended = m.settlesVictims(len(tks) - i)
+		if allowed = want[i].Decision.Allowed; !allowed {
+			break
+		}
+		if m.opens(tk.modelKey, tk.under, e, tk); tk.hold != nil {
+			tk.unrecorded(n(i))
+		}
+	}
+	if m.floor = 0; ended && tks[1].ends != (shard.Ends{}) || ended && want[0].Decision.Allowed && !allowed {
+		tks[0].ends = shard.Ends{} // the receipt of the first is from before the second evicted
+	}
+	if !allowed {
+		m.undo(tks, &want, n)
+	}
+	return want, allowed
 }
 
 // ofBoth returns the decision of two limits. If both admit, it is the one with fewer tokens left, or the one that is
@@ -216,13 +243,11 @@ func (m *model) drop(tks []*taken) {
 }
 
 // undo gives back on paper what was taken before one refused, and asks the others.
-func (m *model) undo(tks []*taken, want []Answer, allowed bool, n func(i int) uint64) {
-	if allowed {
-		return
-	}
+func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	refused := 0
 	for want[refused].Decision.Allowed {
 		m.givesBack(tks[refused], math.MaxUint64)
+		m.forgetEmpty(tks[refused].modelKey)
 		refused++
 	}
 	m.open = m.open[:len(m.open)-refused]
@@ -235,36 +260,29 @@ func (m *model) undo(tks []*taken, want []Answer, allowed bool, n func(i int) ui
 
 // holdsAll holds of two keys, all or nothing, and may settle both at once.
 func (m *model) holdsAll() {
-	if m.full != nil { // as takesAll
-		return
-	}
-	m.set(m.seen) // on paper things are given back before the limiter takes them
-	first, allowed := int(m.byte()), true
-	requests, holds := make([]Request, 2), make([]Receipt, 2)
-	tks, want := make([]*taken, 2), make([]Answer, 2)
+	m.set(m.seen) // on paper things are given back after the limiter has taken them
+	first := int(m.byte())
+	requests, holds, tks := make([]Request, 2), make([]Receipt, 2), make([]*taken, 2)
 	for i := range requests {
 		k, q := m.keys[(first+i)%len(m.keys)], pick(m, m.grants)
 		requests[i] = Request{Limiter: m.limiter, Key: q.key(k.key), N: m.tokens(q)}
 		tks[i] = &taken{modelKey: k, under: q, hold: &holds[i]}
 		m.makes(m.verb, q)
 	}
-	for i, tk := range tks {
-		var e *event
-		want[i].Decision, e = m.take(tk.modelKey, tk.under, tk.under.estimate(requests[i].N), m.now, m.now)
-		if allowed = want[i].Decision.Allowed; !allowed {
-			break
-		}
-		m.opens(tk.modelKey, tk.under, e, tk)
+	if !m.breaksTiesOf(tks[0].modelKey, tks[1].modelKey) {
+		return
 	}
+	m.floor = m.limiter.table.Watermark()
 	got, err := holdAll(requests, holds)
 	require.NoError(m.t, err)
-	m.undo(tks, want, allowed, func(i int) uint64 { return tks[i].under.estimate(requests[i].N) })
+	want, allowed := m.both(tks, func(i int) uint64 { return tks[i].under.estimate(requests[i].N) })
 	d := ofBoth(allowed, want[0].Decision, want[1].Decision)
 	if other := want[1].Decision; !allowed && want[0].Decision.RetryAfter == other.RetryAfter && !other.Allowed && want[0].Decision.Allowed {
 		d = other // the one that refused, if none makes wait longer
 	}
 	require.Equal(m.t, d, got, "%s: %d under %s and %d under %s", m.call, requests[0].N, tks[0].under.name, requests[1].N, tks[1].under.name)
-	if actual := []uint64{uint64(m.byte() % 16), uint64(m.byte() % 16)}; allowed && m.byte()%2 == 0 && m.mayEnd(tks[0]) && m.mayEnd(tks[1]) {
+	evicts := m.full != nil && m.overflow == Evict // two charges may, and on paper both come before the limiter's
+	if actual := []uint64{uint64(m.byte() % 16), uint64(m.byte() % 16)}; allowed && !evicts && m.byte()%2 == 0 && m.mayEnd(tks[0]) && m.mayEnd(tks[1]) {
 		m.settlesAll(tks, holds, actual)
 	}
 }

@@ -98,4 +98,24 @@ var modelKinds = append(modelKindsOfBuckets(),
 	modelKindOfWindows(func(n uint64) Policy { return Concurrency(n, modelWindow) },
 		func() windowed { return reference.NewConcurrency(5, modelWindow) }),
 	modelKindOfBatches(7), // a tier has the highest limit
+	modelKindOfWindows(func(n uint64) Policy { return CalendarWindow(n, Month, berlin) },
+		func() windowed { return reference.NewCalendarWindow(5, months{}) }),
 )
+
+// berlin is a zone whose clocks are put forward and back, so that months are not whole numbers of days.
+var berlin = func() *time.Location {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		panic(err)
+	}
+	return zone
+}()
+
+// months are those of Berlin.
+type months struct{}
+
+// End returns when the month of an instant ends.
+func (months) End(nanos int64) int64 {
+	year, month, _ := time.Unix(0, nanos).In(berlin).Date()
+	return time.Date(year, month+1, 1, 0, 0, 0, 0, berlin).UnixNano()
+}

@@ -80,7 +80,11 @@ func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 		if limit = max(limit, e.q.tokens); e.at >= first.at && e.at <= last.at && !e.charged {
 			sum += e.n
 		}
-		came = max(came, e.q.tokens*uint64(last.at-first.at)/uint64(e.q.policy.window))
+		length := uint64(e.q.policy.window)
+		if e.q.policy.calendar != nil {
+			length = length / 10 * 9 // no month is shorter
+		}
+		came = max(came, e.q.tokens*uint64(last.at-first.at)/length)
 	}
 	switch p := m.kind.policy; {
 	case p.algorithm == AlgorithmFixedWindow && p.aligned:
@@ -181,10 +185,14 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 		least, most = q.leaves(c, left)
 		for i := range is {
 			wait := max(q.longest()+time.Duration(ahead+m.at(m.seen)-m.seen), was[i].RetryAfter)
-			if was := c.was[q]; c.one && owed > m.limits(0).Lowest {
-				wait = max(wait, was.longest()+time.Duration(ahead)) // what is above a limit ends as before
+			before := was[1].RetryAfter                              // for all tokens: it is the rest of a window
+			if was := c.was[q]; c.one && owed > m.limits(0).Lowest { // what is above a limit ends as before
+				wait = max(wait, q.until(m.seen, max(was.longest()+time.Duration(ahead), before)))
 			}
-			if c.one && q.policy.algorithm == AlgorithmSlidingWindow {
+			if m.stretched && q.policy.algorithm == AlgorithmFixedWindow {
+				wait = max(wait, before)
+			}
+			if m.stretched && q.policy.algorithm == AlgorithmSlidingWindow {
 				wait += 2 * q.policy.window // until a window of the clock, and by how much windows become longer
 			}
 			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
@@ -231,6 +239,16 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 		return ahead
 	}
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
+}
+
+// until returns how long it is until a window is over that ended after some time: an aligned one ends with a window of
+// the clock.
+func (q *grants) until(now int64, after time.Duration) time.Duration {
+	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
+		length := int64(p.window)
+		return time.Duration((now+int64(after)+length-1)/length*length - now)
+	}
+	return after
 }
 
 // longest returns for how long one can wait who has taken all of a window.

@@ -33,26 +33,27 @@ func FuzzModel(f *testing.F) {
 
 // A model makes the calls of a program on a limiter and on paper.
 type model struct {
-	t        *testing.T
-	program  []byte
-	limiter  *Limiter
-	now      int64 // that the limiter's clock reads
-	seen     int64 // the latest that it has read
-	leading  int64 // the latest time at which a request was granted ahead of it
-	promised int64 // the latest time until which somebody was told to wait
-	grants   []*grants
-	refusals RefusalCharge
-	debt     uint64 // limits that a key may owe
-	kind     modelKind
-	prices   *prices
-	floor    int64 // the watermark before a call that is made before it is on paper
-	policies int   // how often the policy was changed
-	keys     [3]*modelKey
-	open     []*taken
-	call     string // under way
-	verb     string // of the call, as docs/correctness.md has it
-	made     map[cell]bool
-	*full    // nil, if there is room for all
+	t         *testing.T
+	program   []byte
+	limiter   *Limiter
+	now       int64 // that the limiter's clock reads
+	seen      int64 // the latest that it has read
+	leading   int64 // the latest time at which a request was granted ahead of it
+	promised  int64 // the latest time until which somebody was told to wait
+	grants    []*grants
+	refusals  RefusalCharge
+	debt      uint64 // limits that a key may owe
+	kind      modelKind
+	prices    *prices
+	floor     int64 // the watermark before a call that is made before it is on paper
+	policies  int   // how often the policy was changed
+	stretched bool  // the rate, the batches or the length was changed: windows may last longer than that
+	keys      [3]*modelKey
+	open      []*taken
+	call      string // under way
+	verb      string // of the call, as docs/correctness.md has it
+	made      map[cell]bool
+	*full     // nil, if there is room for all
 }
 
 // A modelKey is a key, what it owes, and what it has been given.
@@ -184,7 +185,9 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 		return m.answer(k, q, n, at, at-nanos), nil
 	}
 	if k.under(q); n <= q.tokens {
-		m.makesRoom(k, at)
+		if wait := m.makesRoom(k, at); wait > 0 {
+			return m.withoutRoom(k, q, n, at, at-nanos, wait), nil
+		}
 	}
 	if n <= q.tokens && k.account.take(at, n) {
 		if at > clock {
@@ -197,9 +200,9 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	paid := uint64(0)
 	switch m.refusals {
 	case ChargeTheRest:
-		paid = m.pay(k, q, n, 1, at, clock)
+		paid, _ = m.pay(k, q, n, 1, at, clock)
 	case ChargePenalty:
-		paid = m.pay(k, q, n, m.debt, at, clock)
+		paid, _ = m.pay(k, q, n, m.debt, at, clock)
 	}
 	if paid == 0 && (n <= q.tokens || m.refusals != ChargeNothing) {
 		m.speeds(k, q, at)
@@ -211,6 +214,22 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	return d, nil
 }
 
+// noRoomFor is the answer to a request that is refused because there is no room, for so long.
+func (q *grants) noRoomFor(wait int64) Decision {
+	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
+}
+
+// withoutRoom is a take without room for a record, which lasts so long. It leaves nothing behind.
+func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
+	if m.overflow == Refuse {
+		return q.noRoomFor(wait + late)
+	}
+	require.True(m.t, k.account.take(at, n), m.call)
+	d := m.answer(k, q, 0, at, late)
+	k.clear()
+	return d
+}
+
 // speeds makes what a key owes come back faster from now on, after a refusal.
 func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	if b, ok := k.account.(*bucket); ok && b.speeds() {
@@ -219,18 +238,20 @@ func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	}
 }
 
-// pay is a charge on paper.
-func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) uint64 {
+// pay is a charge on paper. If there is no room for a record, it returns for how long.
+func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (charged uint64, wait int64) {
 	k.under(q)
-	m.makesRoom(k, at)
-	charged := k.charge(at, n, limits)
+	if wait = m.makesRoom(k, at); wait > 0 {
+		return 0, wait
+	}
+	charged = k.charge(at, n, limits)
 	if charged > 0 {
 		k.notes(q, event{at: at, n: charged, charged: true})
 		if at > clock {
 			m.leading = max(m.leading, at)
 		}
 	}
-	return charged
+	return charged, 0
 }
 
 // answer is what there is to say to a request for n tokens, to a caller who is late.
@@ -291,9 +312,12 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 		options = append(options, ChargeRefusals(m.refusals))
 	}
 	var err error
-	isFull := m.byte()%4 == 3 && kind.policy.algorithm != AlgorithmSlidingLog // it is not known when one is idle
+	fullness := m.byte()
+	isFull := fullness%4 == 3 && kind.policy.algorithm != AlgorithmSlidingLog // it is not known when one is idle
+	overflow := []OverflowPolicy{Evict, Refuse, Evict, Admit}[fullness/4%4]
 	if isFull {
 		options[0] = MaxKeys(1)
+		options = append(options, Overflow(overflow))
 	}
 	m.limiter, err = New(kind.policy, append(options, more...)...)
 	require.NoError(t, err)
@@ -312,7 +336,7 @@ func newModel(t *testing.T, program []byte, more ...Option) *model {
 		m.keys[i] = m.newKey(kind, uint64(i))
 	}
 	if m.draw(kind); isFull {
-		m.fills(kind)
+		m.fills(kind, overflow)
 	}
 	return m
 }

@@ -29,25 +29,29 @@ func (m *model) passes() {
 	case 6:
 		wait *= 3_333_333
 	case 7:
-		length := int64(m.window())
-		wait = length - m.seen%length + wait%3 - 1
+		wait = m.edge() - m.seen + wait%3 - 1
 	}
 	m.set(m.seen + wait)
 }
 
-// window returns the length of a window as it is.
-func (m *model) window() time.Duration {
+// edge returns when the window of the clock ends.
+func (m *model) edge() int64 {
+	length := int64(modelWindow)
 	if _, ok := m.keys[0].account.(*window); ok {
-		return m.grants[0].policy.window
+		if m.kind.policy.calendar != nil {
+			return months{}.End(m.seen)
+		}
+		length = int64(m.grants[0].policy.window)
 	}
-	return modelWindow
+	return m.seen/length*length + length
 }
 
 // late makes the clock read a time before the latest. Not that of a log, of which a refund may forget what has left by
 // the latest: TestSlidingLogAgainstItsModel is about that.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
-	if m.catchUp(); m.kind.policy.algorithm != AlgorithmSlidingLog {
+	if m.kind.policy.algorithm != AlgorithmSlidingLog {
+		m.catchUp()
 		m.set(m.seen - late)
 	}
 }
@@ -110,7 +114,9 @@ func (m *model) keepsPromise(k *modelKey, q *grants, key Key, n uint64, after ti
 	m.settlesEviction()
 	now := m.now
 	for _, early := range []int64{1, 0} {
-		m.set(now + int64(after) - early)
+		if m.set(now + int64(after) - early); m.full != nil && k.idle(m.at(now)) {
+			continue // there was no room, which Peek does not look for
+		}
 		want := m.answer(k, q, n, m.at(m.now), m.at(m.now)-m.now)
 		require.Equal(m.t, early == 0, want.Allowed, "%s: paper, %d ns early", m.call, early)
 		m.require(k, want, m.limiter.Peek(key, n), "%d under %s, %d ns early", n, q.name, early)
@@ -208,6 +214,7 @@ func (m *model) holds() {
 	m.require(k, want, got, "%d under %s", n, q.name)
 	if got.Allowed {
 		m.opens(k, q, e, &taken{hold: &hold})
+		m.open[len(m.open)-1].unrecorded(q.estimate(n))
 	} else {
 		require.Zero(m.t, hold.Settle(math.MaxUint64), "%s: a hold of nothing", m.call)
 	}
@@ -226,6 +233,14 @@ func (m *model) holdsUpTo() {
 	}
 	require.Equal(m.t, took, hold.Taken(), "%s: %d to %d under %s", m.call, least, most, q.name)
 	m.opens(k, q, e, &taken{hold: &hold})
+	m.open[len(m.open)-1].unrecorded(took)
+}
+
+// unrecorded notes what a hold is of that took nothing, because there was no room for a record.
+func (tk *taken) unrecorded(n uint64) {
+	if tk.e == nil && !tk.under.all {
+		tk.of.n = n
+	}
 }
 
 // takeUpTo is HoldUpTo on paper.
@@ -269,7 +284,15 @@ func (m *model) reserves() {
 	case n > q.tokens:
 		require.ErrorIs(m.t, err, ErrNever, m.call)
 	default:
-		m.makesRoom(k, at)
+		if m.makesRoom(k, at) > 0 {
+			if m.overflow == Refuse {
+				require.ErrorIs(m.t, err, ErrTooLong, m.call)
+			} else {
+				require.NoError(m.t, err, m.call)
+				require.Zero(m.t, r.delay, m.call)
+			}
+			return
+		}
 		wait, ok := b.reserve(at, n, int64(within))
 		if !ok {
 			require.ErrorIs(m.t, err, ErrTooLong, "%s: %d within %v under %s", m.call, n, within, q.name)
@@ -303,7 +326,11 @@ func (m *model) chargeOnPaper(k *modelKey, q *grants, n uint64) (d Decision, los
 	if !q.all && n > 0 {
 		lost = n
 		if q.tokens > 0 {
-			if lost -= m.pay(k, q, n, m.debt, at, m.now); lost == n {
+			charged, wait := m.pay(k, q, n, m.debt, at, m.now)
+			if wait > 0 && m.overflow == Refuse {
+				return q.noRoomFor(wait + at - m.now), n
+			}
+			if lost -= charged; lost == n {
 				m.speeds(k, q, at)
 			}
 		}

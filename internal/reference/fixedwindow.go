@@ -7,12 +7,13 @@ import (
 )
 
 // A FixedWindow is one key's window. It begins with the first request, or, if it is
-// aligned, at a multiple of its length since 1970.
+// aligned, at a multiple of its length since 1970, or with a period of the calendar.
 type FixedWindow struct {
 	limit   uint64
 	length  int64
 	aligned bool
-	end     int64 // of the window that began last
+	periods Periods // of the calendar, or nil
+	end     int64   // of the window that began last
 	taken   uint64
 }
 
@@ -21,11 +22,21 @@ func NewFixedWindow(limit uint64, length time.Duration, aligned bool) *FixedWind
 	return &FixedWindow{limit: limit, length: int64(length), aligned: aligned}
 }
 
+// Periods are those of a calendar. End returns when the one of an instant ends.
+type Periods interface{ End(nanos int64) int64 }
+
+// NewCalendarWindow returns a window that has not begun, and ends when the period of an instant does.
+func NewCalendarWindow(limit uint64, periods Periods) *FixedWindow {
+	return &FixedWindow{limit: limit, periods: periods}
+}
+
 // at returns the end and the count of the current window, or of a new one if there is none.
 func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 	switch {
 	case nanos < w.end:
 		return w.end, w.taken
+	case w.periods != nil:
+		return w.periods.End(nanos), 0
 	case w.aligned:
 		return nanos - nanos%w.length + w.length, 0
 	}
