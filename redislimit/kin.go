@@ -22,14 +22,48 @@ func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, other := range k.of[l.life.node] {
-		for of := range other.owed.Keys {
-			l.spendShare(other, of, other.owed.Of(of))
-		}
 		if l.share != nil && other.share != nil {
 			l.share.slow = other.share.slow
 		}
+		if other.life.numbers == l.life.numbers {
+			l.inheritShare(other)
+		}
 	}
 	k.add(l)
+}
+
+// inheritShare takes from the share what another limiter owes.
+func (l *Limiter) inheritShare(other *Limiter) {
+	for of := range other.owed.Keys {
+		l.spendShare(other, of, other.owed.Of(of))
+	}
+}
+
+// unite makes two limits of one [SharedName] one limit.
+func (k *kin) unite(l, before *Limiter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	old := before.life.numbers
+	if l.life.node != before.life.node || l.life.numbers == old {
+		return
+	}
+	k.add(before) // a closed one may have left
+	for _, other := range k.of[l.life.node] {
+		if other.life.numbers != old {
+			continue
+		}
+		for _, one := range k.of[l.life.node] {
+			if one.life.numbers == l.life.numbers {
+				one.inheritShare(other)
+				other.inheritShare(one)
+			}
+		}
+	}
+	for _, other := range k.of[l.life.node] {
+		if other.life.numbers == old {
+			other.life.numbers = l.life.numbers
+		}
+	}
 }
 
 // add adds a limiter. The caller has the lock.
@@ -68,7 +102,7 @@ func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 // others returns the other limiters that have shares of the limit. The caller has the lock.
 func (k *kin) others(l *Limiter) (others []*Limiter) {
 	for _, other := range k.of[l.life.node] {
-		if other != l && other.share != nil {
+		if other != l && other.share != nil && other.life.numbers == l.life.numbers {
 			others = append(others, other)
 		}
 	}
@@ -106,7 +140,7 @@ func (k *kin) owe(l *Limiter) (owing, lost int) {
 		of, gone := l.owesHere()
 		owing, lost = owing+of, lost+gone
 		for _, other := range k.of[l.life.node] {
-			if other != l {
+			if other != l && other.life.numbers == l.life.numbers {
 				of, gone = other.owesHere()
 				owing, lost = owing+of, lost+gone
 			}

@@ -123,29 +123,36 @@ func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	}
 }
 
-// A share of less than a token has earned no other one when another limiter takes its place.
+// A share of less than a token has earned no other one when another limiter takes its place, or follows it.
 func TestAReloadHandsOutNoSecondToken(t *testing.T) {
+	t.Run("reload", func(t *testing.T) { handsOutNoSecondToken(t, 1) })
+	t.Run("follow", func(t *testing.T) { handsOutNoSecondToken(t, 2, SharedName()) })
+}
+
+func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
+	t.Parallel() // most of the time it waits
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close()) })
-	begin := func() Quota {
-		l, err := New(client, "slow", engine.FixedWindow(1, 500*time.Millisecond), Nodes(4), InMode(Strict))
+	begin := func(limit uint64) Quota {
+		l, err := New(client, "slow", engine.FixedWindow(limit, 500*time.Millisecond), append(options, Nodes(4), InMode(Strict))...)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, l.Close()) })
 		return l.own
 	}
-	old := begin()
+	old := begin(1)
 	lose(t, server, old)
 	var at int64
 	require.Eventually(t, func() bool {
 		at = now()
 		return admittedOf(t, old, "k", 1) == 1
 	}, 20*time.Second, time.Millisecond)
-	next := begin()
+	next := begin(nextLimit)
+	next.limiter.Follow(old.limiter)
 	require.NoError(t, old.limiter.Close())
 	require.Eventually(t, func() bool { return admittedOf(t, next, "k", 1) == 1 }, 20*time.Second, time.Millisecond)
-	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second), "a token in four windows")
+	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second)/int64(nextLimit), "a token in four windows, or in two")
 }
 
 // What a hold comes to owe after its limiter was closed, while the store is lost, is charged when it is back, whatever
@@ -223,4 +230,50 @@ func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 	both[1].resetShare("k")
 	assert.Equal(t, [2]uint64{4, 4}, left())
 	assert.Zero(t, one.Stats().Debt)
+}
+
+// Limiters of a shared name have shares of their own until one follows another, because the numbers of keys change.
+// From then on they have one, whichever of them a request comes to, and however often the numbers change.
+func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := Open(t.Context(), server.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close()) })
+	begin := func(name string, policy engine.Policy) *Limiter {
+		l, err := New(client, name, policy, SharedName(), Nodes(2), InMode(Strict))
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, l.Close()) })
+		return l
+	}
+	bucket := func(n uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), n) }
+	ten, twenty, other := begin("shared", bucket(10)), begin("shared", bucket(20)), begin("other", bucket(10))
+	lose(t, server, ten.own)
+	require.EqualValues(t, 3, admittedOf(t, ten.own, "k", 3))
+	require.EqualValues(t, 1, admittedOf(t, twenty.own, "another", 1))
+	other.Follow(ten) // nothing: the counts of another name are others
+	assert.EqualValues(t, 5, admittedOf(t, other.own, "k", 10))
+	assert.EqualValues(t, 10, twenty.share.Peek(twenty.share.Key("k"), 1).Remaining)
+
+	twenty.Follow(ten)
+	assert.EqualValues(t, 9, twenty.share.Peek(twenty.share.Key("another"), 1).Remaining)
+	assert.EqualValues(t, 1, admittedOf(t, ten.own, "k", 1), "a request that is under way")
+	assert.EqualValues(t, 2, admittedOf(t, twenty.own, "k", 2))
+	assert.Zero(t, admittedOf(t, ten.own, "k", 1), "of 5")
+	require.NoError(t, ten.Close())
+	twenty.Follow(ten)
+	assert.EqualValues(t, 1, admittedOf(t, twenty.own, "k", 1))
+	thirty := begin("shared", bucket(30))
+	thirty.Follow(twenty)
+	assert.EqualValues(t, 15-7, admittedOf(t, thirty.own, "k", 15))
+	ten = begin("shared", bucket(10)) // the same numbers again, although the one before is closed and owes
+	ten.Follow(thirty)
+	assert.Zero(t, admittedOf(t, ten.own, "k", 5))
+
+	server.Resume()
+	require.NoError(t, ten.Settle(t.Context()))
+	require.NoError(t, twenty.Settle(t.Context()))
+	require.NoError(t, thirty.Settle(t.Context()))
+	d, err := thirty.Peek(t.Context(), "k", 1)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, d.Remaining, uint64(30-15))
 }

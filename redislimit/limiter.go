@@ -71,9 +71,6 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 		return nil, err
 	}
 	node := a.same + " name=" + name
-	if designs[0].config.isShared { // its limiters of other numbers are of other keys
-		node += numbers(policy, designs[0].config.limit)
-	}
 	l, err := newLimiter(client, name, node, designs[0], a, file)
 	if err != nil {
 		file.close()
@@ -101,7 +98,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 // newLimiter returns a limiter without its tiers. Without an agreement its settings are compared by another one.
 func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
 	l := &Limiter{
-		design: d, client: client, life: life{node: node}, agreement: a, debts: file, now: now,
+		design: d, client: client, life: life{node: node, numbers: d.sharedNumbers()}, agreement: a, debts: file, now: now,
 		stop: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	l.own = Quota{limiter: l, policy: d.policy}
@@ -123,6 +120,20 @@ func newLimiter(client *Client, name, node string, d design, a *agreement, file 
 	l.done.Go(l.keep)
 	return l, nil
 }
+
+// sharedNumbers returns what distinguishes the limiters of a shared name, which have other keys.
+func (d *design) sharedNumbers() string {
+	if !d.config.isShared {
+		return ""
+	}
+	return numbers(d.policy, d.config.limit)
+}
+
+// Follow says that keys of another limiter of the same client and [SharedName] come to this one, because the numbers of
+// their limit have changed. From then on both have one share of each key while the store is lost, and so have those
+// that they have followed, and those that follow them. Call it before the keys come. It takes time for each key that
+// owes the store something.
+func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that they share. It is monotonic and starts with the program.
 func now() int64 { return int64(time.Since(epoch)) }

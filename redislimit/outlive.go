@@ -10,7 +10,8 @@ import (
 
 // life says which limit a limiter is to its client, and what of it goes on.
 type life struct {
-	node     string // limiters with the same text are one limit
+	node     string // limiters with the same texts, here and in numbers, are one limit
+	numbers  string // of a shared name; under the lock of the kin
 	mu       sync.Mutex
 	isClosed atomic.Bool
 	outlives bool // it does background work although it is closed

@@ -26,6 +26,7 @@ type rule struct {
 	*config.Rule
 	table   table
 	limiter *live.Limiter // of the table in memory; also of a rule that needs none now
+	stored  *storeTable   // the table in a store; also of a rule that needs none now
 	current *rlsv3.RateLimitResponse_RateLimit
 	stats   *ruleStats   // nil where the name depends on the request
 	quotas  *quotas.Live // limits of single values; nil for none
@@ -34,13 +35,15 @@ type rule struct {
 // fill gives the rules of a configuration their tables.
 func (s *Service) fill(next *active) error {
 	var errs []error
-	had := s.active.Load().limiters().of(next.config.Rules())
+	before := s.active.Load().limiters()
+	had := before.of(next.config.Rules())
 	wanted := map[config.Limit]bool{}
 	for i, r := range next.config.Rules() {
 		next.rules[i].Rule = r
 		table, err := s.tables.getFor(r.Limit, wanted)
 		if err == nil {
 			table, next.rules[i].limiter, err = s.tables.follow(r, table, had[i])
+			next.rules[i].stored = before.followStored(r, table)
 		}
 		if err == nil {
 			err = s.openQuotas(&next.rules[i])
@@ -68,13 +71,14 @@ type before map[string][]*had
 type had struct {
 	limit   config.Limit
 	limiter *live.Limiter // nil: none, or it has been followed
+	stored  *storeTable
 }
 
 func (a *active) limiters() before {
 	all := before{}
 	if a != nil {
 		for _, r := range a.rules {
-			all[r.ID()] = append(all[r.ID()], &had{r.Limit, r.limiter})
+			all[r.ID()] = append(all[r.ID()], &had{r.Limit, r.limiter, r.stored})
 		}
 	}
 	return all
@@ -96,6 +100,25 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 		}
 	}
 	return all
+}
+
+// followStored has the table of a rule in a store follow those that its descriptor had. It returns the table, or the
+// last one if the rule needs none now.
+func (b before) followStored(r *config.Rule, t table) *storeTable {
+	now, ok := t.(storeTable)
+	for _, h := range b[r.ID()] {
+		switch {
+		case h.stored == nil:
+		case ok:
+			now.follow(*h.stored)
+		default:
+			return h.stored
+		}
+	}
+	if !ok {
+		return nil
+	}
+	return &now
 }
 
 // previous returns how many previous tables the rules have together.

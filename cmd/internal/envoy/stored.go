@@ -76,6 +76,13 @@ func (t storeTable) close() error {
 	return err
 }
 
+// follow has the replica's share of counters that had another table include what it has admitted under that.
+func (t storeTable) follow(before storeTable) {
+	if t.shares != nil && before.shares != nil {
+		t.shares.Follow(before.shares)
+	}
+}
+
 // under returns what decides under a limit, and that, where the table counts beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {

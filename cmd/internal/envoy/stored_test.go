@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -232,4 +233,39 @@ func TestAStoreThatIsLostAndOpen(t *testing.T) {
 	closed := storedService(t, wholeYears, Options{Store: client})
 	_, err := closed.ShouldRateLimit(t.Context(), asking(t, "d: ten=a | bucket=a"))
 	assert.Error(t, err)
+}
+
+// TestNumbersThatChangeWhileAStoreIsLost: a limit whose numbers change has no second share, of every algorithm, also if
+// it has no numbers for a time, and also if another limit had the new numbers before.
+func TestNumbersThatChangeWhileAStoreIsLost(t *testing.T) {
+	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log"} {
+		server := startRedis(t)
+		client := server.connect(t, 50*time.Millisecond)
+		of := func(n int) string {
+			return fmt.Sprintf(`
+domain: d
+descriptors:
+  - {key: ten, rate_limit: {unit: year, requests_per_unit: 10}}
+  - {key: changed, rate_limit: {unit: hour, requests_per_unit: %d, algorithm: %s}}
+  - {key: other, rate_limit: {unit: hour, requests_per_unit: 20, algorithm: %[2]s}}
+`, n, algorithm)
+		}
+		s := storedService(t, of(10), Options{Store: client, OnLoss: Share, Replicas: 2})
+		server.lose(t, client, s)
+		admitted := func(n int) (passed int) {
+			for range n {
+				if ask1(t, s, "d: changed=a").GetOverallCode() == rlsv3.RateLimitResponse_OK {
+					passed++
+				}
+			}
+			return passed
+		}
+		require.Equal(t, 4, admitted(4))
+		for _, change := range []struct{ limit, passes int }{{12, 2}, {10, 0}, {0, 0}, {20, 4}, {30, 5}, {10, 0}, {30, 0}} {
+			require.NoError(t, s.SetConfig(compile(t, of(change.limit))))
+			assert.Equal(t, change.passes, admitted(20), "%s: %d", algorithm, change.limit)
+		}
+		require.NoError(t, server.process.Signal(syscall.SIGCONT))
+		require.NoError(t, s.Settle(t.Context()))
+	}
 }
