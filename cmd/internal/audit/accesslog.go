@@ -56,8 +56,21 @@ type logged struct {
 	refused  int
 }
 
-// readLog reads the requests of all clients, those that were refused most first, and how exact the times are.
+// readLog reads the requests of all clients, those that were refused most first, and how exact the times are. It starts
+// over if the log needs more memory or the disk to be sorted.
 func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
+	for {
+		all, resolution, err = tryLog(log, statuses)
+		if !errors.Is(err, accesslog.ErrUnsorted) {
+			return all, resolution, err
+		}
+		if err := log.Widen(); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+func tryLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
 	clients := map[string]*logged{}
 	resolution = time.Second
 	for {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -203,6 +204,28 @@ func TestOtherAnswersAreShown(t *testing.T) {
 		assert.Contains(t, text.String(), "admitted requests have status 302; if that is a refusal: --refused 302")
 		assert.Equal(t, 1, r.Faults)
 	})
+}
+
+// TestALogInAnyOrder: a log whose lines are shuffled is the same log. It has more lines than are sorted in memory.
+func TestALogInAnyOrder(t *testing.T) {
+	lines := make([]string, 20_000)
+	for i := range lines {
+		at := time.Date(2026, 3, 1, 12, 0, 2*i, 0, time.UTC)
+		lines[i] = fmt.Sprintf("192.0.2.1 - - [%s] \"GET / HTTP/1.1\" %d 10 \"-\" \"-\"\n", at.Format("02/Jan/2006:15:04:05 -0700"),
+			map[bool]int{true: 200, false: 429}[i%30 < 10])
+	}
+	read := func() []fit.Request {
+		log := accesslog.NewLog(strings.NewReader(strings.Join(lines, "")))
+		defer log.Close()
+		clients, _, err := readLog(log, refusals[:1])
+		require.NoError(t, err)
+		require.Len(t, clients, 1)
+		return clients[0].requests
+	}
+	sorted := read()
+	assert.Len(t, sorted, len(lines))
+	rand.New(rand.NewPCG(35, 8)).Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	assert.Equal(t, sorted, read())
 }
 
 type clientFunc func(Ask) (Answer, error)
