@@ -1,16 +1,19 @@
 package audit
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -275,6 +278,45 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 		assert.Equal(t, "b", seen.Load().Header.Get("X-A"))
 		assert.Contains(t, seen.Load().UserAgent(), "weir-audit")
 	}
+}
+
+// TestErrorsNameTheURL: of an answer that is none, of no answer in time, of a server that is gone, and by HTTP/2.
+func TestErrorsNameTheURL(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = bufio.NewReader(c).ReadString('\n')
+			_, _ = io.WriteString(c, "HTTP/1.1 9 none\r\n\r\n")
+			_ = c.Close()
+		}
+	})
+	at := "http://" + l.Addr().String() + "/login?a=b"
+	to, err := Resolve(t.Context(), at, false)
+	require.NoError(t, err)
+	client, closeAll := NewClient(to)
+	defer closeAll()
+	fails := func(ctx context.Context, proto, says string) {
+		t.Helper()
+		_, err := client.Do(ctx, Ask{Method: "GET", Target: "/login?a=b", Proto: proto})
+		require.ErrorContains(t, err, says)
+		assert.True(t, strings.HasPrefix(err.Error(), "GET "+at+": "), err)
+		assert.Equal(t, 1, strings.Count(err.Error(), at), err)
+	}
+	fails(t.Context(), "", "malformed HTTP status code")
+	fails(t.Context(), http2, "")
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	fails(late, "", "timeout")
+	require.NoError(t, l.Close())
+	served.Wait()
+	fails(t.Context(), "", "refused")
+	fails(t.Context(), http2, "refused")
 }
 
 // TestALogIsFitted: the limit that refused the requests of an access log, whose times are whole seconds.

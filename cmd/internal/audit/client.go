@@ -99,11 +99,21 @@ func NewClient(t Target) (Client, func()) {
 	}
 }
 
-// Do implements Client. If the server has closed the connection meanwhile, Do tries again with a new one.
+// Do implements Client. Its errors name the method and the URL.
 func (d *dialer) Do(ctx context.Context, ask Ask) (a Answer, err error) {
+	do := d.http1
 	if ask.Proto == http2 {
-		return d.http2.Do(ctx, ask)
+		do = d.http2.Do
 	}
+	if a, err = do(ctx, ask); err != nil {
+		err = fmt.Errorf("%s %s://%s%s: %w", ask.Method, d.target.URL.Scheme, d.target.URL.Host, ask.Target, err)
+	}
+	return a, err
+}
+
+// http1 sends a request and reads the answer. If the server has closed the connection meanwhile, it tries again with a
+// new one.
+func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	c, used := d.take(ask)
 	for {
 		if c == nil {

@@ -2,10 +2,12 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -42,7 +44,9 @@ func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	}
 	a.Sent = time.Now()
 	resp, err := c.client.Do(r)
-	if err != nil {
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		return a, wrapped.Err // dialer.Do names the URL
+	} else if err != nil {
 		return a, err
 	}
 	defer resp.Body.Close()
