@@ -35,12 +35,16 @@ var (
 )
 
 // audited audits a simulated server in a bubble.
-func audited(t *testing.T, p engine.Policy, change func(*simulated)) (r *Report) {
+func audited(t *testing.T, p engine.Policy, change func(*simulated)) *Report {
+	return auditedBy(t, Options{Requests: 1500, Time: time.Minute}, p, change)
+}
+
+func auditedBy(t *testing.T, o Options, p engine.Policy, change func(*simulated)) (r *Report) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulated(t, p, 0, 3)
 		change(s)
 		var err error
-		r, err = Run(t.Context(), s, plain, target, Options{Requests: 1500, Time: time.Minute})
+		r, err = Run(t.Context(), s, plain, target, o)
 		require.NoError(t, err)
 	})
 	return r
@@ -88,6 +92,23 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	global := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(*simulated) {})
 	assert.Equal(t, "not the address of the client", global.Key)
 	assert.Contains(t, global.Rules, "key: global\n")
+}
+
+// TestNoWayIsAccusedWhileTokensComeBack: a refusal with a large header takes longer than a token. Then the limit is
+// undecided, or a way that passes has only got that token. All ways have one bucket here.
+func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
+	for slow, why := range map[time.Duration]string{
+		100 * time.Millisecond: "the limit is undecided",
+		60 * time.Millisecond:  "tokens come back faster than four refusals take",
+	} {
+		r := auditedBy(t, Options{Requests: 600, Time: 30 * time.Second}, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) { s.slow = slow })
+		assert.Empty(t, r.Ways, slow)
+		text := &strings.Builder{}
+		require.NoError(t, r.WriteText(text))
+		assert.Contains(t, text.String(), "key       not known\n  not tried: ways around the limit: "+why+"\n")
+		assert.NotContains(t, text.String(), "passes while")
+		assert.Equal(t, min(len(r.Undecided), 1), r.Faults, "that it is undecided")
+	}
 }
 
 // TestFieldsAreHeldAgainstTheLimit: what is said truly is true, and what is not is found.

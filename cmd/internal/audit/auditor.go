@@ -165,15 +165,18 @@ func requestsOf(log []Seen) []fit.Request {
 	return all
 }
 
-// round returns how long the fastest answer took.
-func (a *auditor) round() time.Duration {
+// refusal returns how long a refusal takes: half of them take longer.
+func (a *auditor) refusal() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	least := time.Minute
+	var took []time.Duration
 	for _, s := range a.log {
-		least = min(least, s.Done.Sub(s.Sent))
+		if !s.Allowed {
+			took = append(took, s.Done.Sub(s.Sent))
+		}
 	}
-	return least
+	slices.Sort(took)
+	return took[len(took)/2]
 }
 
 // left returns how much of the time is left.

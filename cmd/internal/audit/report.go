@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -76,16 +77,11 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 		if len(r.Undecided) == 0 { // who does not know the limit does not know what is untrue
 			r.Fields = truth(a.log, found)
 		}
-		token := time.Hour
-		if found.Returned {
-			token = time.Duration(float64(found.Limit.Per) / float64(found.Limit.Tokens))
-		}
-		r.Ways = ways(plain, t.URL.Host, t.Address.Addr())
-		if found.Limit.Queued == 0 {
-			if a.tryWays(ctx, r.Ways, token) {
-				more, notTried := a.tryNeighbors(ctx, r.Ways, t.Address.Addr(), found.Limit.Capacity(found.Limit.Kind))
-				r.Ways, r.NotTried = append(r.Ways, more...), notTried
-			}
+		if why := a.noWays(r, found); why != "" {
+			r.NotTried = []string{"ways around the limit: " + why}
+		} else if r.Ways = ways(plain, t.URL.Host, t.Address.Addr()); a.tryWays(ctx, r.Ways) {
+			more, notTried := a.tryNeighbors(ctx, r.Ways, t.Address.Addr(), found.Limit.Capacity(found.Limit.Kind))
+			r.Ways, r.NotTried = append(r.Ways, more...), notTried
 		}
 	}
 	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
@@ -322,10 +318,10 @@ func (r *Report) limit(b *strings.Builder) {
 
 // otherWays writes which ways of asking pass while the plain request is refused.
 func (r *Report) otherWays(b *strings.Builder) {
-	if r.Key == "" {
+	if r.Key == "" && len(r.NotTried) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nkey       %s\n", r.Key)
+	fmt.Fprintf(b, "\nkey       %s\n", cmp.Or(r.Key, "not known"))
 	var unknown []string
 	for _, w := range r.Ways {
 		switch {

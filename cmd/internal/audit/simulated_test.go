@@ -33,6 +33,7 @@ type simulated struct {
 	only1   bool // it does not speak HTTP/2
 	// racy looks, and takes a little later. It is nil if the server does both at once.
 	racy func(key string) engine.Decision
+	slow time.Duration // a refusal takes so much longer on its way back, as one with a large header does
 	held time.Duration // one way in twenty is held up for so long at most, as on a busy machine
 }
 
@@ -88,6 +89,9 @@ func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 		}
 	}
 	time.Sleep(s.delay/2 + time.Millisecond + s.jitter())
+	if a.Refused > 0 {
+		time.Sleep(s.slow)
+	}
 	a.Done = time.Now()
 	return a, ctx.Err()
 }

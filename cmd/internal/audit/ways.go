@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
 // A Way is another way to send the same request, which may have a bucket of its own.
@@ -94,12 +96,24 @@ func hexOf(b byte) string {
 	return string([]byte{digits[b>>4], digits[b&15]})
 }
 
-// tryWays asks in each way while the plain request is refused, and reports whether it tried all. A token must take
-// longer to come back than some answers take.
-func (a *auditor) tryWays(ctx context.Context, all []*Way, token time.Duration) bool {
-	if token < 4*a.round() {
-		return false
+// noWays returns why no ways are tried; "" if they are. A way that is asked after a refusal may only pass because it
+// has a bucket of its own. So no token of the plain request's bucket may come back between the two, and it must be
+// known how long a token takes.
+func (a *auditor) noWays(r *Report, found fit.Result) string {
+	token := time.Duration(float64(found.Limit.Per) / float64(max(found.Limit.Tokens, 1)))
+	switch {
+	case len(r.Undecided) > 0:
+		return "the limit is undecided"
+	case found.Limit.Queued > 0:
+		return "requests wait instead of being refused"
+	case found.Returned && token < 4*a.refusal():
+		return "tokens come back faster than four refusals take"
 	}
+	return ""
+}
+
+// tryWays asks in each way while the plain request is refused, and reports whether it tried all.
+func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	for i, w := range all {
 		a.progress("other ways to ask")
 		if a.room() < 12 || a.err != nil {
