@@ -126,8 +126,12 @@ func (l *Limiter) allowQuota(k Key) bool {
 	return v == shard.Admitted || l.mayYet(k, now, v)
 }
 
-// takeQuota is take for a quota that has numbers of its own.
-func (l *Limiter) takeQuota(d *Decision, k Key, n uint64) shard.Outcome {
+// takeOther is TakeKey for no tokens, and for a quota that has numbers of its own.
+func (l *Limiter) takeOther(d *Decision, k Key, n uint64) {
+	if n == 0 {
+		*d = l.Peek(k, n)
+		return
+	}
 	place := l.table.Find(k.hash)
 	place.Touch()
 	nanos := l.clock.nanos()
@@ -140,11 +144,11 @@ func (l *Limiter) takeQuota(d *Decision, k Key, n uint64) shard.Outcome {
 		granted := plan.Granted(k.quota)
 		d.Allowed, d.Limit = true, granted.Tokens
 		d.Remaining, d.ResetAfter = plan.LeftUnder(s, nanos, granted)
-		return o
+		return
 	case shard.Refused:
 		status = plan.StatusOf(s, nanos, n, k.quota)
 	}
-	return l.takeSlowly(d, k, n, place, o, status)
+	l.takeSlowly(d, k, n, place, o, status)
 }
 
 // everything is the decision of a key without a limit.

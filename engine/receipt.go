@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-go/weir/atomicbucket"
 	"github.com/weir-go/weir/internal/spread"
+	"github.com/weir-go/weir/internal/tsc"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -61,7 +62,11 @@ func (l *Limiter) takeReceipt(d *Decision, r *Receipt, k Key, n uint64, estimate
 	ends := l.table.Ends(place)
 	o := shard.Outcome{Verdict: shard.Undecided}
 	if n > 0 {
-		o.At = l.clock.nanos()
+		if line := l.clock.line.Load(); line != nil { // as in AllowKey
+			o.At = line.nanosAt(tsc.Read())
+		} else {
+			o.At = l.clock.nanos()
+		}
 		if k.quota.IsTier() {
 			o.State, o.Plan, o.Verdict = l.table.Hit(place, o.At, n, k.quota.Tier())
 		} else {
@@ -97,7 +102,7 @@ func (l *Limiter) takeReceiptSlowly(
 	}
 	switch {
 	case n == 0:
-		o = l.take(d, k, n)
+		*d, o = l.Peek(k, n), shard.Outcome{}
 	case o.Verdict == shard.Refused:
 		o = l.takeSlowly(d, k, n, place, o, o.Plan.StatusOf(o.State, o.At, n, k.quota))
 	default:

@@ -101,44 +101,50 @@ func (l *Limiter) allowSlowly(k Key, now int64, v shard.Verdict) bool {
 //
 // n = 0 takes nothing and is always allowed; n above the limit is never allowed (see [Never]). Neither takes anything.
 // To take an int, convert it: a negative int becomes a number above every limit.
-func (l *Limiter) Take(key string, n uint64) Decision { return l.TakeKey(l.Key(key), n) }
+func (l *Limiter) Take(key string, n uint64) Decision {
+	if l.seeded {
+		return l.TakeKey(Key{hash: keyhash.String(seeds.text, key)}, n) // as Key, with a call less
+	}
+	return l.TakeKey(l.Key(key), n)
+}
 
 // TakeKey is [Limiter.Take] for a key that has been hashed already.
 func (l *Limiter) TakeKey(k Key, n uint64) (d Decision) {
-	l.take(&d, k, n)
-	return d
-}
-
-// take is TakeKey with its result in d. It returns the outcome, which has no plan if n is 0.
-func (l *Limiter) take(d *Decision, k Key, n uint64) shard.Outcome {
-	if n == 0 {
-		*d = l.Peek(k, n)
-		return shard.Outcome{}
-	}
-	if !k.quota.IsTier() {
-		return l.takeQuota(d, k, n)
+	if n == 0 || !k.quota.IsTier() {
+		l.takeOther(&d, k, n)
+		return d
 	}
 	place := l.table.Find(k.hash)
 	place.Touch()
-	nanos := l.clock.nanos()
-	tier := k.quota.Tier()
-	s, plan, v := l.table.Hit(place, nanos, n, tier)
-	runtime.KeepAlive(l) // and with it the table, also below
-	o := shard.Outcome{State: s, Plan: plan, At: nanos, Verdict: v}
-	var status atomicbucket.Status
-	switch v {
-	case shard.Admitted:
-		d.Allowed = true
-		d.Limit, d.Remaining, d.ResetAfter = plan.Left(s, nanos, tier)
-		return o
-	case shard.Refused:
-		status = plan.Status(s, nanos, n, tier)
+	var now int64
+	if line := l.clock.line.Load(); line != nil { // as in AllowKey
+		now = line.nanosAt(tsc.Read())
+	} else if now = l.clock.coarse.Load(); now == 0 {
+		now = l.clock.nanos()
 	}
-	return l.takeSlowly(d, k, n, place, o, status)
+	tier := k.quota.Tier()
+	s, plan, v := l.table.Hit(place, now, n, tier)
+	runtime.KeepAlive(l) // and with it the table
+	if v == shard.Admitted {
+		d.Allowed = true
+		d.Limit, d.Remaining, d.ResetAfter = plan.Left(s, now, tier)
+		return d
+	}
+	l.takeMissed(&d, k, n, place, shard.Outcome{State: s, Plan: plan, At: now, Verdict: v})
+	return d
 }
 
-// takeSlowly is the rest of take, for the case that the fast path has not admitted the request. If the fast path has
-// refused it, status is the status of the refusal.
+// takeMissed is the rest of TakeKey, for the case that its fast path has not admitted the request.
+func (l *Limiter) takeMissed(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome) {
+	var status atomicbucket.Status
+	if o.Verdict == shard.Refused {
+		status = o.Plan.Status(o.State, o.At, n, k.quota.Tier())
+	}
+	l.takeSlowly(d, k, n, place, o, status)
+}
+
+// takeSlowly is the rest of a take that its fast path has not admitted. If the fast path has refused it, status is the
+// status of the refusal.
 func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o shard.Outcome, status atomicbucket.Status) shard.Outcome {
 	nanos := o.At
 	if o.Verdict == shard.Undecided {
