@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -135,6 +136,33 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, int64(15), s.mostIn(l, 0).Int64())
 	assert.Equal(t, time.Second, refill(Limit{Tokens: 10, Per: time.Second, Burst: 10}, Bucket))
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
+}
+
+// TestTheDensestInterval: a burst, a pause in which nobody asks, and more than a burst. Together they are no more than
+// the limit allows in that time.
+func TestTheDensestInterval(t *testing.T) {
+	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
+	var all answered
+	for begin, n := range map[time.Duration]int{0: 50, 90 * time.Millisecond: 80} {
+		for i := range n {
+			start := begin + time.Duration(i)*time.Microsecond
+			all.starts, all.ends = append(all.starts, start), append(all.ends, start+500*time.Nanosecond)
+		}
+	}
+	slices.Sort(all.starts)
+	slices.Sort(all.ends)
+	assert.Less(t, int64(len(all.starts)), s.mostIn(l, 91*time.Millisecond).Int64())
+	n, within := all.densest(l)
+	assert.Equal(t, 80, n)
+	assert.Equal(t, 79*time.Microsecond+500*time.Nanosecond, within)
+
+	// Calls that began before the interval may have been admitted before it.
+	all = answered{starts: []time.Duration{0, 1, 2}, ends: []time.Duration{10, 20, 30}}
+	n, within = all.densest(l)
+	assert.Equal(t, 3, n)
+	assert.Equal(t, 30*time.Nanosecond, within)
+	n, _ = answered{}.densest(l)
+	assert.Zero(t, n)
 }
 
 // TestCheckIsThatOfPackageCheck: a log can be checked without a test.

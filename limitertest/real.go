@@ -7,17 +7,19 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// real checks, in real time and outside of any bubble, that many goroutines get at most what the limit allows in the
-// measured time of the whole test.
+// real checks, in real time and outside of any bubble, that many goroutines get at most what the limit allows: in the
+// whole time, and in the interval in which they got most.
 func (s *suite) real(t *testing.T) {
-	const goroutines, rounds, length = 16, 3, 100 * time.Millisecond
+	const rounds = 3
 	limits := []Limit{{Tokens: 1e6, Per: time.Second, Burst: 1000}, {Tokens: 1000, Per: time.Second, Burst: 50}}
 	if len(s.Config.Limits) > 0 {
 		limits = s.Config.Limits
@@ -34,31 +36,82 @@ func (s *suite) real(t *testing.T) {
 				break
 			}
 			tried = true
-			var admitted, calls, longest atomic.Int64
-			together(goroutines, func(int) {
-				for last := begin; last.Sub(begin) < length; {
-					if s.take(t, limiter, "real", 1).Allowed {
-						admitted.Add(1)
-					}
-					calls.Add(1)
-					next := time.Now()
-					if took := int64(next.Sub(last)); took > longest.Load() {
-						longest.Store(took)
-					}
-					last = next
-				}
-			})
+			r := s.ask(t, limiter, begin)
 			elapsed := time.Since(begin)
-			if most := s.mostIn(l, elapsed); big.NewInt(admitted.Load()).Cmp(most) > 0 {
+			if most := s.mostIn(l, elapsed); big.NewInt(int64(len(r.starts))).Cmp(most) > 0 {
 				t.Fatalf("%v of %v: %d goroutines were admitted %d times in %v of real time, and no more than %v are allowed",
-					s.Promise, l, goroutines, admitted.Load(), elapsed, most)
+					s.Promise, l, askers, len(r.starts), elapsed, most)
 			}
-			t.Logf("%v: %d calls, %d admitted, the longest took %v", l, calls.Load(), admitted.Load(), time.Duration(longest.Load()))
+			n, within := r.densest(l)
+			if most := s.mostIn(l, within); big.NewInt(int64(n)).Cmp(most) > 0 {
+				t.Fatalf("%v of %v: %d goroutines were admitted %d times within %v of real time, and no more than %v are allowed",
+					s.Promise, l, askers, n, within, most)
+			}
+			t.Logf("%v: %d calls, %d admitted, the longest took %v", l, r.calls, len(r.starts), r.longest)
 		}
 	}
 	if !tried {
 		t.Skip("New has no limiter for", limits)
 	}
+}
+
+// askers are the goroutines that ask in real time.
+const askers = 16
+
+// answered are the calls of many goroutines in real time.
+type answered struct {
+	calls        int
+	longest      time.Duration
+	starts, ends []time.Duration // of the calls that were admitted
+}
+
+// ask has many goroutines ask for one key. A busy machine may run them for a small part of the time only. So they go on
+// until they have made enough calls, or five times as long for a limiter whose calls take long.
+func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answered) {
+	const length, enough = 100 * time.Millisecond, askers * 200
+	var mu sync.Mutex
+	var calls atomic.Int64
+	together(askers, func(int) {
+		var own answered
+		for last := time.Since(begin); last < length || last < 5*length && calls.Load() < enough; {
+			allowed := s.take(t, limiter, "real", 1).Allowed
+			next := time.Since(begin)
+			if allowed {
+				own.starts, own.ends = append(own.starts, last), append(own.ends, next)
+			}
+			calls.Add(1)
+			own.longest = max(own.longest, next-last)
+			last = next
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all.starts, all.ends = append(all.starts, own.starts...), append(all.ends, own.ends...)
+		all.longest = max(all.longest, own.longest)
+	})
+	all.calls = int(calls.Load())
+	slices.Sort(all.starts)
+	slices.Sort(all.ends)
+	return all
+}
+
+// densest returns how many calls were admitted within the interval in which there were most beyond the rate of a limit,
+// at least, and how long the interval is.
+func (a answered) densest(l Limit) (n int, within time.Duration) {
+	rate := float64(l.Tokens) / float64(l.Per)
+	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
+	best := math.Inf(-1)
+	for i, end := range a.ends {
+		for ; started < len(a.starts) && a.starts[started] <= end; started++ {
+			if v := float64(started) - rate*float64(a.starts[started]); v < least {
+				least, from = v, started
+			}
+		}
+		// At least i+1-from of the calls that had ended began in the interval.
+		if v := float64(i+1) - rate*float64(end) - least; v > best {
+			best, n, within = v, i+1-from, end-a.starts[from]
+		}
+	}
+	return n, within
 }
 
 // mostIn returns the most tokens that a key may get in an interval of a length, wherever the interval starts.
