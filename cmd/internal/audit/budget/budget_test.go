@@ -168,5 +168,20 @@ func TestNothingToMeasure(t *testing.T) {
 		server.Close()
 		_, err = Run(t.Context(), o)
 		assert.ErrorContains(t, err, "the model did not get the first request")
+		assert.ErrorContains(t, err, "The audit is the model at "+model+": the gateway has to pass requests on to that address")
 	}
+}
+
+// TestAnAnswerThatBreaksOffNamesTheURL: the error says of which request it is.
+func TestAnAnswerThatBreaksOffNamesTheURL(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte("cut"))
+	}))
+	defer server.Close()
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	a := &auditor{Options: Options{URL: u}, client: server.Client(), model: &model{got: map[int]int{}}}
+	got := a.fresh().do(t.Context(), asked{method: http.MethodPost, path: "/v1/chat/completions"})
+	assert.EqualError(t, got.err, "POST "+server.URL+"/v1/chat/completions: unexpected EOF")
 }

@@ -86,7 +86,8 @@ func compare(got, want span) (string, error) {
 func isBudget(ctx context.Context, a *auditor) (string, error) {
 	first := a.fresh().pay(ctx, a.Tokens/steps)
 	if first.err != nil || !first.passed {
-		return "", fmt.Errorf("%w: the model did not get the first request: %v", ErrNoBudget, first)
+		return "", fmt.Errorf("%w: the model did not get the first request: %v. The audit is the model at %s: the gateway has to pass "+
+			"requests on to that address", ErrNoBudget, first, a.Listen)
 	}
 	left, err := a.fresh().left(ctx, a.Tokens, a.Tokens/steps)
 	if err == nil && !left.may(span{a.Tokens, a.Tokens}) {

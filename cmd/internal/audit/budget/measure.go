@@ -105,7 +105,9 @@ func (k *key) do(ctx context.Context, q asked) (a answer) {
 	}
 	a.status, a.header = resp.StatusCode, resp.Header
 	a.body, a.err = readUntil(resp.Body, q.until)
-	a.err = errors.Join(a.err, resp.Body.Close())
+	if a.err = errors.Join(a.err, resp.Body.Close()); a.err != nil {
+		a.err = fmt.Errorf("%s %s: %w", q.method, to, a.err)
+	}
 	a.passed = k.model.seen(q.number) > before
 	return a
 }
