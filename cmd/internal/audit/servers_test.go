@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func program(files map[string]string, arguments ...string) func(*testing.T, stri
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start(), "make test-audit installs %s", filled[0])
 		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
+			_ = cmd.Process.Signal(syscall.SIGTERM) // which nginx passes on to its workers, who would keep the output open
 			_ = cmd.Wait()
 			if t.Failed() {
 				t.Log(out.String())
