@@ -26,21 +26,23 @@ func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc
 }
 
 // TestLeasesKeepThePromise: many goroutines that ask a limit of which tokens are leased, for two nodes that both ask,
-// get no more than the limit and what nodes may admit before the store has charged it. The other subtests want a limit
-// that gives nothing back meanwhile, which no lease suits.
+// get no more than the limit, what nodes may admit before the store has charged it, and what they had in hand. The
+// other subtests want a limit that gives nothing back meanwhile, which no lease suits.
 func TestLeasesKeepThePromise(t *testing.T) {
 	const overdraft, nodes = 8, 2
 	front := rpcfront.Direct("gRPC", func(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {
 		return source(env, c, l, redislimit.InMode(redislimit.Leased), redislimit.Overdraft(overdraft), redislimit.Nodes(nodes))
 	})
-	limit := limitertest.Limit{Tokens: 86_400_000, Per: 24 * time.Hour, Burst: 100}
+	limit := limitertest.Limit{Tokens: 86_400_000, Per: 24 * time.Hour, Burst: 20} // a token each millisecond
 	skip := map[string]string{}
 	for _, name := range []string{"Burst", "Keys", "Costs", "Linear"} {
 		skip[name] = "tokens come back while it runs"
 	}
 	limitertest.Test(t, limitertest.Config{
 		Outside: true, Keys: 500, Limits: []limitertest.Limit{limit}, Skip: skip,
-		EarlyBy: func(limitertest.Limit) time.Duration { return overdraft * nodes * time.Millisecond },
+		EarlyBy: func(l limitertest.Limit) time.Duration {
+			return nodes * time.Duration(overdraft+l.Burst/2) * time.Millisecond
+		},
 		New: func(tb testing.TB, l limitertest.Limit) limitertest.Limiter {
 			both := front.Nodes(tb, conformance.Numbers{N: l.Tokens, Per: l.Per, Burst: l.Burst}, nodes)
 			var asked atomic.Uint64
