@@ -27,7 +27,7 @@
 //	Cancel      refunds, reservations and waits that are canceled mint and lose nothing (parts Refund, Reserve, Wait),
 //	            in the order in which they were made, too (Order)
 //	Linear      concurrent takes are linearizable (porcupine)
-//	Real        16 goroutines outside the bubble stay below the bound in real time, in all of it and where they get most
+//	Real        16 goroutines outside the bubble stay below the bound in real time, in the densest interval, too
 //	Leak        no goroutine stays after Cleanup; idle keys are forgotten, in resident memory too
 //
 // Tests of something that a limiter does not promise are skipped, and their output says so. The reason may be

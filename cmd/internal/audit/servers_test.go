@@ -78,7 +78,8 @@ func program(files map[string]string, arguments ...string) func(*testing.T, stri
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start(), "make test-audit installs %s", filled[0])
 		t.Cleanup(func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // which nginx passes on to its workers, who would keep the output open
+			// nginx ends its workers, too. A worker that is left keeps the output open, which Wait waits for.
+			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
 			if t.Failed() {
 				t.Log(out.String())
