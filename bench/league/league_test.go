@@ -88,6 +88,10 @@ func (e entry) only(is func(limitertest.Limit) bool) entry {
 	return e
 }
 
+// daily is whether windows that begin at multiples of a period since the beginning of some day begin at multiples since
+// 1970, too. A bubble begins at midnight.
+func daily(l limitertest.Limit) bool { return 24*time.Hour%l.Per == 0 }
+
 // sethvargo is go-limiter as its documentation has it: the benchmark's adapter counts by the hour.
 func sethvargo() entry {
 	return entry{"sethvargo/go-limiter", "github.com/sethvargo/go-limiter", limitertest.FixedWindow,
@@ -161,7 +165,8 @@ func entries() []entry {
 			skip("Costs", "Increment counts what it refuses, and Get asks for one"),
 		peer("tollbooth", "a token bucket for each key, until the key expires (an hour in its examples)", limitertest.Bucket,
 			nil).only(func(l limitertest.Limit) bool { return l.Per < time.Hour }).rounds(),
-		peer("httprate", "a sliding window counter", limitertest.SlidingEstimate, nil).with(increments),
+		peer("httprate", "a sliding window counter, whose windows begin at multiples of the period since the year 1", limitertest.SlidingEstimate,
+			nil).with(increments).only(daily),
 		peer("tailscale util/limiter", "a token at each multiple of RefillInterval, up to Max", limitertest.BatchRefill,
 			map[string]string{"Forget": "documented: only the Size most recently seen keys are tracked"}).
 			only(func(l limitertest.Limit) bool { return l.Tokens == 1 }),
@@ -170,7 +175,8 @@ func entries() []entry {
 			skip("Cancel/Order", "that of x/time/rate").skip("Cancel/Wait", "that of x/time/rate"),
 		peer("juju/ratelimit (un-keyed)", "a token at each multiple of fillInterval since the bucket was made", limitertest.BatchRefill, nil).
 			keyed(buckets).only(func(l limitertest.Limit) bool { return l.Tokens == 1 }),
-		peer("failsafe-go (un-keyed)", "bursty: permits for each period", limitertest.AlignedWindow, nil).keyed(permits),
+		peer("failsafe-go (un-keyed)", "bursty: permits for each period since the limiter was made", limitertest.AlignedWindow, nil).keyed(permits).
+			only(daily),
 	}
 }
 
