@@ -44,13 +44,15 @@ func compare(b *testing.B, policy Policy) {
 		b.Fatal(err)
 	}
 	hold := func(i int) { _, holds[i] = l.Hold(keys[i], 2) }
+	underQuota := func(i int) { l.TakeKey(keys[i].With(quota), 1) }
 	verbs := []timed{
 		{name: "take", call: func(i int) { l.TakeKey(keys[i], 1) }},
 		{name: "allow", call: func(i int) { l.AllowKey(keys[i]) }},
 		{name: "text-take", call: func(i int) { l.Take(texts[i], 1) }},
-		{name: "text-quota", call: func(i int) { l.TakeKey(l.Key(texts[i]).With(quota), 1) }},
-		{name: "quota", call: func(i int) { l.TakeKey(keys[i].With(quota), 1) }},
-		{name: "hold-quota", call: func(i int) { _, holds[i] = l.Hold(keys[i].With(quota), 2) }},
+		{name: "text-quota", before: underQuota, call: func(i int) { l.TakeKey(l.Key(texts[i]).With(quota), 1) }},
+		{name: "quota", before: underQuota, call: underQuota},
+		{name: "other-quota", call: underQuota}, // after a take without it
+		{name: "hold-quota", before: underQuota, call: func(i int) { _, holds[i] = l.Hold(keys[i].With(quota), 2) }},
 		{name: "charge", call: func(i int) { l.Charge(keys[i], 1) }},
 		{name: "receipt", call: func(i int) { l.TakeReceipt(keys[i], 1) }},
 		{name: "hold", call: hold},
@@ -82,8 +84,12 @@ func compare(b *testing.B, policy Policy) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
+	at := map[string]time.Duration{}
 	for _, v := range verbs {
+		at[v.name] = v.least
 		b.ReportMetric(float64(v.least)/float64(len(keys)), v.name+"-ns")
 		b.ReportMetric(float64(v.least)/float64(verbs[0].least), v.name+"/take")
 	}
+	b.ReportMetric(float64(at["take"])/float64(at["allow"]), "take/allow")
+	b.ReportMetric(float64(at["hold"]+at["settle"])/float64(at["allow"]), "hold+settle/allow")
 }
