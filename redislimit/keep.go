@@ -27,6 +27,7 @@ func (l *Limiter) keep() {
 		l.known.sweep(l.now())
 		if l.share != nil {
 			l.share.slow.Drop(func(key string) bool { return !l.isLost(key) })
+			l.share.sweep(l.now())
 		}
 		l.work()
 		l.takeOverFiles()

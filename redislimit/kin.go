@@ -3,6 +3,8 @@ package redislimit
 import (
 	"slices"
 	"sync"
+
+	"github.com/weir-go/weir/engine"
 )
 
 // kin are the limiters of a client, by the limit that they are. A node has one share of a limit. So while a limiter
@@ -17,7 +19,7 @@ type kin struct {
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }
 
-// join adds a limiter, and takes from its share what the others owe.
+// join adds a limiter, and takes from its share what those of the others lack.
 func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -25,44 +27,73 @@ func (k *kin) join(l *Limiter) {
 		if l.share != nil && other.share != nil {
 			l.share.slow = other.share.slow
 		}
-		if other.life.numbers == l.life.numbers {
-			l.inheritShare(other)
-		}
 	}
+	l.inherit(lacking(k.same(l)))
 	k.add(l)
 }
 
-// inheritShare takes from the share what another limiter owes.
-func (l *Limiter) inheritShare(other *Limiter) {
-	for of := range other.owed.Keys {
-		l.spendShare(other, of, other.owed.Of(of))
+// A lack is what shares lack of a key, as one of their limiters has it.
+type lack struct {
+	from *Limiter
+	n    uint64
+}
+
+// lacking returns what the shares of a limit lack, which is the same for each that was there in time: what its limiters
+// owe, and what the store has been charged with and has not come back.
+func lacking(all []*Limiter) map[owing]lack {
+	lacks := map[owing]lack{}
+	for _, l := range all {
+		for of := range l.owed.Keys {
+			lacks[of] = lack{l, lacks[of].n + l.owed.Of(of)}
+		}
 	}
+	for _, l := range all {
+		if l.share == nil {
+			continue
+		}
+		l.share.spent.Range(func(of owing, key engine.Key) bool {
+			if n, _ := l.share.Owed(key); n > lacks[of].n {
+				lacks[of] = lack{l, n}
+			}
+			return true
+		})
+	}
+	return lacks
+}
+
+// inherit takes from the share what others lack.
+func (l *Limiter) inherit(lacks map[owing]lack) {
+	for of, lack := range lacks {
+		l.spendShare(lack.from, of, lack.n)
+	}
+}
+
+// same returns the limiters of the limit of a limiter, this one included if it was added. The caller has the lock.
+func (k *kin) same(l *Limiter) (all []*Limiter) {
+	for _, other := range k.of[l.life.node] {
+		if other.life.numbers == l.life.numbers {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // unite makes two limits of one [SharedName] one limit.
 func (k *kin) unite(l, before *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	old := before.life.numbers
-	if l.life.node != before.life.node || l.life.numbers == old {
+	if l.life.node != before.life.node || l.life.numbers == before.life.numbers {
 		return
 	}
 	k.add(before) // a closed one may have left
-	for _, other := range k.of[l.life.node] {
-		if other.life.numbers != old {
-			continue
-		}
-		for _, one := range k.of[l.life.node] {
-			if one.life.numbers == l.life.numbers {
-				one.inheritShare(other)
-				other.inheritShare(one)
-			}
-		}
+	ours, theirs := k.same(l), k.same(before)
+	ourLacks, theirLacks := lacking(ours), lacking(theirs)
+	for _, one := range ours {
+		one.inherit(theirLacks)
 	}
-	for _, other := range k.of[l.life.node] {
-		if other.life.numbers == old {
-			other.life.numbers = l.life.numbers
-		}
+	for _, one := range theirs {
+		one.inherit(ourLacks)
+		one.life.numbers = l.life.numbers
 	}
 }
 

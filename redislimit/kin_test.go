@@ -277,3 +277,56 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	require.NoError(t, err)
 	assert.LessOrEqual(t, d.Remaining, uint64(30-15))
 }
+
+// What the store was charged with comes back to a share with time only, also to that of a limiter that takes the place
+// of another one after the store was back, and to that of the one after it.
+func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
+	window := func(limit uint64) engine.Policy { return engine.FixedWindow(limit, time.Hour) }
+	bucket := func(limit uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), limit) }
+	for name, c := range map[string]struct {
+		policy  func(uint64) engine.Policy
+		limits  []uint64
+		options []Option
+	}{
+		"windows": {window, []uint64{41, 42, 40}, nil}, "windows, follow": {window, []uint64{41, 42, 40}, []Option{SharedName()}},
+		"buckets": {bucket, []uint64{10, 30, 40}, nil}, "buckets, follow": {bucket, []uint64{10, 30, 40}, []Option{SharedName()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time it waits
+			server := redistest.Start(t)
+			client, err := Open(t.Context(), server.URL())
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, client.Close()) })
+			begin := func(limit uint64) *Limiter {
+				l, err := New(client, "shares", c.policy(limit), append(c.options, Nodes(2), InMode(Strict))...)
+				require.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, l.Close()) })
+				return l
+			}
+			old := begin(40)
+			lose(t, server, old.own)
+			require.EqualValues(t, 20, admittedOf(t, old.own, "k", 30))
+			server.Resume()
+			require.NoError(t, old.Settle(t.Context()))
+			for _, limit := range c.limits {
+				next := begin(limit)
+				next.Follow(old)
+				require.NoError(t, old.Close())
+				require.Eventually(t, func() bool {
+					client.limiters.kin.mu.RLock()
+					defer client.limiters.kin.mu.RUnlock()
+					return len(client.limiters.kin.of[next.life.node]) == 1
+				}, 20*time.Second, time.Millisecond)
+				old = next
+			}
+			lose(t, server, old.own)
+			assert.Zero(t, admittedOf(t, old.own, "k", 30))
+			assert.EqualValues(t, 20, admittedOf(t, old.own, "another", 30))
+			server.Resume()
+			require.NoError(t, old.Close()) // nothing else sweeps
+			old.share.Reset(old.share.Key("k"))
+			old.share.sweep(1 << 60)
+			assert.Equal(t, 1, old.share.spent.Size(), "what has come back is forgotten")
+		})
+	}
+}

@@ -131,8 +131,8 @@ func (d *design) sharedNumbers() string {
 
 // Follow says that keys of another limiter of the same client and [SharedName] come to this one, because the numbers of
 // their limit have changed. From then on both have one share of each key while the store is lost, and so have those
-// that they have followed, and those that follow them. Call it before the keys come. It takes time for each key that
-// owes the store something.
+// that they have followed, and those that follow them. Call it before the keys come. It takes time for each key of
+// which a share lacks something.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that they share. It is monotonic and starts with the program.

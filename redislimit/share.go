@@ -1,6 +1,10 @@
 package redislimit
 
 import (
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 	"github.com/weir-go/weir/redislimit/internal/script"
@@ -15,6 +19,10 @@ type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
 	slow *shares.Slow[string] // keys whose share is less than a token
+
+	spent *xsync.Map[owing, engine.Key] // keys of which the share may lack something
+	most  int                           // of these
+	next  int64                         // when to look which lack nothing; of the goroutine that keeps the limiter
 }
 
 func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], options []engine.Option) (*share, error) {
@@ -22,7 +30,9 @@ func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], opti
 	if err != nil {
 		return nil, err
 	}
-	return &share{l, owed, shares.NewSlow[string](maxKeys)}, nil
+	return &share{
+		Limiter: l, owed: owed, slow: shares.NewSlow[string](maxKeys), spent: xsync.NewMap[owing, engine.Key](), most: maxKeys,
+	}, nil
 }
 
 // takeShare decides about n tokens when the store did not. A share of less than one token is empty unless the store is
@@ -81,6 +91,7 @@ func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 			return
 		}
 		added = s.owed.Add(of, n)
+		s.spend(of, s.Key(key).With(q.share))
 		for _, other := range others {
 			other.spendShare(l, of, n)
 		}
@@ -95,7 +106,7 @@ func (s *share) refund(key string, q *Quota, n uint64) {
 		s.Refund(s.Key(key).With(q.share), n)
 		s.owed.Forgive(of, n)
 		for _, other := range others {
-			if key, _, ok := other.shareOf(l, of); ok {
+			if key, ok := other.shareOf(l, of); ok {
 				other.share.Refund(key, n)
 			}
 		}
@@ -120,30 +131,61 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns a key of the share, and its policy, that stand for what another limiter of the limit owes, or this
-// one. It returns false if no request is decided so here.
-func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, policy engine.Policy, ok bool) {
+// shareOf returns a key of the share that stands for what another limiter of the limit owes, or this one. It returns
+// false if no request is decided so here.
+func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
-		return key, l.ofShare, !l.limit.IsOfQuotas()
+		return key, !l.limit.IsOfQuotas()
 	}
 	policy, err := shares.OfQuota(from.policy, of.numbers.Tokens, from.limit.TokenTime(of.numbers), l.divisor())
 	if err == nil {
 		var quota engine.Quota
 		if quota, err = l.share.Quota(policy); err == nil {
-			return key.With(quota), policy, true
+			return key.With(quota), true
 		}
 	}
-	return key, l.ofShare, !l.limit.IsOfQuotas() // the share does not hold this quota, so no request has it
+	return key, !l.limit.IsOfQuotas() // the share does not hold this quota, so no request has it
 }
 
-// spendShare takes n tokens from the share that another limiter of the limit owes, or this one, as far as the share has
-// them.
+// spendShare takes n tokens from the share that another limiter of the limit owes, or this one. A smaller share than
+// that is in debt, as after any change of numbers.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return
 	}
-	if key, policy, ok := l.shareOf(from, of); ok {
-		_, _ = l.share.Charge(key, min(n, policy.Limit()))
+	if key, ok := l.shareOf(from, of); ok {
+		_, _ = l.share.Charge(key, n) // what exceeds the bound of a debt does not count
+		l.share.spend(of, key)
 	}
+}
+
+// spend notes that the share may lack something of a key.
+func (s *share) spend(of owing, key engine.Key) {
+	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
+		if known || s.spent.Size() >= s.most {
+			return old, xsync.CancelOp
+		}
+		return key, xsync.UpdateOp
+	})
+}
+
+// sweepEvery is how often a limiter looks which keys lack nothing.
+const sweepEvery = 5 * time.Second
+
+// sweep forgets the keys of which the share lacks nothing.
+func (s *share) sweep(now int64) {
+	if now < s.next {
+		return
+	}
+	s.next = now + int64(sweepEvery)
+	s.spent.Range(func(of owing, _ engine.Key) bool {
+		s.spent.Compute(of, func(key engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
+			if n, _ := s.Owed(key); n > 0 || !known {
+				return key, xsync.CancelOp
+			}
+			return key, xsync.DeleteOp
+		})
+		return true
+	})
 }
