@@ -225,7 +225,8 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 			return n, false
 		}
 		document, isData := bytes.CutPrefix(line, []byte("data:"))
-		if isData {
+		end := bytes.IndexByte(line, '\n')
+		if isData && end >= 0 {
 			if length, ok := s.passes(document, "data:"); ok {
 				if n += len("data:") + length + 1; p[n-1] == '\r' {
 					n++
@@ -233,7 +234,6 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 				continue
 			}
 		}
-		end := bytes.IndexByte(line, '\n')
 		switch {
 		case isData && end < 0:
 			if f.hold(s, line, document) {

@@ -110,6 +110,12 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	}
 	tail := s.line[last:]
 	rest, size := piece[first:], 0
+	if prefix != "" && len(holes) == 1 && holes[0].text && len(s.between) > 0 {
+		if run, size := texts(rest, s.between); run > 0 {
+			rest = rest[run:]
+			n, text, ok = len(piece)-len(rest)-len(s.between)+len(tail), size, true
+		}
+	}
 	for {
 		for i := range holes {
 			h := &holes[i]
@@ -142,6 +148,34 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 		s.follow(piece[n:], prefix, first, last)
 	}
 	return n, text, true
+}
+
+// texts returns how many bytes of rest are texts, each with what is between it and the next one, and the size of the
+// texts without escapes.
+func texts(rest, between []byte) (n, size int) {
+	for {
+		end, special := n, uint64(0)
+		for special == 0 && end+8 <= len(rest) {
+			special = specials(binary.LittleEndian.Uint64(rest[end:]))
+			end += 8
+		}
+		text := 0
+		if special != 0 {
+			end += bits.TrailingZeros64(special)/8 - 8
+			text = end - n
+		}
+		if special == 0 || rest[end] != '"' { // an escape, or the end of what there is
+			var length int
+			if length, text = quoted(rest[n:]); length < 0 {
+				return n, size
+			}
+			end = n + length
+		}
+		if len(rest)-end < len(between) || !bytes.Equal(rest[end:end+len(between)], between) {
+			return n, size
+		}
+		n, size = end+len(between), size+text
+	}
 }
 
 // maxBetween is how many bytes there may be between two documents of a run: names of events, for example.
@@ -253,15 +287,10 @@ var inNumeric = func() (is [256]bool) {
 // quoted returns the length of the text that a line begins with, up to its quote, and the size of that without escapes.
 // It returns unlike for escapes of code points, and for what ends a line.
 func quoted(line []byte) (n, size int) {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	escapes := 0
 	for n < len(line) {
 		if n+8 <= len(line) {
-			// The lowest bit that is set in special is the top bit of the first byte that is a quote, a backslash or a
-			// control character.
-			word := binary.LittleEndian.Uint64(line[n : n+8])
-			quote, backslash := word^ones*'"', word^ones*'\\'
-			special := ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
+			special := specials(binary.LittleEndian.Uint64(line[n : n+8]))
 			if special == 0 {
 				n += 8
 				continue
@@ -282,6 +311,14 @@ func quoted(line []byte) (n, size int) {
 		n++
 	}
 	return open, 0
+}
+
+// specials returns a word whose lowest bit that is set is the top bit of the first byte of a word that is a quote, a
+// backslash or a control character; 0 if there is none.
+func specials(word uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := word^ones*'"', word^ones*'\\'
+	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
 }
 
 // passes reports whether a piece begins with a whole line with a document, which begins and ends in it, that needs not

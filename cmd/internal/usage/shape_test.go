@@ -222,3 +222,64 @@ func TestFilter(t *testing.T) {
 		require.Equal(t, string(want), string(append(got, a.Rest()...)), "seed %d", seed)
 	}
 }
+
+// sameAsBytes compares a stream that is written in pieces of a size with the same stream byte by byte, where no line is
+// compared. It reports whether several texts were read in one go.
+func sameAsBytes(t *testing.T, stream []byte, size int) (run bool) {
+	one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)
+	for at := 0; at < len(stream); at += size {
+		piece := stream[at:min(len(stream), at+size)]
+		one.Write(piece)
+		for i := range piece {
+			two.Write(piece[i : i+1])
+		}
+		run = run || len(one.shape.varying) == 1 && len(one.shape.between) > 0
+		require.Equal(t, saysSoFar(two), saysSoFar(one), "at %d of %q in pieces of %d", at, stream, size)
+	}
+	one.End()
+	two.End()
+	require.Equal(t, says(two), says(one), "%q in pieces of %d", stream, size)
+	return run
+}
+
+// TestTexts: events that come at once and differ only in their text say what they say byte by byte, also if any byte of
+// the stream is another one.
+func TestTexts(t *testing.T) {
+	runs := 0
+	for seed := range uint64(250) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		end := []string{"\n\n", "\r\n\r\n", "\n\nevent: delta\n", "\n\nid: 7\nevent: delta\n"}[r.IntN(4)]
+		some := []string{
+			`data: {"id":"c","choices":[{"index":0,"delta":{"content":"%[2]s"},"finish_reason":null}],"usage":null}`,
+			`data: {"choices":[{"text":"%[2]s"}],"usage":{"prompt_tokens":null}}`, `data: {"delta":"%[2]s"}`,
+		}[r.IntN(3)]
+		var stream []byte
+		for range 40 {
+			line := lineOf(r, []string{some})
+			if r.IntN(20) == 0 {
+				line = lineOf(r, parts)
+			}
+			stream = append(stream, line+end...)
+		}
+		for range r.IntN(4) {
+			stream[r.IntN(len(stream))] = "\"\\\n\r\x00\xef{}[]:,u0 "[r.IntN(15)]
+		}
+		if sameAsBytes(t, stream, 1+r.IntN(4000)) {
+			runs++
+		}
+	}
+	assert.Greater(t, runs, 75)
+}
+
+// FuzzTexts is TestTexts of any texts, and of anything between them.
+func FuzzTexts(f *testing.F) {
+	f.Add([]byte("a\xff b\xff\xffc\\n\xff\\u0041\xfflong, longer"), []byte(`"}]}`+"\n\ndata: "+`{"choices":[{"text":"`), 4000)
+	f.Add([]byte("a\xffb\xffc\xff"), []byte(`"}],"usage":{"total_tokens":5}}`+"\n\ndata: "+`{"choices":[{"text":"`), 100)
+	f.Add([]byte("a\xffb\xff\",\"us\\u0061ge\":{\"total_tokens\":5},\"a\":\"\xffd"), []byte("\"}\r\n\r\ndata:{\"delta\":\""), 77)
+	f.Fuzz(func(t *testing.T, texts, between []byte, size int) {
+		stream := bytes.ReplaceAll(texts, []byte{0xff}, between)
+		if len(stream) < 1<<16 {
+			sameAsBytes(t, append([]byte(`data: {"choices":[{"text":"`), stream...), min(max(size, 1), 1<<16))
+		}
+	})
+}
