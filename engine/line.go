@@ -30,7 +30,7 @@ type Turn struct {
 	plan    *shard.Plan // by which the tokens were reserved
 
 	// The limiter's lines.mu guards what follows.
-	parts []part    // n tokens in all, in the order in which they were reserved
+	parts []part    // n tokens in all, in the order in which they were reserved; none of a turn that has ended
 	due   int64     // when the tokens are there, by the limiter's clock
 	at    time.Time // the same, by the clock of the machine
 	asked bool      // Until was called
@@ -98,27 +98,24 @@ func (t *Turn) Come() Receipt {
 	defer t.limiter.lines.mu.Unlock()
 	t.overtake()
 	t.limiter.lines.remove(t)
-	if len(t.parts) != 1 || t.parts[0].shared {
+	parts := t.parts
+	t.parts = nil // a second call has the receipt for nothing
+	if len(parts) != 1 || parts[0].shared {
 		return Receipt{}
 	}
-	receipt := t.parts[0].of.receipt
-	t.parts = nil // a second call has the receipt for nothing
-	return receipt
+	return parts[0].of.receipt
 }
 
-// Leave ends the turn of a caller that no longer waits. The callers behind it move up. If all wait for the same number
-// of tokens, each moves to the place of the caller in front of it. Otherwise they move up by the tokens of the caller
-// that leaves, unless a caller outside of the line has reserved in between. So the tokens at the end of the line come
-// back. If another caller has reserved behind the line, only the tokens that its reservation does not need come back
-// ([Receipt.Refund]).
+// Leave ends the turn of a caller that does not proceed, whether it has waited or not. The callers behind it move up. If
+// all wait for the same number of tokens, each moves to the place of the caller in front of it. Otherwise they move up
+// by the tokens of the caller that leaves, unless a caller outside of the line has reserved in between, or their tokens
+// come with a later refill ([BatchRefill]). So the tokens at the end of the line come back. If another caller has reserved
+// behind the line, only the tokens that its reservation does not need come back ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	behind, in := l.remove(t)
-	if !in { // it has come, or left before, or never had to wait
-		return
-	}
+	behind := l.remove(t)
 	var moved []*Turn
 	if slices.ContainsFunc(behind, func(other *Turn) bool { return other.n != t.n }) {
 		moved = t.shift(behind)
@@ -138,6 +135,7 @@ func (t *Turn) Leave() {
 	for _, last := range slices.Backward(t.parts) {
 		last.of.receipt.Refund(last.n)
 	}
+	t.parts = nil
 	haveMoved(moved)
 }
 
@@ -213,20 +211,21 @@ func (t *Turn) hasMoved() {
 	}
 }
 
-// remove takes a turn out of its line, and returns the turns behind it. in is false if the turn is not in a line.
-func (l *lines) remove(t *Turn) (behind []*Turn, in bool) {
+// remove takes a turn out of its line, and returns the turns behind it. A turn that has ended, or did not have to wait,
+// is not in a line.
+func (l *lines) remove(t *Turn) (behind []*Turn) {
 	line := l.of[t.key]
 	i := slices.Index(line, t)
 	if i < 0 {
-		return nil, false
+		return nil
 	}
 	line = slices.Delete(line, i, i+1)
 	if len(line) == 0 {
 		delete(l.of, t.key)
-		return nil, true
+		return nil
 	}
 	l.of[t.key] = line
-	return line[i:], true
+	return line[i:]
 }
 
 // wait waits for the turn, or leaves when the context is done.

@@ -85,6 +85,31 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
+// TestATurnWithoutAWaitThatAnotherLimitEnds: the tokens for which a request would wait are there when it takes its place
+// in line, and what another limit had is used up. It is refused, and has taken nothing.
+func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
+	c := testclock.New()
+	strict, first := inMemory(t, c, "strict", 1)
+	reads := -100
+	line, err := engine.New(engine.TokenBucket(engine.PerSecond(1), 1), engine.MaxKeys(10), engine.ClockFunc(func() time.Time {
+		if reads++; reads == 2 { // it was refused, and takes its place in line now
+			c.Advance(time.Second)
+			strict.TakeKey(strict.KeyUint64(0), 1)
+		}
+		return c.Now()
+	}))
+	require.NoError(t, err)
+	defer line.Close()
+	second := limits.Limit[int]{Name: "line", Limiter: line, Key: limits.Everyone[int], MaxWait: time.Minute}
+	line.TakeKey(line.KeyUint64(0), 1)
+	reads = 0
+	s, _ := newSet(t, first, second)
+	res := s.Decide(t.Context(), 0)
+	assert.Equal(t, limits.Limited, res.Verdict())
+	assert.True(t, line.Peek(line.KeyUint64(0), 1).Allowed)
+	assert.Zero(t, s.Waiting())
+}
+
 // TestAKeyWithoutRoomDoesNotWait: nothing is known that would let it in.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
 	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {

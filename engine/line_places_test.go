@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// place takes the next place in the line of a key.
+func place(t *testing.T, l *Limiter, k Key, n uint64) *Turn {
+	t.Helper()
+	turn, _, err := l.Queue(k, n, time.Hour)
+	require.NoError(t, err)
+	return turn
+}
+
+// TestATurnEndsOnce: the first Come or Leave ends a turn, also a turn whose caller did not have to wait. A turn that
+// Leave ends costs nothing, and what is called afterwards changes nothing.
+func TestATurnEndsOnce(t *testing.T) {
+	for _, drained := range []uint64{0, 4} { // the caller does not wait, and it waits
+		lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
+			left := func() int64 { return int64(4 - l.Peek(k, 0).Remaining) }
+			require.True(t, l.TakeKey(k, drained).Allowed)
+			gone := place(t, l, k, 2)
+			gone.Leave()
+			time.Sleep(2 * time.Second)
+			require.EqualValues(t, max(int64(drained)-2, 0), left(), "as if it had not been there")
+
+			turn := place(t, l, k, 2)
+			taken := left()
+			gone.Leave()
+			gone.Come()
+			assert.Equal(t, taken, left(), "it has left")
+			first, second := turn.Come(), turn.Come()
+			turn.Leave()
+			second.Release()
+			assert.Equal(t, taken, left(), "it has come")
+			first.Release()
+			assert.Equal(t, taken-2, left())
+		})
+	}
+}
