@@ -30,12 +30,9 @@ type Turn struct {
 	plan    *shard.Plan // by which the tokens were reserved
 
 	// The limiter's lines.mu guards what follows.
-	parts []part    // n tokens in all, in the order in which they were reserved; none of a turn that has ended
-	due   int64     // when the tokens are there, by the limiter's clock
-	at    time.Time // the same, by the clock of the machine
-	asked bool      // Until was called
-	delay time.Duration
-	moved func() // called when at has changed; nil for none
+	parts []part // n tokens in all, in the order in which they were reserved; none of a turn that has ended
+	due   int64  // when the tokens are there, by the limiter's clock
+	moved func() // called when due is earlier than before; nil for none
 }
 
 // A part is the tokens of a reservation that belong to one turn. Turns that move up by a number of tokens other than
@@ -66,7 +63,7 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	if err := l.reserve(r, k, n, maxWait); err != nil {
 		return nil, 0, err
 	}
-	t = &Turn{limiter: l, key: k, n: n, plan: r.plan, parts: []part{{r, n, false}}, due: r.until, delay: r.delay, at: time.Now().Add(r.delay)}
+	t = &Turn{limiter: l, key: k, n: n, plan: r.plan, parts: []part{{r, n, false}}, due: r.until}
 	if r.delay > 0 {
 		if l.lines.of == nil {
 			l.lines.of = map[Key][]*Turn{}
@@ -76,19 +73,14 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, r.delay, nil
 }
 
-// Until returns how long to wait from now on; 0 or less if the tokens are there. From now on, moved is called whenever
-// the wait has become shorter. moved must not block and must not call a method of a Turn. It may be nil.
+// Until returns how long to wait from now on, by the limiter's clock; 0 or less if the tokens are there. From now on,
+// moved is called whenever the wait has become shorter. moved must not block and must not call a method of a Turn. If it
+// is nil, nothing is called.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
-	first := !t.asked && moved != nil
-	if moved != nil {
-		t.moved, t.asked = moved, true
-	}
-	if first {
-		return t.delay // without the error of a clock of the caller's
-	}
-	return time.Until(t.at)
+	t.moved = moved
+	return time.Duration(t.due - t.limiter.clock.surely())
 }
 
 // Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. If the caller has moved up
@@ -126,7 +118,6 @@ func (t *Turn) Leave() {
 			}
 			t.parts, other.parts = other.parts, t.parts
 			if t.due < other.due {
-				t.at, other.at = other.at, t.at
 				t.due, other.due = other.due, t.due
 				moved = append(moved, other)
 			}
@@ -141,24 +132,25 @@ func (t *Turn) Leave() {
 
 // shift moves turns up by the tokens of a turn in front of them that has left, as long as their tokens are adjacent.
 // Past another caller's reservation, a turn would otherwise go at the same time as that caller. It returns the turns
-// that have moved.
-func (t *Turn) shift(behind []*Turn) []*Turn {
+// whose wait is shorter.
+func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
-	for i, other := range behind {
+	for _, other := range behind {
 		if other.due == end { // the tokens of both come at one time
 			t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
 			continue
 		}
 		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
 		if half := int64(other.plan.Span(1, other.key.quota) / 2); gap > half || gap < -half {
-			return behind[:i] // somebody else has reserved there, or the rate was changed
+			return moved // somebody else has reserved there, or the rate was changed
 		}
 		end = other.due
 		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
-		other.due, other.at = other.due-int64(by), other.at.Add(-by)
+		other.due -= int64(by)
 		t.parts, other.parts = exchanged(t.parts, other.parts, other.n)
+		moved = append(moved, other)
 	}
-	return behind
+	return moved
 }
 
 // exchanged returns the parts of a turn that leaves and of the turn behind it, which gets the first n tokens of both.
@@ -189,7 +181,6 @@ func (t *Turn) overtake() {
 			return // somebody else has reserved there
 		}
 		other.due, t.due = t.due, t.due-others
-		other.at = other.at.Add(time.Duration(own))
 		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
 	}
 }
@@ -199,15 +190,9 @@ func (t *Turn) overtake() {
 func haveMoved(turns []*Turn) {
 	if len(turns) > 0 {
 		defer haveMoved(turns[1:])
-		turns[0].hasMoved()
-	}
-}
-
-// hasMoved is called when the time of a turn has changed.
-func (t *Turn) hasMoved() {
-	t.delay = max(time.Until(t.at), 0) // also for a turn that has not asked yet
-	if t.moved != nil {
-		t.moved()
+		if moved := turns[0].moved; moved != nil {
+			moved()
+		}
 	}
 }
 

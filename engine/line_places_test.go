@@ -42,3 +42,32 @@ func TestATurnEndsOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestUntilIsFromNowOn: a turn that is asked late, or again, waits until the same moment. A turn whose moment is over
+// does not wait.
+func TestUntilIsFromNowOn(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 1)
+		first, second := place(t, l, k, 1), place(t, l, k, 1)
+		time.Sleep(400 * time.Millisecond)
+		assert.Equal(t, 600*time.Millisecond, first.Until(func() {}))
+		assert.Equal(t, 1600*time.Millisecond, second.Until(func() {}))
+		time.Sleep(1200 * time.Millisecond)
+		first.Leave()
+		assert.LessOrEqual(t, second.Until(func() {}), time.Duration(0))
+		second.Leave()
+	})
+}
+
+// TestUntilIsByTheLimitersClock, which stands still here.
+func TestUntilIsByTheLimitersClock(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := pinned(t, &now, TokenBucket(PerSecond(1), 1))
+	k := l.Key("k")
+	l.TakeKey(k, 1)
+	turn := place(t, l, k, 1)
+	assert.Equal(t, time.Second, turn.Until(func() {}))
+	now = now.Add(time.Second - 1)
+	assert.Equal(t, time.Duration(1), turn.Until(func() {}))
+	turn.Leave()
+}
