@@ -141,7 +141,7 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 			continue
 		}
 		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
-		if half := int64(other.plan.Span(1, other.key.quota) / 2); gap > half || gap < -half {
+		if !other.ignores(gap) {
 			return moved // somebody else has reserved there, or the rate was changed
 		}
 		end = other.due
@@ -177,12 +177,19 @@ func (t *Turn) overtake() {
 		other := line[i]
 		own, others := int64(t.plan.Span(t.n, t.key.quota)), int64(other.plan.Span(other.n, other.key.quota))
 		gap := t.due - own - other.due
-		if half := int64(t.plan.Span(1, t.key.quota) / 2); gap > half || gap < -half {
+		if !t.ignores(gap) {
 			return // somebody else has reserved there
 		}
 		other.due, t.due = t.due, t.due-others
 		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
 	}
+}
+
+// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or somebody
+// has reserved there under a quota with smaller tokens.
+func (t *Turn) ignores(gap int64) bool {
+	half := int64(t.plan.Span(1, t.key.quota) / 2)
+	return -half <= gap && gap <= half
 }
 
 // haveMoved is called when the times of turns have changed, after the line and its tokens have been updated. If the

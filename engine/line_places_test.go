@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"context"
+	"math/rand/v2"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -43,6 +47,20 @@ func TestATurnEndsOnce(t *testing.T) {
 	}
 }
 
+// TestACallerThatLeavesAgain gives nothing back that another turn has of the same reservation.
+func TestACallerThatLeavesAgain(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 4)
+		first, second := place(t, l, k, 1), place(t, l, k, 2)
+		first.Leave()
+		first.Leave()
+		third := place(t, l, k, 1)
+		assert.Equal(t, 3*time.Second, third.Until(nil))
+		second.Leave()
+		third.Leave()
+	})
+}
+
 // TestUntilIsFromNowOn: a turn that is asked late, or again, waits until the same moment. A turn whose moment is over
 // does not wait.
 func TestUntilIsFromNowOn(t *testing.T) {
@@ -70,4 +88,260 @@ func TestUntilIsByTheLimitersClock(t *testing.T) {
 	now = now.Add(time.Second - 1)
 	assert.Equal(t, time.Duration(1), turn.Until(func() {}))
 	turn.Leave()
+}
+
+// TestAWaitOfANanosecond has a place in the line.
+func TestAWaitOfANanosecond(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 1)
+		time.Sleep(time.Second - 1)
+		first, second := place(t, l, k, 1), place(t, l, k, 1)
+		assert.Equal(t, time.Duration(1), first.Until(nil))
+		first.Leave()
+		assert.Equal(t, time.Duration(1), second.Until(nil))
+		second.Leave()
+	})
+}
+
+// wellMade asserts that each turn of a line has the tokens that its caller wants, no reservation has more tokens than it
+// took, and a part is marked as shared if it is not a complete reservation.
+func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
+	t.Helper()
+	given := map[*reservation]uint64{}
+	for _, turn := range line {
+		var sum uint64
+		for _, p := range turn.parts {
+			require.Positive(t, p.n)
+			require.Equal(t, p.n < took[p.of], p.shared)
+			sum += p.n
+			given[p.of] += p.n
+		}
+		require.Equal(t, turn.n, sum)
+	}
+	for of, n := range given {
+		require.LessOrEqual(t, n, of.receipt.Taken())
+	}
+}
+
+// TestALineHasNoGaps: if all reserve in the line, callers wait for the tokens of those in front of them and no others,
+// whichever callers leave and come. Those behind are informed if and only if their wait is shorter. Tokens with lengths
+// that are not whole nanoseconds, and batches of tokens, are no exceptions.
+func TestALineHasNoGaps(t *testing.T) {
+	for seed := range uint64(32) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		const burst = 4
+		token := []float64{1e9, 1e9 / 3, 7, 3600e9 / 7}[seed%4]
+		policy := TokenBucket([]Rate{PerSecond(1), PerSecond(3), Per(1, 7), Per(7, time.Hour)}[seed%4], burst)
+		lined(t, policy, func(t *testing.T, l *Limiter, k Key) {
+			l.TakeKey(k, burst)
+			tolerance := []float64{0, 50, 0, 50}[seed%4]
+			begin, gone := time.Now(), uint64(0) // the bucket is empty now; how many tokens callers have taken since
+			after := func(n uint64) time.Time { return begin.Add(time.Duration(float64(n) * token)) }
+			var line []*Turn
+			took, told := map[*reservation]uint64{}, map[*Turn]int{}
+			for step := 0; step < 40 || len(line) > 0; step++ {
+				if step < 40 && random.IntN(2) == 0 {
+					n := uint64(1)
+					if seed%8 >= 4 {
+						n += random.Uint64N(burst)
+					}
+					turn, delay, err := l.Queue(k, n, Never)
+					require.NoError(t, err)
+					if delay == 0 { // one that proceeds would be between the others, and is not in the line
+						turn.Leave()
+						continue
+					}
+					line, took[turn.parts[0].of] = append(line, turn), n
+					turn.Until(func() { told[turn]++ })
+				} else if len(line) > 0 {
+					i := random.IntN(len(line))
+					if random.IntN(4) == 0 {
+						time.Sleep(line[i].Until(nil))
+						line[i].Come()
+						gone += line[i].n
+						line = slices.Delete(line, i, i+1)
+					} else {
+						for _, turn := range line[i+1:] {
+							told[turn]--
+						}
+						line[i].Leave()
+						line = slices.Delete(line, i, i+1)
+					}
+				}
+				wellMade(t, line, took)
+				ahead := gone
+				for _, turn := range line {
+					ahead += turn.n
+					wait := max(time.Until(after(ahead)), 0)
+					require.InDelta(t, wait, max(turn.Until(func() { told[turn]++ }), 0), tolerance, "seed %d, step %d", seed, step)
+					require.Zero(t, told[turn], "seed %d, step %d", seed, step)
+				}
+				begin = begin.Add(max(time.Since(after(ahead+burst)), 0)) // a full bucket gets no more
+			}
+		})
+	}
+}
+
+// TestALineOfBatches: callers that wait for one batch have the same wait, and none of them is informed when another one
+// leaves. What one of them leaves is there for the next caller.
+func TestALineOfBatches(t *testing.T) {
+	for _, n := range []uint64{2, 3} {
+		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {
+			l.TakeKey(k, 10)
+			line := []*Turn{place(t, l, k, 2), place(t, l, k, n), place(t, l, k, 2)}
+			took, told := map[*reservation]uint64{}, 0
+			for _, turn := range line {
+				took[turn.parts[0].of] = turn.n
+				assert.Equal(t, 20*time.Second, turn.Until(func() { told++ }))
+			}
+			line[0].Leave()
+			assert.Zero(t, told)
+			wellMade(t, line[1:], took)
+			last := place(t, l, k, 8-n)
+			assert.Equal(t, 20*time.Second, last.Until(nil))
+			next := place(t, l, k, 1)
+			assert.Equal(t, 40*time.Second, next.Until(nil))
+			for _, turn := range append(line[1:], last, next) {
+				turn.Leave()
+			}
+		})
+	}
+}
+
+// TestTheReceiptOfATurnThatMovesUp: by its own number of tokens, the turn has the receipt for them. By another number,
+// the receipt is for nothing, so no token of another turn comes back.
+func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
+	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
+		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},
+	} {
+		lined(t, TokenBucket(PerSecond(1), 3), func(t *testing.T, l *Limiter, k Key) {
+			l.TakeKey(k, 3)
+			leaves, first, second := place(t, l, k, c.leaves), place(t, l, k, c.first), place(t, l, k, c.second)
+			leaves.Leave()
+			time.Sleep(second.Until(nil))
+			a, b := first.Come(), second.Come()
+			assert.Equal(t, c.taken, a.Taken(), "%v", c)
+			assert.Equal(t, c.rest, b.Taken(), "%v", c)
+		})
+	}
+}
+
+// TestALineAfterAReset: callers who reserve after a reset go earlier than those in front of them. They stay where they
+// are if one of those leaves, and those stay if one of them comes.
+func TestALineAfterAReset(t *testing.T) {
+	for _, n := range []uint64{1, 2} {
+		for _, comes := range []bool{false, true} {
+			lined(t, TokenBucket(PerSecond(1), 9), func(t *testing.T, l *Limiter, k Key) {
+				l.TakeKey(k, 9)
+				old := []*Turn{place(t, l, k, 9), place(t, l, k, n)}
+				l.Reset(k)
+				l.TakeKey(k, 9)
+				young := place(t, l, k, 1)
+				require.Equal(t, time.Second, young.Until(nil))
+				waits := []time.Duration{9 * time.Second, time.Duration(9+n) * time.Second}
+				if comes {
+					time.Sleep(time.Second)
+					receipt := young.Come()
+					assert.EqualValues(t, 1, receipt.Taken())
+					assert.Equal(t, waits[0]-time.Second, old[0].Until(nil))
+					assert.Equal(t, waits[1]-time.Second, old[1].Until(nil))
+					old[1].Leave()
+				} else {
+					old[1].Leave()
+					assert.Equal(t, time.Second, young.Until(nil))
+					assert.Equal(t, waits[0], old[0].Until(nil))
+					second := place(t, l, k, 1)
+					assert.Equal(t, 2*time.Second, second.Until(nil), "young has its token")
+					second.Leave()
+					young.Leave()
+				}
+				old[0].Leave()
+			})
+		}
+	}
+}
+
+// TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than those behind them. When the
+// first leaves, the others move up by the shorter time of its tokens. When the last comes first, each of the others has
+// its own time behind it. Both end where somebody else has reserved.
+func TestALineUnderTwoRates(t *testing.T) {
+	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
+	for _, c := range []struct {
+		before, after         Policy
+		stranger              uint64
+		waits, leaves, passes []int // tenths of a second: at first, when the first has left, and when the last has come
+	}{
+		{slow, fast, 0, []int{20, 30, 32, 38}, []int{10, 28, 34}, []int{26, 36, 38}},
+		{fast, slow, 0, []int{4, 6, 16, 46}, []int{2, 12, 42}, []int{34, 36, 46}},
+		{slow, fast, 1, []int{20, 30, 34, 40}, []int{10, 34, 40}, []int{20, 30, 40}},
+		{fast, slow, 1, []int{4, 6, 26, 56}, []int{2, 26, 56}, []int{4, 6, 56}},
+	} {
+		for _, comes := range []bool{false, true} {
+			lined(t, c.before, func(t *testing.T, l *Limiter, k Key) {
+				waits := func(tenths []int, turns ...*Turn) {
+					t.Helper()
+					for i, turn := range turns {
+						assert.Equal(t, time.Duration(tenths[i])*time.Second/10, turn.Until(nil), "%v", c)
+					}
+				}
+				l.TakeKey(k, 4)
+				line := []*Turn{place(t, l, k, 2), place(t, l, k, 1)}
+				require.NoError(t, l.SetPolicy(c.after))
+				if c.stranger > 0 {
+					_, _, err := l.Reserve(k, c.stranger, time.Minute)
+					require.NoError(t, err)
+				}
+				line = append(line, place(t, l, k, 1), place(t, l, k, 3))
+				waits(c.waits, line...)
+				if comes {
+					line[3].Come()
+					waits(c.passes, line[:3]...)
+				} else {
+					line[0].Leave()
+					waits(c.leaves, line[1:]...)
+				}
+				for _, turn := range line {
+					turn.Leave()
+				}
+			})
+		}
+	}
+}
+
+// TestALineOfOneCostMovesUpPastOthers: each takes the place of the one in front of it, also where somebody else has
+// reserved in between.
+func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 4)
+		first, second := place(t, l, k, 1), place(t, l, k, 1)
+		_, _, err := l.Reserve(k, 2, time.Minute)
+		require.NoError(t, err)
+		third := place(t, l, k, 1)
+		require.Equal(t, 5*time.Second, third.Until(nil))
+		first.Leave()
+		assert.Equal(t, time.Second, second.Until(nil))
+		assert.Equal(t, 2*time.Second, third.Until(nil))
+		fourth := place(t, l, k, 1)
+		assert.Equal(t, 5*time.Second, fourth.Until(nil), "what the last place had comes back")
+		for _, turn := range []*Turn{second, third, fourth} {
+			turn.Leave()
+		}
+	})
+}
+
+// endless is a context that never ends and is not one of package context, which starts a goroutine for each context
+// that is made of it.
+type endless struct{ context.Context }
+
+func (endless) Done() <-chan struct{} { return make(chan struct{}) }
+
+// TestAWaitLeavesNothingBehind: no goroutine remains of a wait in line, even if its context never ends.
+func TestAWaitLeavesNothingBehind(t *testing.T) {
+	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
+		l.TakeKey(k, 1)
+		first := place(t, l, k, 1)
+		time.AfterFunc(time.Millisecond, first.Leave)
+		assert.NoError(t, l.WaitKey(endless{t.Context()}, k, 1))
+		synctest.Wait()
+	})
 }

@@ -10,21 +10,24 @@ import (
 )
 
 // quotaLine runs a test in a bubble, with the line of a key that has taken all of its quota, of one token in three
-// seconds and two at once. By the limiter's own policy a token comes back in a second. queue takes the next place.
+// seconds and two at once. By the limiter's own policy a token comes back in a second, or in an hour. queue takes the
+// next place.
 func quotaLine(t *testing.T, test func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn)) {
-	synctest.Test(t, func(t *testing.T) {
-		l, err := New(TokenBucket(PerSecond(1), 10), MaxKeys(10), MaxQuota(2), ClockFunc(time.Now))
-		require.NoError(t, err)
-		defer l.Close()
-		k := l.KeyUint64(1).With(quotaOf(t, l, TokenBucket(Per(1, 3*time.Second), 2)))
-		require.True(t, l.TakeKey(k, 2).Allowed)
-		test(t, l, k, func(n uint64) *Turn {
-			turn, _, err := l.Queue(k, n, time.Minute)
+	for _, token := range []time.Duration{time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := New(TokenBucket(Per(1, token), 10), MaxKeys(10), MaxQuota(2), ClockFunc(time.Now))
 			require.NoError(t, err)
-			return turn
+			defer l.Close()
+			k := l.KeyUint64(1).With(quotaOf(t, l, TokenBucket(Per(1, 3*time.Second), 2)))
+			require.True(t, l.TakeKey(k, 2).Allowed)
+			test(t, l, k, func(n uint64) *Turn {
+				turn, _, err := l.Queue(k, n, time.Minute)
+				require.NoError(t, err)
+				return turn
+			})
+			assert.Empty(t, l.lines.of)
 		})
-		assert.Empty(t, l.lines.of)
-	})
+	}
 }
 
 // waits asserts how many seconds each turn waits.
