@@ -3,9 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
-	"sort"
 	"sync"
 	"time"
 
@@ -87,7 +85,7 @@ func (c *config) spreads() error {
 
 // terms checks a policy and converts it to terms.
 func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
-	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit || policy.aligned {
+	if policy.algorithm != AlgorithmTokenBucket || policy.grant != grantsLimit {
 		return nil, fmt.Errorf("engine: %v: want engine.TokenBucket(rate, burst) for one bucket that is spread", policy)
 	}
 	if _, err := policy.build(policy.limit); err != nil {
@@ -97,10 +95,12 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 	if err == nil {
 		return terms, nil
 	}
-	most := sort.Search(int(min(policy.limit, math.MaxInt32))-1, func(i int) bool {
-		_, err := s.termsOf(policy, uint64(i+1), cells)
-		return err != nil
-	})
+	var most uint64
+	for bit := uint64(1) << 31; bit > 0; bit /= 2 {
+		if _, err := s.termsOf(policy, most+bit, cells); err == nil {
+			most += bit
+		}
+	}
 	if most == 0 {
 		return nil, fmt.Errorf("engine: %v: %w: want a higher rate, with which one token comes back within two hours", policy, err)
 	}
@@ -109,9 +109,8 @@ func (s *Spread) terms(policy Policy, cells int) (*spread.Terms, error) {
 
 // termsOf converts a policy with another burst to terms.
 func (s *Spread) termsOf(policy Policy, burst uint64, cells int) (*spread.Terms, error) {
-	of := policy
-	of.limit = burst
-	algorithm, err := of.build(burst)
+	policy.limit = burst
+	algorithm, err := policy.build(burst)
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +177,13 @@ func (s *Spread) take(n uint64) (o spread.Outcome) {
 	if o = s.bucket.SpendAt(cell, n, s.clock.nanos()); !o.Admitted {
 		o = s.bucket.Take(cell, n)
 	}
-	runtime.KeepAlive(s)
 	return o
 }
 
-// says converts an outcome to the decision of a caller that asked for n tokens.
+// says converts an outcome to the decision of a caller that asked for n tokens. d must be zero.
 func (d *Decision) says(o *spread.Outcome, n uint64) {
 	limit := o.Terms.Quota.Tokens
-	d.Allowed, d.Limit, d.RetryAfter = o.Admitted, limit, 0
+	d.Allowed, d.Limit = o.Admitted, limit
 	d.Remaining, d.ResetAfter = o.Left()
 	switch {
 	case n > limit:
@@ -220,11 +218,11 @@ func (s *Spread) TakeReceipt(n uint64) (d Decision, r Receipt) {
 	return
 }
 
-// takeReceipt is TakeReceipt with its results in d and r; r must be zero. It writes the receipt first, like
+// takeReceipt is TakeReceipt with its results in d and r, which must be zero. It writes the receipt first, like
 // [Limiter.takeReceipt].
 func (s *Spread) takeReceipt(d *Decision, r *Receipt, n uint64) {
 	if n == 0 {
-		*d = s.Peek(0)
+		*d, r.spread = s.Peek(0), s // a higher cost is charged
 		return
 	}
 	o := s.take(n)

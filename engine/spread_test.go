@@ -188,7 +188,7 @@ func TestSpreadAllocatesNothing(t *testing.T) {
 // The error for a burst that is too large for one word names the largest possible one, and the error for a rate that is
 // too low says so.
 func TestSpreadNamesTheLargestBurst(t *testing.T) {
-	for _, period := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
+	for _, period := range []time.Duration{3 * time.Microsecond, time.Second, 10 * time.Second, time.Minute, time.Hour} {
 		_, err := NewSpread(TokenBucket(Per(1, period), 1<<32))
 		require.ErrorContains(t, err, "want a burst of at most ")
 		var most uint64
