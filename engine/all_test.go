@@ -71,6 +71,32 @@ func TestTakeAllSaysNothingOfTheCallBefore(t *testing.T) {
 	}
 }
 
+// TestARefusedTakeAllHasNoReceipt, also if the answers were used before.
+func TestARefusedTakeAllHasNoReceipt(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := pinned(t, &now, TokenBucket(PerSecond(1), 3))
+	requests, answers := []Request{{Limiter: l, Key: l.Key("ann"), N: 2}}, make([]Answer, 1)
+	for _, left := range []uint64{2, 0} {
+		allowed, err := TakeAll(requests, answers)
+		require.NoError(t, err)
+		require.Equal(t, left, answers[0].Receipt.Taken())
+		require.Equal(t, left > 0, allowed)
+	}
+}
+
+// TestTakeAllOfManyRequests: 64 are not too many.
+func TestTakeAllOfManyRequests(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := pinned(t, &now, TokenBucket(PerSecond(1), 1))
+	requests, answers := make([]Request, 64), make([]Answer, 64)
+	for i := range requests {
+		requests[i] = Request{Limiter: l, Key: l.KeyUint64(uint64(i)), N: 1}
+	}
+	allowed, err := TakeAll(requests, answers)
+	require.NoError(t, err)
+	require.True(t, allowed)
+}
+
 // A request that was admitted without a record took nothing, so nothing is given back for it. Otherwise another key's
 // tokens would be given back.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
