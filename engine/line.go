@@ -74,8 +74,8 @@ func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 }
 
 // Until returns how long to wait from now on, by the limiter's clock; 0 or less if the tokens are there. From now on,
-// moved is called whenever the wait has become shorter. moved must not block and must not call a method of a Turn. If it
-// is nil, nothing is called.
+// moved is called whenever the wait has become shorter. moved must not block and must not call a method of a Turn. If
+// it is nil, nothing is called.
 func (t *Turn) Until(moved func()) time.Duration {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
@@ -98,11 +98,11 @@ func (t *Turn) Come() Receipt {
 	return parts[0].of.receipt
 }
 
-// Leave ends the turn of a caller that does not proceed, whether it has waited or not. The callers behind it move up. If
-// all wait for the same number of tokens, each moves to the place of the caller in front of it. Otherwise they move up
-// by the tokens of the caller that leaves, unless a caller outside of the line has reserved in between, or their tokens
-// come with a later refill ([BatchRefill]). So the tokens at the end of the line come back. If another caller has reserved
-// behind the line, only the tokens that its reservation does not need come back ([Receipt.Refund]).
+// Leave ends the turn of a caller that does not proceed, whether it has waited or not. The callers behind it move up.
+// If all wait for the same number of tokens, each moves to the place of the caller in front of it. Otherwise they move
+// up by the tokens of the caller that leaves, unless a caller outside of the line has reserved in between, or their
+// tokens come with a later refill ([BatchRefill]). So the tokens at the end of the line come back. If another caller
+// has reserved behind the line, only the tokens that its reservation does not need come back ([Receipt.Refund]).
 func (t *Turn) Leave() {
 	l := &t.limiter.lines
 	l.mu.Lock()
@@ -185,8 +185,8 @@ func (t *Turn) overtake() {
 	}
 }
 
-// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or somebody
-// has reserved there under a quota with smaller tokens.
+// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or
+// somebody has reserved there under a quota with smaller tokens.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half

@@ -103,8 +103,8 @@ func TestAWaitOfANanosecond(t *testing.T) {
 	})
 }
 
-// wellMade asserts that each turn of a line has the tokens that its caller wants, no reservation has more tokens than it
-// took, and a part is marked as shared if it is not a complete reservation.
+// wellMade asserts that each turn of a line has the tokens that its caller wants, no reservation has more tokens than
+// it took, and a part is marked as shared if it is not a complete reservation.
 func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 	t.Helper()
 	given := map[*reservation]uint64{}
@@ -261,9 +261,9 @@ func TestALineAfterAReset(t *testing.T) {
 	}
 }
 
-// TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than those behind them. When the
-// first leaves, the others move up by the shorter time of its tokens. When the last comes first, each of the others has
-// its own time behind it. Both end where somebody else has reserved.
+// TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than those behind them. When
+// the first leaves, the others move up by the shorter time of its tokens. When the last comes first, each of the others
+// has its own time behind it. Both end where somebody else has reserved.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {

@@ -85,8 +85,8 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestATurnWithoutAWaitThatAnotherLimitEnds: the tokens for which a request would wait are there when it takes its place
-// in line, and what another limit had is used up. It is refused, and has taken nothing.
+// TestATurnWithoutAWaitThatAnotherLimitEnds: the tokens for which a request would wait are there when it takes its
+// place in line, and what another limit had is used up. It is refused, and has taken nothing.
 func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
