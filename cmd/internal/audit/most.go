@@ -21,7 +21,7 @@ type Most struct {
 	Together         int `json:"together,omitempty"`
 	TogetherAdmitted int `json:"together_admitted,omitempty"`
 	// TooMany is how many more than the limit allows were admitted at the worst instant, or within a period if that is
-	// more; 0 if it may be because the times are inexact.
+	// more; 0 if it may be because the times are inexact, or if the limit explains all decisions.
 	TooMany uint64 `json:"too_many,omitempty"`
 
 	full uint64
@@ -51,7 +51,7 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	if n := uint64(m.Admitted); n > m.Allowed {
 		excess = max(excess, n-m.Allowed)
 	}
-	if excess > 3 { // a limit is fitted to within three
+	if excess > 3 && found.Misfits > 0 { // a limit is fitted to within three, and what it explains is not too much
 		m.TooMany = excess
 	}
 	return m

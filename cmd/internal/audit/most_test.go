@@ -82,6 +82,15 @@ func TestTheMostInAPeriod(t *testing.T) {
 	}
 }
 
+// TestWhatIsExplainedIsNotTooMuch: requests that may have been decided later than they were sent look like an excess,
+// but the limit explains them.
+func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
+	found := fit.Result{Returned: true, Excess: 5, Limit: fit.Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 5, Per: time.Second, Burst: 20}}}
+	assert.Zero(t, mostOf(nil, 0, found).TooMany)
+	found.Misfits = 5
+	assert.Equal(t, uint64(5), mostOf(nil, 0, found).TooMany)
+}
+
 // TestWhatIsUndecidedIsSaid: in the text, the JSON and the rules.
 func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
