@@ -30,16 +30,18 @@ type Answer struct {
 // the others is given back: each record becomes what it would be without that take ([Receipt.Refund]). No call waits
 // for another, so no order of limiters can deadlock.
 //
-// TakeAll is not one step. Each take is one, and so is each giving back, and all other calls see them at once, of
-// [Limiter.Take] and of TakeAll alike. So other calls count what a call has taken before another limiter refuses it:
+// TakeAll is not atomic. Each of its takes is atomic, and so is each refund, and all other calls of [Limiter.Take] and
+// TakeAll see them at once. So other calls count tokens that a call has taken, even if another limiter then refuses
+// that call:
 //
 //   - No limiter ever admits more than its limit. Tokens that go back are admitted to others only when they are back.
 //   - A call may be refused for tokens that go back a moment later. Its answer counts them: Remaining is lower, and
-//     RetryAfter longer, than without the other call. When all calls have returned, what was refused has taken nothing.
-//   - Calls that take the last tokens of the same limiters in different orders may all be refused, each for what
-//     another one gives back. In one order they do not: as many calls for the same tokens are admitted as one after the
-//     other. So give all calls one order, with the limiter first that refuses most.
-//   - The answers of a refused call are of different moments, after what it had taken is back.
+//     RetryAfter longer, than without the other call. When all calls have returned, refused calls have taken nothing.
+//   - Calls that take the last tokens of the same limiters in different orders may all be refused, because each is
+//     refused for tokens that another call gives back later. If all calls have the same order, this does not happen: as
+//     many calls for the same tokens are admitted as when the calls come one after the other. So give all calls the
+//     same order, and put the limiter first that refuses most.
+//   - The answers of a refused call are computed at different moments, after its tokens were given back.
 //
 // Giving back has a price in three more cases. If another request takes in between, a bucket that was nearly full may
 // lose part of a token. If a take evicted another key, that key does not get its record back. If a key near by in the

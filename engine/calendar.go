@@ -24,9 +24,10 @@ const (
 // used. Up to twice the limit may be admitted within a moment, where two periods meet. A slot takes 16 bytes, a key 27
 // ([MaxKeys]). [Policy.Window] is 24 hours, 7 days or 31 days.
 //
-// Periods begin by the limiter's clock. That goes by the machine's wall clock when the limiter is made, and with
-// [Shared] when the file is made or the machine was booted. From then on a wall clock that is set, and a time in which
-// the machine sleeps, do not move it: periods begin that much late or early until the next restart, and never twice.
+// Periods begin by the limiter's clock. This clock is set to the machine's wall clock when the limiter is made, or,
+// with [Shared], when the file is made or the machine was booted. After that, neither a change of the wall clock nor a
+// sleep of the machine moves this clock. So until the next restart periods begin that much late or early, but never
+// twice.
 func CalendarWindow(limit uint64, per Period, zone *time.Location) Policy {
 	c, err := atomicbucket.NewCalendar(per, zone)
 	p := Policy{algorithm: AlgorithmFixedWindow, limit: limit, aligned: true, per: per, calendar: c}

@@ -24,7 +24,7 @@ import (
 // How the debt goes away depends on the algorithm:
 //
 //   - A token bucket pays its debt back at its rate.
-//   - The next fixed window starts without it: what was charged above the limit only matters to refunds.
+//   - The next fixed window starts without the debt. Tokens that were charged above the limit matter only for refunds.
 //   - A sliding window counter also counts the current window's tokens in the next one.
 //   - A sliding window log cannot record more than its ring holds, so it charges what fits.
 func (l *Limiter) Charge(k Key, n uint64) (d Decision, lost uint64) {

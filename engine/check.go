@@ -44,9 +44,9 @@ func Bytes(policy Policy, options ...Option) (uint64, error) {
 }
 
 // CheckChange returns the error that [Limiter.SetPolicy] would return for a limiter that was made with one list of
-// policies (the parameter from) and is changed to another (the parameter to). Both lists name the limiter's own
-// policy first, then the policies of its tiers. nil means that the limiter accepts the change. For a limiter whose
-// policy has been changed before, from is what it was made with, not what it has now.
+// policies (the parameter from) and is changed to another (the parameter to). Both lists name the limiter's own policy
+// first, then the policies of its tiers. nil means that the limiter accepts the change. For a limiter whose policy has
+// been changed before, from must list the policies that the limiter was made with, not its current ones.
 func CheckChange(from, to []Policy) error {
 	if len(from) == 0 || len(to) == 0 {
 		return fmt.Errorf("engine: CheckChange of %d policies to %d: want the limiter's own policy first", len(from),

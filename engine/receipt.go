@@ -124,8 +124,8 @@ func (l *Limiter) takeReceiptSlowly(
 //
 //   - A token bucket gives back what has not come back already: nothing if the bucket would be full by now. If other
 //     callers have reserved ([Limiter.Reserve]) after the take, for this key or for one near it in the table, the
-//     bucket gives back what will not have come back when the last of them goes. Those callers were told when to go,
-//     and the tokens that come back until then are theirs.
+//     bucket gives back only what will not have come back when the last of these reservations is due. Those callers
+//     already know when their reservations are due, and need the tokens that come back until then.
 //   - A fixed window gives nothing back after the window of the take has ended. If nothing else was taken in the
 //     window, the window is over, and the next request begins a new one.
 //   - A sliding window counter gives back to the window of the take.
@@ -169,8 +169,8 @@ func (r *Receipt) Release() bool {
 // after SetPolicy.) A cost beyond what was taken is still charged, under the current limit. A closed limiter settles
 // like any other.
 //
-// For what is in flight ([Concurrency]), call Release instead. Settle gives back or charges the difference only. The
-// rest stays in flight until it is forgotten, because a Release after Settle does nothing.
+// For what is in flight ([Concurrency]), call Release instead. Settle gives back or charges only the difference. The
+// other tokens stay in flight until they are forgotten, because a Release after Settle does nothing.
 func (r *Receipt) Settle(actual uint64) (lost uint64) {
 	if !r.end() {
 		return 0

@@ -11,12 +11,12 @@ import (
 const ReceiptBytes = 16 + shard.ReceiptBytes
 
 // Append appends the receipt as 64 bytes, from which [Limiter.ParseReceipt] makes a receipt again. It is for a request
-// whose end is reported by another connection, so that no process has to keep the receipt meanwhile. It does not end
+// whose end another connection reports, so that no process must keep the receipt in the meantime. Append does not end
 // the receipt.
 //
-// Whoever can write the bytes can give tokens back, and each receipt made of the bytes gives the same tokens back
-// again. So seal the bytes, and end only one of the receipts made of them. The bytes of a take from a [Spread] make a
-// receipt that gives nothing back.
+// Anyone who can write the bytes can give tokens back, and each receipt that is made from the bytes gives the same
+// tokens back again. So seal the bytes, and end only one of the receipts that are made from them. The bytes of a take
+// from a [Spread] make a receipt that gives nothing back.
 func (r *Receipt) Append(to []byte) []byte {
 	var limiter uint64
 	if r.limiter != nil { // not of a take from a Spread

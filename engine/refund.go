@@ -19,10 +19,11 @@ import (
 //   - For a token bucket, if Refund follows the request at once. Later, tokens that have already come back by time, and
 //     that other requests have taken, are given back a second time.
 //
-// A bucket takes nothing back while a reservation ([Limiter.Reserve]) waits for its time, of the key or of one of some
-// hundred keys near it in the table. The same holds while a request that was made ahead of the clock ([Limiter.TakeAt],
-// up to a second) is still ahead of it. A window or a log then does not take back what that request took. Tokens in
-// flight ([Concurrency]) are released, beginning with those that would be forgotten first.
+// A bucket takes nothing back while a reservation ([Limiter.Reserve]) of the key, or of one of about a hundred keys
+// near it in the table, is not yet due. A bucket also takes nothing back while the clock has not reached the time of a
+// request that was made ahead of the clock ([Limiter.TakeAt], up to a second). Until then, a window or a log does
+// not take back what such a request took. Tokens in flight ([Concurrency]) are released, beginning with those that would
+// be forgotten first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {

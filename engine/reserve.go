@@ -24,16 +24,17 @@ var (
 // errInFlight says why no call can wait for tokens of [Concurrency].
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
-// Reserve takes n tokens from the key, all or none. It takes them ahead of time if they will be there within maxWait.
-// The caller waits for delay and then proceeds. A caller that does not wait gives the tokens back with
-// [Receipt.Release], except for tokens that another caller has already lined up behind, by a take or a reservation.
-// Those tokens are lost, because the callers behind were told when to go and do not move up (they do with
-// [Limiter.Queue]). So a long queue hardly gets shorter if all callers but the last leave. In return, no more than
-// the limit ever go at one time. A request that has waited and cost less is refunded or settled like any other.
+// Reserve takes n tokens from the key, all or none. If the key will have the tokens within maxWait, Reserve takes them
+// ahead of time. The caller waits for delay and then proceeds. A caller that does not wait gives the tokens back with
+// [Receipt.Release], except for tokens that are followed in the queue by a take or a reservation of another caller.
+// Those tokens are lost, because the callers behind already know when their reservations are due, and do not move up.
+// (With [Limiter.Queue] they do.) So a long queue hardly gets shorter if all callers but the last leave. In return,
+// the callers that proceed at one time never take more than the limit. A request that has waited and cost less is
+// refunded or settled like any other.
 //
-// Reservations form a line: each takes its tokens behind those taken or reserved before, in the order in which the
-// calls changed the key's record. Requests that do not wait are refused meanwhile. The line is at most 2^51 ticks of
-// the bucket long, including the burst: 26 days for rates of whole nanoseconds.
+// Reservations form a queue: each takes its tokens behind the tokens that were taken or reserved before, in the order
+// in which the calls changed the key's record. Requests that do not wait are refused meanwhile. The queue is at most
+// 2^51 ticks of the bucket long, including the burst: 26 days for rates of whole nanoseconds.
 //
 // The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; with an error the receipt is for
 // nothing. Reserve allocates only for an error.

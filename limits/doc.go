@@ -29,15 +29,16 @@
 //     none of them, and steps before give back.
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
-// Other requests see each of these steps at once. So one may be refused for tokens that a decision under way gives back
-// a moment later, because another limit refuses. None is admitted for them. [engine.TakeAll] says more.
+// Other requests see each of these steps at once. So a request may be refused because of tokens that another decision
+// has taken, and gives back a moment later because another limit refuses it. No request is admitted because of such
+// tokens. [engine.TakeAll] says more.
 //
 // # When a store fails
 //
 // A store that does not answer decides nothing; [Limit].OnLoss says what happens then. The store may have taken the
 // tokens before it failed, and they stay taken.
 //
-// A store can also fail while tokens are given back to it: the request was refused elsewhere, or it is over and its
-// cost comes back. Those tokens stay taken until they come back by time. Until then the key may have fewer tokens than
-// its limit says, and never more. The error goes to [Options].OnError.
+// A store can also fail while tokens are given back to it, after another limit refused the request, or after the
+// request is over. Those tokens stay taken until they come back with time. Until then the key may have fewer tokens
+// than its limit says, and never more. The error goes to [Options].OnError.
 package limits

@@ -47,8 +47,8 @@ const mostCost = 1<<63 - 2
 // Settle reports the cost of the request. The first call gives back or charges the difference from what was taken
 // ([engine.Receipt.Settle]). A later call charges only the part that exceeds the largest cost so far: a cost that is
 // not larger changes nothing. lost is how many tokens were not charged because the key already owes as much as it may
-// ([engine.MaxDebt]), as far as that is known at once. If another call is settling at the same time, that call charges
-// this cost and returns its lost.
+// ([engine.MaxDebt]). lost counts only the tokens of which this is known at once. If another call is settling at the
+// same time, that call charges this cost and returns its lost.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {

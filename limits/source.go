@@ -24,8 +24,8 @@ type Source interface {
 	Store() Store
 }
 
-// A Tiered source has other limits for some requests ([Limit].Tier), over the same keys: when a key changes its tier,
-// what it has used still counts.
+// A Tiered source has other limits for some requests ([Limit].Tier). All tiers have the same keys: when a key changes
+// its tier, what it has used still counts.
 type Tiered interface {
 	Source
 	// Tier returns the source of a tier; tier 0 is the source itself. It returns nil for a tier that the source does
@@ -78,9 +78,9 @@ type Backend interface {
 	Refund(ctx context.Context, key string, n uint64) error
 }
 
-// NewSource makes a source from a backend, which is asked about one limit at a time. p is the backend's policy, which
-// fronts show in their answers. quota returns the backend under other numbers, or an error if it does not accept them.
-// quota is nil for a backend without quotas.
+// NewSource makes a source from a backend. The source calls the backend for one limit at a time. p is the backend's
+// policy, which fronts show in their answers. quota returns the backend under other numbers, or an error if it does not
+// accept them. quota is nil for a backend without quotas.
 //
 // A nil backend is an error.
 func NewSource(b Backend, p engine.Policy, quota func(engine.Policy) (Backend, error)) (Source, error) {
