@@ -11,7 +11,7 @@ import (
 )
 
 // A Limit is one of the limits of a [Middleware]: see [limits.Limit]. Name and one of Limiter, Spread and Source must
-// be set; a nil Key is [RemoteIP] without a Spread. Its functions must not change the request or read its body.
+// be set. If Spread is not set, a nil Key means [RemoteIP]. Its functions must not change the request or read its body.
 //
 // Name appears in headers, bodies and metrics, and Unit in RateLimit-Policy. The outcome that Refund gets is the status
 // of the response: 101 for a hijacked connection, 500 for a handler that panicked before it wrote a status. See
