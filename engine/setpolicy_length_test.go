@@ -81,6 +81,19 @@ func TestAWindowThatBecomesShorter(t *testing.T) {
 	}
 }
 
+// TestACounterOfThePreviousWindow: what was taken in the previous window only is gone when that would have been gone,
+// not a window later.
+func TestACounterOfThePreviousWindow(t *testing.T) {
+	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // at 20s of a minute
+	require.True(t, l.Take("k", 8).Allowed)
+	h.advance(70 * time.Second)
+	require.NoError(t, l.SetPolicy(SlidingWindow(1, 10*time.Second))) // 4 are left, for 30s or 40s
+	h.advance(25 * time.Second)
+	assert.False(t, l.Allow("k"), "broken: (b)")
+	h.advance(5 * time.Second)
+	assert.True(t, l.Allow("k"), "broken: (c)")
+}
+
 // TestARaisedLimitLastsItsWindow (I1): what a raised limit adds does not end with the short window that it found. Over
 // any time a key gets two limits, and what 60 in a minute grant.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
