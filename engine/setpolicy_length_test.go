@@ -94,6 +94,26 @@ func TestACounterOfThePreviousWindow(t *testing.T) {
 	assert.True(t, l.Allow("k"), "broken: (c)")
 }
 
+// TestAChangeOfLengthKeepsAnEstimate: the estimate at the change, rounded up, counts in full, even if it would be gone
+// within the window that has begun.
+func TestAChangeOfLengthKeepsAnEstimate(t *testing.T) {
+	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // at 20s of a minute
+	require.True(t, l.Take("k", 10).Allowed)
+	h.advance(90 * time.Second)
+	require.NoError(t, l.SetPolicy(SlidingWindow(10, 58*time.Second))) // at 22s of a window; a sixth is left, for 10s
+	assert.EqualValues(t, 8, l.Peek(l.Key("k"), 1).Remaining, "broken: (b)")
+}
+
+// TestACounterThatIsAheadStaysAhead: what a change made last for 50 minutes still does after the next change.
+func TestACounterThatIsAheadStaysAhead(t *testing.T) {
+	l, h := newLimiter(t, SlidingWindow(1000, time.Hour))
+	require.True(t, l.Take("k", 1000).Allowed)
+	require.NoError(t, l.SetPolicy(SlidingWindow(20, time.Minute)))
+	require.NoError(t, l.SetPolicy(SlidingWindow(20, 59*time.Second)))
+	h.advance(48 * time.Minute)
+	assert.False(t, l.Allow("k"), "broken: (b)")
+}
+
 // TestARaisedLimitLastsItsWindow (I1): what a raised limit adds does not end with the short window that it found. Over
 // any time a key gets two limits, and what 60 in a minute grant.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
