@@ -114,6 +114,16 @@ func TestACounterThatIsAheadStaysAhead(t *testing.T) {
 	assert.False(t, l.Allow("k"), "broken: (b)")
 }
 
+// TestALongerWindowOfARaisedLimitIsShorter: a window that was kept for a lowered limit ends with a new one, if the
+// limit is raised with the length.
+func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
+	l, _ := newLimiter(t, FixedWindow(1000, time.Hour))
+	require.True(t, l.Take("k", 1000).Allowed)
+	require.NoError(t, l.SetPolicy(FixedWindow(20, time.Minute)))
+	require.NoError(t, l.SetPolicy(FixedWindow(1000, 2*time.Minute)))
+	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
+}
+
 // TestARaisedLimitLastsItsWindow (I1): what a raised limit adds does not end with the short window that it found. Over
 // any time a key gets two limits, and what 60 in a minute grant.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
