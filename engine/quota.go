@@ -39,11 +39,12 @@ type Quota struct{ quota shard.Quota }
 //     [MaxQuota].
 //   - In any limiter, [Unlimited] and [Blocked].
 //
-// Two quotas for one key share its record: the debt belongs to the key, and each quota compares it with its own limit.
-// However often the quota or tier of a key changes, the tokens that it has taken still count. So over any time t it
-// gets at most the highest burst + the highest rate * t of the quotas and tiers under which it was asked for. Its debt
-// comes back at the rate of the last admitted request, or of a later refused one if that has a faster rate. A request
-// under a quota other than the last one takes some hundred nanoseconds.
+// Two quotas for one key share its record: the debt belongs to the key, and each quota compares it with its own
+// limit. However often the quota or tier of a key changes, the tokens that it has taken still count. So over any
+// time t it gets at most the highest burst + the highest rate * t of the quotas and tiers under which it was asked
+// for, if the length of windows does not change meanwhile ([Limiter.SetPolicy]). Its debt comes back at the rate of
+// the last admitted request, or of a later refused one if that has a faster rate. A request under a quota other than
+// the last one takes some hundred nanoseconds.
 //
 // Numbers that do not fit are an error that names them and the range. Quota takes microseconds and some memory for an
 // error, for a rate with more than 15 digits, and for a rate so fast that a token is a thousand ticks or less.
