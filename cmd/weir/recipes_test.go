@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,17 +99,23 @@ func (k *kitchen) shell(code string) *exec.Cmd {
 	return cmd
 }
 
-// serve starts a server, after one that the same command has started was killed, and waits until it listens.
+// serve starts a server, after one that the same command has started was ended, and waits until it listens.
 func (k *kitchen) serve(command string) {
 	words := strings.Fields(command)
 	if _, err := k.shell("command -v " + words[0]).Output(); err != nil {
 		k.t.Skipf("no %s on this machine: the recipe was not run", words[0])
 	}
-	if s := k.servers[command]; s != nil {
-		require.NoError(k.t, s.Process.Kill())
-		_ = s.Wait() // killed
+	// At SIGTERM nginx also ends its workers, which would outlive it if it were killed.
+	end := func(s *started) {
+		_ = s.Process.Signal(syscall.SIGTERM)
+		_ = s.Wait()
 	}
-	k.servers[command] = startCommand(k.t, k.shell("exec "+command))
+	if s := k.servers[command]; s != nil {
+		end(s)
+	}
+	server := startCommand(k.t, k.shell("exec "+command))
+	k.t.Cleanup(func() { end(server) })
+	k.servers[command] = server
 	// A server without a file has its port in the command.
 	file, _ := os.ReadFile(filepath.Join(k.dir, words[len(words)-1]))
 	at := listens.FindStringSubmatch(command + "\n" + string(file))
