@@ -34,19 +34,19 @@ type Answer struct {
 // TakeAll see them at once. So other calls count tokens that a call has taken, even if another limiter then refuses
 // that call:
 //
-//   - No limiter ever admits more than its limit. Tokens that go back are admitted to others only when they are back.
-//   - A call may be refused for tokens that go back a moment later. Its answer counts them: Remaining is lower, and
-//     RetryAfter longer, than without the other call. When all calls have returned, refused calls have taken nothing.
+//   - No limiter ever admits more than its limit. Other calls can take returned tokens only after they are back.
+//   - A call may be refused because of tokens that another call gives back a moment later. Its answer counts those
+//     tokens: Remaining is lower, and RetryAfter longer, than without the other call. When all calls have returned,
+//     refused calls have taken nothing.
 //   - Calls that take the last tokens of the same limiters in different orders may all be refused, because each is
-//     refused for tokens that another call gives back later. If all calls have the same order, this does not happen: as
-//     many calls for the same tokens are admitted as when the calls come one after the other. So give all calls the
-//     same order, and put the limiter first that refuses most.
+//     refused for tokens that another call gives back later. If all calls have the same order, this does not happen:
+//     the number of admitted calls is the same as if the calls came one after the other. So use the same order in all
+//     calls, and put the limiter that refuses most first.
 //   - The answers of a refused call are computed at different moments, after its tokens were given back.
 //
-// Giving back has a price in three more cases. If another request takes in between, a bucket that was nearly full may
-// lose part of a token. If a take evicted another key, that key does not get its record back. If a key near by in the
-// table is evicted or reset in between, as in a full table whose refusals are charged, the tokens stay taken: see
-// [Receipt.Refund].
+// Giving back is incomplete in three cases. A bucket that was nearly full may lose part of a token if another request
+// takes before the tokens are back. A key that a take evicted does not get its record back. The tokens stay taken if a
+// key near by in the table is evicted or reset before they are back ([Receipt.Refund]).
 //
 // These are errors, and nothing is taken: no requests, more than 64 requests, a nil limiter, and two requests for the
 // same key of the same limiter.

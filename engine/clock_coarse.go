@@ -5,13 +5,13 @@ import "time"
 const (
 	// coarseTick is how often the word of a coarse clock is renewed.
 	coarseTick = time.Millisecond
-	// coarseDoubt is how late the word is assumed to be at most. A refusal whose wait is longer stands at once. Other
-	// refusals are checked with the exact clock. With every processor busy the word was seen 40ms late.
+	// coarseDoubt is the largest delay that the word is assumed to have. A refusal with a longer wait is final. Other
+	// refusals are checked with the exact clock. The largest delay seen, with every processor busy, was 40ms.
 	coarseDoubt = 100 * time.Millisecond
 )
 
-// renew reads the exact clock and publishes the reading, unless the word is younger than age. So thousands of refusals
-// write the word once. It returns the later of the two times.
+// renew reads the exact clock and publishes the reading, unless the word is younger than age. So thousands of
+// concurrent refusals write the word only once. renew returns the later of the word and the reading.
 func (c *clock) renew(age time.Duration) int64 {
 	now := c.exact()
 	for {

@@ -42,8 +42,8 @@ func (c *calibration) nanosAt(count uint64) int64 {
 	return c.nanos + int64(hi)
 }
 
-// counterScale makes nanoseconds per count a fraction below 1, for counters of
-// 16 MHz and more. The line then holds for 2^58 counts, three years at 2.5 GHz.
+// counterScale makes nanoseconds per count a fraction below 1, for counters of 16 MHz and more. The line is then valid
+// for 2^58 counts, three years at 2.5 GHz.
 const counterScale = 6
 
 // shared is the process's counter clock. The first limiter that needs it makes it.
@@ -104,9 +104,8 @@ func makeCounter() *counterClock {
 }
 
 const (
-	// calibrationTime is how long the first calibration spins. A sample is good
-	// to some tens of nanoseconds, so the first line is good to some 20 parts in
-	// a million; recalibrating refines it.
+	// calibrationTime is how long the first calibration spins. A sample is accurate to some tens of nanoseconds, so the
+	// first line is accurate to some 20 parts in a million; recalibrating refines it.
 	calibrationTime = 2 * time.Millisecond
 	// recalibrateEvery is the usual time between two calibrations. slewTime is the shortest time over which an error is
 	// corrected.
@@ -114,7 +113,7 @@ const (
 	slewTime         = time.Minute
 )
 
-// tolerable reports whether the counter may have drifted that far from Go's clock in the time elapsed. A drift of more
+// tolerable reports whether the counter may have drifted by off from Go's clock in the time elapsed. A drift of more
 // than 10ms and more than 500 parts in a million, the fastest rate at which clocks are disciplined, means that the
 // counter stopped or was set, or that Go's clock has another source.
 func tolerable(off, elapsed time.Duration) bool {
@@ -147,7 +146,7 @@ func (c *counterClock) recalibrate() {
 	if !ok || !tolerable(late, elapsed) {
 		c.left, c.leftSince = line.nanosAt(next.count), next.at // published by the store below
 		if c.joint {
-			c.left += int64(late) // what the clocks of the other processes say
+			c.left += int64(late) // the time by the clocks of the other processes
 		}
 		c.current.Store(nil)
 		return

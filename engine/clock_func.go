@@ -16,21 +16,20 @@ const maxBack = time.Minute
 // of the table, which never falls. When the function goes back by more than maxBack, the timeline continues from the
 // latest time that the function returned. Otherwise every key would wait until the function reaches that time again.
 // When the function jumps ahead by more than maxBack, it may be returning from such a step back. The timeline then
-// advances only by the part of the jump that exceeds its lead over the function. So the lead never exceeds the largest
-// single excursion of the function.
+// advances only by the part of the jump that exceeds the timeline's lead over the function. So the lead never exceeds
+// the largest single excursion of the function.
 type toldClock struct {
 	read   func() time.Time
 	latest atomic.Int64 // on the timeline
 	ahead  atomic.Int64 // how far the timeline is ahead of the function
 }
 
-// told returns the time by the function. A time outside of the timeline, or in the second half of the part of the
-// timeline that is left, is not trusted: time stands still meanwhile. So there is time left when the function is right
-// again.
+// told returns the time by the function. It does not trust a time outside the timeline, or one in the second half of
+// the rest of the timeline: time then stands still. So the timeline has time left when the function is right again.
 //
-// It is lock-free: the function is called again only if another call has changed what this call had read. If it were
-// called again after each change of ahead, a function that jumps back and forth with every reading would make the loop
-// endless.
+// told is lock-free: it calls the function again only if another call has changed a value that this call had read and
+// wants to replace. If it called the function again after every change of ahead, a function that jumps back and forth
+// with each reading would make the loop endless.
 func (c *clock) told() int64 {
 	f := &c.function
 	for {

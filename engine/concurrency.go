@@ -14,7 +14,7 @@ import "time"
 // forgotten does nothing.
 //
 // A request with a time ahead of the limiter's clock ([Limiter.TakeAt]) is decided by that time. So it ignores takes
-// that will have been forgotten by then, up to a second before they are.
+// that will be forgotten by that time, up to a second before they are forgotten.
 //
 // A key with tokens in flight is not idle, and keeps its slot. If there are more such keys than [MaxKeys], [Overflow]
 // decides. [Evict] forgets the key with the fewest tokens in flight, and that key may then take its whole limit again.

@@ -28,7 +28,7 @@
 // # What it promises
 //
 // Exact keys: every key has a bucket of its own, found by 60 bits of a hash with a secret seed. In a table of a million
-// keys, the probability that any two share a bucket is 4 in 10 million, and no client can bring it about.
+// keys, the probability that any two share a bucket is 4 in 10 million, and no client can cause it.
 //
 // Bounded memory: New allocates everything, 27 bytes for each of [MaxKeys] keys, or 54 for token buckets of several
 // rates. A SlidingLog also keeps the times of its tokens. Keys whose bucket is full are forgotten, which changes no

@@ -44,7 +44,7 @@ type policies struct {
 	quotas uint64 // what keys may owe under quotas: see capacity
 
 	longest time.Duration // the longest window that there ever was
-	rounded uint64        // what a counter may have counted, rounded up, when its length was changed
+	rounded uint64        // the highest estimate of a sliding window, rounded up, at a change of the length
 }
 
 // now returns the current policies: those of the plan.

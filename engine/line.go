@@ -14,8 +14,8 @@ import (
 // lines holds the callers that wait for tokens of a limiter, for each key in the order of their turns. They belong to
 // this process: each process of a shared table has its own lines.
 //
-// A reservation in the middle of a line cannot be given back ([Limiter.Reserve]), because the callers behind it have
-// been told when to go. So when a caller leaves, the callers behind it move up.
+// A reservation in the middle of a line cannot be given back ([Limiter.Reserve]), because the callers behind it already
+// know when their reservations are due. So when a caller leaves, the callers behind it move up.
 type lines struct {
 	mu sync.Mutex
 	of map[Key][]*Turn
@@ -35,8 +35,8 @@ type Turn struct {
 	moved func() // called when due is earlier than before; nil for none
 }
 
-// A part is the tokens of a reservation that belong to one turn. Turns that move up by a number of tokens other than
-// their own share reservations.
+// A part is the tokens of a reservation that belong to one turn. Two turns share a reservation after a move up by a
+// number of tokens other than their own.
 type part struct {
 	of     *reservation
 	n      uint64
@@ -54,8 +54,8 @@ func (l *Limiter) Queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay 
 	return t, delay, nil
 }
 
-// queue is Queue. A delay of 0 means that the turn is in no line, because its tokens were there. A later look at the
-// turn does not show that: the turn may have moved up to the front before its caller looks.
+// queue is Queue. A delay of 0 means that the turn is in no line, because its tokens were there. The turn itself does
+// not show this later: a turn that was in a line may have moved up to the front by then.
 func (l *Limiter) queue(k Key, n uint64, maxWait time.Duration) (t *Turn, delay time.Duration, err error) {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
@@ -84,14 +84,14 @@ func (t *Turn) Until(moved func()) time.Duration {
 }
 
 // Come ends the turn of a caller that proceeds now, and returns the receipt for its tokens. If the caller has moved up
-// by a number of tokens other than its own, the receipt is for nothing.
+// by a number of tokens other than its own, the receipt is void.
 func (t *Turn) Come() Receipt {
 	t.limiter.lines.mu.Lock()
 	defer t.limiter.lines.mu.Unlock()
 	t.overtake()
 	t.limiter.lines.remove(t)
 	parts := t.parts
-	t.parts = nil // a second call has the receipt for nothing
+	t.parts = nil // a second call returns a void receipt
 	if len(parts) != 1 || parts[0].shared {
 		return Receipt{}
 	}
@@ -113,7 +113,7 @@ func (t *Turn) Leave() {
 		moved = t.shift(behind)
 	} else {
 		for _, other := range behind {
-			if t.due > other.due { // a later caller may have reserved, for an earlier time, what was given back
+			if t.due > other.due { // a later caller may have reserved returned tokens, for an earlier time
 				continue
 			}
 			t.parts, other.parts = other.parts, t.parts
@@ -130,9 +130,9 @@ func (t *Turn) Leave() {
 	haveMoved(moved)
 }
 
-// shift moves turns up by the tokens of a turn in front of them that has left, as long as their tokens are adjacent.
-// Past another caller's reservation, a turn would otherwise go at the same time as that caller. It returns the turns
-// whose wait is shorter.
+// shift moves turns up by the tokens of a turn in front of them that has left, as long as their tokens are adjacent. If
+// a turn moved up past another caller's reservation, both callers would proceed at the same time. shift returns the
+// turns whose wait is now shorter.
 func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 	end := t.due
 	for _, other := range behind {
@@ -142,7 +142,7 @@ func (t *Turn) shift(behind []*Turn) (moved []*Turn) {
 		}
 		gap := other.due - int64(other.plan.Span(other.n, other.key.quota)) - end
 		if !other.ignores(gap) {
-			return moved // somebody else has reserved there, or the rate was changed
+			return moved // another caller has reserved there, or the rate was changed
 		}
 		end = other.due
 		by := min(t.plan.Span(t.n, t.key.quota), other.plan.Span(t.n, other.key.quota))
@@ -169,8 +169,9 @@ func exchanged(leaves, stays []part, n uint64) (last, first []part) {
 	return last, first
 }
 
-// overtake makes a turn whose caller proceeds the first of its line. The turns in front of it could have proceeded,
-// too. They now proceed later, but no later than this turn could. So the turns that stay are adjacent.
+// overtake moves a turn to the front of its line, because the caller of the turn proceeds now. The turns that were in
+// front of it could have proceeded, too. They now proceed later, but no later than this turn could have. So the turns
+// that stay are adjacent.
 func (t *Turn) overtake() {
 	line := t.limiter.lines.of[t.key]
 	for i := slices.Index(line, t) - 1; i >= 0; i-- {
@@ -178,15 +179,15 @@ func (t *Turn) overtake() {
 		own, others := int64(t.plan.Span(t.n, t.key.quota)), int64(other.plan.Span(other.n, other.key.quota))
 		gap := t.due - own - other.due
 		if !t.ignores(gap) {
-			return // somebody else has reserved there
+			return // another caller has reserved there
 		}
 		other.due, t.due = t.due, t.due-others
 		other.parts, t.parts = exchanged(other.parts, t.parts, t.n)
 	}
 }
 
-// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or
-// somebody has reserved there under a quota with smaller tokens.
+// ignores reports whether a gap in front of the turn is at most half a token. Such a gap comes from rounding, or from a
+// reservation under a quota with smaller tokens.
 func (t *Turn) ignores(gap int64) bool {
 	half := int64(t.plan.Span(1, t.key.quota) / 2)
 	return -half <= gap && gap <= half

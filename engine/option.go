@@ -40,9 +40,9 @@ const (
 	DefaultSweepInterval = 10 * time.Second
 )
 
-// MaxKeys sets the capacity of the limiter: how many keys may be not idle at a time. The default is 1,000,000. Memory
-// is 16.1 bytes for each slot and 1/0.6 slots for each key, so 26.9 bytes for each key. [New] allocates it, and it is
-// constant from then on. A key whose bucket is full costs nothing: it is forgotten.
+// MaxKeys sets the capacity of the limiter: how many keys that are not idle it has room for. The default is 1,000,000.
+// Memory is 16.1 bytes for each slot and 1/0.6 slots for each key, so 26.9 bytes for each key. [New] allocates it, and
+// it is constant from then on. A key whose bucket is full costs nothing: it is forgotten.
 //
 // A new key finds room until its neighborhood of 32 slots is full; then [Overflow] decides. In a table that was just
 // filled with MaxKeys keys, that happens to about one new key in 500. Once keys have come and gone, it happens to about
@@ -162,12 +162,12 @@ func ClockCoarse() Option { return useClock(clockCoarse, nil) }
 //   - A reading that is up to a minute earlier than the latest one counts as late: it admits no request that the latest
 //     reading would refuse.
 //   - If now goes back by more than a minute, the limiter's time continues from the latest reading, so no key waits for
-//     that time to come again. If that reading was a leap ahead, a key gets once what the leapt time gives it, at most
-//     its limit. From then on, whatever follows the clock (aligned windows, batches, the windows of a sliding window
-//     counter) is off by as much as now went back.
-//   - If now then goes ahead by more than a minute, the step first makes up for what now went back. So readings that
-//     are wrong again and again, early or late, cost what the worst of them costs, not their sum. If now was set back
-//     for good and is not read for more than a minute, time stands still for as long.
+//     that time to come again. If that reading was too far ahead, each key once gets the tokens of the time that was
+//     skipped, at most its limit. From then on, whatever follows the clock (aligned windows, batches, the windows of a
+//     sliding window counter) is off by as much as now went back.
+//   - If now then goes ahead by more than a minute, the limiter first subtracts the time by which now went back. So
+//     readings that are wrong again and again, early or late, cost what the worst of them costs, not their sum. If now
+//     was set back for good and is not read for more than a minute, time stands still for the same time.
 //   - A reading before 1970, or later than half of the time from the first reading to April 2262, is not trusted: time
 //     stands still until now returns another.
 func ClockFunc(now func() time.Time) Option {

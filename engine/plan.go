@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// plan checks the policies of a limiter and its tiers, and makes a plan of them. The plan is for a table whose records
-// were made by the algorithm before, or for a new table if before is nil. The algorithm is that of base.
+// plan checks the policies of a limiter and its tiers, and makes a plan of them, with the algorithm of base. The
+// parameter before is the algorithm by which the records of the table were made, and nil for a new table.
 func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan, error) {
 	p, tiers, most := ps.all[0], ps.all[1:], ps.most()
 	if ps.base.algorithm != AlgorithmTokenBucket && ps.base.algorithm != AlgorithmBatchRefill {

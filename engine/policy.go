@@ -53,9 +53,9 @@ func BatchRefill(refill uint64, interval time.Duration, burst uint64) Policy {
 }
 
 // FixedWindow limits each key to limit tokens in a window. The window begins with the key's first request. The next one
-// begins with the first request after it has ended. Within a moment around the edge of two windows, up to twice the
-// limit less one may be admitted. It is up to twice the limit if the windows are aligned, or if the first request of
-// the window was given back. A slot takes 16 bytes, a key 27 ([MaxKeys]).
+// begins with the first request after it has ended. Around the edge of two windows, up to 2*limit - 1 tokens may be
+// admitted within a moment. If the windows are aligned, or if the first request of the window was given back, it is up
+// to 2*limit. A slot takes 16 bytes, a key 27 ([MaxKeys]).
 //
 // limit is 1 to 2^32, and window is 1µs to 365 days. A limit in the millions needs a window of seconds or more, and a
 // limit in the billions needs a minute or more; otherwise New returns an error that says so.

@@ -21,7 +21,7 @@ var (
 	ErrNotTokenBucket = errors.New("not a token bucket")
 )
 
-// errInFlight says why no call can wait for tokens of [Concurrency].
+// errInFlight is the error of a call that would wait for tokens of [Concurrency].
 var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wait for", ErrNotTokenBucket)
 
 // Reserve takes n tokens from the key, all or none. If the key will have the tokens within maxWait, Reserve takes them
@@ -36,8 +36,8 @@ var errInFlight = fmt.Errorf("%w, but a limit in flight, which has nothing to wa
 // in which the calls changed the key's record. Requests that do not wait are refused meanwhile. The queue is at most
 // 2^51 ticks of the bucket long, including the burst: 26 days for rates of whole nanoseconds.
 //
-// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; with an error the receipt is for
-// nothing. Reserve allocates only for an error.
+// The error is [ErrNever], [ErrTooLong] or [ErrNotTokenBucket], with the numbers; with an error the receipt is void.
+// Reserve allocates only for an error.
 func (l *Limiter) Reserve(k Key, n uint64, maxWait time.Duration) (r Receipt, delay time.Duration, err error) {
 	l.requireMade()
 	var tokens reservation

@@ -15,8 +15,8 @@ import (
 // spareTicks is the number of ticks that rounding may add when a debt is converted.
 const spareTicks = 3
 
-// capacity returns how much debt a record has room for. It is in nanoseconds if records have prices, because debts then
-// stay the same in time, and in tokens otherwise.
+// capacity returns how much debt a record has room for. If records store prices, a change of the policy preserves the
+// time of a debt, and capacity is in nanoseconds. Otherwise it is in tokens.
 func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	most := atomicbucket.Most(bucket)
 	switch {
@@ -48,7 +48,7 @@ func (l *Limiter) remembers(bucket *atomicbucket.TokenBucket, q atomicbucket.Quo
 	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
 }
 
-// alwaysRoom returns how much debt every bucket has room for that the limiter may ever have.
+// alwaysRoom returns the debt for which a record has room under every policy that the limiter may ever have.
 func alwaysRoom(bucket *atomicbucket.TokenBucket) uint64 {
 	if bucket.HasPrices() {
 		return uint64(atomicbucket.ShortestRoom)
@@ -99,7 +99,7 @@ func (ps policies) fits(bucket *atomicbucket.TokenBucket) error {
 		float64(atomicbucket.Most(bucket))/time.Duration(ps.quotas).Seconds())
 }
 
-// known returns the policies, completed by what the table remembers of quotas.
+// known returns the policies with the largest debt under quotas that the table remembers.
 func (ps policies) known(table *shard.Table) policies {
 	ps.quotas = max(ps.quotas, table.Largest())
 	return ps

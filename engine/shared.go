@@ -13,9 +13,9 @@ import (
 )
 
 // Shared keeps the limiter's records in a file that other processes of this machine map, too. All processes decide by
-// the same records, at the cost of a private limiter. A process that restarts finds the records unchanged. [New] makes
-// the file if it does not exist, and attaches to it otherwise. In /dev/shm the file is memory only; on a disk it
-// survives a reboot.
+// the same records. A decision costs as much as in a private limiter. A process that restarts finds the records
+// unchanged. [New] makes the file if it does not exist, and attaches to it otherwise. In /dev/shm the file is memory
+// only; on a disk it survives a reboot.
 //
 // All processes must have the same policy, [Tiers], [MaxKeys], and other options that affect decisions. New returns an
 // error that names the first field that differs. [Limiter.SetPolicy] in any process, or New with [ReplacePolicy],
@@ -28,11 +28,11 @@ import (
 // ([Limiter.Hold]) only come back by time.
 //
 // All processes count time on one timeline, by the machine's monotonic clock. Where two clocks differ by d, a key gets
-// at most burst + rate * (t + d) through in a time t. As long as their sweepers run, d is at most 30ms, and usually
-// much less: a process whose counter is off by more than 15ms, early or late, gives the counter up. After a reboot the
-// time continues by the wall clock, and never goes back. A clock that is further ahead, such as a counter that kept
-// running while the machine slept, does not move the time of other processes. If one process has [ClockFunc], all must
-// have it, with functions that return the same time.
+// at most burst + rate * (t + d) in a time t. As long as their sweepers run, d is at most 30ms, and usually much less:
+// a process whose counter is off by more than 15ms, early or late, gives the counter up. After a reboot the time
+// continues by the wall clock, and never goes back. A clock that is further ahead, such as a counter that kept running
+// while the machine slept, does not move the time of other processes. If one process has [ClockFunc], all must have it,
+// with functions that return the same time.
 //
 // Whoever can write the file decides what is admitted, and whoever can read it can find keys that share a bucket. So
 // the file must belong to the user of the process, with mode 0600. No content of the file makes a process crash, hang,

@@ -94,9 +94,9 @@ func (c config) copied(to string, options []Option) (config, error) {
 	return c, nil
 }
 
-// withTiers returns before, the policies with as many tiers as there are in tiers: the existing ones with their
-// numbers, and with room for what keys have taken under earlier numbers. after is what these policies then change to.
-// If tiers is nil, the number of tiers does not change.
+// withTiers returns the policies before and after a change of the tiers. before has the new number of tiers: existing
+// tiers keep their numbers, and room for what keys have taken under earlier numbers. after has the new numbers, too. If
+// tiers is nil, both are ps.
 func (ps policies) withTiers(tiers []Policy) (before, after policies, err error) {
 	if tiers == nil {
 		return ps, ps, nil
@@ -255,8 +255,7 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	return lost, done && table.Plan() == plan, nil
 }
 
-// A maker is the owner of a table that no other process has yet. Seats are numbered from 1, so no attachment has its
-// number.
+// A maker is the owner of a table that no other process has attached to yet.
 type maker struct{}
 
 func (maker) Claimant() uint64 { return 1 }

@@ -47,8 +47,8 @@ func written(fields, again []sharedfile.Field) error {
 	return nil
 }
 
-// calendarOf returns the calendar of a file with the fields; nil if it is of none. Whether the zone has the rules of
-// the file is seen when the fields are written again.
+// calendarOf returns the calendar of a file with the fields; nil if the file has none. It does not check that the zone
+// has the rules of the file: written does that.
 func calendarOf(fields []sharedfile.Field) (*atomicbucket.Calendar, error) {
 	for _, f := range fields {
 		of, is := strings.CutPrefix(f.Value, AlgorithmFixedWindow.String()+", ")

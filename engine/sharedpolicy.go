@@ -12,8 +12,8 @@ import (
 
 // The memory of a shared table holds its policies as numbers, from which every process makes its own plan.
 
-// policyNumbers is the count of numbers of one policy. periodNumber and refillNumber are the places
-// of the period of its rate and of its refill.
+// policyNumbers is how many numbers a policy has. periodNumber and refillNumber are the indexes of the period of its
+// rate and of its refill.
 const (
 	policyNumbers = 7
 	periodNumber  = 2
@@ -26,9 +26,9 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers, base first. The room of base is what keys may owe under quotas. The period
-// of a base with windows is the longest window that there ever was, and its refill what a counter may have rounded up.
-// For a tier that is unlimited or blocked, the numbers are the latest that it had.
+// numbers returns the policies as numbers, base first. The last number of base is what keys may owe under quotas. If
+// base has windows, two numbers that it does not use have another meaning: the period is ps.longest, and the refill is
+// ps.rounded. A tier that is unlimited or blocked has its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {
@@ -54,8 +54,8 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// policiesOfNumbers returns the policies that the numbers stand for, in a table whose windows are those of a calendar
-// if that is not nil: the numbers do not say which. They may be anything: only policies.plan checks whether the
+// policiesOfNumbers returns the policies that the numbers stand for. The numbers do not include the calendar of the
+// table, which is the parameter of; nil for none. The numbers may have any value: policies.plan checks whether the
 // policies are valid.
 func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, error) {
 	var all, last []Policy
@@ -125,9 +125,9 @@ func (ps policies) builder(terms terms) func(numbers []uint64) (*shard.Plan, err
 }
 
 // Kind returns the part of a policy that [Limiter.SetPolicy] cannot change in a file ([Shared]): the algorithm, whether
-// windows are aligned, and the calendar of a [CalendarWindow]. A program that chooses other files for other kinds never
-// meets a file of another kind. The kind of a calendar has a number, which is another one if the rules of the zone are,
-// in this program's data of time zones.
+// windows are aligned, and the calendar of a [CalendarWindow]. A program that uses one file for each kind never gets an
+// error about the kind. The kind of a calendar has a number, which changes when the rules of the zone change in this
+// program's time zone data.
 func (p Policy) Kind() string {
 	switch {
 	case p.calendar != nil:

@@ -52,9 +52,9 @@ type SharedTable struct {
 // read any user's file. ReadShared is safe while processes write. It takes some nanoseconds for each slot that was ever
 // used. It needs Linux.
 //
-// The error says why the file was refused. Besides the reasons of Shared, the header may hold values that no limiter of
-// this version writes, the file may have become shorter meanwhile, or the system may not report which processes are
-// attached.
+// The error says why the file was refused. The reasons are those of Shared, and three more: the header has values that
+// no limiter of this version writes, the file became shorter meanwhile, or the system does not report which processes
+// are attached.
 func ReadShared(path string) (SharedTable, error) {
 	t, err := openShared(path)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *config) mapped(view *sharedfile.View) (*shard.Table, error) {
 	return shard.Map(layout, shard.Shared{Memory: view.Memory(), Owner: view, Build: policies.builder(c.terms)})
 }
 
-// Close gives the file up.
+// Close unmaps the file.
 func (t *sharedTable) Close() error { return t.view.Close() }
 
 // header returns the facts of a file that do not change, and its policies. If the file was truncated, the policies are

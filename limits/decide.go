@@ -39,8 +39,8 @@ func (s *Set[R]) DecideInto(res *Result[R], ctx context.Context, r R) {
 	res.decide(ctx, r)
 }
 
-// decideOrAbandon is decide if a source or a callback that panics must not keep what was taken. It is a function of its
-// own because a deferred call costs something in each decision.
+// decideOrAbandon is decide for requests from which a panic of a source or a callback must not keep tokens. It is a
+// separate function because a deferred call has a cost in each decision.
 func (res *Result[R]) decideOrAbandon(ctx context.Context, r R) {
 	decided := false
 	defer func() {
@@ -66,7 +66,7 @@ func (res *Result[R]) decide(ctx context.Context, r R) {
 	}
 }
 
-// applyBy applies each limit in its mode; nil as it is written.
+// applyBy applies each limit in its mode; a nil mode is [AsWritten].
 func (s *Set[R]) applyBy(mode func(limit int) Mode, r R, res *Result[R]) {
 	for i, l := range s.limits {
 		if mode != nil {
@@ -133,7 +133,7 @@ func (l *limit[R]) apply(r R, res *Result[R]) {
 	res.needs |= l.needs
 }
 
-// carry charges the limiter what the key owes its predecessors.
+// carry charges the limiter what the key owes the previous limiters.
 func (l *limit[R]) carry(r R, c *Check[R]) {
 	keyOf := func(before *engine.Limiter) (engine.Key, bool) {
 		return l.Key(Hasher{limiter: before}, r)
@@ -145,7 +145,7 @@ func (l *limit[R]) carry(r R, c *Check[R]) {
 	l.Formers.Move(l.Limiter, c.key, keyOf)
 }
 
-// under puts the check under the limit that the request brings, if there is no error. After one it is as before.
+// under makes the check use the limit that comes with the request. After an error the check is unchanged.
 func (c *Check[R]) under(p engine.Policy, err error) error {
 	var quota engine.Quota
 	source := c.source
@@ -233,7 +233,7 @@ func (c *Check[R]) takeMemory() {
 	c.decided(memory)
 }
 
-// decided notes who has answered.
+// decided notes that the limiter or the source has answered.
 func (c *Check[R]) decided(by place) {
 	c.Outcome, c.answered = Refused, true
 	if c.Decision.Allowed {
@@ -274,7 +274,8 @@ func (res *Result[R]) takeShadow(ctx context.Context, i int) {
 	}
 }
 
-// undo gives back what was taken, and looks at what the other limits would have said; the one at i has spoken.
+// undo gives back what was taken, and peeks at the limits in memory that have not refused. The limit at i, if any,
+// keeps its answer.
 func (res *Result[R]) undo(ctx context.Context, i int) {
 	res.giveBackAll(ctx, false)
 	for j := range res.n {

@@ -34,7 +34,7 @@ type Held interface {
 type Hold struct {
 	of      Held
 	receipt engine.Receipt // of, where the limit is in memory
-	settled atomic.Uint64  // twice one more than the cost, and settling; 0: it is not known
+	settled atomic.Uint64  // 2*(cost+1), plus settling; 0: the cost is not known
 }
 
 // settling in Hold.settled says that a call is settling the first cost. That call also charges larger costs that arrive
@@ -47,8 +47,8 @@ const mostCost = 1<<63 - 2
 // Settle reports the cost of the request. The first call gives back or charges the difference from what was taken
 // ([engine.Receipt.Settle]). A later call charges only the part that exceeds the largest cost so far: a cost that is
 // not larger changes nothing. lost is how many tokens were not charged because the key already owes as much as it may
-// ([engine.MaxDebt]). lost counts only the tokens of which this is known at once. If another call is settling at the
-// same time, that call charges this cost and returns its lost.
+// ([engine.MaxDebt]), as far as this is known when Settle returns. If another call is settling at the same time, that
+// call charges this cost and returns its lost.
 func (h *Hold) Settle(actual uint64) (lost uint64) {
 	cost := min(actual, mostCost)
 	for h.of != nil {
@@ -71,7 +71,7 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// rest charges what the request has cost more, as other calls have said while this one settled a cost.
+// rest charges the part of larger costs that exceeds cost. Other calls have reported them while this call settled cost.
 func (h *Hold) rest(cost uint64) (lost uint64) {
 	for {
 		now := h.settled.Load()
@@ -110,7 +110,7 @@ type holds struct {
 	outer *holds // of sets before
 }
 
-// holdsKey is that of holds in a context.
+// holdsKey is the key of holds in a context.
 type holdsKey struct{}
 
 // Holds reports whether the request is allowed and limits with Hold have taken tokens for it.

@@ -64,8 +64,8 @@ type Limit[R any] struct {
 	// to [Options].OnError, and QuotaElse applies. Without a QuotaElse the request is refused as unavailable. Quota
 	// cannot be used with Tier.
 	Quota func(R) (engine.Policy, error)
-	// QuotaElse is the policy of a request whose Quota is an error or is not accepted. It is for quotas that others
-	// write. If QuotaElse is not accepted either, the request is refused as unavailable.
+	// QuotaElse is the policy of a request whose Quota is an error or is not accepted. Set it if others write the
+	// quotas. If QuotaElse is not accepted either, the request is refused as unavailable.
 	QuotaElse engine.Policy
 	// Refund reports, at the end of an allowed request, whether its cost is given back. outcome describes the end of
 	// the request in the front's terms: an HTTP status, or a status code of gRPC. See [Result.Finish]. For a limit with
@@ -208,7 +208,7 @@ func (l *Limit[R]) check() error {
 	return l.checkInFlight()
 }
 
-// checkSource returns what is wrong with where the limit decides.
+// checkSource returns what is wrong with the limit's Limiter, Spread or Source.
 func (l *Limit[R]) checkSource() error {
 	if l.Source != nil {
 		switch store := l.Source.Store(); {

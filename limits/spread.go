@@ -28,7 +28,7 @@ func (l *Limit[R]) checkSpread() error {
 	return nil
 }
 
-// policy returns that of a tier in memory, the zero Policy for one that there is not.
+// policy returns the policy of a tier in memory; the zero Policy for a tier that the limiter does not have.
 func (l *limit[R]) policy(tier int) engine.Policy {
 	switch {
 	case l.Spread == nil:
@@ -40,7 +40,7 @@ func (l *limit[R]) policy(tier int) engine.Policy {
 }
 
 // askSpreads asks the limits with a Spread, and reports whether all admit the request. If one refuses, everything is
-// given back. Spreads take last. Before a store is asked they only look, so that a store is not asked for requests that
+// given back. Spreads take last. Before the call to a store they only peek, so that there is no call for a request that
 // they refuse.
 func (res *Result[R]) askSpreads(ctx context.Context, takes bool) bool {
 	for i := range res.n {

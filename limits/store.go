@@ -25,8 +25,8 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 		}
 		err := st.TakeAll(ctx, asks)
 		if err != nil && ctx.Err() != nil && refusals(asks, err) == nil {
-			// The store call ended because the client has gone; the store has not failed. The request ends here,
-			// because a client must not avoid being counted by going away.
+			// The store call ended because the client has gone; the store has not failed. OnLoss does not apply, so
+			// that a client cannot avoid being counted by going away.
 			res.verdict, res.err = Ended, ctx.Err()
 			res.undo(ctx, -1)
 			return false
@@ -48,12 +48,12 @@ func (res *Result[R]) takeStores(ctx context.Context) bool {
 	return true
 }
 
-// unasked reports whether the check is one of a store that has not been asked yet.
+// unasked reports whether the check is decided by a store that has not been asked yet.
 func (c *Check[R]) unasked() bool {
 	return c.source != nil && !c.limit.Shadow && !c.answered && c.Outcome != Failed
 }
 
-// answer notes what a store says of its asks.
+// answer sets the checks of a store's asks to the store's answers.
 func (res *Result[R]) answer(of []int, asks []Ask, err error) {
 	refuses := refusals(asks, err)
 	for i, j := range of {

@@ -15,7 +15,7 @@ type waiting struct {
 	turn   number        // the check whose turn has come, and whose tokens the request has
 }
 
-// A number is one more than the index of a check.
+// A number is the index of a check plus 1; 0 means no check.
 type number int
 
 const none number = 0
@@ -39,7 +39,7 @@ func (res *Result[R]) enforce(ctx context.Context) bool {
 	return true
 }
 
-// patient notes that the request may wait for the i-th check, which has refused it. It reports whether that is so.
+// patient reports whether the request may wait for the i-th check, which has refused it, and notes that in w.
 func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	c := res.at(i)
 	if c.limit.MaxWait == 0 {
@@ -54,7 +54,7 @@ func (res *Result[R]) patient(ctx context.Context, i int, w *waiting) bool {
 	return true
 }
 
-// patience returns how much longer the request may wait for the check's tokens. It is not ok if they come later.
+// patience returns how much longer the request may wait for the check's tokens. ok is false if the tokens come later.
 func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest time.Duration, ok bool) {
 	longest = c.limit.MaxWait - waited
 	if deadline, has := ctx.Deadline(); has {
@@ -63,7 +63,7 @@ func (c *Check[R]) patience(ctx context.Context, waited time.Duration) (longest 
 	return longest, c.Decision.RetryAfter <= longest && !c.Never()
 }
 
-// yield gives everything back before a wait, but the places in flight: a request that waits is in flight.
+// yield gives everything back before a wait, except places in flight, because a waiting request is in flight.
 func (res *Result[R]) yield(ctx context.Context, w *waiting) {
 	w.turn = none
 	res.giveBackAll(ctx, true)
@@ -86,7 +86,7 @@ func (res *Result[R]) mayWait(c *Check[R]) bool {
 	return c.waits
 }
 
-// waitsNoMore ends what mayWait began.
+// waitsNoMore gives back the place that mayWait took.
 func (res *Result[R]) waitsNoMore(c *Check[R]) {
 	if c.waits {
 		c.waits = false
@@ -162,7 +162,7 @@ func (res *Result[R]) inTurn(ctx context.Context, c *Check[R], w *waiting) error
 	}
 }
 
-// refuse refuses the request because of the check at i, and gives everything back. It returns false.
+// refuse refuses the request because of the i-th check, and gives everything back. It returns false.
 func (res *Result[R]) refuse(ctx context.Context, i int, v Verdict) bool {
 	res.verdict = v
 	c := res.at(i)
@@ -171,7 +171,7 @@ func (res *Result[R]) refuse(ctx context.Context, i int, v Verdict) bool {
 	return false
 }
 
-// come ends the turn of tokens whose time has come: there is a receipt for them now.
+// come ends the turn of a check, and stores the receipt for its tokens.
 func (c *Check[R]) come() {
 	c.receipt, c.turn = c.turn.Come(), nil
 }

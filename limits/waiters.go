@@ -6,10 +6,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiterShare is the part of the places of requests that wait which one key may hold: an eighth.
+// waiterShare: one key may have an eighth of the places of waiting requests.
 const waiterShare = 8
 
-// waiters counts the requests that wait, by what they wait for.
+// waiters counts the waiting requests of each key.
 type waiters struct {
 	most int // for one key
 

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// counted is a limiter of one limit with the number of its owners: a [Limiter], and each Limiter that has it as a
-// previous one. Several limits with different keys may share a limiter. The last owner of the last such limit closes
-// it.
+// counted is one limit's use of an engine.Limiter, with the number of its owners. Owners are a [Limiter], and each
+// Limiter that has the counted as a previous one. Several limits with different keys may share an engine.Limiter; each
+// has its own counted. The last owner of the last of them closes the engine.Limiter.
 type counted struct {
 	*engine.Limiter                // nil with a Spread
 	Spread          *engine.Spread // instead, of all requests: its one key is the zero Key
@@ -18,14 +18,15 @@ type counted struct {
 	forget          forgetting
 	owners          atomic.Int64
 	users           atomic.Int64 // configurations by which requests are decided
-	// of what the keys of one of several limits owe, when no configuration decides by it
+	// ends is when the keys of a limit that shares its limiter owe nothing any longer; nil while a configuration uses
+	// it.
 	ends atomic.Pointer[time.Time]
-	// most is how many tokens a key hands over at most. What it owes above is no debt: refused hits that were counted.
+	// most is the most tokens that a key hands over. What the key owes above it is refused hits that were counted.
 	most atomic.Uint64
 
 	mu sync.Mutex // of moves
-	// moved has, for each engine.Key, what of its owed tokens was charged to another limiter (a handed), while this one
-	// may still decide requests or has tokens for which the other one had no room.
+	// moved has, for each engine.Key, a handed: the part of its debt that was charged to another limiter. The entry
+	// stays while this limiter may still decide requests, or has debt for which the other limiter had no room.
 	moved sync.Map
 }
 
@@ -39,13 +40,14 @@ func (c *counted) release() {
 	}
 }
 
-// raiseMost has a key hand over up to n tokens, if it handed over fewer.
+// raiseMost raises most to n, if it is lower.
 func (c *counted) raiseMost(n uint64) {
 	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
 	}
 }
 
-// owed returns how many tokens a key hands over, how many its record has, and the key under the tier of its record.
+// owed returns how many tokens a key hands over, how many it owes by its record, and the key under the tier of its
+// record.
 func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	if c.Spread != nil {
 		counted, under = c.Spread.Owed(), k
@@ -55,14 +57,14 @@ func (c *counted) owed(k engine.Key) (n, counted uint64, under engine.Key) {
 	return min(counted, c.most.Load()), counted, under
 }
 
-// handed is what a limiter has handed over of what a key owes it. The key owes the rest of seen.
+// handed is the part of a key's debt that a limiter has handed over. The key still owes the limiter the rest of seen.
 type handed struct {
 	moved uint64 // tokens to take back when no configuration decides by the limiter any more
-	// shared is how many tokens were charged to the other limiter, which had no room for all that the key owed. They
-	// are owed here, too: what comes back here with time is taken from shared first. So the debt does not come back at
-	// the sum of both rates.
+	// shared is how many tokens were charged to the other limiter when it had no room for the whole debt. The key owes
+	// them here, too. Tokens that come back here with time are subtracted from shared first, so the debt does not come
+	// back at the sum of both rates.
 	shared uint64
-	seen   uint64 // tokens that the key owed, those above included
+	seen   uint64 // tokens that the key owed here, including moved and shared
 }
 
 // handed returns what was handed over for a key that owes n tokens now.
@@ -87,7 +89,7 @@ func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	inUse := c.users.Load() > 0 // before it is read what the key owes: then nobody takes any more
+	inUse := c.users.Load() > 0 // read before the debt: if it is false, no call takes tokens any longer
 	n, counted, under := c.owed(k)
 	h := c.handed(k, n)
 	lost := uint64(0)
@@ -143,19 +145,19 @@ func (c *counted) forgive(k engine.Key) {
 	c.Spread.Reset()
 }
 
-// takeBack takes back as many of the n tokens as a key owes. No other call takes any.
+// takeBack reduces the n tokens that a key owes by back. No other call may take tokens meanwhile.
 func (c *counted) takeBack(k engine.Key, n, back uint64) {
 	if c.Spread != nil {
 		c.forgive(k)
 		c.Spread.Charge(n - back)
 		return
 	}
-	if back < n { // the rest comes when there is room for it
+	if back < n { // the rest is taken when there is room for it
 		c.Refund(k, back)
 		if left, _ := c.Owed(k); left < n {
 			return
 		}
 	}
 	c.Reset(k)
-	c.Charge(k, n-back) // where it took nothing back, because somebody waits near by
+	c.Charge(k, n-back) // if the refund did nothing, because a reservation near by is not due yet
 }

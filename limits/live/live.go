@@ -47,8 +47,8 @@ func NewSpread(s *engine.Spread) *Limiter {
 	return newLimiter(nil, s, new(atomic.Int64), forgetting{}, math.MaxUint64)
 }
 
-// forgetting is for a limit that shares its limiter with others. It says how long after the last request no key of the
-// limit owes anything. The zero forgetting is for a limit that does not share its limiter.
+// forgetting is the time after the last request at which no key of a limit owes anything. It is used for a limit that
+// shares its limiter with others; otherwise it is zero.
 type forgetting struct {
 	after time.Duration
 	now   func() time.Time
@@ -184,7 +184,7 @@ func (fs *Formers) all() []*former {
 	return nil
 }
 
-// keep returns a limiter, if it is not nil, and the previous limiters, with one owner more each.
+// keep returns the previous limiters, and of if it is not nil, and adds an owner to each.
 func (fs *Formers) keep(of *counted) (all []*former) {
 	if of != nil {
 		of.owners.Add(1)
@@ -262,7 +262,7 @@ func (f *former) keyBy(keyOf func(*engine.Limiter) (engine.Key, bool)) (engine.K
 	return keyOf(f.Limiter)
 }
 
-// hasForgotten reports whether no key owes the limiter anything. A sweep that had begun when the limiter was replaced
+// hasForgotten reports whether no key owes the limiter anything. A sweep that began before the limiter was replaced
 // does not count.
 func (f *former) hasForgotten() bool {
 	if f.Spread != nil {
@@ -272,7 +272,7 @@ func (f *former) hasForgotten() bool {
 	return s.Keys == 0 && s.Sweeps >= f.sweeps+2 || f.isOver()
 }
 
-// isEmpty is hasForgotten with a sweep.
+// isEmpty is hasForgotten after a sweep.
 func (f *former) isEmpty() bool {
 	if f.Spread != nil {
 		return f.hasForgotten()
@@ -281,7 +281,7 @@ func (f *former) isEmpty() bool {
 	return f.Stats().Keys == 0 || f.isOver()
 }
 
-// isOver reports whether the keys of one of several limits have forgotten.
+// isOver reports whether the keys of a limit that shares its limiter owe nothing any longer.
 func (f *former) isOver() bool {
 	ends := f.ends.Load()
 	return ends != nil && !f.forget.now().Before(*ends)

@@ -12,34 +12,33 @@ import (
 )
 
 // A Field reads the limit of a request from a field that has the syntax of RateLimit-Policy
-// (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10) and that a trusted server has written. A library of the
-// caller parses the list of items (RFC 9651): see [Read]. A Field does not change.
+// (draft-ietf-httpapi-ratelimit-headers, versions 8 to 10) and that a trusted server has written. The caller's library
+// parses the list of items (RFC 9651): see [Read]. A Field is immutable.
 type Field struct {
-	// Limit is the limit of requests without the field. Its Quota is the most tokens that another may have.
+	// Limit is the limit of requests without the field. Its Quota is the largest limit that a field may set, in tokens.
 	Limit spec.Limit
-	// Name is the value of the item that counts.
+	// Name is the value of the item to use.
 	Name string
-	// Unit is the parameter qu of the item, if it has one; "" for requests.
+	// Unit is the value that the parameter qu must have, if the item has one; "" for "requests".
 	Unit string
 }
 
-// What of a field is parsed: its lines together in bytes, its items, and the parameters of all items.
+// These are the most that is parsed: the bytes of all lines of a field, its items, and the parameters of all items.
 const maxField, maxItems, maxParams = 4096, 64, 256
 
-// An Item is an item of the field. Its value is a text by its kind: a String or a Token. Param returns a parameter, an
-// Integer as an int64.
+// An Item is an item of the field. Value is a String or a Token, of any Go type whose kind is string. Param returns a
+// parameter, an Integer as an int64.
 type Item struct {
 	Value any
 	Param func(name string) (value any, ok bool)
 }
 
-// Read finds the item with the name in the lines of a field, and returns its limit: q tokens, which come back in w
-// seconds, or without w, in the time of the limit's own rate. A q of 0 refuses. parse parses the lines. item converts a
-// member of the list, and returns the zero Item if the member is not an item. ok is false if no item has the name, or
-// there are no lines.
+// Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds.
+// Without w, the period is that of f.Limit's rate. A q of 0 refuses all requests. parse parses the lines. item converts
+// a member of the list, and returns the zero Item if the member is not an item. ok is false if there is no such item.
 //
-// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the name, for items
-// that are not texts, for parameters of other types or out of range, and for a limit that does not fit
+// Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the same f.Name, for
+// items that are not texts, for parameters of other types or out of range, and for a limit that does not fit
 // ([spec.Limit.Other]).
 func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, error), item func(M) Item) (p engine.Policy, ok bool, err error) {
 	if len(lines) == 0 {
@@ -80,8 +79,8 @@ func Read[M any, L ~[]M](f *Field, lines []string, parse func([]string) (L, erro
 	return p, true, nil
 }
 
-// bounded returns an error for lines that would take long to parse, or much memory. It counts what a parser finds, up
-// to where that finds a mistake.
+// bounded returns an error for lines whose parsing would take much time or memory. Up to the first syntax error, it
+// counts at least the items and parameters that a parser finds.
 func bounded(lines []string) error {
 	length, items, params := 0, 1, 0
 	for _, line := range lines {
@@ -100,7 +99,7 @@ func bounded(lines []string) error {
 		case '(':
 			return errors.New("a list in the list: want items")
 		case '"':
-			escapes := i == 0 || field[i-1] != '%' // those of a Display String have no backslash
+			escapes := i == 0 || field[i-1] != '%' // a Display String has no escapes with a backslash
 			for i++; i < len(field) && field[i] != '"'; i++ {
 				if field[i] == '\\' && escapes {
 					i++
@@ -117,7 +116,7 @@ func bounded(lines []string) error {
 	return nil
 }
 
-// numbers returns those of an item.
+// numbers returns the numbers of an item.
 func (f *Field) numbers(item *Item) (n spec.Numbers, err error) {
 	q, ok, err := item.integer("q", 0, spec.MaxBurst)
 	if err == nil && !ok {
@@ -159,7 +158,7 @@ func (f *Field) unit() string {
 	return f.Unit
 }
 
-// integer returns a parameter that is a whole number; not ok if it is not there.
+// integer returns a parameter that is a whole number. ok is false if the item does not have it.
 func (i *Item) integer(name string, low, high int64) (n int64, ok bool, err error) {
 	value, ok := i.Param(name)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Live is a [Table] that another one replaces when what it was read from has changed. Make one with [Open]. Its
+// A Live has the current [Table] of a source, and replaces it when the source has changed. Make one with [Open]. Its
 // methods are safe for concurrent use.
 type Live struct {
 	table   atomic.Pointer[Table]
@@ -34,15 +34,15 @@ func Open(ctx context.Context, read Source) (*Live, error) {
 	return l, nil
 }
 
-// Table returns the table that counts now.
+// Table returns the current table.
 func (l *Live) Table() *Table { return l.table.Load() }
 
 // Of returns the policy of a key: see [Table.Of].
 func (l *Live) Of(key string) (engine.Policy, bool) { return l.table.Load().Of(key) }
 
-// Follow reads the table again each time that the period has passed, until ctx is done. If that fails, the last table
-// stays. told is called with a table that is not like the one before, with an error that is not the one before, and
-// with the table that stays when an error has passed.
+// Follow reads the table every period, until ctx is done. After an error the current table stays. Follow calls told
+// with each table that differs from the previous one, with each error that differs from the previous one, and with the
+// current table when reading succeeds again.
 func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -68,7 +68,7 @@ func (l *Live) Follow(ctx context.Context, every time.Duration, told func(*Table
 	}
 }
 
-// again reads the table, and returns that which counts then, or why there is no new one.
+// again reads the table and returns the current one, or the error of the source.
 func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -86,12 +86,12 @@ func (l *Live) again(ctx context.Context) (t *Table, isNew bool, err error) {
 
 // A FileReader reads a file when it has changed. The zero FileReader has read nothing. It is not for concurrent use.
 type FileReader struct {
-	last   fs.FileInfo // nil where the file has to be read
+	last   fs.FileInfo // nil if the file must be read
 	failed error
 }
 
-// Read is [Reader.File], but nil if the file is the one that it was, by its identity, size and time. If that was a bad
-// file, the error is returned again.
+// Read is [Reader.File] if the file has changed, by its identity, size or time. Otherwise it returns a nil Table, and
+// the error of the last reading.
 func (f *FileReader) Read(r Reader, name string) (*Table, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *FileReader) Read(r Reader, name string) (*Table, error) {
 		return nil, f.failed
 	}
 	if f.last = info; time.Since(info.ModTime()) < unsettled {
-		f.last = nil // it may change once more at what looks like the same time
+		f.last = nil // a later change may have the same time stamp
 	}
 	t, err := r.File(name)
 	f.failed = err

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// connection has the fields that are for one connection alone (RFC 9110, section 7.6.1) or that steer HTTP itself.
+// connection has the fields that apply to one connection only (RFC 9110, section 7.6.1) or that control HTTP itself.
 var connection = []string{
 	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
@@ -19,9 +19,9 @@ var meaning = []string{
 	"User-Agent", "Via", "X-Real-Ip", "X-Request-Id",
 }
 
-// CheckName returns an error for the name of a field that cannot have limits. It is an error if the name has other
-// characters than letters, digits and hyphens, since servers take X_Plan and X-Plan for the same field. So is a field
-// for one connection alone, and one with another meaning in requests: what clients write there would be removed.
+// CheckName returns an error if a field with this name cannot carry limits. The name may only have letters, digits and
+// hyphens, because servers treat X_Plan and X-Plan as the same field. It must not be the name of a field that applies
+// to one connection only or has another meaning in requests: a front removes the field that clients send.
 func CheckName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-'

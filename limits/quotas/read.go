@@ -16,34 +16,35 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// MaxBytes is the longest file that is read.
+// MaxBytes is the size of the largest file that is read.
 const MaxBytes = 4 << 30
 
-// maxKey is how long a key may be, in bytes, and maxLimit its rate or burst.
+// maxKey is the longest key, in bytes. maxLimit is the longest text of a rate or burst.
 const maxKey, maxLimit = 4096, 256
 
 // A Reader reads a [Table]. Its functions are called for each key, from the goroutine that reads.
 type Reader struct {
 	// Plans are the policies of plans by name.
 	Plans map[string]engine.Policy
-	// Policy returns the policy of numbers, or an error that says what is wrong with them: see [spec.Quotas].
+	// Policy returns the policy that the numbers describe, or an error that says what is wrong with them. See
+	// [spec.Quotas].
 	Policy func(spec.Numbers) (engine.Policy, error)
-	// Key returns the key of the requests that a text in the file stands for; nil for the text itself.
+	// Key converts a text in the file to the key that requests have. nil means that the text is the key.
 	Key func(text string) (key string, err error)
 }
 
-// File reads a file: JSON if its name ends in .json, otherwise CSV. An error names the line, but no key, because keys
-// may be secrets. Reading takes memory for the whole file.
+// File reads a file of at most [MaxBytes]: JSON if its name ends in .json, otherwise CSV. An error names the line, but
+// no key, because keys may be secrets. Reading needs memory for the whole file.
 //
 // A line of CSV is "key,plan", "key,rate" or "key,rate,burst". An empty burst counts as not set. If the first line is
 // one of these three texts literally, it is a heading. Lines that begin with # are comments. JSON is an object whose
 // names are keys. Each value is the name of a plan, a rate, or {"rate": "10/s", "burst": 20}, where rate or burst may
 // be missing.
 //
-// A rate or a burst has 256 bytes at most. An error quotes the start of it.
+// A rate or a burst has at most 256 bytes. An error quotes its beginning.
 //
-// A duplicate key is an error, even with the same limit. So is a file without a key: a file that was cut to nothing
-// would put all keys under another limit.
+// A duplicate key is an error, even with the same limit. A file without keys is an error, too, because it is probably
+// truncated, and all keys would then be under another limit.
 func (r Reader) File(name string) (*Table, error) {
 	file, info, err := openfile.Regular(name)
 	if err != nil {
@@ -93,7 +94,7 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	if second < 0 {
 		return t.filled()
 	}
-	// Which line that was is looked for only now.
+	// The line of the duplicate key is only searched for now.
 	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
 	return nil, eachLine(in, func([]string) error {
@@ -104,9 +105,9 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 	})
 }
 
-// Pairs reads keys with their limits from each, which calls yield for them, such as the fields of a hash. A limit is
-// "plan", "rate" or "rate,burst", as in a line of CSV. If a key comes twice, its last limit counts. No key is an error,
-// as of a file. An error says which field it is about: the first is 1.
+// Pairs reads keys and their limits, such as the fields of a hash. It calls each, which calls yield for each pair. A
+// limit is "plan", "rate" or "rate,burst", as in a line of CSV. If a key occurs twice, its last limit applies. If there
+// are no keys, Pairs returns an error. An error has the number of its pair; the first is 1.
 func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Table, error) {
 	b, seen := newBuilder(), known{}
 	b.latest = true
@@ -130,7 +131,7 @@ func (r Reader) Pairs(each func(yield func(key, limit string) error) error) (*Ta
 	return t.filled()
 }
 
-// filled returns the table, if it has a key.
+// filled returns the table if it has a key, and an error otherwise.
 func (t *Table) filled() (*Table, error) {
 	if t.keys == 0 {
 		return nil, errors.New("it has no keys: want at least one, because without any all requests would be under another limit")
@@ -138,10 +139,10 @@ func (t *Table) filled() (*Table, error) {
 	return t, nil
 }
 
-// known are policies by the texts of their rate, or plan, and burst, so that these are not read again.
+// known are the policies that were parsed already, by two texts: the plan or rate, and the burst.
 type known map[[2]string]engine.Policy
 
-// maxKnown is how many of them there are at most.
+// maxKnown is the most policies that known stores.
 const maxKnown = 4096
 
 func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error) {
@@ -157,7 +158,7 @@ func (k known) policy(r Reader, limit, burst string) (p engine.Policy, err error
 
 var errTwice = errors.New("its key occurs twice")
 
-// eachLine calls each with the fields of each line that is no heading. The error has the line.
+// eachLine calls each with the fields of each line that is not a heading. Its error has the number of the line.
 func eachLine(in *csv.Reader, each func(fields []string) error) error {
 	for first := true; ; first = false {
 		fields, err := in.Read()
@@ -188,7 +189,7 @@ func isHeading(fields []string) bool {
 	return false
 }
 
-// add adds a key as it is written.
+// add adds a key, given as its text in the file.
 func (r Reader) add(b *builder, text string, p engine.Policy) (err error) {
 	if text == "" || len(text) > maxKey {
 		return fmt.Errorf("a key of %d bytes: want 1 to %d", len(text), maxKey)
@@ -201,7 +202,7 @@ func (r Reader) add(b *builder, text string, p engine.Policy) (err error) {
 	return b.add(text, p)
 }
 
-// policy returns that of a plan, or of a rate and a burst.
+// policy returns the policy of a plan, or of a rate and a burst.
 func (r Reader) policy(limit, burst string) (engine.Policy, error) {
 	if p, ok := r.Plans[limit]; ok && burst == "" {
 		return p, nil
@@ -238,7 +239,7 @@ func (r Reader) numbers(n spec.Numbers) (engine.Policy, error) {
 	return p, nil
 }
 
-// describe returns numbers as they are written.
+// describe returns numbers as text for an error.
 func describe(n spec.Numbers) string {
 	text := "no rate"
 	if n.Rate != (spec.Rate{}) {
@@ -281,7 +282,7 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 	})
 }
 
-// eachMember calls each for each member of a JSON object. The error has the line.
+// eachMember calls each for each member of a JSON object. Its error has the number of the line.
 func eachMember(text []byte, each func(key string, value json.RawMessage) error) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	fail := func(err error) error {
@@ -308,7 +309,7 @@ func eachMember(text []byte, each func(key string, value json.RawMessage) error)
 		if err := in.Decode(&value); err != nil {
 			return fail(err)
 		}
-		if err := each(key.(string), value); err != nil { // keys of an object are texts
+		if err := each(key.(string), value); err != nil { // keys of an object are strings
 			return fail(err)
 		}
 	}
@@ -334,7 +335,7 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 		Rate  string
 		Burst *uint64
 	}
-	fields := map[string]any{"rate": &n.Rate, "burst": &n.Burst} // package json would take RATE, and rate twice
+	fields := map[string]any{"rate": &n.Rate, "burst": &n.Burst} // package json would accept RATE, and a second rate
 	err := eachMember(text, func(name string, value json.RawMessage) error {
 		into := fields[name]
 		if delete(fields, name); into == nil {
@@ -355,7 +356,7 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 	return r.policy(n.Rate, burst)
 }
 
-// short is a text that is cut where it is long.
+// short returns the text, truncated if it is long.
 func short(text []byte) string {
 	const most = 60
 	if len(text) > most {

@@ -48,7 +48,7 @@ func (t *Table) Len() int { return t.keys }
 // Policies returns the number of different policies.
 func (t *Table) Policies() int { return len(t.policies) }
 
-// Bytes returns the memory that the table takes, without what the allocator adds.
+// Bytes returns the memory that the table takes, without the overhead of the allocator.
 func (t *Table) Bytes() uint64 {
 	const hash, number, policy = 8, 4, uint64(unsafe.Sizeof(engine.Policy{}))
 	return uint64(len(t.hashes))*(hash+number) + uint64(cap(t.policies))*policy

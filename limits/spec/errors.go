@@ -10,7 +10,7 @@ import (
 type Error struct {
 	Tier    string // the name of the tier that it is about; "" for the limit's own numbers
 	Key     string // the name of the number, as keys of configurations have it: "rate", "max_wait"
-	Message string // it begins with the key where that is not plain
+	Message string // it begins with the key if the reader could not tell which number it is about
 }
 
 // Error returns the message, after the name of the tier.
@@ -36,7 +36,7 @@ func (es Errors) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// ofPlans are errors of a limit whose tiers are the plans of its quotas.
+// ofPlans are the errors of a limit whose tiers are plans for its quotas.
 type ofPlans struct{ Errors }
 
 // Error is [Errors.Error].

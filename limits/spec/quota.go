@@ -20,8 +20,8 @@ const DefaultQuota = 1_000_000
 // nanoseconds, as a limiter in memory does.
 const LongestQuota = 26 * 24 * time.Hour
 
-// StoredPolicy returns the policy that a limiter in a store is made with, whose requests bring quotas. base is a policy
-// of the limit that counts.
+// StoredPolicy returns the policy with which to make a limiter in a store whose requests bring quotas. base is one of
+// the limit's policies that count requests.
 func StoredPolicy(base engine.Policy) engine.Policy {
 	if base.Algorithm() == engine.AlgorithmTokenBucket {
 		return engine.TokenBuckets(LongestQuota)
@@ -38,7 +38,7 @@ func Room(own engine.Policy, most uint64) uint64 {
 	return max(own.Limit(), most)
 }
 
-// Highest returns the largest limit, in tokens, of those policies that count.
+// Highest returns the largest limit, in tokens, of the policies that are not [engine.Blocked] or [engine.Unlimited].
 func Highest(policies ...engine.Policy) (most uint64) {
 	for _, p := range policies {
 		if counts(p) {
@@ -50,7 +50,7 @@ func Highest(policies ...engine.Policy) (most uint64) {
 
 func counts(p engine.Policy) bool { return p != engine.Blocked() && p != engine.Unlimited() }
 
-// base returns the policy that a limiter of the limit is made with, and those of the tiers that count.
+// base returns the policy with which a limiter of the limit is made, and the policies of the tiers that count requests.
 func (l *Limit) base(own engine.Policy, tiers []engine.Policy) (base engine.Policy, counted []engine.Policy) {
 	counted = slices.DeleteFunc(slices.Clone(tiers), func(p engine.Policy) bool { return !counts(p) })
 	switch base = own; {
@@ -135,8 +135,8 @@ func (q *Quotas) Close() {
 	q.end()
 }
 
-// Policy returns the policy of numbers: that of [Limit.Other], if a limiter takes it. The error says what is wrong with
-// the numbers.
+// Policy returns the policy that [Limit.Other] makes of the numbers. It returns an error, which says what is wrong with
+// the numbers, if Other does or if a limiter does not accept the policy.
 func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	p, err := q.limit.Other(n)
 	if err != nil {
@@ -145,9 +145,9 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 	return p, q.takes(p)
 }
 
-// Other returns the policy of numbers that a request brings to the limit, whose Quota is not 0. A missing rate or burst
-// is the limit's own, as in a [Tier]. The error says what is wrong with the numbers. A limiter may still not accept the
-// policy: [engine.Limiter.Quota] finds that.
+// Other returns the policy of the numbers that come with a request. The limit's Quota must not be 0. A missing rate or
+// burst is the limit's own, as in a [Tier]. The error says what is wrong with the numbers. A limiter may still not
+// accept the policy: [engine.Limiter.Quota] checks that.
 func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	of := *l
 	if of.Algorithm == engine.NoAlgorithm {
@@ -161,7 +161,7 @@ func (l *Limit) Other(n Numbers) (engine.Policy, error) {
 	return p, of.checkOther(p)
 }
 
-// checkOther finds which policies are above the most tokens, or below a request's cost.
+// checkOther returns an error for a policy whose limit is above the limit's Quota, or below the cost of a request.
 func (l *Limit) checkOther(p engine.Policy) error {
 	switch {
 	case !counts(p):
@@ -180,7 +180,7 @@ func (q *Quotas) check(p engine.Policy) error {
 	return q.takes(p)
 }
 
-// takes finds what a limiter has against a policy.
+// takes returns an error if a limiter does not accept the policy.
 func (q *Quotas) takes(p engine.Policy) error {
 	if !counts(p) {
 		return nil

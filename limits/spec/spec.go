@@ -61,19 +61,20 @@ type Limit struct {
 	Tiers     []Tier
 	Quota     uint64        // requests may bring other numbers, of up to that many tokens; 0: none do
 	Base      engine.Policy // of the limiter that counts these; zero: a policy of the limit
-	MaxWait   time.Duration // that a request waits for its tokens, [MinWait] to [MaxWait]; 0 for none
+	MaxWait   time.Duration // how long a request may wait for tokens, [MinWait] to [MaxWait]; 0: it does not wait
 	Cost      uint64        // the most tokens that a request takes, 1 to [MaxBurst]; 0 for 1
 	Refund    bool          // some answers give the tokens back
 	Overflow  engine.OverflowPolicy
 	Spread    bool // one bucket on all processors ([engine.Spread])
 	Stored    bool // it is kept in a store that machines share
-	// InStore returns what checks a quota against a limiter in the store, and what ends that. The limiter has the
-	// policy [StoredPolicy] of base, and the [Room]. nil if the limit is not Stored, or has no Quota.
+	// InStore makes a limiter in the store, with the policy [StoredPolicy] of base and the given [Room]. check returns
+	// an error if the limiter does not accept a quota, and end closes the limiter. InStore is nil if the limit is not
+	// Stored, or has no Quota.
 	InStore func(base engine.Policy, room uint64) (check func(engine.Policy) error, end func(), err error)
 }
 
 // Policies returns the policy of the limit's own numbers, and the policies of its tiers in their order. The policy of a
-// rate that needs no counting is [engine.Blocked] or [engine.Unlimited]. [ErrorsOf] returns what is in the error.
+// fixed rate is [engine.Blocked] or [engine.Unlimited]. [ErrorsOf] returns the problems that the error contains.
 func (l *Limit) Policies() (own engine.Policy, tiers []engine.Policy, err error) {
 	var es Errors
 	if l.checkKind(&es); l.Rate == (Rate{}) && l.Concurrency == 0 {
@@ -116,7 +117,7 @@ func (l *Limit) Policy() (engine.Policy, error) {
 	return own, err
 }
 
-// checkKind finds numbers that are for a rate where there is none, and a limit of nothing.
+// checkKind finds numbers that need a rate in a limit without a rate, and a limit without a rate or a Concurrency.
 func (l *Limit) checkKind(es *Errors) {
 	switch {
 	case l.Rate == Rate{} && l.Concurrency == 0:
@@ -228,7 +229,7 @@ func (l *Limit) tier(es *Errors, t Tier) engine.Policy {
 	return l.policy(es, t.Name, t.Numbers)
 }
 
-// checkInFlight finds what requests in flight have no use for.
+// checkInFlight finds numbers that do not apply to a limit of requests in flight.
 func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	const noRate = "it needs a rate, and the limit has none: leave it out"
 	if n.Burst != nil {
@@ -245,7 +246,7 @@ func (l *Limit) checkInFlight(es *Errors, tier string, n Numbers) {
 	}
 }
 
-// checkOwn finds what does not suit the limit as a whole.
+// checkOwn finds numbers of the limit, outside of its tiers, that do not fit its policy.
 func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	if l.MaxWait != 0 && (l.MaxWait < MinWait || l.MaxWait > MaxWait) {
 		es.add("", "max_wait", "max_wait %v: want %v to %v", l.MaxWait, MinWait, MaxWait)
@@ -264,7 +265,7 @@ func (l *Limit) checkOwn(es *Errors, own engine.Policy) {
 	}
 }
 
-// checkSpread finds what a bucket on all processors cannot have.
+// checkSpread finds features that a bucket on all processors cannot have.
 func (l *Limit) checkSpread(es *Errors, own engine.Policy) {
 	if a := own.Algorithm(); a != engine.AlgorithmTokenBucket && a != engine.NoAlgorithm {
 		es.add("", "spread", "spread: only a token-bucket can be divided among processors, and this is a %s: leave spread out", Name(a))
@@ -300,7 +301,7 @@ func (l *Limit) notStored(own engine.Policy) string {
 	return ""
 }
 
-// checkEngine finds what the engine has against the policies. Those that need no counting fit any others.
+// checkEngine finds policies that the engine does not accept. Blocked and Unlimited are always accepted.
 func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy) {
 	key := "rate"
 	if own.Algorithm() == engine.AlgorithmConcurrency {
@@ -332,12 +333,12 @@ func (l *Limit) checkEngine(es *Errors, own engine.Policy, tiers []engine.Policy
 	}
 }
 
-// plain is the text of an error of the engine without the name of the package and of its option.
+// plain returns the text of an error of the engine, without the names of the package and of the option.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-// checkCost refuses what no request could ever pay.
+// checkCost finds limits that are lower than the cost of a request.
 func (l *Limit) checkCost(es *Errors, own engine.Policy, tiers []engine.Policy) {
 	for i, p := range append([]engine.Policy{own}, tiers...) {
 		if l.Cost <= p.Limit() || p == engine.Blocked() {
