@@ -25,7 +25,7 @@ const (
 // format is the version of what keys hold.
 const format = 2
 
-// settings returns what all nodes of a limit must have in common for it to be one limit, in words.
+// settings returns the settings that all nodes of a limit must have in common, in words.
 func (c *clientConfig) settings() string {
 	keys := "hashed"
 	if c.fullKeys {
@@ -38,7 +38,7 @@ func (c *clientConfig) settings() string {
 	return fmt.Sprintf("format=%d prefix=%s partitions=%d keys=%s secret=%s", format, c.prefix, c.partitions, keys, secret)
 }
 
-// numbers returns the numbers of a limit, in words. Nodes on which they differ count together.
+// numbers returns the numbers of a limit, in words. Nodes with different numbers still share their counts.
 func numbers(policy engine.Policy, limit script.Terms) string {
 	text := fmt.Sprintf(" policy=(%v)", policy)
 	if limit.MaxDebt > 0 {
@@ -58,12 +58,12 @@ func numbers(policy engine.Policy, limit script.Terms) string {
 // there.
 type agreement struct {
 	key, own string
-	same     string // what own begins with, and that of every node that holds the same limit
+	same     string // the beginning of own, which all nodes of the same limit have
 	isBusy   atomic.Bool
 	isOver   atomic.Bool     // the user may not use the key
-	next     int64           // when to compare again; of the goroutine that keeps the limiter
-	told     map[string]bool // what was logged, of the one goroutine that compares
-	met      int64           // when others were met last, of that goroutine, too
+	next     int64           // when to compare again; only used by the background goroutine
+	told     map[string]bool // what was logged; only used by the one goroutine that compares
+	met      int64           // when others were met last; as told
 	differs  atomic.Pointer[string]
 }
 
@@ -114,7 +114,7 @@ func (l *Limiter) compare() {
 					slog.String("key", a.key), slog.String("here", a.own), slog.String("there", said))
 			}
 		case now-a.met > int64(settingsLife):
-			a.differs.Store(nil) // what differed is gone, or has changed
+			a.differs.Store(nil) // the difference is gone, or has changed
 			clear(a.told)
 		}
 	}()

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Charge takes n tokens from the key whether they are available or not. It is for what has happened already, such as
-// the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough has come
-// back by time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
+// Charge takes n tokens from the key whether they are available or not. It is for a cost that has already arisen, such
+// as the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough has
+// come back by time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
 //
 // The decision is that of a request for one token after the charge. Charge asks the store in both modes, and waits as
 // [Limiter.Take] of a strict limiter does. It does not take tokens that nodes have in hand.
@@ -66,8 +66,8 @@ func ChargeRefusals(charge engine.RefusalCharge) Option {
 	}
 }
 
-// owing is what the store must be charged with for a key under a quota: what the node's share admitted, and what
-// requests cost beyond their holds.
+// owing names a debt to the store: of one key, under one quota. The debt is the tokens that the node's share admitted,
+// and the cost of requests beyond their holds.
 type owing struct {
 	key     string
 	numbers script.Quota

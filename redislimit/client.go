@@ -69,8 +69,8 @@ func Prefix(prefix string) ClientOption {
 
 // Timeout sets how long a call waits for the answer of a store: 1ms to 10s, 50ms by default. Only time in which the
 // process runs counts. No [Limiter.Take] waits longer for a store that does not answer at all. In a burst, while the
-// store answers, a question also waits for its turn: at most two seconds, or the timeout if that is longer, or until
-// its context is done.
+// store answers, a question also waits for its turn: until its context is done, and at most two seconds, or the timeout
+// if that is longer.
 func Timeout(d time.Duration) ClientOption {
 	return func(c *clientConfig) error {
 		if d < time.Millisecond || d > 10*time.Second {
@@ -106,9 +106,9 @@ func BreakAfter(d time.Duration) ClientOption {
 	}
 }
 
-// TLS sets the configuration with which [Open] connects to an address that begins with rediss://. Use it for another
-// authority than those of the machine, or for a client certificate. If config has no ServerName, the host of the
-// address is used.
+// TLS sets the configuration with which [Open] connects to an address that begins with rediss://. Use it for a
+// certificate authority that the machine does not trust, or for a client certificate. If config has no ServerName, the
+// host of the address is used.
 func TLS(config *tls.Config) ClientOption {
 	return func(c *clientConfig) error {
 		if config == nil {
@@ -189,7 +189,8 @@ func Open(ctx context.Context, address string, options ...ClientOption) (*Client
 		}
 		o.Sentinel.Username, o.Sentinel.Password = config.sentinelUser, config.sentinelPassword
 	}
-	// A dead sentinel is given up as soon. A new master that no sentinel announced is looked for every two seconds.
+	// A dead sentinel is given up as soon. Every two seconds the client checks for a new master that no sentinel
+	// announced.
 	o.Sentinel.Dialer, o.Sentinel.ClientName = o.Dialer, o.ClientName
 	o.Sentinel.TopologyRefreshInterval = 2 * time.Second
 	dialer, err := newDialer(config, &o)
@@ -244,10 +245,10 @@ func newClient(redis rueidis.Client, config clientConfig) *Client {
 	return c
 }
 
-// Close closes the connections, if [Open] made them. Close the client's limiters first. What these have not charged to
-// the store by now is not charged any more ([Limiter.Settle]). Close waits at most two seconds
-// for calls that the server has yet to answer. While requests of closed limiters are in flight ([Limiter.Enter]), the
-// connections stay open until the last of these has ended. Close does not wait for that.
+// Close closes the connections, if [Open] made them. Close the client's limiters first. Debts that they have not
+// charged to the store by then are lost ([Limiter.Settle]). Close waits at most two seconds for calls that the server
+// has yet to answer. While requests of closed limiters are in flight ([Limiter.Enter]), the connections stay open until
+// the last of these has ended. Close does not wait for that.
 //
 // The wait is bounded because rueidis' own wait may never end. In v1.0.79, pipe.Close sends a PING and waits for its
 // answer. A concurrent call may count itself as waiting before pipe.Close reads that count, and read the connection's
@@ -292,11 +293,11 @@ const closeTime = 2 * time.Second
 
 // Health is the state of a store as a client sees it.
 type Health struct {
-	Parts    int   // that can fail by themselves: one, or the partitions of a cluster; one before it has answered
-	Lost     int   // parts that are lost: they do not answer, or the store drops keys, and all are
+	Parts    int   // that can fail independently: the partitions of a cluster, else one; one before the first answer
+	Lost     int   // parts that are lost: those that do not answer; all if the store drops keys
 	Calls    int64 // script calls made
-	Keys     int64 // keys asked for by them
-	Failures int64 // failed calls, those out of time included, and keys that hold something that is not a limit's
+	Keys     int64 // keys in these calls
+	Failures int64 // failed calls, including timeouts, and keys whose value is not of a limit
 	Timeouts int64 // calls out of time
 
 	// Opened and Closed count the connections that a client of Open has opened, including those to sentinels, and how
@@ -325,7 +326,7 @@ func (c *Client) Health() Health {
 		Failures: c.failed.Load(), Timeouts: c.timeouts.Load(), LostTime: c.condition.lost.time(time.Now),
 	}
 	if c.dialer != nil {
-		h.Closed = c.dialer.closed.Load() // first, so that no more are closed than opened
+		h.Closed = c.dialer.closed.Load() // read first, so that Closed is never above Opened
 		h.Opened = c.dialer.opened.Load()
 	}
 	for i := range breakers {

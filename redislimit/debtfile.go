@@ -27,12 +27,12 @@ const takeOverEvery = 5 * time.Second
 //
 // What a share admits is in the file before the answer, so a killed process loses none of it. The overdraft of a lease
 // that was made since the store was lost is written every 100 ms, so a killed process may lose the last 100 ms of it:
-// at most the [Overdraft] of each key. For the first requests of a key that it had not asked the store about, it may
-// lose a quarter of that. The system writes the file to the disk in its own time, so a loss of power may lose more.
-// What would have come back since the last write to the file, by the machine's clock, is forgotten. A failed write is
-// logged and tried again every 100 ms.
+// at most the [Overdraft] of each key. Of the first requests of a key, for which the store was not asked, it may lose a
+// quarter of the Overdraft. The system writes the file to the disk in its own time, so a loss of power may lose more.
+// Tokens that have come back since the last write to the file, by the machine's clock, are subtracted from the debt. A
+// failed write is logged and tried again every 100 ms.
 //
-// If a limiter finds at its start that a key owed something, it takes as much from the node's share of that key.
+// A limiter that finds the debt of a key at its start takes the same number of tokens from the node's share of the key.
 func DebtFiles(stem string) Option {
 	return func(c *config) error {
 		if !filepath.IsAbs(stem) {
@@ -43,24 +43,25 @@ func DebtFiles(stem string) Option {
 	}
 }
 
-// A debtFile is the journal of a limiter and its tiers, as one of them has it. Its methods may be called of nil.
+// A debtFile is the journal of a limiter and its tiers. Each of them has its own debtFile for the same journal. A nil
+// debtFile does nothing.
 type debtFile struct {
 	*journal.Journal
 	tier    uint8             // 0 for the limiter itself
-	leases  map[string]uint64 // what it says leases owe; of the goroutine that keeps the limiter
-	next    int64             // when to look for other files, of that goroutine
-	told    map[string]bool   // files that were logged and are left alone, of that goroutine after New
+	leases  map[string]uint64 // what leases owe by the journal; only used by the background goroutine
+	next    int64             // when to look for other files; as leases
+	told    map[string]bool   // files that were logged and are left alone; after New, as leases
 	isReady atomic.Bool       // New is over
 }
 
-// openDebts makes the file of a limiter, nil if it is to have none.
+// openDebts makes the file of a limiter; nil without [DebtFiles].
 func (c *Client) openDebts(name string, d *design, a *agreement) (*debtFile, error) {
 	if d.config.debtFiles == "" || d.limit.IsInFlight() {
 		return nil, nil
 	}
 	identity := a.same + " name=" + name
 	if d.limit.IsOfQuotas() {
-		identity += numbers(d.policy, d.config.limit) // they say what the numbers of quotas mean
+		identity += numbers(d.policy, d.config.limit) // the numbers of quotas depend on them
 	}
 	j, err := journal.Open(d.config.debtFiles, identity, func(err error) {
 		c.tell(slog.LevelError, "the debt to the store cannot be written to its file",
@@ -80,14 +81,14 @@ func (f *debtFile) of(tier int) *debtFile {
 	return &debtFile{Journal: f.Journal, tier: uint8(tier), leases: map[string]uint64{}}
 }
 
-// close ends the file, which is left to the next process if anything is owed.
+// close closes the file. If anything is owed, the file stays for the next process.
 func (f *debtFile) close() {
 	if f != nil {
-		_ = f.Close() // what it could not write was logged
+		_ = f.Close() // write errors were logged already
 	}
 }
 
-// note returns the function that is called with changes; nil for none.
+// note returns the function that is called with each change of a debt; nil for none.
 func (f *debtFile) note() func(owing, uint64) {
 	if f == nil {
 		return nil
@@ -97,7 +98,7 @@ func (f *debtFile) note() func(owing, uint64) {
 	}
 }
 
-// noteLease has the file say what a lease owes.
+// noteLease writes the debt of a lease to the file.
 func (f *debtFile) noteLease(key string, debt uint64) {
 	if debt == 0 {
 		delete(f.leases, key)
@@ -107,7 +108,7 @@ func (f *debtFile) noteLease(key string, debt uint64) {
 	f.Note(journal.Entry{Tier: f.tier, IsLease: true, Key: key}, debt)
 }
 
-// keepDebts writes to the file what leases owe while the store is lost.
+// keepDebts writes the debts of leases to the file while the store is lost.
 func (l *Limiter) keepDebts() {
 	if l.debts != nil {
 		l.noteLeases(false)
@@ -124,8 +125,9 @@ func (l *Limiter) takeOverFiles() {
 	}
 }
 
-// noteLeases writes to the file what leases owe: all leases, or only those whose part of the store is lost and those
-// that have an entry in the file. Without a loss, most leases owe something for the time of a call, again and again.
+// noteLeases writes the debts of leases to the file. Unless all is true, it only writes leases whose part of the store
+// is lost, or that have an entry in the file: without a loss, most leases owe something again and again, each time only
+// during a call.
 func (l *Limiter) noteLeases(all bool) {
 	if l.leases == nil {
 		return
@@ -144,7 +146,7 @@ func (l *Limiter) noteLeases(all bool) {
 	})
 }
 
-// takeOver makes what ended processes owed the debts of this limiter and its tiers.
+// takeOver adds the debts of ended processes to those of this limiter and its tiers.
 func (l *Limiter) takeOver(isStart bool) {
 	err := l.debts.TakeOver(func(f journal.Former) bool {
 		isOld := time.Since(f.Last) > l.longestDebt()
@@ -186,7 +188,7 @@ func (l *Limiter) tellOnce(what, text string, err error) {
 	}
 }
 
-// longestDebt is the time in which all that a key may owe comes back.
+// longestDebt returns the time in which the largest debt of a key comes back.
 func (l *Limiter) longestDebt() (longest time.Duration) {
 	for _, l := range append([]*Limiter{l}, l.tiers...) {
 		longest = max(longest, l.policy.Longest(), l.policy.Window())
@@ -203,8 +205,8 @@ func (l *Limiter) room() int {
 	return room
 }
 
-// tierOf returns the limiter of a tier. If the tier no longer exists, it returns the limiter of the limit itself, where
-// a key is the same.
+// tierOf returns the limiter of a tier. If the tier no longer exists, it returns the limit's own limiter, which has the
+// same keys.
 func (l *Limiter) tierOf(tier uint8) *Limiter {
 	for _, t := range l.tiers {
 		if t.debts.tier == tier {
@@ -214,12 +216,12 @@ func (l *Limiter) tierOf(tier uint8) *Limiter {
 	return l
 }
 
-// takeOverEntry makes an entry a debt of this limiter, and reports whether there was room. At a start it also takes the
-// debt from the node's share.
+// takeOverEntry adds an entry to the debts of this limiter, and reports whether there was room. At a start it also
+// takes the debt from the node's share.
 func (l *Limiter) takeOverEntry(e journal.Entry, n uint64, isStart bool) bool {
 	of := owing{e.Key, script.Quota{Tokens: e.Tokens, Units: e.Units}}
 	if !l.limit.Holds(of.numbers) {
-		of.numbers = script.Quota{} // the limit was changed since; tokens are tokens
+		of.numbers = script.Quota{} // the limit was changed since: keep the number of tokens
 	}
 	n = min(n, l.limit.MaxDebt(max(of.numbers.Tokens, l.policy.Limit())))
 	if isStart && !e.IsLease {

@@ -12,12 +12,12 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A design is all that a limiter is made by, which its name, policy and options tell without a store.
+// A design is everything about a limiter that follows from its name, policy and options, without a store.
 type design struct {
 	config  config
 	policy  engine.Policy
 	limit   *script.Limit
-	terms   *lease.Terms  // nil where the store is asked for every request
+	terms   *lease.Terms  // nil in strict mode
 	first   engine.Policy // of the first requests of keys; the zero Policy without overdraft
 	ofShare engine.Policy // the node's; the zero Policy without FailShare
 }
@@ -30,9 +30,9 @@ func Check(name string, policy engine.Policy, options ...Option) error {
 	return err
 }
 
-// CheckQuotas returns what checks a policy as [Limiter.Quota] of a limiter would that [New] makes, and what lets go of
-// its memory when it is not needed any more. It needs no client. check is not for several goroutines, and its errors do
-// not name the policy, which the caller knows.
+// CheckQuotas returns a function that checks a policy as [Limiter.Quota] does, for the limiter that [New] would make.
+// It needs no client. Call end to free the memory. check is not safe for concurrent use. Its errors do not name the
+// policy, which the caller knows.
 func CheckQuotas(name string, policy engine.Policy, options ...Option) (check func(engine.Policy) error, end func(), err error) {
 	designs, err := newDesigns(name, policy, options)
 	if err != nil {
@@ -53,10 +53,11 @@ func CheckQuotas(name string, policy engine.Policy, options ...Option) (check fu
 	}, l.closeLocal, nil
 }
 
-// isConstant reports whether a policy counts nothing.
+// isConstant reports whether a policy does not count.
 func isConstant(p engine.Policy) bool { return p == engine.Unlimited() || p == engine.Blocked() }
 
-// newDesigns returns the design of a limiter and those of its tiers. One of a tier that counts nothing has no limit.
+// newDesigns returns the design of a limiter and those of its tiers. The design of a tier that does not count has no
+// limit.
 func newDesigns(name string, policy engine.Policy, options []Option) ([]design, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func newDesign(name string, policy engine.Policy, c config) (d design, err error
 	return d, nil
 }
 
-// divisor is which part of a limit a node's share is.
+// divisor returns the number by which a limit is divided for a node's share.
 func (d *design) divisor() float64 {
 	if d.config.fraction > 0 {
 		return 1 / d.config.fraction
@@ -117,7 +118,7 @@ func (d *design) divisor() float64 {
 	return float64(d.config.nodes)
 }
 
-// shareOptions are what the limiter of the shares is made with.
+// shareOptions returns the options of the share's limiter.
 func (d *design) shareOptions() []engine.Option {
 	options := []engine.Option{engine.MaxKeys(d.config.maxKeys), engine.ChargeRefusals(d.config.limit.Refusals)}
 	if n := d.config.limit.MaxQuota; n > 0 {
@@ -126,7 +127,7 @@ func (d *design) shareOptions() []engine.Option {
 	return options
 }
 
-// chooseMode sets the terms of leases, where leases are wanted.
+// chooseMode sets the terms of leases if the limiter is leased.
 func (d *design) chooseMode() (err error) {
 	if d.limit.IsOfQuotas() || d.config.limit.MaxQuota > 0 || d.config.limit.Refusals != engine.ChargeNothing {
 		if d.config.mode == Leased {
@@ -144,7 +145,7 @@ func (d *design) chooseMode() (err error) {
 		return err
 	}
 	if d.terms.First > 0 {
-		// Only a charge takes a first request off. A year is the longest window that there is.
+		// Only a charge removes a first request from the count, so the window is the longest possible: a year.
 		d.first = engine.FixedWindow(d.terms.First, 365*24*time.Hour)
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	evictionEvery = time.Second  // the counters of a store that may drop keys are read
-	evictionQuiet = compareEvery // without a dropped key, until the store is asked again
+	evictionEvery = time.Second  // how often the counters of a store that may drop keys are read
+	evictionQuiet = compareEvery // how long no key must be dropped until the store is used again
 	evictionTime  = time.Second  // for all servers to answer
 )
 
@@ -26,13 +26,13 @@ var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is
 // [FailOpen].
 type eviction struct {
 	next   atomic.Int64 // when to look again
-	isBusy atomic.Bool  // a goroutine looks: what follows is written by it alone
+	isBusy atomic.Bool  // a goroutine checks the store; only this goroutine writes the fields below
 
 	policy   atomic.Pointer[string]
 	since    atomic.Int64 // since when the store counts as lost; 0 if it does not
 	last     int64        // when keys were last found dropped
 	nextWarn int64
-	isMute   bool             // it was logged that a server does not say how it evicts
+	isMute   bool             // it was logged that a server does not report how it evicts
 	dropped  map[string]int64 // by each server, ever
 }
 
@@ -56,7 +56,7 @@ func (c *Client) watchEviction(now int64) {
 	}()
 }
 
-// lookAtEviction asks each server how it evicts, and how many keys it has dropped.
+// lookAtEviction asks each server for its eviction policy, and how many keys it has dropped.
 func (c *Client) lookAtEviction(now int64) {
 	e := &c.eviction
 	ctx, cancel := context.WithTimeout(context.Background(), evictionTime)
@@ -104,7 +104,7 @@ func (e *eviction) grown(address string, dropped int64) int64 {
 	switch {
 	case !known:
 		return 0
-	case dropped < before: // the server has started again, or its counters have
+	case dropped < before: // the server was restarted, or its counters were reset
 		return dropped
 	}
 	return dropped - before
@@ -133,8 +133,8 @@ func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 
 // An evicting is how a server drops keys.
 type evicting struct {
-	policy  string // "" if its memory has no limit, or it does not say
-	dropped int64  // since it started; -1 if it does not say
+	policy  string // "" if its memory has no limit, or if it does not report its policy
+	dropped int64  // since it started; -1 if it does not report this
 }
 
 func (e evicting) mayDrop() bool { return e.policy != "" && e.policy != "noeviction" }

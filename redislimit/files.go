@@ -88,7 +88,7 @@ type dialer struct {
 
 	opened, closed atomic.Int64 // connections
 
-	ofSentinels net.Resolver // by which connections to sentinels are known; it resolves as the default does
+	ofSentinels net.Resolver // marks connections to sentinels: they are dialed with it. It resolves like the default
 }
 
 // A connection is one that a dialer has opened.
@@ -103,13 +103,13 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// A dialFailure is why the last connection to an address was not made.
+// A dialFailure is the error of the last failed connection to an address.
 type dialFailure struct {
 	address string
 	err     error
 }
 
-// newDialer has connections made as the options say.
+// newDialer makes the dialer of a client, and sets it in the options.
 func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	d := &dialer{clientConfig: config}
 	switch f := config.files; {
@@ -139,7 +139,8 @@ func newDialer(config clientConfig, o *rueidis.ClientOption) (*dialer, error) {
 	return d, nil
 }
 
-// read reads the files. If one of them cannot be read, what was read last is still good: it may be half written.
+// read reads the files. If one of them cannot be read, because it may be half written, the previous contents stay in
+// use.
 func (d *dialer) read() *material {
 	fresh, err := d.files.read()
 	if err == nil {
@@ -184,15 +185,15 @@ func (d *dialer) reached(address string) {
 	}
 }
 
-// A sentinelConn is a connection to a sentinel. What asks for credentials sees that by its address.
+// A sentinelConn is a connection to a sentinel. The function that returns credentials recognizes it by its address.
 type sentinelConn struct{ net.Conn }
 
 type sentinelAddr struct{ net.Addr }
 
 func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
 
-// A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate says so after the
-// handshake, instead of its first answer, and closes the connection.
+// A secured is a connection over TLS. With TLS 1.3, a server that rejects the client's certificate sends an alert after
+// the handshake, instead of its first answer, and closes the connection.
 type secured struct {
 	net.Conn
 	dialer  *dialer
@@ -225,10 +226,10 @@ func (c *secured) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// alertTime is how long an alert may take that was sent before the connection was closed.
+// alertTime is how long to wait for an alert that the server sent before it closed the connection.
 const alertTime = 50 * time.Millisecond
 
-// secure returns how to shake hands, by what is in the files now.
+// secure returns the TLS configuration with the current contents of the files.
 func (d *dialer) secure(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	read := d.read()
@@ -266,7 +267,7 @@ func present(all []tls.Certificate, info *tls.CertificateRequestInfo) (*tls.Cert
 	return new(tls.Certificate), nil
 }
 
-// acceptAnyName has certificates verified without the name of the server.
+// acceptAnyName makes the client verify certificates without the name of the server.
 func acceptAnyName(config *tls.Config) {
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {
@@ -279,7 +280,7 @@ func acceptAnyName(config *tls.Config) {
 	}
 }
 
-// explain adds to an error without a cause of its own, such as that of a call out of time, why there is no connection.
+// explain adds the reason why there is no connection to an error that has no cause of its own, such as a timeout.
 func (d *dialer) explain(err error) error {
 	if d == nil || err == nil || isHandshake(err) {
 		return err
@@ -290,7 +291,7 @@ func (d *dialer) explain(err error) error {
 	return err
 }
 
-// isHandshake reports whether an error is one of certificates.
+// isHandshake reports whether an error is about certificates.
 func isHandshake(err error) bool {
 	var unverified *tls.CertificateVerificationError
 	var invalid x509.CertificateInvalidError

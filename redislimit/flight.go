@@ -20,8 +20,8 @@ import (
 const renewals = 3
 
 // PlaceLife sets how long the store keeps the place of a request in flight that its node does not renew: 1 second to 1
-// hour, 10 seconds by default. A node renews its places three times in that time. A node that dies frees its places
-// after that time at most. A node that stops for two thirds of that time, and then continues, may lose places of
+// hour, 10 seconds by default. A node renews its places three times in that time. If a node dies, its places are free
+// after at most that time. If a node stops for two thirds of that time and then continues, it may lose places of
 // requests that are still in flight. All nodes should use the same value. Only for [engine.Concurrency].
 func PlaceLife(d time.Duration) Option {
 	return func(c *config) error {
@@ -37,19 +37,19 @@ func PlaceLife(d time.Duration) Option {
 type flight struct {
 	entries *xsync.Map[*Entry, struct{}]
 	places  *places
-	limit   string       // what the limit is among those of the places
-	asking  atomic.Int64 // requests that are being decided: each may have an entry in a moment
+	limit   string       // identifies the limit in places
+	asking  atomic.Int64 // requests that are being decided: each may soon have an entry
 }
 
-// places counts what the limiters of a client have in flight. A limiter that takes the place of another one so knows
-// what is under way there.
+// places counts what the limiters of a client have in flight. So a limiter that replaces another one knows what the
+// other has in flight.
 type places struct{ counts *xsync.Map[placesOf, uint64] }
 
 type placesOf struct{ limit, key string }
 
 func newPlaces() *places { return &places{xsync.NewMap[placesOf, uint64]()} }
 
-// add counts n places of a key, unless they are more than most with those that there are.
+// add counts n more places of a key, unless there would be more than most.
 func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if added = n <= most && count <= most-n; !added {
@@ -60,7 +60,7 @@ func (p *places) add(of placesOf, n, most uint64) (added bool) {
 	return added
 }
 
-// remove counts n places of a key less.
+// remove counts n fewer places of a key.
 func (p *places) remove(of placesOf, n uint64) {
 	p.counts.Compute(of, func(count uint64, _ bool) (uint64, xsync.ComputeOp) {
 		if count <= n {
@@ -83,7 +83,7 @@ type Entry struct {
 	limiter *Limiter // nil for an entry of nothing
 	key     string
 	n       uint64
-	number  int64 // of the places, in the store; AnyWindow before it knows them. Changed by renewals
+	number  int64 // of the places in the store; AnyWindow before the store knows them. Changed by renewals
 	due     int64 // when they are to be renewed; as number
 	end     int64 // when they are forgotten
 }
@@ -113,7 +113,7 @@ func (l *Limiter) Enter(ctx context.Context, key string, n uint64) (*Entry, engi
 	return new(Entry), d, err
 }
 
-// asks counts requests that are being decided, if they may have places.
+// asks adds n to the number of requests that are being decided, if requests have places.
 func (l *Limiter) asks(n int64) {
 	if l.flight != nil {
 		l.flight.asking.Add(n)
@@ -138,7 +138,8 @@ func (l *Limiter) entered(key string, n uint64, d engine.Decision, r receipt) *E
 
 func (l *Limiter) renewEvery() int64 { return int64(l.limit.Life()) / renewals }
 
-// takePlaces decides where the store did not: with a reservation, what is admitted counts until it is released.
+// takePlaces decides when the store did not. If reserve is true, the places of an admitted request count until it is
+// released.
 func (l *Limiter) takePlaces(key string, q *Quota, n uint64, reserve bool) engine.Decision {
 	most := uint64(float64(q.policy.Limit()) / l.divisor())
 	if !l.flight.add(key, n, most) {
@@ -184,19 +185,19 @@ func (e *Entry) settle() (first, send bool) {
 	return first, send
 }
 
-// leave reports to the store that the places are free. If that does not arrive, they become free when nobody renews
-// them.
+// leave reports to the store that the places are free. If the report does not arrive, the places become free because no
+// node renews them.
 func (e *Entry) leave() { e.limiter.leave(e.key, e.n, e.number) }
 
 func (l *Limiter) leave(key string, n uint64, number int64) {
 	if number <= script.AnyWindow {
-		return // it has not heard of them
+		return // the store does not know them
 	}
 	queue, item := l.place(key, script.Ask{Returned: n, Window: number})
 	_ = queue.putOne(item, nil, func(script.Answer, error) {})
 }
 
-// giveUp gives back what a request took that is refused elsewhere, and waits until the store has it.
+// giveUp gives back the places of a request that another limit refused, and waits until the store has them.
 func (l *Limiter) giveUp(ctx context.Context, key string, n uint64, r receipt) error {
 	if r.from == fromShare {
 		l.flight.remove(key, n)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hashPart is about how many fields of a hash one question to the store asks for, which takes the store under a
-// millisecond, and hashTimeout for how long each answer is waited for.
+// hashPart is about how many fields of a hash one call to the store asks for: the store takes less than a millisecond
+// for them. hashTimeout is how long to wait for each answer.
 const (
 	hashPart    = 1000
 	hashTimeout = 5 * time.Second
@@ -18,17 +18,18 @@ const (
 // It ends with the error of yield. A name that is not there is a hash without fields. The user needs +hscan and +hlen
 // on the name, beyond [Rights].
 //
-// The store is asked for about 1,000 fields at a time, so that it decides about other keys in between. A field that is
-// there for as long as Hash reads comes once or more, also when the hash grows, shrinks, or is replaced by RENAME. A
-// field that comes or goes meanwhile may be missed. All fields are those of one server: Hash uses a connection of its
-// own, and if that is lost, or the hash moves to another server of a cluster, that is an error. Errors of the store are
+// The store is asked for about 1,000 fields at a time, so that it decides about other keys in between. yield gets each
+// field that exists all the time once or more, even if the hash grows, shrinks, or is replaced by RENAME. Fields that
+// are added or removed meanwhile may be missed. All fields are those of one server: Hash uses a connection of its own,
+// and if that is lost, or the hash moves to another server of a cluster, that is an error. Errors of the store are
 // [ErrStore].
 func (c *Client) Hash(ctx context.Context, name string, yield func(field, value string) error) error {
 	redis := c.link.Load().redis
 	if redis == nil {
 		return fmt.Errorf("redislimit: Hash(%q): %w: it has not answered yet", name, ErrStore)
 	}
-	// By another server's order of the fields, such as after a failover, the cursor would miss some and repeat others.
+	// Another server, such as after a failover, has another order of the fields: the cursor would miss some and repeat
+	// others.
 	server, release := redis.Dedicate()
 	defer release()
 	fail := func(err error) error { return fmt.Errorf("redislimit: Hash(%q): %w", name, errors.Join(ErrStore, err)) }

@@ -21,7 +21,7 @@ type Hold struct {
 	taken  uint64
 	from   origin
 	window int64 // of the store's answer
-	end    int64 // of the tokens of a lease: until when anything is owed because of them, by this node's clock
+	end    int64 // for tokens of a lease: when nothing is owed because of them any longer, by this node's clock
 }
 
 var _ limits.Held = (*Hold)(nil)
@@ -36,13 +36,13 @@ const (
 	fromShare
 )
 
-// A receipt says what the tokens of a request are.
+// A receipt says where the tokens of a request were taken.
 type receipt struct {
 	from   origin
 	window int64 // of the store's answer
 }
 
-// are notes where the tokens are from, if there is a receipt.
+// are notes where the tokens were taken, if there is a receipt.
 func (r *receipt) are(from origin) {
 	if r != nil {
 		r.from = from
@@ -75,7 +75,7 @@ func (q Quota) Hold(ctx context.Context, key string, estimate uint64) (*Hold, en
 	return h, d, err
 }
 
-// refuses returns why there are no holds; nil if there are.
+// refuses returns the error of a quota that has no holds; nil if it has them.
 func (q *Quota) refuses(what string) error {
 	if q.limiter != nil && q.limiter.flight != nil {
 		return fmt.Errorf("redislimit: %s: the limiter counts requests in flight: use Enter", what)
@@ -83,7 +83,7 @@ func (q *Quota) refuses(what string) error {
 	return nil
 }
 
-// take is Take, and says where the tokens are from.
+// take is Take, and notes in r where the tokens were taken.
 func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return d, err
@@ -91,7 +91,7 @@ func (q *Quota) take(ctx context.Context, key string, n uint64, r *receipt) (eng
 	return q.limiter.take(ctx, q, key, n, r)
 }
 
-// held returns the hold of a request that was decided, nil if nothing counts it.
+// held returns the hold of a request that was decided; nil if the request is not counted.
 func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	if _, fixed, _ := q.fixed(); fixed || !d.Allowed || r.from == fromNowhere {
 		return nil
@@ -99,7 +99,7 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 	h := &Hold{quota: *q, key: key, taken: n, from: r.from, window: r.window}
 	if r.from == fromLease {
 		reset := d.ResetAfter
-		if reset <= 0 { // the store has not said
+		if reset <= 0 { // the store has not reported it
 			reset = q.policy.Window()
 		}
 		h.end = q.limiter.now() + int64(reset)
@@ -147,7 +147,7 @@ func (h *Hold) Release() bool {
 	return first
 }
 
-// giveBack gives n tokens back to where they are from.
+// giveBack gives n tokens back to where they were taken.
 func (h *Hold) giveBack(n uint64) {
 	l, window := h.quota.limiter, h.window
 	switch h.from {
@@ -168,7 +168,8 @@ func (h *Hold) giveBack(n uint64) {
 	l.giveOnce(h.key, script.Ask{Returned: n, Window: window, Quota: h.quota.numbers})
 }
 
-// giveOnce has tokens given back without waiting for that. It is sent once, because it may have arrived.
+// giveOnce sends a question that gives tokens back, and does not wait for the answer. It is sent only once, because it
+// may arrive although the answer is lost.
 func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	_ = queue.putOne(item, nil, func(_ script.Answer, err error) {
@@ -178,7 +179,7 @@ func (l *Limiter) giveOnce(key string, ask script.Ask) {
 	})
 }
 
-// putBack gives back what was in hand and was taken for a request that another limit refuses.
+// putBack gives back tokens that were taken from the lease for a request that another limit refuses.
 func (q *Quota) putBack(key string, n uint64) {
 	if n > 0 && !q.limiter.refundHere(q, key, n) {
 		q.limiter.giveOnce(key, q.returned(n))
@@ -207,7 +208,7 @@ func tokensIn(r engine.Rate, nanos int64) uint64 {
 	return uint64(min(r.Tokens*float64(nanos)/float64(r.Period), math.MaxInt64))
 }
 
-// owe has the store charged with n tokens, once at least, and returns how many are not.
+// owe makes n tokens a debt, which is charged to the store at least once, and returns how many tokens were not noted.
 func (l *Limiter) owe(q *Quota, key string, n uint64) (lost uint64) {
 	n = min(n, l.limit.MaxDebt(q.policy.Limit()))
 	of := owing{key, q.numbers}

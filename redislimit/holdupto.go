@@ -11,8 +11,8 @@ import (
 )
 
 // HoldUpTo takes the available tokens, at most most, for a request that can do with less: see
-// [engine.Limiter.HoldUpTo]. It passes if at least least tokens are available, or the limit where that is less.
-// Otherwise it takes nothing. [Hold.Taken] returns how many it took. The store checks and takes in one step, so
+// [engine.Limiter.HoldUpTo]. It passes if at least least tokens are available, or the whole limit if the limit is below
+// least. Otherwise it takes nothing. [Hold.Taken] returns how many it took. The store checks and takes in one step, so
 // requests of other nodes cannot make it take less than least. A least of 0 counts as 1. A most of 0 takes nothing, and
 // the cost of the request is charged when the hold is settled.
 //
@@ -41,12 +41,12 @@ func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*H
 // leastOf returns the least that a request needs.
 func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
 
-// askUpTo is what the store is asked for, where the node has some tokens in hand.
+// askUpTo returns the question to the store of a node that has some tokens in hand.
 func (q *Quota) askUpTo(least, most, inHand uint64) script.Ask {
 	return script.Ask{Need: least - min(least, inHand), Want: most - inHand, All: true, Quota: q.numbers}
 }
 
-// takeUpTo takes as many tokens as there are, and says how many that are and where they are from.
+// takeUpTo takes the available tokens, and returns how many it took. It notes in r where it took them.
 func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r *receipt) (uint64, engine.Decision, error) {
 	if d, fixed, err := q.fixed(); fixed {
 		return 0, d, err
@@ -79,7 +79,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 	case err == nil:
 		l.settle(owing{key, q.numbers})
 		d := q.answered(a, a.RetryAfter == 0)
-		if inHand == 0 { // else less was asked for than the request needs
+		if inHand == 0 { // otherwise the question asked for less than the request needs
 			l.known.remember(key, q.numbers, least, sent, d)
 		}
 		if !d.Allowed {
@@ -98,7 +98,7 @@ func (q *Quota) takeUpTo(ctx context.Context, key string, least, most uint64, r 
 	return q.fallbackUpTo(key, least, most, err, r)
 }
 
-// takeInHand takes what a lease has in hand of a key, n tokens at most, and returns how many that are.
+// takeInHand takes at most n of the tokens that a lease has in hand, and returns how many it took.
 func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	if l.terms == nil {
 		return 0
@@ -121,7 +121,7 @@ func (l *Limiter) takeInHand(key string, n uint64) uint64 {
 	return n
 }
 
-// fallbackUpTo decides where the store did not, as fallback does.
+// fallbackUpTo decides when the store did not, as fallback does.
 func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *receipt) (uint64, engine.Decision, error) {
 	l := q.limiter
 	if l.share == nil || !isStore(cause) {
@@ -135,8 +135,8 @@ func (q *Quota) fallbackUpTo(key string, least, most uint64, cause error, r *rec
 	return n, d, nil
 }
 
-// takeUpTo takes the available tokens of the share, and returns how many it took. A share of less than one token has
-// one at most.
+// takeUpTo takes the available tokens of the share, and returns how many it took. A share of less than one token has at
+// most one.
 func (s *share) takeUpTo(l *Limiter, key string, q *Quota, least, most uint64) (d engine.Decision, n uint64) {
 	of := s.Key(key).With(q.share)
 	switch {

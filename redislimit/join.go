@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 )
 
-// openTime is how long the store has to answer when it is connected to.
+// openTime is how long the store may take to answer a new connection.
 const openTime = 5 * time.Second
 
 // JoinLater lets [Open] succeed while the store does not answer. The store then counts as lost from the start, in
 // [Health] and in the log, and limiters decide as [OnLoss] says. The client tries to connect four times a second. Open
-// still returns an error for a certificate, a password or rights that the store does not accept. Later, they keep the
-// store lost and are its last error. A node that restarts during a loss has a full share again, unless its limiters
-// have [DebtFiles].
+// still returns an error for a certificate, a password or rights that the store does not accept. If such an error only
+// appears later, the store stays lost, and the error is its last error. A node that restarts during a loss has a full
+// share again, unless its limiters have [DebtFiles].
 func JoinLater() ClientOption {
 	return func(c *clientConfig) error {
 		c.joinLater = true
@@ -81,8 +81,8 @@ func (c *Client) connect(ctx context.Context, o rueidis.ClientOption) error {
 	}
 }
 
-// mayPass reports whether the store may answer later without any change by an operator: it cannot be reached, or is
-// busy with itself. Errors about the user, a command or a certificate do not pass.
+// mayPass reports whether the store may answer later without any change by an operator: it cannot be reached, or it is
+// loading its data or otherwise busy. Errors about the user, a command or a certificate do not pass.
 func mayPass(err error) bool {
 	switch kindOf(err) {
 	case "certificate", "forbidden", "wrongpass", "error":

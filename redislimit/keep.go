@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// keep does the background work. It probes a lost part of the store. It charges the store with what the shares admitted
-// and what holds lacked. It renews places in flight, gives back what leases did not use, and forgets idle leases and
-// old refusals. It writes down what is owed, compares settings with other nodes, and checks whether the store drops
-// keys.
+// keep does the background work. It probes a lost part of the store. It charges the store with the tokens that shares
+// admitted and the costs beyond holds. It renews places in flight, gives back unused tokens of leases, and forgets idle
+// leases and old refusals. It writes debts to the file, compares settings with other nodes, and checks whether the
+// store drops keys.
 func (l *Limiter) keep() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -34,7 +34,7 @@ func (l *Limiter) keep() {
 	}
 }
 
-// work does what a closed limiter also does ([Limiter.outlive]).
+// work does the part of keep that a closed limiter continues ([Limiter.outlive]).
 func (l *Limiter) work() {
 	l.follow()
 	l.probeLost()
@@ -76,7 +76,7 @@ func (l *Limiter) probe(queue *queue, part int) {
 		quota = script.Quota{Tokens: 1, Units: 1}
 	}
 	take := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Debt: 1, Quota: quota}}
-	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // refused if it is not time yet
+	_ = queue.putOne(take, nil, func(_ script.Answer, err error) { // not sent if it is not time yet
 		if err == nil {
 			back := script.Item{Limit: l.limit, Key: key, Ask: script.Ask{Returned: 1, Window: script.AnyWindow, Quota: quota}}
 			_ = queue.putOne(back, nil, func(script.Answer, error) {})

@@ -33,7 +33,7 @@ func FullKeys() ClientOption {
 	}
 }
 
-// noSecret is what keys are hashed with that have no secret.
+// noSecret is the secret with which keys are hashed if there is no [Secret].
 var noSecret = sha256.Sum256([]byte("weir"))
 
 // A namer makes the names of a limit's keys in the store:
@@ -61,8 +61,8 @@ func (n *namer) name(partition int, key string) string {
 	if n.full && len(key) <= maxFullKey {
 		return n.before + string(number[:]) + n.after + "=" + key
 	}
-	// Only half of the hash of a secret of fixed length and a text is kept, which makes it a message authentication
-	// code: it cannot be extended.
+	// The hash is of a secret of fixed length and the text. Only half of it is kept, so it cannot be extended: it is a
+	// message authentication code.
 	text := make([]byte, 0, 256)
 	sum := sha256.Sum256(append(append(text, n.secret[:]...), key...))
 	var code [22]byte

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// kin are the limiters of a client, by the limit that they are. A node has one share of a limit. So while a limiter
-// takes the place of another one, as in a reload, what the share of one admits is taken from the shares of both.
+// kin are the limiters of a client, grouped by their limit. A node has only one share of a limit. So while two limiters
+// of one limit exist, as in a reload, tokens that the share of one admits are taken from the shares of both.
 type kin struct {
 	mu      sync.RWMutex
-	of      map[string][]*Limiter // those that are open, and those that are closed and owe something
+	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something
 	isEnded bool                  // the client is closed
 	ended   chan struct{}         // closed then
 	charge  sync.WaitGroup        // what closed limiters do
@@ -19,7 +19,7 @@ type kin struct {
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }
 
-// join adds a limiter, and takes from its share what those of the others lack.
+// join adds a limiter, and takes from its share the tokens that the shares of the others have spent.
 func (k *kin) join(l *Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -32,14 +32,14 @@ func (k *kin) join(l *Limiter) {
 	k.add(l)
 }
 
-// A lack is what shares lack of a key, as one of their limiters has it.
+// A lack is how many tokens of a key shares have spent, under the numbers of the limiter from.
 type lack struct {
 	from *Limiter
 	n    uint64
 }
 
-// lacking returns what the shares of a limit lack, which is the same for each that was there in time: what its limiters
-// owe, and what the store has been charged with and has not come back.
+// lacking returns the tokens that the shares of a limit have spent and that have not come back. They include those that
+// were charged to the store meanwhile. All shares that existed at the time lack the same tokens.
 func lacking(all []*Limiter) map[owing]lack {
 	lacks := map[owing]lack{}
 	for _, l := range all {
@@ -61,14 +61,14 @@ func lacking(all []*Limiter) map[owing]lack {
 	return lacks
 }
 
-// inherit takes from the share what others lack.
+// inherit takes the tokens that other shares lack from l's share.
 func (l *Limiter) inherit(lacks map[owing]lack) {
 	for of, lack := range lacks {
 		l.spendShare(lack.from, of, lack.n)
 	}
 }
 
-// same returns the limiters of the limit of a limiter, this one included if it was added. The caller has the lock.
+// same returns all limiters of l's limit, including l if it was added. The caller has the lock.
 func (k *kin) same(l *Limiter) (all []*Limiter) {
 	for _, other := range k.of[l.life.node] {
 		if other.life.numbers == l.life.numbers {
@@ -114,8 +114,9 @@ func (k *kin) leave(l *Limiter) {
 	}
 }
 
-// change runs what takes from a limiter's share and makes a debt of it, or the opposite. It gets the other limiters
-// that have shares of the limit. Their shares must change as much before another one decides.
+// change calls run, which takes tokens from a limiter's share and notes them as a debt, or gives them back. run gets
+// the other limiters that have a share of the limit, and must change their shares, too. No other change happens
+// meanwhile.
 func (k *kin) change(l *Limiter, run func(others []*Limiter)) {
 	k.mu.RLock()
 	if len(k.others(l)) == 0 && !l.life.isClosed.Load() {
@@ -140,7 +141,7 @@ func (k *kin) others(l *Limiter) (others []*Limiter) {
 	return others
 }
 
-// begin reports whether a closed limiter may go on to charge the store, until the client is closed.
+// begin reports whether a closed limiter may continue to charge the store. It may until the client is closed.
 func (k *kin) begin() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,7 +151,7 @@ func (k *kin) begin() bool {
 	return !k.isEnded
 }
 
-// end ends what closed limiters do, and waits for it.
+// end ends the work of closed limiters, and waits for it.
 func (k *kin) end() {
 	k.mu.Lock()
 	isEnded := k.isEnded
@@ -162,8 +163,8 @@ func (k *kin) end() {
 	k.charge.Wait()
 }
 
-// owe returns how many keys owe the store something, by this limiter, its tiers, and closed ones of its limit. lost is
-// for how many of these the part of the store is lost.
+// owe returns how many keys owe the store something, in this limiter, its tiers, and closed limiters of the same limit.
+// lost is how many of these keys are in a lost part of the store.
 func (k *kin) owe(l *Limiter) (owing, lost int) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

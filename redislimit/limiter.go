@@ -26,8 +26,8 @@ type Limiter struct {
 	namer  namer
 	ways   atomic.Pointer[ways]
 	known  *refusals
-	owed   *shares.Debts[owing] // what the store has to be charged with
-	debts  *debtFile            // in which that is kept; nil without
+	owed   *shares.Debts[owing] // debts to charge to the store
+	debts  *debtFile            // the file of these debts; nil without DebtFiles
 	share  *share               // decides while the store is lost; nil without that policy
 	flight *flight              // of requests in flight; nil for other policies
 	own    Quota                // the policy
@@ -43,7 +43,7 @@ type Limiter struct {
 	fallbacks atomic.Int64
 	now       func() int64
 	stop      chan struct{}
-	hurry     chan struct{} // has keep look at once
+	hurry     chan struct{} // makes keep check at once
 	done      sync.WaitGroup
 	once      sync.Once
 }
@@ -95,7 +95,7 @@ func New(client *Client, name string, policy engine.Policy, options ...Option) (
 	return l, nil
 }
 
-// newLimiter returns a limiter without its tiers. Without an agreement its settings are compared by another one.
+// newLimiter returns a limiter without its tiers. If a is nil, another limiter compares the settings.
 func newLimiter(client *Client, name, node string, d design, a *agreement, file *debtFile) (*Limiter, error) {
 	l := &Limiter{
 		design: d, client: client, life: life{node: node, numbers: d.sharedNumbers()}, agreement: a, debts: file, now: now,
@@ -121,7 +121,7 @@ func newLimiter(client *Client, name, node string, d design, a *agreement, file 
 	return l, nil
 }
 
-// sharedNumbers returns what distinguishes the limiters of a shared name, which have other keys.
+// sharedNumbers returns the numbers that distinguish the limiters of a shared name.
 func (d *design) sharedNumbers() string {
 	if !d.config.isShared {
 		return ""
@@ -129,10 +129,10 @@ func (d *design) sharedNumbers() string {
 	return numbers(d.policy, d.config.limit)
 }
 
-// Follow says that keys of another limiter of the same client and [SharedName] come to this one, because the numbers of
-// their limit have changed. From then on both have one share of each key while the store is lost, and so have those
-// that they have followed, and those that follow them. Call it before the keys come. It takes time for each key of
-// which a share lacks something.
+// Follow tells l that keys of the limiter before move to it, because the numbers of their limit have changed. Both must
+// have the same client and [SharedName]. From then on both have one share of each key while the store is lost, and so
+// have all limiters that they have followed or that follow them. Call Follow before requests for these keys come. It
+// visits each key of which tokens are missing in a share.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that they share. It is monotonic and starts with the program.
@@ -156,14 +156,15 @@ func (l *Limiter) makeLocal() (err error) {
 }
 
 // Close charges the store with what the node owes, for at most the client's timeout, and stops the background work. If
-// the store is lost, it does not wait ([Limiter.Settle] does). What is not charged by then, and what requests that are
-// still under way come to owe, is charged until the client is closed. What is left then is lost, or, with [DebtFiles],
-// left to the next limiter. Tokens that the node has in hand may stay charged. Places of requests in flight are renewed
-// until they are released, or their lifetime is over ([Limiter.Enter]). Close does not wait for that.
+// the store is lost, it does not wait ([Limiter.Settle] does). Debts that are not charged by then, and new debts of
+// requests in progress, are charged until the client is closed. Debts that are left then are lost, or, with
+// [DebtFiles], left to the next limiter. Tokens that the node has in hand may stay charged. Places of requests in
+// flight are renewed until they are released, or their lifetime is over ([Limiter.Enter]). Close does not wait for
+// that.
 func (l *Limiter) Close() error {
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
-		_ = l.settleAll(ctx, false) // there is no more time
+		_ = l.settleAll(ctx, false) // the time is over
 		cancel()
 		close(l.stop)
 		l.done.Wait()
@@ -234,14 +235,14 @@ func (l *Limiter) partition(key string) int {
 // queueOf returns the queue of a key.
 func (l *Limiter) queueOf(key string) *queue { return l.ways.Load().queue(l.partition(key)) }
 
-// place returns the queue of a key, and what is asked of it.
+// place returns the queue of a key, and the item for the ask.
 func (l *Limiter) place(key string, ask script.Ask) (*queue, script.Item) {
 	p := l.partition(key)
 	return l.ways.Load().queue(p), script.Item{Limit: l.limit, Key: l.namer.name(p, key), Ask: ask}
 }
 
 // putOne puts a question about one key into the queue, or returns why it cannot. answered is called once. It is never
-// called if the question is not put, or is given up before it is sent.
+// called if putOne returns an error, or if the question is given up before it is sent.
 func (q *queue) putOne(one script.Item, givenUp *atomic.Bool, answered func(script.Answer, error)) error {
 	return q.put(question{items: []script.Item{one}, givenUp: givenUp, answered: func(a []script.Answer, err error) {
 		switch {
@@ -289,7 +290,7 @@ func (l *Limiter) Take(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.take(ctx, &l.own, key, n, nil)
 }
 
-// take is Take under a quota. It says where the tokens are from if there is a receipt.
+// take is Take under a quota. It notes in r, if there is one, where the tokens were taken.
 func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *receipt) (engine.Decision, error) {
 	if d, known := l.fixed(q, n); known {
 		r.are(fromStore)
@@ -306,7 +307,7 @@ func (l *Limiter) take(ctx context.Context, q *Quota, key string, n uint64, r *r
 	return l.strict(ctx, q, key, n, carrier, r)
 }
 
-// fixed returns what is decided of every key in the same way: requests of no tokens, and of more than the limit.
+// fixed returns the decisions that do not depend on the key: for requests of no tokens, and of more than the limit.
 func (l *Limiter) fixed(q *Quota, n uint64) (d engine.Decision, known bool) {
 	limit := q.policy.Limit()
 	switch {
@@ -336,7 +337,7 @@ func (l *Limiter) refund(ctx context.Context, q *Quota, key string, n uint64) er
 	return err
 }
 
-// returned is what is asked to give tokens back.
+// returned returns the question that gives tokens back.
 func (q *Quota) returned(n uint64) script.Ask {
 	return script.Ask{Returned: min(n, q.policy.Limit()), Window: script.AnyWindow, Quota: q.numbers}
 }
@@ -366,14 +367,14 @@ func (l *Limiter) refundHere(q *Quota, key string, n uint64) bool {
 	return false
 }
 
-// refundFirst gives back tokens of first requests of a key, if they are. Other tokens of a key without a lease were
-// charged by one that is forgotten.
+// refundFirst gives back tokens that first requests of a key took. isDone is false if there are none: the tokens of a
+// key without a lease were then charged by a lease that is forgotten.
 func (l *Limiter) refundFirst(key string, n uint64) (isDone bool) {
 	if l.cold == nil {
 		return false
 	}
 	k := l.cold.Key(key)
-	// Within Compute no lease takes them over.
+	// Within Compute, no new lease can take these tokens over.
 	l.leases.Compute(key, func(held *lease.Lease, has bool) (*lease.Lease, xsync.ComputeOp) {
 		if owed, _ := l.cold.Owed(k); !has && n <= owed {
 			l.cold.Refund(k, n)

@@ -40,11 +40,11 @@ func (l *Limiter) local(key string, n uint64) (_ engine.Decision, known bool, ca
 		case lease.Unknown:
 			return engine.Decision{}, false, nil
 		}
-		l.forget(key, held) // retired, so it has to go
+		l.forget(key, held) // it is retired, so the table must not keep it
 	}
 }
 
-// lease makes a lease for a key, with the requests that went without asking as its debt.
+// lease makes a lease for a key. Its debt is the first requests, which were admitted without asking.
 func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 	if l.leases.Size() >= l.config.maxKeys {
 		return nil, false
@@ -53,7 +53,7 @@ func (l *Limiter) lease(key string) (*lease.Lease, bool) {
 		debt := uint64(0)
 		if l.cold != nil {
 			debt = l.terms.First - l.cold.Peek(l.cold.Key(key), 1).Remaining
-			l.cold.Refund(l.cold.Key(key), debt) // charged by this lease; what comes meanwhile by the next
+			l.cold.Refund(l.cold.Key(key), debt) // this lease charges them; the next one charges later ones
 		}
 		return lease.New(l.terms, min(debt, l.terms.Overdraft)), false
 	})
@@ -69,7 +69,7 @@ func (l *Limiter) forget(key string, held *lease.Lease) {
 	})
 }
 
-// decision is the answer of a lease, with what the store last said of waits.
+// decision returns the answer of a lease, with the waits of the store's last answer.
 func (l *Limiter) decision(held *lease.Lease, allowed bool) engine.Decision {
 	d := engine.Decision{Allowed: allowed, Limit: l.limit.Tokens(), Remaining: held.Remaining()}
 	retry, reset := held.Waits(l.now())
@@ -84,12 +84,12 @@ func (l *Limiter) isLost(key string) bool {
 	return l.queueOf(key).isLost()
 }
 
-// renew has the store asked for more tokens, after a request of n that does not wait for them.
+// renew asks the store for more tokens, after a request of n tokens that does not wait for them.
 func (l *Limiter) renew(held *lease.Lease, key string, n uint64) {
 	l.askFor(held, key, held.Renewal(l.now(), n, false))
 }
 
-// askFor has the store asked what a lease wants to know, and ends that.
+// askFor puts the question of a lease's renewal, and ends the renewal when the answer comes.
 func (l *Limiter) askFor(held *lease.Lease, key string, ask script.Ask) {
 	queue, item := l.place(key, ask)
 	err := queue.putOne(item, nil, func(a script.Answer, err error) {

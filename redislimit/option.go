@@ -34,7 +34,7 @@ const (
 	// of less than one token starts empty when the store is lost, so that all nodes together admit no more than the
 	// limit.
 	FailShare FailurePolicy = iota
-	// FailClosed answers an error, which is ErrStore, and a refusal.
+	// FailClosed refuses the request and returns [ErrStore].
 	FailClosed
 	// FailOpen admits everything. A store that answers and drops keys is still asked.
 	FailOpen
@@ -56,7 +56,7 @@ type config struct {
 	fraction  float64 // of the limit that a share is; 0: 1/nodes
 	limit     script.Terms
 	tiers     []engine.Policy
-	isShared  bool   // limiters with other numbers have the name, for other keys
+	isShared  bool   // limiters with other numbers, for other keys, have the same name
 	debtFiles string // what their paths begin with; "" for none
 }
 
@@ -71,7 +71,7 @@ func newConfig(name string, options []Option) (config, error) {
 		}
 	}
 	if c.limit.Refusals != engine.ChargeNothing {
-		c.trust = 0 // a refusal by the node would cost nothing
+		c.trust = 0 // a refusal by the node would not be charged
 	}
 	return c, nil
 }

@@ -11,7 +11,7 @@ import (
 type outage struct {
 	mu    sync.Mutex
 	parts int           // that are lost
-	since time.Time     // when the first of them was
+	since time.Time     // when the first of the lost parts was lost
 	past  time.Duration // of outages that are over
 	kinds []string      // of failures that were logged in this outage
 }
@@ -26,8 +26,8 @@ func (o *outage) begin(kind string, now func() time.Time) (first bool) {
 	return o.parts == 1
 }
 
-// another reports whether parts are lost, and a kind of failure was not logged in this outage. It counts as logged
-// then.
+// another reports whether parts are lost and the kind of failure was not yet logged in this outage. The kind then
+// counts as logged.
 func (o *outage) another(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

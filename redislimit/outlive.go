@@ -8,20 +8,20 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/defaults"
 )
 
-// life says which limit a limiter is to its client, and what of it goes on.
+// life identifies the limit of a limiter within its client, and has the state of a closed limiter.
 type life struct {
 	node     string // limiters with the same texts, here and in numbers, are one limit
-	numbers  string // of a shared name; under the lock of the kin
+	numbers  string // of a shared name; guarded by the lock of the kin
 	mu       sync.Mutex
 	isClosed atomic.Bool
 	outlives bool // it does background work although it is closed
 }
 
-// outlive has a closed limiter go on with the background work that it still has. It renews the places of requests that
-// are in flight or being decided, until all are released or their lifetime is over: the client stays open for that
-// long. Or it charges the store with what it owes, until the client is closed. outlive does nothing before the limiter
-// is closed, and is called after that, and for each entry and each debt that a closed limiter makes. It returns false
-// for a limiter whose client is closed, too.
+// outlive starts the background work that a closed limiter still has, if it has any and does not run yet. A limiter of
+// requests in flight renews the places of requests that are in flight or being decided, until all are released or their
+// lifetime is over: the client stays open for that long. Any other limiter charges its debts to the store, until the
+// client is closed. outlive is called when the limiter is closed, and for each new entry or debt; before the limiter is
+// closed it does nothing. It returns false if the client is closed, too.
 func (l *Limiter) outlive() bool {
 	if !l.life.isClosed.Load() {
 		return true
@@ -46,8 +46,8 @@ func (l *Limiter) outlive() bool {
 	return l.life.outlives
 }
 
-// doTheRest does the background work of a closed limiter until there is none. For places it stays for another tick, so
-// that the store hears of the last release.
+// doTheRest does the background work of a closed limiter until there is none. It continues for one more tick, so that
+// the store gets the last release.
 func (l *Limiter) doTheRest() {
 	ticker := time.NewTicker(defaults.KeepEvery)
 	defer ticker.Stop()
@@ -82,7 +82,7 @@ func (l *Limiter) isBusy() bool {
 	return owing > 0
 }
 
-// rests reports whether there is nothing to do. After that outlive begins again.
+// rests reports whether there is nothing to do. If so, the work ends, and outlive may start it again.
 func (l *Limiter) rests() bool {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
@@ -100,7 +100,7 @@ type limiters struct {
 
 func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
 
-// flights is what the limiters of a client have in flight, also those that are closed.
+// flights is what the limiters of a client, including closed ones, have in flight.
 type flights struct {
 	places *places
 	users
@@ -110,7 +110,7 @@ type flights struct {
 type users struct {
 	mu       sync.Mutex
 	n        int
-	isClosed bool // the client is, or will be when the last of them has left
+	isClosed bool // the client is closed, or will be when the last user has left
 }
 
 // add adds a user, unless the client is closed and has none.
@@ -132,7 +132,7 @@ func (u *users) remove() (last bool) {
 	return u.isClosed && u.n == 0
 }
 
-// close closes the client for those that are not yet users, and reports whether there are none.
+// close marks the client as closed, and reports whether this was the first call and the client has no users.
 func (u *users) close() (unused bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A part is what a request asks of one limiter.
+// A part is the part of a request that one limiter decides.
 type part struct {
 	*limits.Ask
 	quota   Quota
-	carrier *lease.Lease // which is to be renewed; nil if none is
+	carrier *lease.Lease // the lease whose renewal carries the request; nil if none does
 	receipt receipt      // of what was taken
-	inHand  uint64       // taken already, of a request that can do with less
+	inHand  uint64       // tokens taken already, for a request that can do with less
 	decided bool         // or given back
 	taken   bool
 }
@@ -53,7 +53,7 @@ func (p *part) keep() {
 	}
 }
 
-// takeInHand takes what the node has in hand for a request that can do with less, which may be all that it wants.
+// takeInHand takes tokens in hand for a request that can do with less. They may be all that it wants.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)
@@ -66,7 +66,8 @@ func (p *part) takeInHand() {
 // needs returns how many tokens the request needs to pass.
 func (p *part) needs() uint64 { return cmp.Or(p.Least, p.N) }
 
-// remember decides what the node knows without taking anything. A lease may have in hand what the store refused.
+// remember decides if the node knows the decision without taking anything. For a leased limiter, remembered refusals do
+// not count, because the lease may have the tokens in hand.
 func (p *part) remember() {
 	l := p.quota.limiter
 	d, known, _ := p.quota.fixed()
@@ -82,7 +83,7 @@ func (p *part) remember() {
 	}
 }
 
-// ask is what the store is asked for.
+// ask returns the question to the store.
 func (p *part) ask() script.Ask {
 	if p.Least > 0 {
 		return p.quota.askUpTo(p.Least, p.N, p.inHand)
@@ -90,11 +91,11 @@ func (p *part) ask() script.Ask {
 	return script.Ask{Need: p.N, Want: p.N, Quota: p.quota.numbers}
 }
 
-// answered notes what the store says. What is in hand is taken, too, if all of the group are.
+// answered notes the store's answer. If all parts of the group were admitted, the part also takes the tokens in hand.
 func (p *part) answered(a script.Answer, all bool, sent int64) {
 	p.Decision, p.decided, p.taken = p.quota.answered(a, a.Fits()), true, all
 	p.receipt = receipt{fromStore, a.Window}
-	if p.inHand == 0 { // else less was asked for than the request needs
+	if p.inHand == 0 { // otherwise the question asked for less than the request needs
 		p.quota.limiter.known.remember(p.Key, p.quota.numbers, p.needs(), sent, p.Decision)
 	} else if all {
 		p.receipt.from = fromLease
@@ -104,13 +105,13 @@ func (p *part) answered(a script.Answer, all bool, sent int64) {
 	}
 }
 
-// putBack gives back what was in hand and is not taken after all.
+// putBack gives tokens back to those in hand.
 func (p *part) putBack() {
 	p.quota.putBack(p.Key, p.inHand)
 	p.inHand = 0
 }
 
-// fallback decides where the store did not.
+// fallback decides when the store did not.
 func (p *part) fallback(cause error) error {
 	if p.Least > 0 && p.inHand >= p.Least { // that is enough
 		p.receipt.are(fromLease)
@@ -126,7 +127,7 @@ func (p *part) fallback(cause error) error {
 	return p.decide(p.quota.limiter.fallback(&p.quota, p.Key, p.N, cause, &p.receipt))
 }
 
-// decide notes a decision of a limiter, or its error. It returns an error that is not of the limiter alone.
+// decide notes the decision of a limiter, or its error. It returns an error that concerns the whole request.
 func (p *part) decide(d engine.Decision, err error) error {
 	if err != nil && !errors.Is(err, ErrStore) {
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // Peek returns what a key has left and whether n tokens could be taken now, and takes nothing. It asks the store in
-// both modes, and waits as [Limiter.Take] of a strict limiter does. It is for looking, not for deciding.
+// both modes, and waits as [Limiter.Take] of a strict limiter does. Use it to look at a key, not to decide.
 //
 // For a leased limiter, Remaining is what the store has, plus what this node has in hand, minus what this node has
 // admitted and the store has not charged yet. Tokens that other nodes have in hand, or that are on their way to this
@@ -22,7 +22,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decisi
 	return l.own.Peek(ctx, key, n)
 }
 
-// peek says what a key has left under a quota, and whether n tokens could be taken, after a charge.
+// peek charges tokens and then returns what a key has left under a quota, and whether n tokens could be taken.
 func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint64) (engine.Decision, error) {
 	a, err := l.ask(ctx, key, script.Ask{Need: n, Debt: charge, Quota: q.numbers})
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *Limiter) peek(ctx context.Context, q *Quota, key string, n, charge uint
 	switch d.Allowed = n <= d.Remaining; {
 	case d.Allowed:
 		d.RetryAfter = 0
-	case d.RetryAfter == 0: // the store has the tokens, and they are owed
+	case d.RetryAfter == 0: // the store has the tokens, but this node owes them
 		rate := l.policy.Rate()
 		d.RetryAfter = time.Duration(float64(n-d.Remaining) / rate.Tokens * float64(rate.Period))
 	}
@@ -72,9 +72,9 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	}
 	l.resetShare(key)
 	if l.leases != nil {
-		l.leases.Delete(key) // a renewal that is under way ends in a lease that no call finds
+		l.leases.Delete(key) // a renewal in progress ends in a lease that no call finds
 	}
-	defer l.known.drop(key) // when the store has deleted it
+	defer l.known.drop(key) // after the store has deleted the key
 	queue, item := l.place(key, script.Ask{})
 	return queue.remove(ctx, item.Key)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/waiting"
 )
 
-// maxOrphans is how many calls of a client may be out of time and not over.
+// maxOrphans is how many calls of a client may have timed out without having returned.
 const maxOrphans = 256
 
 // ErrStore matches every error of the store by errors.Is: the store did not answer in time, answered an error, or is
@@ -31,8 +31,8 @@ var errBusy = fmt.Errorf("redislimit: %w: it is asked more at once than it can a
 
 // A question is the place of one key in a call, or of a group of keys that is decided all or nothing.
 type question struct {
-	items    []script.Item                // not empty; one, where the queue is of a limit
-	answered func([]script.Answer, error) // called once, or never if the question is given up before it is sent
+	items    []script.Item                // not empty; one if the queue is of a limiter
+	answered func([]script.Answer, error) // called once; never if the question is given up before it is sent
 	since    int64                        // when it was put
 	givenUp  *atomic.Bool                 // no caller waits for the answer any more; nil for a question that stays
 }
@@ -64,10 +64,10 @@ type queue struct {
 	mu      sync.Mutex
 	pace    waiting.Pace
 	waiting []question
-	tidyAt  int // length at which those that are given up are taken out
+	tidyAt  int // length at which questions that were given up are removed
 }
 
-// put has the question asked, or returns why it is not.
+// put puts the question into the queue, or returns why it cannot.
 func (q *queue) put(one question) error {
 	if q.eviction.isLost() {
 		return errEvicts
@@ -90,7 +90,7 @@ func (q *queue) put(one question) error {
 	return nil
 }
 
-// begin has one more call made for what waits, if one more may be under way.
+// begin starts one more sender if questions wait and one more call may be in progress.
 func (q *queue) begin() {
 	if len(q.waiting) > 0 && q.pace.Begins(q.isFull()) {
 		q.pace.Begin()
@@ -110,10 +110,10 @@ func (q *queue) isFull() bool {
 	return weight >= script.Full
 }
 
-// errTimeout is the cause of an ErrStore that is out of time.
+// errTimeout is the cause of an ErrStore for a timeout.
 var errTimeout = errors.New("no answer within")
 
-// errSilent is an ErrStore of a question that was not asked, because those before it were not answered.
+// errSilent is an ErrStore of a question that was not asked because the store did not answer earlier ones.
 var errSilent = fmt.Errorf("redislimit: %w: it answers nothing", ErrStore)
 
 var errLost = fmt.Errorf("redislimit: %w: it is lost, and is tried every %v", ErrStore, breaker.ProbeEvery)
@@ -139,14 +139,14 @@ func (q *queue) lostSince() (since int64, lost bool) {
 	return since, lost
 }
 
-// isBusy reports whether so much waits that what can be put off should be.
+// isBusy reports whether so many questions wait that those that are not urgent should be put off.
 func (q *queue) isBusy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) > defaults.BusyAbove
 }
 
-// send asks until nothing is left to ask, or less is to be under way.
+// send makes calls until no questions wait, or until fewer calls should be in progress.
 func (q *queue) send() {
 	for {
 		c, ok := q.next()
@@ -166,22 +166,22 @@ func (q *queue) send() {
 	}
 }
 
-// foreign counts a key that holds something else, and returns the error.
+// foreign counts a key whose value is not of a limit, and returns the error.
 func (c *Client) foreign(name string) error {
 	c.failed.Add(1)
 	return fmt.Errorf("redislimit: %w: the key %q has a value that is not a limit's", ErrStore, name)
 }
 
-// A call is one for some questions.
+// A call is one call to the store, for some questions.
 type call struct {
 	questions []question
 	size      int
 	sent      int64
-	limit     time.Duration // of the time that it may take
+	limit     time.Duration // on the time that it may take
 }
 
 // next returns the next call. Questions that are given up or too late are not asked, because a token that is charged
-// for them would be lost. If no questions wait, or too much is in progress, next ends the sender.
+// for them would be lost. If no questions wait, or too many calls are in progress, next ends the sender.
 func (q *queue) next() (next call, ok bool) {
 	var late []question
 	q.mu.Lock()
@@ -225,11 +225,11 @@ func (q *queue) next() (next call, ok bool) {
 	return next, ok
 }
 
-// callTime is how long an answer may take: a caller is to get the reason before its own time is over.
+// callTime is how long an answer may take. It is shorter than the timeout, so that a caller gets the reason in time.
 func (c *Client) callTime() time.Duration { return c.timeout - c.timeout/10 }
 
-// The time for an answer has that many pieces. A piece that took one and a half times as long as planned does not
-// count, up to that many.
+// The time for an answer has this many pieces. A piece that took more than one and a half times its planned time does
+// not count, up to the second number of pieces.
 const (
 	pieces     = 8
 	latePieces = 2 * pieces
@@ -239,8 +239,8 @@ const (
 // and there are at most maxOrphans of them.
 //
 // Only time in which this process runs counts. ask waits in pieces, and after each piece all other goroutines that can
-// run do so, so that an answer which has come is found first. A piece whose timer was late does not count. So a process
-// that gets no processor, or has ten thousand goroutines to run, does not blame its own delay on the store.
+// run do so, so that an answer which has come is found first. A piece whose timer was late does not count. So if the
+// process gets no processor, or has ten thousand goroutines to run, the store is not blamed for the delay.
 func (q *queue) ask(one call) ([]script.Answer, error) {
 	c := q.client
 	keys := 0
@@ -289,7 +289,7 @@ func (q *queue) ask(one call) ([]script.Answer, error) {
 		}
 		c.orphans.Add(-1)
 	}()
-	one.sent = max(one.sent, q.now()-int64(one.limit)) // as this process has run
+	one.sent = max(one.sent, q.now()-int64(one.limit)) // counts only time in which this process ran
 	return nil, q.ended(one, context.DeadlineExceeded)
 }
 
@@ -321,7 +321,7 @@ func (q *queue) failed(one call, err error) error {
 	return q.noteFailure(one.sent, err)
 }
 
-// noteFailure counts what has failed, and returns the error.
+// noteFailure counts a failed call, and returns the error.
 func (q *queue) noteFailure(sent int64, err error) error {
 	now := q.now()
 	q.client.noteFailure(err, q.breaker.Failed(sent, now, q.client.breakAfter), now)

@@ -19,7 +19,7 @@ import (
 type Quota struct {
 	limiter *Limiter
 	policy  engine.Policy
-	numbers script.Quota // the zero Quota for the limiter's own policy
+	numbers script.Quota // the zero value means the limiter's own policy
 	share   engine.Quota // of the node's share
 }
 
@@ -92,7 +92,7 @@ func (q Quota) Charge(ctx context.Context, key string, n uint64) (engine.Decisio
 	return q.limiter.charge(ctx, &q, key, n)
 }
 
-// fixed returns what is decided under a quota without numbers, for which no store is asked.
+// fixed returns the decision of a quota without numbers, which does not ask the store.
 func (q Quota) fixed() (d engine.Decision, fixed bool, err error) {
 	switch {
 	case q.limiter == nil:

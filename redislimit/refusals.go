@@ -26,7 +26,7 @@ func TrustRefusals(d time.Duration) Option {
 	}
 }
 
-// refusals are what the store has lately refused, key by key.
+// refusals are the store's recent refusals, by key.
 type refusals struct {
 	keys  *xsync.Map[string, refusal]
 	count atomic.Int64 // of keys; changed with the map
@@ -38,7 +38,7 @@ type refusals struct {
 type refusal struct {
 	quota    script.Quota
 	need     uint64
-	sent     int64 // when the store was asked: before it decided, so that the refusal never holds for too long
+	sent     int64 // when the store was asked: before it decided, so that the refusal never applies for too long
 	until    int64
 	decision engine.Decision
 }
@@ -61,7 +61,7 @@ func (r *refusals) of(key string, quota script.Quota, n uint64, now int64) (engi
 	return d, true
 }
 
-// remember notes what the store said of a request of n tokens, asked at a time.
+// remember notes the store's answer to a request of n tokens that was sent at a time.
 func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64, d engine.Decision) {
 	if d.Allowed || d.RetryAfter <= 0 || r.life == 0 {
 		return
@@ -70,7 +70,7 @@ func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64
 	r.keys.Compute(key, func(old refusal, known bool) (refusal, xsync.ComputeOp) {
 		switch {
 		case known && old.quota == quota && old.until > sent && old.need < n:
-			return old, xsync.CancelOp // it says more, and is still good
+			return old, xsync.CancelOp // the old refusal covers more requests, and is still valid
 		case known:
 		case r.count.Load() >= r.most:
 			return old, xsync.CancelOp
@@ -81,7 +81,7 @@ func (r *refusals) remember(key string, quota script.Quota, n uint64, sent int64
 	})
 }
 
-// drop forgets what was refused of a key: something was given back.
+// drop forgets the refusal of a key, because tokens were given back.
 func (r *refusals) drop(key string) {
 	r.dropIf(key, func(refusal) bool { return true })
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/lease"
 )
 
-// settleEvery is how often [Limiter.Settle] has the limiter look at what it owes.
+// settleEvery is how often [Limiter.Settle] makes the limiter check its debts.
 const settleEvery = 5 * time.Millisecond
 
-// Settle waits until the store has been charged with all that the node has admitted by its share while the store was
-// lost, beyond a lease, and beyond holds. A program calls it at its end, after the last request, with the time that
-// remains. What is not charged when the process ends is admitted once more, unless the limiter has [DebtFiles]. If the
-// store is lost, Settle waits for it, also after Close. It also waits for the debts of closed limiters of the same
-// client that were the same limit, such as before a reload. The error reports how many keys still owe something. After
-// [Client.Close] nothing is charged any more.
+// Settle waits until all debts are charged to the store: the tokens that the node's share admitted while the store was
+// lost, overdrafts of leases, and costs beyond holds. A program calls it at its end, after the last request, with a
+// context for the time that remains. Tokens that are not charged when the process ends are admitted once more, unless
+// the limiter has [DebtFiles]. If the store is lost, Settle waits for it, also after Close. It also waits for the debts
+// of closed limiters of the same client and limit, such as those before a reload. The error reports how many keys still
+// owe something. After [Client.Close] nothing is charged any more.
 func (l *Limiter) Settle(ctx context.Context) error { return l.settleAll(ctx, true) }
 
 // settleAll is Settle; without patience it does not wait for a store that is lost.
@@ -51,8 +51,8 @@ func (l *Limiter) settleAll(ctx context.Context, patient bool) error {
 	}
 }
 
-// owes returns how many keys owe the store something, tiers included, and for how many of these the part of the store
-// is lost.
+// owes returns how many keys, including those of tiers, owe the store something, and how many of these are in a lost
+// part of the store.
 func (l *Limiter) owes() (owing, lost int) {
 	owing, lost = l.owesHere()
 	for _, tier := range l.tiers {

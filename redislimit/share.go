@@ -11,18 +11,18 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A share decides for a node when the store does not answer. All that it admits is owed to the store, and is charged
-// when the store answers again. The share itself is refilled at its own rate only. So over any time the shares of all
-// nodes admit at most one limit. In addition, the store admits at most what comes back while some nodes have noticed
-// its return and others have not.
+// A share decides for a node when the store does not answer. The node owes the store all tokens that the share admits,
+// and charges them when the store answers again. The share is refilled at its own rate only. So over any time the
+// shares of all nodes admit at most one limit. When the store returns, some nodes notice it before others. In that time
+// the store admits, in addition, at most the tokens that come back.
 type share struct {
 	*engine.Limiter
 	owed *shares.Debts[owing]
-	slow *shares.Slow[string] // keys whose share is less than a token
+	slow *shares.Slow[string] // the shares of less than a token, by key
 
-	spent *xsync.Map[owing, engine.Key] // keys of which the share may lack something
+	spent *xsync.Map[owing, engine.Key] // debts that may still be taken from the share, with their keys in it
 	most  int                           // of these
-	next  int64                         // when to look which lack nothing; of the goroutine that keeps the limiter
+	next  int64                         // when to sweep next; only used by the background goroutine
 }
 
 func newShare(policy engine.Policy, maxKeys int, owed *shares.Debts[owing], options []engine.Option) (*share, error) {
@@ -72,7 +72,7 @@ func (s *share) take(key string, q *Quota, n uint64) engine.Decision {
 	return d
 }
 
-// charge charges n tokens, whether they are there or not.
+// charge charges n tokens, whether the share has them or not.
 func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added bool) {
 	added = s.change(key, q, func() uint64 {
 		d, _ = s.Charge(s.Key(key).With(q.share), n)
@@ -81,8 +81,8 @@ func (s *share) charge(key string, q *Quota, n uint64) (d engine.Decision, added
 	return d, added
 }
 
-// change has take take tokens of a key from the share, and return how many. They are owed, and taken from the shares of
-// the kin. It reports whether there was room for the debt.
+// change calls take, which takes tokens of a key from the share and returns how many. change notes them as a debt, and
+// takes them from the shares of the limit's other limiters, too. It reports whether there was room for the debt.
 func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -99,7 +99,7 @@ func (s *share) change(key string, q *Quota, take func() uint64) (added bool) {
 	return added
 }
 
-// refund gives n tokens back that the share admitted.
+// refund gives back n tokens that the share admitted.
 func (s *share) refund(key string, q *Quota, n uint64) {
 	l, of := q.limiter, owing{key, q.numbers}
 	l.client.limiters.kin.change(l, func(others []*Limiter) {
@@ -113,7 +113,7 @@ func (s *share) refund(key string, q *Quota, n uint64) {
 	})
 }
 
-// resetShare makes a key as if no share of the limit had admitted anything of it.
+// resetShare resets a key in all shares of the limit, and drops its debts.
 func (l *Limiter) resetShare(key string) {
 	if l.share == nil {
 		return
@@ -131,8 +131,8 @@ func (l *Limiter) resetShare(key string) {
 	l.share.slow.DropKey(key)
 }
 
-// shareOf returns a key of the share that stands for what another limiter of the limit owes, or this one. It returns
-// false if no request is decided so here.
+// shareOf returns the key in l's share for a debt of the limiter from, which is l or another limiter of the same limit.
+// ok is false if l decides no request under that key.
 func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	key = l.share.Key(of.key)
 	if of.numbers == (script.Quota{}) {
@@ -148,19 +148,19 @@ func (l *Limiter) shareOf(from *Limiter, of owing) (key engine.Key, ok bool) {
 	return key, !l.limit.IsOfQuotas() // the share does not hold this quota, so no request has it
 }
 
-// spendShare takes n tokens from the share that another limiter of the limit owes, or this one. A smaller share than
-// that is in debt, as after any change of numbers.
+// spendShare takes n tokens from l's share for a debt of the limiter from, which is l or another limiter of the same
+// limit. If l's share has fewer tokens, it goes into debt, as after any change of numbers.
 func (l *Limiter) spendShare(from *Limiter, of owing, n uint64) {
 	if l.share == nil {
 		return
 	}
 	if key, ok := l.shareOf(from, of); ok {
-		_, _ = l.share.Charge(key, n) // what exceeds the bound of a debt does not count
+		_, _ = l.share.Charge(key, n) // tokens above the bound of a debt do not count
 		l.share.spend(of, key)
 	}
 }
 
-// spend notes that the share may lack something of a key.
+// spend notes that tokens were taken from the share for the debt of.
 func (s *share) spend(of owing, key engine.Key) {
 	s.spent.Compute(of, func(old engine.Key, known bool) (engine.Key, xsync.ComputeOp) {
 		if known || s.spent.Size() >= s.most {
@@ -170,10 +170,10 @@ func (s *share) spend(of owing, key engine.Key) {
 	})
 }
 
-// sweepEvery is how often a limiter looks which keys lack nothing.
+// sweepEvery is the time between two sweeps of spent.
 const sweepEvery = 5 * time.Second
 
-// sweep forgets the keys of which the share lacks nothing.
+// sweep removes the entries of spent whose key in the share is full again.
 func (s *share) sweep(now int64) {
 	if now < s.next {
 		return

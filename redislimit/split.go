@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// errMoves is the error of a group whose keys two nodes of a cluster have at the moment. It took nothing.
+// errMoves is the error of a group whose keys are divided between two nodes of a cluster at the moment. The group took
+// nothing.
 var errMoves = errors.New("the keys of the request are being moved within the cluster")
 
 // run makes a call for some questions. While their slot moves between nodes of a cluster, each node has some of the
@@ -48,13 +49,13 @@ func (q *queue) run(ctx context.Context, questions []question, answers []script.
 	all.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return err // what the other keys were granted is stranded, as when an answer is lost
+			return err // tokens that other keys were granted are lost, as when an answer is lost
 		}
 	}
 	return nil
 }
 
-// isReply reports whether an error is one that the store answered, of a kind such as TRYAGAIN.
+// isReply reports whether an error is a reply of the store of the given kind, such as TRYAGAIN.
 func isReply(err error, kind string) bool {
 	var reply *rueidis.RedisError
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), kind+" ")

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slowEvery is how often it is logged, at most, that single calls are out of time.
+// slowEvery is the shortest time between two log entries about single calls that time out.
 const slowEvery = time.Minute
 
 // Logger makes a client log the state of the store: that it is lost, with the cause, and each other kind of cause while
@@ -28,7 +28,7 @@ func Logger(log *slog.Logger) ClientOption {
 // A condition is what is known about a store, apart from its breakers.
 type condition struct {
 	lost outage
-	slow atomic.Int64 // when it was last logged that calls are out of time; 0 for never
+	slow atomic.Int64 // when timeouts were last logged; 0 for never
 	last atomic.Pointer[failure]
 }
 
@@ -86,14 +86,14 @@ func kindOf(err error) string {
 		if word, _, _ := strings.Cut(text, " "); word == strings.ToUpper(word) {
 			return strings.ToLower(word) // READONLY, LOADING, CLUSTERDOWN, ...
 		}
-		return "error" // ERR, which the client library takes off
+		return "error" // ERR, which the client library removes
 	case errors.As(err, &network) && network.Timeout():
 		return "timeout"
 	}
 	return "connection"
 }
 
-// isForbidden reports whether a reply says that the user may not run a command, or a script one of its commands.
+// isForbidden reports whether a reply says that the user, or a script, may not run a command.
 func isForbidden(reply string) bool {
 	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "can't run this command") ||
 		strings.Contains(reply, "No permissions") || strings.Contains(reply, "NOAUTH")

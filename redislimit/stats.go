@@ -49,7 +49,8 @@ func (l *Limiter) Stats() Stats {
 // Bound returns the most tokens that all nodes together admit of one key in any time T:
 //
 //   - For a token bucket it is burst + rate*T.
-//   - For windows and logs it is one limit, and one for each window that can begin in T: of the calendar the shortest.
+//   - For windows and logs it is one limit, plus one for each window that can begin in T. For the calendar, the
+//     shortest period counts.
 //   - For [engine.Concurrency] it is the limit, at a time.
 //   - For [engine.TokenBuckets] it is 0, because such a limiter admits by quotas only, and each has its own bound.
 //

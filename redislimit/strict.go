@@ -47,7 +47,7 @@ func (l *Limiter) strict(
 	return l.fallback(q, key, n, err, r)
 }
 
-// fallback decides where the store did not, because of an error, or returns the error.
+// fallback decides when the store did not, because of an error, or returns the error.
 func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt) (engine.Decision, error) {
 	if !isStore(err) {
 		return engine.Decision{}, err // the context's
@@ -65,7 +65,7 @@ func (l *Limiter) fallback(q *Quota, key string, n uint64, err error, r *receipt
 		d.Limit = q.policy.Limit()
 		return d, nil
 	case FailOpen:
-		r.are(fromNowhere) // although a lease was asked first
+		r.are(fromNowhere) // even if a lease was asked first
 		if n > q.policy.Limit() {
 			return engine.Decision{Limit: q.policy.Limit(), RetryAfter: engine.Never}, nil
 		}
@@ -90,7 +90,7 @@ func (q Quota) Fallback(key string, n uint64, cause error) (engine.Decision, err
 	return q.limiter.fallback(&q, key, n, cause, nil)
 }
 
-// answered is the store's answer as a decision.
+// answered returns the store's answer as a decision.
 func (q *Quota) answered(a script.Answer, allowed bool) engine.Decision {
 	return engine.Decision{
 		Allowed: allowed, Limit: q.policy.Limit(), Remaining: a.Remaining,
@@ -116,7 +116,7 @@ func (l *Limiter) ask(ctx context.Context, key string, ask script.Ask) (script.A
 }
 
 // carry makes a renewal of a lease that carries a request of n tokens, and reports whether that request is paid. The
-// renewal ends even if the request is given up. Then the cost of the request is lost.
+// renewal ends even if the request is given up; the tokens for the request are then lost.
 func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.Lease) (script.Answer, bool, error) {
 	queue, item := l.place(key, held.Renewal(l.now(), n, true))
 	replies := make(chan reply, 1)
@@ -136,7 +136,7 @@ func (l *Limiter) carry(ctx context.Context, key string, n uint64, held *lease.L
 	return r.answer, r.paid, r.err
 }
 
-// A reply is what became of a question.
+// A reply is the result of a question.
 type reply struct {
 	answer  script.Answer
 	answers []script.Answer // of a group
@@ -144,7 +144,7 @@ type reply struct {
 	err     error
 }
 
-// wait waits for a reply, which the queue gives in time, or until the context is done.
+// wait waits until the queue sends a reply, which it does within its time limit, or until the context is done.
 func wait(ctx context.Context, replies <-chan reply) reply {
 	select {
 	case r := <-replies:

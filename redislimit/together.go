@@ -15,8 +15,8 @@ import (
 // limiter's quotas and tiers ([Tiers]).
 //
 // All limits of a request that share a [Client] are decided together, all or nothing. The node's own knowledge comes
-// first: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster
-// keys of different slots are different calls, one after the other. See docs/distributed.md.
+// first: refusals that it remembers and tokens that leases have in hand. Then one call asks the store. In a cluster,
+// keys of different slots need different calls, one after the other. See docs/distributed.md.
 func (l *Limiter) Source() limits.Source { return source{l.own} }
 
 // A source is a limiter under a quota.
@@ -84,7 +84,7 @@ func (s store) TakeAll(ctx context.Context, asks []limits.Ask) error {
 	for i := range parts {
 		p := &parts[i]
 		p.putBack()
-		if p.carrier != nil { // it was not asked: what a lease begins has to end
+		if p.carrier != nil { // it was not asked: the renewal that the lease began must end
 			p.quota.limiter.renew(p.carrier, p.Key, p.N)
 		}
 	}
@@ -143,7 +143,7 @@ func (s store) takeAll(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// next returns the parts of the next call: those of one part of the store, each key once.
+// next returns the parts of the next call: parts whose keys are in the same part of the store, each key once.
 func (s store) next(parts []part) (group []*part) {
 	n, at := len(s.client.link.Load().breakers), 0
 	for i := range parts {
@@ -173,7 +173,7 @@ func (p *part) isIn(group []*part) bool {
 
 // takeGroup takes from the parts of a group, all or nothing.
 func (s store) takeGroup(ctx context.Context, group []*part) error {
-	if len(group) == 1 || s.client.eviction.isLost() { // limiters differ in whether they ask a store that drops keys
+	if len(group) == 1 || s.client.eviction.isLost() { // only some limiters ask a store that drops keys
 		return takeEach(ctx, group)
 	}
 	sent := now()
@@ -229,7 +229,7 @@ func takeEach(ctx context.Context, group []*part) error {
 	return nil
 }
 
-// askGroup asks the store for a group and waits. The keys are of one part of it.
+// askGroup asks the store for a group and waits. All keys must be in the same part of the store.
 func (s store) askGroup(ctx context.Context, group []*part, ask func(*part) script.Ask) ([]script.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 			p.N = held.taken
 			p.receipt = receipt{held.from, held.window}
 		case *Entry:
-			_, p.taken = held.settle() // else a renewal that is under way gives it back
+			_, p.taken = held.settle() // otherwise the renewal in progress gives it back
 			p.receipt = receipt{fromStore, held.number}
 		default:
 			p.taken = true
@@ -282,8 +282,8 @@ func (s store) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return s.giveBack(ctx, parts)
 }
 
-// giveBack gives back what was taken: to the node if it is the node's, otherwise to the store, with one call for each
-// part of the store. If one call fails, the others are still made.
+// giveBack gives back what was taken. The tokens of the node's share or lease go back there, all others to the store,
+// with one call for each part of the store. If one call fails, the others are still made.
 func (s store) giveBack(ctx context.Context, parts []part) (err error) {
 	for i := range parts {
 		p := &parts[i]

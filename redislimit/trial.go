@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// trials are limits of which a key lives for a second at most.
+// trials are limits whose keys live for at most a second.
 var trials = []engine.Policy{
 	engine.TokenBucket(engine.PerSecond(1e6), 1),
 	engine.FixedWindow(1, time.Millisecond),
@@ -20,9 +20,8 @@ var trials = []engine.Policy{
 	engine.SlidingLog(2, time.Second), // deleted at once
 }
 
-// try runs every script once, so that a store which does not let its user run them is found at the start. Otherwise the
-// failure policy would decide forever. Errors that pass by themselves, such as a store that is loading its data, are
-// ignored.
+// try runs every script once, so that missing rights of the store's user are found at the start. Otherwise the failure
+// policy would decide forever. Temporary errors, such as that of a store that is loading its data, are ignored.
 func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 	for _, policy := range trials {
 		limit, err := script.NewLimit(policy, script.Terms{})
@@ -30,7 +29,7 @@ func (c *Client) try(ctx context.Context, redis rueidis.Client) error {
 			return err
 		}
 		n := newNamer(&c.clientConfig, limit.Kind(), "trial")
-		one, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: what is there already is read and changed
+		one, key := script.Ask{Need: 1, Want: 1}, n.probe(0) // twice: the second ask changes an existing key
 		err = limit.Run(ctx, redis, []string{key, key}, []script.Ask{one, one}, make([]script.Answer, 2))
 		if err := forbidden(err); err != nil {
 			return fmt.Errorf("redislimit: the user may not run the script of a %v: want the rights %s: %w", policy.Algorithm(), Rights, err)

@@ -41,7 +41,7 @@ func (e *every) run(ctx context.Context, interval, offset time.Duration, settle 
 	}
 }
 
-// close stops it and returns how many settlements failed.
+// close stops the settlements and returns how many failed.
 func (e *every) close() int {
 	e.stop()
 	<-e.done

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A link is the way of one node to the server, which can be cut: what is sent then arrives when it is whole again.
+// A link is the connection of one node to the server. It can be cut; data sent meanwhile arrives when the link works
+// again.
 type link struct {
 	listener net.Listener
 	to       string
@@ -49,7 +50,7 @@ func (l *link) accept() {
 	}
 }
 
-// keep notes connections that close has to close; not after it.
+// keep notes connections that close must close. It returns false after close.
 func (l *link) keep(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +61,7 @@ func (l *link) keep(ends ...net.Conn) bool {
 	return !l.closed
 }
 
-// carry copies one direction, but while the link is cut.
+// carry copies one direction, except while the link is cut.
 func (l *link) carry(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()

@@ -57,7 +57,7 @@ func newDecider(ctx context.Context, t Task) (*decider, error) {
 	if !ok {
 		return nil, fmt.Errorf("overshoot: way %q: want one of %q", t.Way, Ways())
 	}
-	// A machine that is busy must not turn into a lost store, unless a lost store is what is measured.
+	// The store must not count as lost because the machine is busy, unless the scenario measures a lost store.
 	timeout := time.Second
 	if t.Scenario.isDisturbed() {
 		timeout = 50 * time.Millisecond

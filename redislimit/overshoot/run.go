@@ -17,15 +17,15 @@ type Result struct {
 	Way      string        `json:"way"`
 	Offered  int64         `json:"offered"`
 	Admitted int64         `json:"admitted"`
-	Errors   int64         `json:"errors"`          // decisions that were errors, refusals too
+	Errors   int64         `json:"errors"`          // decisions with an error, including refusals
 	Error    string        `json:"error,omitempty"` // one of them
 	Lost     int64         `json:"lost"`            // decisions or settlements that the store failed to make
 	Time     time.Duration `json:"time"`            // from the start to the last decision of any node
 	OfRate   float64       `json:"of_rate"`         // % of rate*Time
-	Exact    int64         `json:"exact"`           // what one exact limiter admits of these requests at their times
+	Exact    int64         `json:"exact"`           // how many tokens one exact limiter admits for the same requests
 	OfExact  float64       `json:"of_exact"`        // % of Exact
 	Refused  float64       `json:"refused"`         // % of Offered
-	Falsely  float64       `json:"falsely_refused"` // % of Offered that Exact is above Admitted
+	Falsely  float64       `json:"falsely_refused"` // Exact - Admitted, in % of Offered
 	// Bound is burst + rate*Time + N*D, where D is 0 in strict mode. Nothing is in hand at the start. 0 means that
 	// nothing is promised.
 	Bound  uint64        `json:"bound"`
@@ -93,7 +93,7 @@ func Run(ctx context.Context, s *Server, scenario Scenario, way string, command 
 	if err != nil {
 		return r, err
 	}
-	// On a whole second, so that as many windows are touched as there are seconds.
+	// On a whole second, so that the number of windows equals the number of seconds.
 	start := time.Now().Add(1200 * time.Millisecond).Truncate(time.Second)
 	for _, n := range nodes {
 		if _, err := fmt.Fprintln(n.in, start.UnixNano()); err != nil {

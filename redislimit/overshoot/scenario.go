@@ -10,13 +10,13 @@ type Scenario struct {
 	Name    string   `json:"name"`
 	Rate    float64  `json:"rate"`    // of the limit, per second
 	Burst   uint64   `json:"burst"`   // of the limit
-	Offered float64  `json:"offered"` // tokens per second, asked for of all nodes
-	Costs   []uint64 `json:"costs"`   // tokens of a node's requests, one after the other and again; none is 1
-	Differ  bool     `json:"differ"`  // nodes have unlike options, and half of them are strict
+	Offered float64  `json:"offered"` // tokens per second that requests ask for, on all nodes together
+	Costs   []uint64 `json:"costs"`   // costs of a node's requests, in turn, again and again; none means 1
+	Differ  bool     `json:"differ"`  // nodes have different options, and half of them are strict
 
-	Stall      time.Duration `json:"stall"`       // the server is out of reach for so long,
+	Stall      time.Duration `json:"stall"`       // how long the server is out of reach,
 	StallEvery time.Duration `json:"stall_every"` // again and again
-	CutOff     int           `json:"cut_off"`     // that many nodes cannot reach the server for half of the time
+	CutOff     int           `json:"cut_off"`     // how many nodes cannot reach the server for half of the time
 
 	Shares []float64     `json:"shares"` // of Offered, one for each node; their sum is 1
 	Time   time.Duration `json:"time"`   // for how long
@@ -31,7 +31,7 @@ func Even(n int) []float64 {
 	return shares
 }
 
-// Scenarios returns what is measured, each for a time.
+// Scenarios returns the scenarios that are measured, each for the time t.
 func Scenarios(t time.Duration) []Scenario {
 	var all []Scenario
 	add := func(rate float64, burst uint64, factor float64, shares []float64, shape string) {
@@ -69,13 +69,13 @@ func Scenarios(t time.Duration) []Scenario {
 	return all
 }
 
-// isDisturbed reports whether the server is out of reach at times: then the nodes' shares decide.
+// isDisturbed reports whether the server is sometimes out of reach. The nodes' shares then decide.
 func (s Scenario) isDisturbed() bool { return s.Stall > 0 || s.CutOff > 0 }
 
-// isPlain reports whether nothing but the load is particular: settling later is measured there.
+// isPlain reports whether the scenario only has a load. Settling later is measured in these scenarios.
 func (s Scenario) isPlain() bool { return len(s.Costs) == 0 && !s.Differ && !s.isDisturbed() }
 
-// Ways are those of [Ways] in which the scenario is measured.
+// Ways returns the [Ways] in which the scenario is measured.
 func (s Scenario) Ways() []string {
 	if s.isPlain() {
 		return Ways()
@@ -83,7 +83,7 @@ func (s Scenario) Ways() []string {
 	return Ways()[:2]
 }
 
-// cost is what the request of a node with that number costs.
+// cost returns the cost of a node's i-th request.
 func (s Scenario) cost(i int) uint64 {
 	if len(s.Costs) == 0 {
 		return 1
@@ -91,7 +91,7 @@ func (s Scenario) cost(i int) uint64 {
 	return s.Costs[i%len(s.Costs)]
 }
 
-// meanCost is what requests cost in the mean.
+// meanCost returns the mean cost of requests.
 func (s Scenario) meanCost() float64 {
 	sum := uint64(0)
 	for i := range max(len(s.Costs), 1) {

@@ -29,7 +29,8 @@ type settler struct {
 	unsettled float64
 }
 
-// settle adds what was admitted to the store's level and reads that back. What fails is added the next time.
+// settle adds the admitted tokens to the store's level and reads the level. If that fails, they are added the next
+// time.
 func (s *settler) settle(ctx context.Context) error {
 	s.mu.Lock()
 	count := s.unsettled

@@ -51,7 +51,7 @@ func summary(s Scenario, way string, nodes []NodeResult) Result {
 	return r
 }
 
-// A request is one for that many tokens that came at a time, in ns since the start.
+// A request asks for some tokens at a time, in ns since the start.
 type request struct {
 	at   int64
 	cost uint64

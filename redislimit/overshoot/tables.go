@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit/sim"
 )
 
-// tooLate is by how much requests may come late before a run says nothing about its scenario.
+// tooLate: if requests come later than this, the run does not represent its scenario.
 const tooLate = 500 * time.Millisecond
 
 // Tables writes the results as the two tables of docs/distributed.md: the modes of package redislimit, each next to the
@@ -87,7 +87,7 @@ func group(results []Result) (rows []row) {
 	return rows
 }
 
-// cell returns a number of a result; nothing of one that was not measured.
+// cell returns a number of a result; "" if it was not measured.
 func (r *Result) cell(format string, number func(*Result) float64) string {
 	if r == nil {
 		return ""
@@ -95,7 +95,7 @@ func (r *Result) cell(format string, number func(*Result) float64) string {
 	return fmt.Sprintf(format, number(r))
 }
 
-// ofExact returns what was admitted in % of what is exact, and in brackets what the simulator says.
+// ofExact returns the admitted tokens in % of the exact number, and the simulator's result in brackets.
 func (r *Result) ofExact(simulated string) string {
 	if r != nil && r.Late > tooLate {
 		return "not on time" + simulated
@@ -103,7 +103,7 @@ func (r *Result) ofExact(simulated string) string {
 	return r.cell("%.2f", func(r *Result) float64 { return r.OfExact }) + simulated
 }
 
-// bound returns what was admitted and what may be admitted.
+// bound returns the admitted tokens and the bound.
 func (r *Result) bound() string {
 	switch {
 	case r == nil || r.Bound == 0:

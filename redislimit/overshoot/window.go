@@ -14,7 +14,7 @@ import (
 var windowText string
 
 // A windower is one node of the hybrid with fixed windows of a second, whose limit is the tokens of a second. An excess
-// in one window is forgotten with the window, where a settler's level must drain first.
+// in one window is forgotten at the end of the window. A settler's level must drain first.
 type windower struct {
 	client rueidis.Client
 	script *rueidis.Lua

@@ -15,7 +15,7 @@ type arrivals struct {
 }
 
 func newArrivals(s *Scenario, nodes, keys *lottery) *arrivals {
-	first := s.perMicrosecond() / 1000 * s.Load // of the first key, in each ns
+	first := s.perMicrosecond() / 1000 * s.Load // of the first key, per ns
 	// The weight of the first key is 1.
 	return &arrivals{
 		random: rand.New(rand.NewPCG(s.Seed, 1)), nodes: nodes, keys: keys, costs: s.costs(),
@@ -33,7 +33,7 @@ func (a *arrivals) next() (at int64, node, key uint32, cost uint64) {
 	return int64(a.at), node, key, cost
 }
 
-// costs returns the costs of requests, each of which is as frequent as the others.
+// costs returns the costs of requests. All costs are equally frequent.
 func (s *Scenario) costs() []uint64 {
 	if s.Costs == nil {
 		return []uint64{1}
@@ -61,7 +61,7 @@ func (s *Scenario) nodeWeights() []float64 {
 	return even
 }
 
-// keyWeights returns those of the keys, the first being 1.
+// keyWeights returns the weights of the keys. The first is 1.
 func (s *Scenario) keyWeights() []float64 {
 	weights := make([]float64, s.Keys)
 	for i := range weights {
@@ -70,8 +70,8 @@ func (s *Scenario) keyWeights() []float64 {
 	return weights
 }
 
-// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size.
-// Where its own weight is too small, one other number fills the box.
+// A lottery draws numbers by weight in constant time, by the alias method. Every number has a box of the same size. If
+// its own weight does not fill the box, one other number fills the rest.
 type lottery struct {
 	own   []float64 // the part of a box that is its own number's
 	other []uint32
@@ -103,7 +103,7 @@ func newLottery(weights []float64) *lottery {
 			small = append(small, rich)
 		}
 	}
-	for _, i := range append(small, large...) { // but for rounding they are full
+	for _, i := range append(small, large...) { // they are full, apart from rounding
 		l.own[i] = 1
 	}
 	return l

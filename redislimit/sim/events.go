@@ -4,11 +4,11 @@ package sim
 type event struct {
 	at    int64  // ns since the start
 	sent  int64  // of a call
-	order uint64 // of those at the same time: first put, first out
+	order uint64 // orders events at the same time: first in, first out
 	what  uint8  // of the strategy
 	node  uint32
 	key   uint32
-	slot  uint32 // of what the strategy remembers about it
+	slot  uint32 // of the strategy's data about it
 }
 
 func (e *event) before(other *event) bool {

@@ -87,7 +87,7 @@ func (s *leases) arrive(node, key uint32, n uint64) {
 	}
 }
 
-// look has a lease looked at when the node next does.
+// look schedules the node's next check of a lease.
 func (s *leases) look(node, key, number uint32) {
 	s.events.put(event{at: s.tick(s.phases[node], int64(s.terms.Life)), node: node, key: key, slot: number})
 }
@@ -102,7 +102,7 @@ func (s *leases) request(node, key uint32, n uint64) {
 	}
 }
 
-// send asks the store what a lease wants to know, and a request of n tokens with it, or none.
+// send sends a lease's question to the store, together with a request of n tokens, or none.
 func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	slot := s.asks.put(asking{lease: number, ask: ask})
 	if !s.put(node, question{key: key, slot: slot, cost: n}) {
@@ -114,7 +114,7 @@ func (s *leases) send(node, key, number uint32, n uint64, ask script.Ask) {
 	}
 }
 
-// happen is a node that looks at a lease, or a call.
+// happen handles an event: a node's check of a lease, or a step of a call.
 func (s *leases) happen(e event) {
 	if e.what != 0 {
 		s.transport.happen(e)
@@ -135,7 +135,7 @@ func (s *leases) happen(e event) {
 	s.look(e.node, e.key, e.slot)
 }
 
-// ask is a question at the store.
+// ask handles a question that has reached the store.
 func (s *leases) ask(_ uint32, q *question) {
 	if q.what != leaseRenewal {
 		s.decide(s.store, q)
@@ -150,13 +150,13 @@ func (s *leases) ask(_ uint32, q *question) {
 		return
 	}
 	c.answer = s.store.ask(q.key, s.micros(), c.ask)
-	if q.failed { // and what was granted with it
+	if q.failed { // and the granted tokens are lost with it
 		c.answer.Granted = 0
 	}
-	s.hold(q.key, int64(c.answer.Granted)-int64(c.ask.Returned)) // what is given back was held until here
+	s.hold(q.key, int64(c.answer.Granted)-int64(c.ask.Returned)) // the returned tokens were held until now
 }
 
-// answered is the end of it, at the node.
+// answered ends a question at the node.
 func (s *leases) answered(node uint32, q *question) {
 	switch {
 	case q.what == shareCharge:
@@ -197,7 +197,7 @@ func (s *leases) answered(node uint32, q *question) {
 	s.shares.charge(s.transport, node, q.key)
 }
 
-// slots are numbered things, whose numbers are used again.
+// slots are numbered values; free numbers are reused.
 type slots[T any] struct {
 	at   []T
 	free []uint32

@@ -19,9 +19,9 @@ type Report struct {
 	Away    *Span    `json:"away,omitempty"` // when the store could not be reached, in nanoseconds
 	Costs   []uint64 `json:"costs"`          // tokens of requests, each as often as the others
 	Offered uint64   `json:"offered"`        // requests for all keys
-	Tokens  uint64   `json:"offered_tokens"` // that they ask for; all that follows is in tokens
+	Tokens  uint64   `json:"offered_tokens"` // that the requests ask for; all numbers below are in tokens
 	Asked   uint64   `json:"asked"`          // keys that were asked for at all
-	Ideal   uint64   `json:"ideal"`          // what one limiter for all would have admitted
+	Ideal   uint64   `json:"ideal"`          // what a single limiter for all nodes would have admitted
 	Limit   float64  `json:"limit"`          // rate*T, of each key
 	Allowed float64  `json:"allowed"`        // burst + rate*T, of each key
 	Results []Result `json:"results"`        // in the order of the strategies
@@ -31,7 +31,7 @@ type Report struct {
 type Result struct {
 	Strategy string `json:"strategy"`
 	Title    string `json:"title"`          // its name for people
-	Note     string `json:"note,omitempty"` // what to know about it
+	Note     string `json:"note,omitempty"` // a remark for the reader
 	Admitted uint64 `json:"admitted"`       // of all keys
 	Excess   uint64 `json:"excess"`         // admitted beyond the ideal, key by key
 	// Refused are false refusals: requests that the ideal limit admitted and this strategy did not, summed key by key.
@@ -94,7 +94,8 @@ func (s *Scenario) cutOff() int {
 	return s.CutOff
 }
 
-// callTime is how long a node waits for a call: a caller is to get the reason before its own time is over.
+// callTime is how long a node waits for a call. It is shorter than the timeout, so that a caller gets the reason in
+// time.
 func (s *Scenario) callTime() time.Duration { return s.Timeout - s.Timeout/10 }
 
 func (s *Scenario) partitions() int { return max(s.Partitions, 1) }
@@ -107,16 +108,17 @@ func (s *Scenario) awayPartitions() int {
 	return s.AwayPartitions
 }
 
-// afterLoss is what all losses of the store together cost, if there are shares: what all shares have when they are
-// full, by docs/distributed.md and not by how a share is rounded. All that they admit is charged when the store is
-// back. Until the last node has noticed its return, the shares and the store both fill, the store by at most a burst.
-// If only some nodes are cut off, the store fills for the others, and the shares fill in addition to it.
+// afterLoss returns the tokens that all losses of the store add to the bound, if there are shares. all is the size of
+// all full shares, as docs/distributed.md states it, without the rounding of a share. All that shares admit is charged
+// when the store is back. Until the last node has noticed its return, the shares and the store both fill, the store by
+// at most a burst. If only some nodes are cut off, the store fills for the others, and the shares fill in addition to
+// it.
 func (s *Scenario) afterLoss(all float64) float64 {
 	switch {
 	case s.OnLoss != redislimit.FailShare || s.Away == Span{} && s.Loss == 0 && s.RTT+s.Jitter <= s.callTime():
 		return 0
 	case s.Away == Span{}:
-		return all // single answers that are lost or late
+		return all // only single answers are lost or late
 	}
 	nodes, rate := float64(s.cutOff()), s.perMicrosecond()
 	away, noticed := s.Away.To-s.Away.From, breaker.ProbeEvery+s.RTT+s.Jitter
@@ -127,7 +129,7 @@ func (s *Scenario) afterLoss(all float64) float64 {
 	return all + both + rate*float64(away/time.Microsecond)*nodes/float64(s.Nodes)
 }
 
-// rounding is what sums of whole numbers and of rates can be wrong by, in tokens.
+// rounding is the largest error of sums of whole numbers and rates, in tokens.
 const rounding = 1e-6
 
 func (r *Report) add(strategy Strategy, w *world, ideal *central, note string) {

@@ -10,7 +10,7 @@ import (
 // limiting is a strategy at work in its world.
 type limiting interface {
 	arrive(node, key uint32, n uint64) // a request of n tokens, now
-	happen(event)                      // what was put into the queue, now
+	happen(event)                      // an event from the queue, now
 }
 
 // Progress is how far a run has come.
@@ -56,7 +56,7 @@ func Run(ctx context.Context, scenario Scenario, tell func(Progress)) (*Report, 
 	return r, nil
 }
 
-// begin returns the strategy at work, and what there is to say about it.
+// begin returns the strategy at work, and a note about it.
 func (s Strategy) begin(w *world) (limiting, string) {
 	switch s.kind {
 	case kindLease:
@@ -72,7 +72,7 @@ func (s Strategy) begin(w *world) (limiting, string) {
 
 const tooSmall = "the limit is too small for leases on %d nodes, so that they ask the store each time"
 
-// play has all requests arrive and everything happen in between, and after that what was under way.
+// play runs all requests and the events between them, and then the events that are left.
 func play(w *world, l limiting, a *arrivals, step func(done float64) error) error {
 	const often = 1 << 14
 	end := int64(w.scenario.Time)
@@ -101,7 +101,7 @@ func play(w *world, l limiting, a *arrivals, step func(done float64) error) erro
 	return step(1)
 }
 
-// central is the ideal: one limiter that hears of every request at once.
+// central is the ideal: one limiter that sees every request at once.
 type central struct {
 	*world
 	store    *store

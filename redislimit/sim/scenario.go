@@ -19,11 +19,11 @@ import (
 // package redislimit where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
-	Keys  int           // 1 to 10,000,000; each has the limit for itself
+	Keys  int           // 1 to 10,000,000; each has its own limit
 	Zipf  float64       // the k-th key is asked for k^-Zipf times as often as the first, 0 to 4
 	Rate  engine.Rate   // of each key: a whole number of tokens in a whole number of microseconds
 	Burst uint64        // tokens of a full bucket, 1 to 1,000,000,000
-	Load  float64       // tokens that are asked for of the first key, as a multiple of Rate, above 0 and at most 1000
+	Load  float64       // tokens asked for from the first key, as a multiple of Rate, above 0 and at most 1000
 	Time  time.Duration // how long, 1 ms to 24 h
 
 	// Traffic has each node's part of the traffic, in any unit, not negative. It has one entry for each node, or is nil
@@ -37,14 +37,14 @@ type Scenario struct {
 	Jitter    time.Duration // round trips last RTT ± Jitter, evenly; at most RTT
 	Loss      float64       // the part of replies that is lost, 0 to less than 1
 	Away      Span          // when the store cannot be reached; never if it is the zero Span
-	AwayEvery time.Duration // after which Away comes again, and again; 0 if it comes once
-	CutOff    int           // how many nodes cannot reach the store then, the first ones; 0 for all of them
-	Timeout   time.Duration // after which a node does without a reply, 1 ms to 10 s; a call has nine tenths of it
+	AwayEvery time.Duration // the period at which Away repeats; 0 if it occurs once
+	CutOff    int           // how many nodes, from the first, cannot reach the store then; 0 means all
+	Timeout   time.Duration // after which a node gives a reply up, 1 ms to 10 s; a call has nine tenths of it
 
 	// Partitions are the parts of the store that can fail independently, each with its own calls. A cluster has 64
 	// unless redislimit.Partitions says otherwise, one server has 1. 1 to 4,096; 0 means 1.
 	Partitions     int
-	AwayPartitions int // of those that are away, the first ones; 0 for all of them
+	AwayPartitions int // how many of them, from the first, are away; 0 means all
 
 	Skew      time.Duration // between the clocks of the first and the last node, the others evenly between, 0 to 1 h
 	Overdraft uint64        // tokens that a node may spend of a key before it has them, as redislimit.Overdraft
@@ -131,7 +131,7 @@ func (s *Scenario) Check() error {
 	return s.checkTraffic()
 }
 
-// checkRate wants the rate in whole numbers, so that the ideal is exact.
+// checkRate requires a rate in whole numbers, so that the ideal is exact.
 func (s *Scenario) checkRate() error {
 	tokens, period := s.Rate.Tokens, s.Rate.Period
 	if tokens < 1 || tokens > 1e6 || tokens != math.Trunc(tokens) {
@@ -143,7 +143,7 @@ func (s *Scenario) checkRate() error {
 	return s.checkLimiter()
 }
 
-// checkLimiter returns the error that the product has for the limit.
+// checkLimiter returns the error that package redislimit returns for the limit.
 func (s *Scenario) checkLimiter() error {
 	options := []redislimit.Option{redislimit.Nodes(s.Nodes), redislimit.Overdraft(s.Overdraft)}
 	if err := redislimit.Check("sim", s.policy(), options...); err != nil {
@@ -165,7 +165,7 @@ func (s *Scenario) share() engine.Policy {
 	return share
 }
 
-// mustLimit returns the limit of a policy that [Scenario.Check] has found good.
+// mustLimit returns the limit of a policy that [Scenario.Check] has accepted.
 func mustLimit(p engine.Policy) *script.Limit {
 	limit, err := script.NewLimit(p, script.Terms{})
 	if err != nil {

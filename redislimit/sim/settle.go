@@ -14,18 +14,18 @@ type settle struct {
 	totals           []total
 }
 
-// A count is a node's of a key.
+// A count is a node's count of a key.
 type count struct {
 	window  int64
-	known   uint64 // of all nodes, when it last heard of it
+	known   uint64 // of all nodes, by the last reply
 	own     uint64 // not in known
-	told    uint64 // of those, to the store, in the window of that name
+	told    uint64 // already reported to the store, for this window
 	about   int64
 	answer  uint64
 	talking bool
 }
 
-// A total is the store's: of the two latest windows, because the nodes' clocks differ.
+// A total is the store's count of a key, for the two latest windows, because the nodes' clocks differ.
 type total struct {
 	windows [2]int64
 	counts  [2]uint64
@@ -63,7 +63,7 @@ func (s *settle) arrive(node, key uint32, n uint64) {
 	}
 }
 
-// happen is a node that reports its count, or a call.
+// happen handles an event: a node reports its count, or a step of a call.
 func (s *settle) happen(e event) {
 	if e.what != 0 {
 		s.transport.happen(e)
@@ -74,13 +74,13 @@ func (s *settle) happen(e event) {
 	c.talking = s.put(e.node, question{key: e.key, slot: e.slot})
 }
 
-// add is a count at the store.
+// add handles a count that has reached the store.
 func (s *settle) add(_ uint32, q *question) {
 	c := &s.counts[q.slot]
 	c.answer = s.totals[q.key].add(c.about, c.told)
 }
 
-// answered is the end of that. A node whose answer is lost reports the same again, and it counts twice.
+// answered ends a report at the node. If the answer is lost, the node reports the same again, and it counts twice.
 func (s *settle) answered(_ uint32, q *question) {
 	c := &s.counts[q.slot]
 	c.talking = false

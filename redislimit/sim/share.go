@@ -43,7 +43,7 @@ func (s *localShares) charged(node uint32, q *question) {
 	s.owed.End(pair(node, q.key), !q.failed)
 }
 
-// arrive is a request that the store did not decide.
+// arrive decides a request that the store did not decide.
 func (s *localShares) arrive(t *transport, node, key uint32, n uint64) {
 	if s.scenario.OnLoss != redislimit.FailShare {
 		return

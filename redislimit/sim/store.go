@@ -4,7 +4,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store is what a server knows of all keys of one limit, and decides as the scripts do: by their model.
+// A store is the server's state of all keys of one limit. It decides by the model of the scripts.
 type store struct {
 	limit *script.Limit
 	keys  []script.Model
@@ -19,7 +19,7 @@ func (s *store) ask(key uint32, now int64, a script.Ask) script.Answer {
 	return s.keys[key].Ask(s.limit, now, a)
 }
 
-// take takes n tokens, if they are there.
+// take takes n tokens if the key has them.
 func (s *store) take(key uint32, now int64, n uint64) bool {
 	return s.ask(key, now, script.Ask{Need: n, Want: n}).Granted == n
 }

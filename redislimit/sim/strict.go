@@ -41,7 +41,7 @@ func (s *strict) answered(node uint32, q *question) {
 	}
 }
 
-// refusals are what nodes remember that the store refused: as package redislimit does.
+// refusals are the store's refusals that nodes remember, as in package redislimit.
 type refusals map[uint64]refusal
 
 type refusal struct {
@@ -61,7 +61,7 @@ func (r refusals) note(node uint32, q *question) {
 	}
 }
 
-// decide has the store decide about a request.
+// decide makes the store decide about a request.
 func (t *transport) decide(store *store, q *question) {
 	if q.gone {
 		return

@@ -13,15 +13,15 @@ import (
 type question struct {
 	what   uint8 // of the strategy
 	key    uint32
-	slot   uint32 // of what the strategy remembers about it
+	slot   uint32 // of the strategy's data about it
 	cost   uint64 // of a request
 	debt   uint64 // of a shareCharge
 	failed bool   // there is no answer, or not in time
-	gone   bool   // it never came to the store
+	gone   bool   // it never reached the store
 	since  int64  // when it was put
-	until  int64  // until when the store refuses it, by when it was put; 0 if it does not
+	until  int64  // until when a known refusal applies, from when the question was put; 0 for none
 
-	isComing bool // it failed, and is yet to come to the store
+	isComing bool // it failed, and has not reached the store yet
 }
 
 // A transport carries the questions of the nodes to the store and back, as the queues of package redislimit do: with
@@ -37,7 +37,7 @@ type transport struct {
 	back   func(node uint32, q *question)
 }
 
-// A sendQueue is that of a node for a partition, which is a part of a cluster that can fail by itself.
+// A sendQueue is the queue of a node for a partition: a part of a cluster that can fail independently.
 type sendQueue struct {
 	breaker.Breaker
 	pace    waiting.Pace
@@ -48,10 +48,10 @@ type sendQueue struct {
 // it up, whichever is later.
 type flight struct {
 	questions  []question
-	isInTime   bool // the answer would come before the node gives it up
-	isReached  bool // it has come to the store
-	isAnswered bool // and the answer will come in time
-	isOver     bool // the node waits for it no more
+	isInTime   bool // the answer would arrive before the node gives the call up
+	isReached  bool // it has reached the store
+	isAnswered bool // and the answer will arrive in time
+	isOver     bool // the node no longer waits for it
 	limit      int64
 }
 
@@ -63,8 +63,9 @@ const (
 	callEnd                      // its answer is at the node, or the time for it is over
 )
 
-// newTransport returns a transport that calls reach for a question at the store, and back for a question at the node,
-// when it is answered or has failed. If the store is away, reach is called only for what the node gave up before.
+// newTransport returns a transport. It calls reach when a question has reached the store, and back when a question was
+// answered or has failed at the node. While the store is away, it calls reach only for questions that the node gave up
+// before.
 func newTransport(w *world, reach, back func(node uint32, q *question)) *transport {
 	return &transport{world: w, queues: make([]sendQueue, w.scenario.Nodes*w.scenario.partitions()), reach: reach, back: back}
 }
@@ -78,12 +79,12 @@ func (t *transport) queueOf(node, key uint32) *sendQueue {
 // isLost reports whether the store of a key counts as lost to a node.
 func (t *transport) isLost(node, key uint32) bool { return t.queueOf(node, key).IsOpen() }
 
-// isBusy reports whether so much waits at a node that what can be put off is.
+// isBusy reports whether so many questions wait at a node that those that are not urgent are put off.
 func (t *transport) isBusy(node, key uint32) bool {
 	return len(t.queueOf(node, key).waiting) > defaults.BusyAbove
 }
 
-// put has a question asked, or reports that it is not.
+// put puts a question into its queue, or returns false if it cannot.
 func (t *transport) put(node uint32, q question) bool {
 	queue := t.queueOf(node, q.key)
 	if !queue.Allows(t.now) {
@@ -98,7 +99,7 @@ func (t *transport) put(node uint32, q question) bool {
 	return true
 }
 
-// begin has one more call made for what waits, if one more may be under way.
+// begin starts one more sender if questions wait and one more call may be in progress.
 func (t *transport) begin(node, key uint32) {
 	queue := t.queueOf(node, key)
 	if len(queue.waiting) > 0 && queue.pace.Begins(len(queue.waiting) >= defaults.PerCall) {
@@ -107,7 +108,7 @@ func (t *transport) begin(node, key uint32) {
 	}
 }
 
-// depart sends what waits, or ends a sender that has nothing to send.
+// depart sends the questions that wait, or ends a sender that has nothing to send.
 func (t *transport) depart(node, key uint32) {
 	queue := t.queueOf(node, key)
 	var late, call []question
@@ -140,7 +141,7 @@ func (t *transport) depart(node, key uint32) {
 	t.begin(node, key)
 }
 
-// send has a call come to the store, and end.
+// send schedules the arrival of a call at the store, and its end.
 func (t *transport) send(node, key uint32, call []question, wait int64) {
 	if len(t.free) == 0 {
 		t.free, t.under = append(t.free, uint32(len(t.under))), append(t.under, flight{})
@@ -179,7 +180,7 @@ func (t *transport) happen(e event) {
 	questions, isReached, isAnswered := call.questions, call.isReached, call.isAnswered
 	for i := range questions {
 		questions[i].failed, questions[i].isComing = !isAnswered, !isReached
-		t.back(e.node, &questions[i]) // may put another question, and so move t.under, but not the questions
+		t.back(e.node, &questions[i]) // may put another question, which may move t.under, but not the questions
 	}
 	if isReached {
 		t.free = append(t.free, e.slot)
@@ -187,7 +188,7 @@ func (t *transport) happen(e event) {
 	t.depart(e.node, e.key)
 }
 
-// arriveAt is a call at the store, which carries it out unless it cannot be reached.
+// arriveAt handles a call that reaches the store, which carries it out unless the store is away.
 func (t *transport) arriveAt(e event) {
 	call := &t.under[e.slot]
 	isAway := t.isAway(e.node, e.key)

@@ -16,7 +16,7 @@ type world struct {
 	calls     uint64 // of the store
 	questions uint64 // in them
 	most      int64  // held by all nodes of one key
-	window    int64  // µs, of a strategy that counts in windows, which gives what the rate gives at its start; or 0
+	window    int64  // µs; of a strategy with windows, which grants the tokens of a window at its start. Otherwise 0
 }
 
 // An account is what the simulator counts for a key.
@@ -28,7 +28,7 @@ type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way
 	asked    uint64  // questions to the store about it
-	low      float64 // 0, that of the whole run, in windows: they admit two limits at once where they meet
+	low      float64 // the lowest start sum. Always 0 for windows, which admit two limits at once where they meet
 	excess   float64 // of the worst interval
 }
 
@@ -42,7 +42,7 @@ func newWorld(s *Scenario, number uint64) *world {
 // micros is the store's clock.
 func (w *world) micros() int64 { return w.now / int64(time.Microsecond) }
 
-// clock is that of a node, in ns. They only differ by how much they are wrong.
+// clock returns the time by a node's clock, in ns. Clocks differ only by a constant error.
 func (w *world) clock(node uint32) int64 {
 	wrong := int64(0)
 	if last := int64(w.scenario.Nodes - 1); last > 0 {
@@ -51,7 +51,7 @@ func (w *world) clock(node uint32) int64 {
 	return w.now + wrong
 }
 
-// sum is what was admitted of a key, less what the rate gave.
+// sum returns the tokens that were admitted of a key, minus rate*time.
 func (w *world) sum(a *account) float64 {
 	now := w.micros()
 	if w.window > 0 {
@@ -60,7 +60,7 @@ func (w *world) sum(a *account) float64 {
 	return float64(a.admitted) - w.rate*float64(now)
 }
 
-// look notes the interval that begins now.
+// look notes the start sum of the interval that begins now.
 func (w *world) look(a *account) {
 	if w.window == 0 {
 		a.low = min(a.low, w.sum(a)+float64(a.held))
@@ -75,7 +75,7 @@ func (w *world) admit(key uint32, n uint64) {
 	a.excess = max(a.excess, w.sum(a)-a.low)
 }
 
-// hold counts tokens that nodes hold now, or no more if n is negative.
+// hold adds n to the tokens of a key that nodes hold. n may be negative.
 func (w *world) hold(key uint32, n int64) {
 	if n == 0 {
 		return

@@ -132,8 +132,8 @@ func measure(ctx context.Context, binary, loads string, cost uint64, ways []stri
 	return r, nil
 }
 
-// A run whose requests were later than this did not offer the intended load, because other work had the machine. It is
-// repeated, up to this number of tries, and the last run counts.
+// If requests of a run came later than this, other work had the machine, and the run did not offer the intended load.
+// It is repeated, up to this number of tries, and the last run counts.
 const (
 	tooLate = 100 * time.Millisecond
 	tries   = 3

@@ -16,13 +16,13 @@ const ProbeEvery = 250 * time.Millisecond
 // any goroutine.
 type Breaker struct {
 	answered atomic.Int64 // when a call last succeeded
-	silent   atomic.Int64 // since when calls have failed without a success: when the first was sent; 0 for none
+	silent   atomic.Int64 // when the first of the calls that have failed since the last success was sent; 0 for none
 	probeAt  atomic.Int64 // while it is open: the time of the next probe; else 0
-	opened   atomic.Int64 // when it last opened, or somebody tried to open it; never falls
+	opened   atomic.Int64 // when it last opened, or a call tried to open it; never falls
 	late     atomic.Int64 // when a call was last answered after it had failed
 }
 
-// latest is for how many times as long answers that come too late keep a breaker closed.
+// latest is the factor by which the breaker opens later while answers come, but too late.
 const latest = 5
 
 // IsOpen reports whether the store counts as lost.

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// Of a client, unless an option says otherwise.
+// Defaults of a client's options.
 const (
 	Prefix     = "weir"
 	Partitions = 64
@@ -16,7 +16,7 @@ const (
 	BreakAfter = 200 * time.Millisecond // without an answer
 )
 
-// Of a limiter, unless an option says otherwise.
+// Defaults of a limiter's options.
 const (
 	Nodes     = 4
 	Overdraft = 8
@@ -33,6 +33,6 @@ const (
 	PerCall   = script.MaxKeys // questions in one call
 	UnderWay  = 8              // calls at the same time, full or not
 	MostCalls = 128            // calls at the same time, if each is full
-	Waiting   = 4096           // questions that wait, before those that are given up are taken out
-	BusyAbove = Waiting / 2    // questions that wait: what can be put off is put off then
+	Waiting   = 4096           // questions in a queue above which those that no caller waits for are removed
+	BusyAbove = Waiting / 2    // questions in a queue above which questions that are not urgent are put off
 )

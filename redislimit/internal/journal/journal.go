@@ -1,8 +1,8 @@
 // Package journal keeps what a node owes a store in files, so that it outlives the process.
 //
 // A process has a file of its own. Every change of an entry is appended with one write, before the request that caused
-// it is answered. So a killed process has lost nothing: the system has what was written. Nothing is flushed to a disk,
-// so a loss of power may lose what the system had not written yet.
+// it is answered. So a killed process has lost nothing, because the system has all writes. Nothing is flushed to a
+// disk, so a loss of power may lose what the system had not written yet.
 //
 // The file is locked while its process lives. Any process takes over an unlocked file ([Journal.TakeOver]). A process
 // that is killed between taking over the entries and removing the file leaves the entries in two files. The debt is
@@ -54,7 +54,7 @@ type Journal struct {
 		torn bool // the end of the file may be half of a record
 		rest bool // there is a file only while something is owed
 	}
-	err string // the last that failed was reported
+	err string // the last error that was reported
 }
 
 // Open makes the file of this process. Its name is stem and a random word. identity names the limit and the store of
@@ -71,7 +71,7 @@ func Open(stem, identity string, failed func(error)) (*Journal, error) {
 	return j, j.rewrite()
 }
 
-// Note writes that owed is all that the entry owes; it is not a difference. If the file cannot be written to,
+// Note writes that the whole debt of the entry is owed. (It is not a difference.) If the file cannot be written to,
 // [Journal.Mend] makes it again.
 func (j *Journal) Note(e Entry, owed uint64) {
 	j.mu.Lock()
@@ -117,7 +117,7 @@ func (j *Journal) Mend() {
 	}
 }
 
-// Rest says that entries are rare from now on: there is a file only while something is owed.
+// Rest makes the journal keep a file only while something is owed, because entries are rare from now on.
 func (j *Journal) Rest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -165,7 +165,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// tell reports an error once. The name of the file does not make it another one.
+// tell reports an error once. The same error with another file name counts as the same error.
 func (j *Journal) tell(err error) {
 	text := ""
 	if of := (*os.PathError)(nil); errors.As(err, &of) {
@@ -203,7 +203,7 @@ func (j *Journal) rewrite() error {
 	return err
 }
 
-// create makes an empty file that this process has locked. Another one that sees it before removes it.
+// create makes an empty file and locks it. Another process that sees the file before it is locked removes it.
 func (j *Journal) create() (*os.File, error) {
 	for {
 		f, err := os.OpenFile(j.stem+"."+rand.Text()+suffix, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -285,7 +285,7 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 				return nil
 			}
 		}
-	} else if !strings.HasPrefix(j.header, string(content)) { // else its process was killed while it made the file
+	} else if !strings.HasPrefix(j.header, string(content)) { // otherwise its process was killed while it made the file
 		first, _, _ := bytes.Cut(content[:min(len(content), 500)], []byte("\n"))
 		if rest, is := bytes.CutPrefix(content, []byte(magic)); is {
 			first, _, _ = bytes.Cut(rest[:min(len(rest), 500)], []byte("\n"))
@@ -296,7 +296,8 @@ func (j *Journal) takeOver(path string, take func(Former) bool) error {
 	return os.Remove(path)
 }
 
-// read returns what records say is owed. A last record of which a part is missing was not answered for.
+// read returns the debts in the records. If the last record is incomplete, its request was not answered, so it does not
+// count.
 func read(records []byte) (owed map[Entry]uint64, err error) {
 	owed = map[Entry]uint64{}
 	for len(records) >= head {

@@ -7,29 +7,29 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A Lease has what a node holds of a key. Make one with [New]. Take, Refund, Held, Remaining and Waits may be called
-// from any goroutine, Expire by one goroutine at a time, and the other methods only by a caller for which Take returned
-// renew.
+// A Lease has the tokens that a node has in hand of a key. Make one with [New]. Take, Refund, Held, Remaining and Waits
+// may be called from any goroutine, Expire by one goroutine at a time, and the other methods only by a caller for which
+// Take returned renew.
 type Lease struct {
 	word      word.Word  // a state
-	denyUntil word.Int64 // refuse without asking until then,
-	denyFrom  word.Word  // what costs so much or more
-	expires   word.Int64 // tokens in hand are given back after that
+	denyUntil word.Int64 // until then, the node refuses without asking
+	denyFrom  word.Word  // requests that cost at least this
+	expires   word.Int64 // then tokens in hand are given back
 	low       word.Word
 	remaining word.Word  // in the store, by the last answer
-	retryAt   word.Int64 // when there would be tokens, by the last refusal
+	retryAt   word.Int64 // when there are tokens again, by the last refusal
 	resetAt   word.Int64 // when everything will be back, by the last answer
 
 	terms *Terms
 	// Of the renewal.
 	asked   script.Ask
-	carried uint64 // what the request costs that waits for it; 0 if none does
+	carried uint64 // the cost of the request that waits for the renewal; 0 if none does
 	sent    int64  // when it began
-	before  int64  // when the last one that was answered began; 0 for none
-	held    uint64 // tokens in hand after that
-	least   uint64 // what it was worth making for without that request
-	small   pace   // of what tokens in hand paid, and requests up to the overdraft
-	all     pace   // of that, and of large requests that went with renewals
+	before  int64  // when the last answered renewal began; 0 for none
+	held    uint64 // tokens in hand after the last answered renewal
+	least   uint64 // the fewest tokens worth a renewal, without the waiting request
+	small   pace   // at which tokens in hand, and requests up to the overdraft, were spent
+	all     pace   // small, plus large requests that went with renewals
 	window  int64  // of the tokens in hand
 	visited uint64 // the word, when Expire last looked
 }
@@ -57,7 +57,7 @@ const (
 	Retired
 )
 
-// Take takes n tokens, all or none. It calls now only where the clock matters: not for tokens in hand. If renew is
+// Take takes n tokens, all or none. It calls now only if it needs the time, which tokens in hand do not. If renew is
 // true, the caller must call Renewal and then Apply or Fail, whatever happens. If the verdict is Unknown, the renewal
 // carries the request. Take is lock-free: a CAS fails only because another call has succeeded.
 func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
@@ -78,7 +78,7 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 		case w&healthy != 0 && debt+n <= l.terms.Overdraft:
 			next, v, renew = w.with(tokens, debt+n), Admitted, w&renewing == 0
 		case w&(renewing|healthy) == renewing && n <= max(l.low.Load(), 1):
-			return Refused, false // what the renewal brings may be for this request, and may be for the next one
+			return Refused, false // the renewal may bring the tokens for this request, or only for the next one
 		default:
 			v, renew = Unknown, w&renewing == 0
 		}
@@ -91,10 +91,11 @@ func (l *Lease) Take(n uint64, now func() int64) (v Verdict, renew bool) {
 	}
 }
 
-// Renewal returns what to ask the store for: n tokens for the request, if the request waits for the answer; the debt;
-// and what the next 2τ may need. now is when the question is sent, and n is the cost of the request that caused the
-// renewal. If that need is not known to be at least two such requests, nothing is brought for it. Those tokens would
-// lie unused on this node until another call gives them back, and other nodes would lack them.
+// Renewal returns the question to the store. It asks for n tokens for the request, if the request waits for the answer,
+// and for the tokens that the next 2τ may need, and it charges the debt. now is when the question is sent, and n is the
+// cost of the request that caused the renewal. If the next 2τ are not known to need at least two such requests, the
+// question asks for no tokens for them: unused tokens would stay on this node until another call gives them back, and
+// other nodes would lack them.
 func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 	w := state(l.word.Load())
 	l.sent, l.carried = now, 0
@@ -111,12 +112,12 @@ func (l *Lease) Renewal(now int64, n uint64, waits bool) script.Ask {
 		l.small.note(spent / seconds)
 	}
 	p := l.all
-	if n <= l.terms.Overdraft { // small requests are not paid with tokens that large ones may need
+	if n <= l.terms.Overdraft { // small requests must not use tokens that large ones may need
 		p = l.small
 	}
 	l.least, l.asked = 0, script.Ask{Need: l.carried, Want: l.carried, Debt: w.debt()}
 	if ahead := 2 * l.terms.Ahead.Seconds(); p.low*ahead >= 2*float64(n) {
-		room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // what is in hand afterwards is at most Cap
+		room := max(l.terms.Cap()-min(w.tokens(), l.terms.Cap()), 1) // at most Cap tokens are in hand afterwards
 		l.least = min(l.terms.need(p.last), room)
 		l.asked.Need = max(l.least, l.carried)
 		l.asked.Want += min(l.terms.bounded(p.last*ahead), room)
@@ -159,9 +160,9 @@ func (l *Lease) Apply(a script.Answer, now int64) (paid bool) {
 	return paid
 }
 
-// deny refuses requests for as long as the store cannot have what was asked for. If more was asked for than makes a
-// renewal worthwhile, only requests that cost as much or more are refused. Otherwise it is better that all requests
-// wait until that much is available, and that the nodes do not return at the same moment.
+// deny refuses requests until the store can have the tokens that were asked for. If the question asked for more than
+// makes a renewal worthwhile, only requests that cost at least that are refused. Otherwise all requests are refused
+// until that many tokens are available, plus a random time, so that the nodes do not return at the same moment.
 func (l *Lease) deny(retry time.Duration, now int64) {
 	from, wait := uint64(0), float64(min(retry, l.terms.Life))
 	if l.carried > l.least {
@@ -174,8 +175,8 @@ func (l *Lease) deny(retry time.Duration, now int64) {
 	l.denyUntil.Store(now + int64(wait))
 }
 
-// Fail ends a renewal without an answer. The debt stays, what was given back is gone, and the store is not asked again
-// for one τ.
+// Fail ends a renewal without an answer. The debt stays, tokens that the call gave back are gone, and the lease does
+// not ask the store again for one τ.
 func (l *Lease) Fail(now int64) {
 	l.denyFrom.Store(0)
 	l.denyUntil.Store(now + int64(l.terms.Ahead))
@@ -183,7 +184,7 @@ func (l *Lease) Fail(now int64) {
 	l.end(0, 0, nil)
 }
 
-// end puts tokens into the hand, takes off the debt that was charged, and clears renewing (L4).
+// end adds the granted tokens to those in hand, subtracts the charged debt, and clears renewing (L4).
 func (l *Lease) end(granted, charged uint64, isHealthy *bool) {
 	for {
 		w := state(l.word.Load())
@@ -227,7 +228,7 @@ func (l *Lease) Refund(n uint64) bool {
 		w := state(l.word.Load())
 		most := l.terms.Cap()
 		if w&renewing != 0 {
-			most /= 2 // the other half may be on its way
+			most /= 2 // a renewal may bring the other half
 		}
 		if w&retired != 0 || w.tokens()+n > most {
 			return false

@@ -1,6 +1,6 @@
 package lease
 
-// state is what a lease's word holds: see the package comment.
+// state is the content of a lease's word: see the package comment.
 type state uint64
 
 const (
@@ -19,7 +19,7 @@ const (
 func (w state) tokens() uint64 { return uint64(w) & MaxTokens }
 func (w state) debt() uint64   { return uint64(w) >> debtShift & MaxDebt }
 
-// with returns the state with other numbers. Both are in range.
+// with returns the state with other numbers, which must be in range.
 func (w state) with(tokens, debt uint64) state {
 	return w&^(MaxTokens|MaxDebt<<debtShift) | state(tokens) | state(debt)<<debtShift
 }

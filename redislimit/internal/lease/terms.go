@@ -12,7 +12,7 @@ import (
 
 const (
 	ahead = 10 * time.Millisecond // τ
-	life  = defaults.KeepEvery    // L: whatever looks at leases finds each at the end of its life
+	life  = defaults.KeepEvery    // L: each lease is checked at the end of its life
 )
 
 // Terms are what all leases of a limit have in common.
@@ -35,7 +35,7 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 		return nil, fmt.Errorf("leases do not suit %v with %d nodes: want a token bucket or a fixed window of %.0f/s "+
 			"and a limit of %d at least, or Auto", p, nodes, 1/ahead.Seconds(), 4*nodes)
 	}
-	// The store remembers at least one limit of debt.
+	// The store can keep at least one limit of debt.
 	if most := 2 * (p.Limit() / uint64(nodes)); overdraft > most {
 		return nil, fmt.Errorf("Overdraft(%d): want at most %d, twice a node's share of %v", overdraft, most, p)
 	}
@@ -50,13 +50,13 @@ func NewTerms(p engine.Policy, nodes int, overdraft uint64) (*Terms, error) {
 // at least four tokens for each node. With less, a node's part of the limit is a handful of tokens.
 func Suits(p engine.Policy, nodes int) bool {
 	if _, _, isCalendar := p.Calendar(); isCalendar {
-		return false // a lease lasts a moment, and a budget of a day is no matter of calls
+		return false // a lease lasts a moment, and a budget of a day needs few calls
 	}
 	switch p.Algorithm() {
 	case engine.AlgorithmTokenBucket, engine.AlgorithmFixedWindow:
 		return p.Limit() >= 4*uint64(nodes) && p.Rate().PerSecond()*ahead.Seconds() >= 1
 	}
-	return false // also what is not known here: a lease must know what the store gives back, and when
+	return false // and any other algorithm: a lease must know how many tokens come back in the store, and when
 }
 
 func (t *Terms) random() float64 {
@@ -66,7 +66,7 @@ func (t *Terms) random() float64 {
 	return t.Random()
 }
 
-// need returns the least that a renewal is worth making for, at a recent rate of that many tokens a second.
+// need returns the fewest tokens for which a renewal is worthwhile, at a recent rate of perSecond tokens a second.
 func (t *Terms) need(perSecond float64) uint64 {
 	return t.bounded(perSecond * t.Ahead.Seconds())
 }

@@ -21,8 +21,8 @@ var clockLibraries = []string{
 }
 
 // StartWithClock starts a server as Start does, with a clock that stands still at a time, to the microsecond, until
-// [Server.SetClock]. Only the time of day stands still: the time that the server measures for itself runs on. With
-// Valkey the test is skipped.
+// [Server.SetClock]. Only the time of day stands still: the server's monotonic clock runs on. With Valkey the test is
+// skipped.
 func StartWithClock(t testing.TB, at time.Time) *Server {
 	t.Helper()
 	library := clockLibrary(t)
@@ -58,7 +58,7 @@ func (s *Server) SetClock(at time.Time) {
 
 // writeClock writes what the library reads, all of it at once.
 func writeClock(file string, at time.Time) error {
-	// The library cuts off what a double makes of the fraction: half a microsecond keeps it whole.
+	// The library truncates the fraction, which is a double. Half a microsecond more keeps the last microsecond.
 	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000")
 	if err := os.WriteFile(file+".new", []byte(text+"\n"), 0o600); err != nil {
 		return err
@@ -66,7 +66,7 @@ func writeClock(file string, at time.Time) error {
 	return os.Rename(file+".new", file)
 }
 
-// clockLibrary returns the library's path, or skips the test: never where CI is set.
+// clockLibrary returns the library's path. Without the library it skips the test, or fails it if CI is set.
 func clockLibrary(t testing.TB) string {
 	t.Helper()
 	for _, pattern := range clockLibraries {

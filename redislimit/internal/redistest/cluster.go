@@ -15,7 +15,8 @@ const (
 	masters = 3
 )
 
-// nodeConfig is that of a cluster's nodes. A replica takes its master's place however long it was without it.
+// nodeConfig is the configuration of a cluster's nodes. A replica takes its master's place, however long the two were
+// disconnected.
 var nodeConfig = []string{
 	"cluster-node-timeout 2000", "cluster-require-full-coverage no", "cluster-config-file nodes.conf",
 	"cluster-replica-validity-factor 0",
@@ -27,7 +28,7 @@ type Cluster struct {
 	Nodes []*Server
 
 	t   testing.TB
-	ids []string // the nodes' names for themselves
+	ids []string // the ids of the nodes in the cluster
 }
 
 // StartCluster starts three servers with a third of the slots each and returns when each of them
@@ -125,8 +126,8 @@ func (c *Cluster) MoveSlot(slot, to int) {
 	c.EndMove(slot, to)
 }
 
-// BeginMove starts the move of a slot to the node with this index in Nodes. Both nodes then answer: each about the keys
-// that it has, and the new one also about keys that no node has.
+// BeginMove starts the move of a slot to the node with this index in Nodes. Both nodes then answer: each for the keys
+// that it has, and the new one also for keys that no node has.
 func (c *Cluster) BeginMove(slot, to int) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -155,7 +156,7 @@ func (c *Cluster) MoveKeys(slot, to, most int) int {
 func (c *Cluster) EndMove(slot, to int) {
 	c.t.Helper()
 	from, number := c.Owner(slot), strconv.Itoa(slot)
-	// The new owner first: else the old one sends clients to a node that sends them back.
+	// The new owner first: otherwise the old one redirects clients to a node that redirects them back.
 	c.Nodes[to].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "NODE", c.ids[to])
 	for i, node := range c.Nodes {

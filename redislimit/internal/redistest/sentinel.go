@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// masterSet is what sentinels call the servers that they watch.
+// masterSet is the sentinels' name for the servers that they watch.
 const masterSet = "weir"
 
 // Sentinels are three Sentinel processes that watch a master and its replica. When two of them find that the master is
@@ -48,14 +48,14 @@ func StartSentinels(t testing.TB, master, replica *Server) *Sentinels {
 					return fmt.Errorf("%s: no %q: %s", node.Addr(), want, known)
 				}
 			}
-			// A replica that it has not heard of lately it would not choose.
+			// A sentinel does not choose a replica from which it has had no recent message.
 			if known := node.Do("SENTINEL", "REPLICAS", masterSet); !strings.Contains(known, strconv.Itoa(replica.port)) || !strings.Contains(known, "master-link-status\nok\n") {
 				return fmt.Errorf("%s: its replicas: %s", node.Addr(), known)
 			}
 			return nil
 		})
 	}
-	// As it is by itself: a sentinel that has heard nothing of a failover for four times that long undoes it.
+	// This is the default: a sentinel that gets no news of a failover for four times that long undoes it.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "DEBUG", "publish-period", "2000")
 	}
@@ -90,7 +90,8 @@ func (s *Sentinels) Failover() {
 // Replace makes another server the master without telling clients, as an operator does who sets up the sentinels again.
 func (s *Sentinels) Replace(master *Server) {
 	s.t.Helper()
-	// All forget before any learns: one that still knew would tell the others of its own, with a higher epoch.
+	// All forget the old master before any learns the new one: a sentinel that still knew the old one would announce it
+	// to the others, with a higher epoch.
 	for _, node := range s.Nodes {
 		node.Do("SENTINEL", "REMOVE", masterSet)
 	}
@@ -114,6 +115,6 @@ func (s *Sentinels) AwaitMaster(master *Server) {
 			return nil
 		})
 	}
-	// Sentinel cuts the connections to a server that it gives another part.
+	// Sentinel closes the connections to a server whose role it changes.
 	master.await("a new connection", func() error { _, err := master.ask("PING"); return err })
 }

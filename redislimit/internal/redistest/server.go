@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	attempts     = 10               // to start on one free port after another
+	attempts     = 10               // to start, each on another free port
 	startTimeout = 20 * time.Second // of one process, until it answers; machines are slow at times
-	newMaster    = 60 * time.Second // until there is one: elections without a winner are repeated after six seconds
+	newMaster    = 60 * time.Second // for an election: one without a winner is repeated after six seconds
 )
 
 // A Server is a process of redis-server or valkey-server. Its methods are safe for concurrent
@@ -62,7 +62,7 @@ func StartReplica(t testing.TB, master *Server) *Server {
 	return s
 }
 
-// program returns the server's program, or skips the test: never where CI is set.
+// program returns the server's program. Without one it skips the test, or fails it if CI is set.
 func program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"redis-server", "valkey-server"} {
@@ -82,10 +82,10 @@ func start(t testing.TB, cluster bool, config ...string) *Server {
 	return (&Server{config: config}).start(t, cluster)
 }
 
-// start starts what the server's configuration, arguments and environment say.
+// start starts the server with its configuration, arguments and environment.
 func (s *Server) start(t testing.TB, cluster bool) *Server {
 	t.Helper()
-	// The directory is removed after what is cleaned up below, the process, is gone.
+	// The directory is made before the cleanup of the process, so that it is removed after it.
 	s.t, s.program, s.dir = t, program(t), t.TempDir()
 	t.Cleanup(func() {
 		s.Stop()
@@ -95,7 +95,7 @@ func (s *Server) start(t testing.TB, cluster bool) *Server {
 	})
 	var err error
 	for range attempts {
-		// Another process may take a port between this and the start: then another one is tried.
+		// Another process may take the port before the start. The loop then tries another one.
 		if s.port, err = freePort(); err != nil {
 			continue
 		}
@@ -180,7 +180,7 @@ func (s *Server) launch() error {
 	}
 }
 
-// answers is nil when the process of this number answers on the server's port.
+// answers returns nil if the process with this number answers on the server's port.
 func (s *Server) answers(pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -225,7 +225,7 @@ func (s *Server) Client() rueidis.Client {
 			InitAddress:       []string{s.Addr()},
 			ForceSingleClient: true,
 			DisableCache:      true,
-			AlwaysRESP2:       true, // no maps, so that text has arrays only
+			AlwaysRESP2:       true, // without maps, so that text only has to handle arrays
 		})
 		if err != nil {
 			s.t.Fatalf("client of %s: %v", s.Addr(), err)
@@ -343,7 +343,7 @@ func (s *Server) Stop() {
 	if s.command == nil {
 		return
 	}
-	_ = s.command.Process.Kill() // an error says that it is gone already
+	_ = s.command.Process.Kill() // an error means that it is gone already
 	<-s.ended
 	s.command = nil
 }
@@ -353,8 +353,8 @@ func (s *Server) Stop() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	// The system may have lent the port for a moment, as the near end of a connection.
+	// The system may use the port for a moment as the local port of a connection.
 	s.await("a restart on the same port", s.launch)
-	// The client finds out by an error that its connection is of the old process.
+	// The client notices by an error that its connection was to the old process.
 	s.await("a new connection", func() error { _, err := s.ask("PING"); return err })
 }

@@ -15,10 +15,10 @@ type algorithm struct {
 	number  uint8                                   // in the script of several limits
 	kind    string                                  // in names of keys
 	most    uint64                                  // the largest limit, which is the engine's
-	debts   uint64                                  // how many limits a key may owe, if nothing else is said
-	numbers func(*Limit) []string                   // what the script gets of a limit
+	debts   uint64                                  // how many limits a key may owe by default
+	numbers func(*Limit) []string                   // the numbers of a limit that the script gets
 	source  string                                  // the two parts of a script
-	script  *rueidis.Lua                            // of them, which decides on the server about one limit
+	script  *rueidis.Lua                            // made of them; it decides about one limit on the server
 	model   func(*Model, *Limit, int64, Ask) Answer // decides as the script does
 }
 
@@ -77,7 +77,8 @@ var (
 // function in a script would be created again in every call.
 func compose(algorithm string) string { return fill(frameLua, 0, algorithm) }
 
-// composeTogether does that with all algorithms, each in a function of its own: a call has several limits of each.
+// composeTogether does the same with all algorithms, each in its own function, because one call may have several limits
+// of each algorithm.
 func composeTogether() string {
 	var kinds []string
 	for _, a := range []*algorithm{

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendarNumbers is how many numbers of a calendar's periods a script gets.
+// calendarNumbers is how many numbers about the calendar's periods a script gets.
 const calendarNumbers = 6
 
-// calendarWindow is the algorithm of windows that are periods of the calendar: fixed ones, to the engine.
+// calendarWindow is the algorithm of windows that are periods of the calendar. The engine treats them as fixed windows.
 var calendarWindow = &algorithm{
 	5, "", 1 << 32, 3, (*Limit).limitNumber, calendarWindowLua, rueidis.NewLuaScript(compose(calendarWindowLua)), (*Model).calendar,
 }
@@ -65,10 +65,10 @@ func (l *Limit) tell(args []string) []string {
 	return args
 }
 
-// timeReply is what the reply of such a server begins with.
+// timeReply is the beginning of a reply in which the server answers with its time.
 const timeReply = "WEIRTIME "
 
-// timeOf returns the time of the server, in seconds since 1970, if an error is that reply.
+// timeOf returns the time of the server, in seconds since 1970, if the error is such a reply.
 func timeOf(err error) (seconds int64, ok bool) {
 	reply, is := rueidis.IsRedisErr(err)
 	if !is || !strings.HasPrefix(reply.Error(), timeReply) {
@@ -78,7 +78,7 @@ func timeOf(err error) (seconds int64, ok bool) {
 	return seconds, err == nil
 }
 
-// learn notes the time of the server, in seconds.
+// learn notes by how many seconds the server is ahead.
 func (l *Limit) learn(seconds int64) { l.ahead.Store(seconds - time.Now().Unix()) }
 
 func (m *Model) calendar(l *Limit, now int64, a Ask) Answer {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// exactly is the number up to which a double, and so a number in Lua, holds all whole ones.
+// exactly: a double, and so a number in Lua, can represent all whole numbers up to it.
 const exactly = 1<<53 - 1
 
 // slowest is the longest that a bucket may take to fill.
@@ -88,7 +88,7 @@ func sub(a, b, c, d *big.Int) *big.Int {
 	return product.Sub(product, new(big.Int).Mul(c, d))
 }
 
-// steps returns how often b is contained in a.
+// steps returns how many times b fits into a.
 func steps(a, b *big.Int) *big.Int {
 	if b.Sign() <= 0 || a.Sign() < 0 {
 		return new(big.Int)

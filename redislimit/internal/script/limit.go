@@ -24,17 +24,17 @@ type Limit struct {
 	widest    uint64 // the largest limit of keys: in units of a bucket, else in tokens
 	window    int64  // in microseconds
 	aligned   bool
-	calendar  *atomicbucket.Calendar // that the windows are of; nil for others
+	calendar  *atomicbucket.Calendar // of windows of the calendar; nil for others
 	kind      string                 // of those
-	ahead     atomic.Int64           // of those, by how many seconds the server was found to be ahead
+	ahead     atomic.Int64           // for the calendar: by how many seconds the server is ahead
 	arguments []string               // what the script gets
 	weight    int
 }
 
 // Terms are the further settings of a limit. The zero Terms have none.
 type Terms struct {
-	MaxDebt  uint64               // how many limits a key may owe; 0 for three, or two of a sliding log
-	MaxQuota uint64               // the largest limit of a quota of a window; 0 for that of the policy
+	MaxDebt  uint64               // how many limits a key may owe; 0 means 3, or 2 for a sliding log
+	MaxQuota uint64               // the largest limit of a window's quota; 0 means the policy's limit
 	Refusals engine.RefusalCharge // what a refused request costs
 	// Life is how long a place in flight is kept without a renewal. 0 stands for 10 seconds, or the lifetime of the
 	// policy if that is less.

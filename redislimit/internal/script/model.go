@@ -14,14 +14,14 @@ import (
 // ([Limit.Kind]). One goroutine may use it at a time.
 type Model struct {
 	known             bool
-	at                int64   // of a level; where a window starts; the index of a sliding window
+	at                int64   // the time of the level; the start of a window; the index of a sliding window
 	level             float64 // as in Lua: in the units of den
 	num, den          int64   // of the level
 	count             uint64
-	wide              uint64 // what the window holds, if more is charged to it; else 0
+	wide              uint64 // how many tokens the window counts, if more were charged to it; else 0
 	current, previous uint64
 	log               []int64 // the oldest first
-	places            []place // in flight, those first that are forgotten first
+	places            []place // in flight, in the order in which they are forgotten
 }
 
 // Ask answers as [Limit.Run] would if the server's time were nowMicros, in microseconds since 1970. That time may go
@@ -32,7 +32,7 @@ func (m *Model) Ask(l *Limit, nowMicros int64, a Ask) Answer {
 	if l.terms.Refusals == engine.ChargeNothing || a.Want == 0 || a.All || a.Returned+a.Debt > 0 || answer.Granted > 0 || a.Need == 0 {
 		return answer
 	}
-	a.Want, a.Debt = 0, a.Need // what a refused request costs is a debt
+	a.Want, a.Debt = 0, a.Need // the cost of a refused request is a debt
 	if l.terms.Refusals == engine.ChargeTheRest {
 		a.Debt = min(a.Need, answer.Remaining)
 	}
@@ -44,11 +44,11 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	num, den := float64(l.num), float64(q.Units)
 	full := float64(q.Tokens) * den
 	level, left, at, changed := m.level, 0.0, m.at, false
-	by, other := l.den, false // what is left is of another quota, and stays so until something is taken or given back
+	by, other := l.den, false // other: the state is in units of another quota, until tokens are taken or given back
 	if l.tokens == 0 {
 		by = int64(q.Units)
 	}
-	// By numbers of before a change, or of another quota, the tokens stay.
+	// If the state is in units of an earlier limit, or of another quota, the number of tokens stays.
 	if m.known && (m.num != l.num || m.den != by) {
 		level = max(0, level-float64(max(0, now-at)*m.num))
 		left, other = level, l.tokens == 0 && at <= now && (m.den < by || a.Want == 0)
@@ -61,9 +61,9 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 		level = max(0, level-float64(now-at)*num)
 	}
 	before, less := level, float64(a.Returned)*den
-	if a.Window > AnyWindow && other { // it may have come back at the rate of another quota
+	if a.Window > AnyWindow && other { // the tokens may have come back at the rate of another quota
 		less = 0
-	} else if a.Window > AnyWindow { // what was owed when it was taken has come back by then
+	} else if a.Window > AnyWindow { // the tokens that were owed at the take come back until Window
 		less = min(less, float64(max(0, a.Window-now))*num)
 	}
 	level = max(0, level-less)
@@ -85,7 +85,7 @@ func (m *Model) bucket(l *Limit, now int64, a Ask) Answer {
 	if other && (slower || answer.RetryAfter == 0) {
 		answer.ResetAfter = micros(uint64(math.Ceil(left / float64(m.num))))
 	}
-	if !other && (level != before || back) { // else it stays as it was written, and pays back from then
+	if !other && (level != before || back) { // otherwise the state is unchanged, and tokens come back from its time on
 		m.known, m.at, m.level, m.num, m.den = level > 0, now, level, l.num, by
 	}
 	return answer
@@ -102,7 +102,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	m.at = min(m.at, latest)
 	carry, over := uint64(0), int64(0)
 	wide := m.holds(l, m.count)
-	if ended := max(0, now-m.at) / l.window; m.known && ended > 0 { // what the window did not hold counts in the next
+	if ended := max(0, now-m.at) / l.window; m.known && ended > 0 { // tokens above wide move to the next window
 		if rest := m.count - min(m.count, wide); uint64(ended-1) <= rest/l.widest && rest > uint64(ended-1)*l.widest {
 			carry, over = rest-uint64(ended-1)*l.widest, m.at+(ended+1)*l.window
 		}
@@ -125,7 +125,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	count += answer.Granted
 	left := max(0, over-now)
 	if live {
-		if back || count != m.count { // else it stays as it was written
+		if back || count != m.count { // otherwise the state is unchanged
 			if m.count, m.wide = count, 0; count > wide {
 				m.wide = wide
 			}
@@ -140,7 +140,7 @@ func (m *Model) fixed(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// holds returns what the window of a count holds. Without debt, it held all of that.
+// holds returns how many tokens of count the window can count. Without debt, these are all.
 func (m *Model) holds(l *Limit, count uint64) uint64 {
 	if m.wide > 0 {
 		return max(l.widest, m.wide)
@@ -148,7 +148,7 @@ func (m *Model) holds(l *Limit, count uint64) uint64 {
 	return max(l.widest, count)
 }
 
-// after returns how many windows have to end after the present one until of a count no more than room is left.
+// after returns how many windows must end after the current one until at most room tokens of count are left.
 func after(count, wide, widest, room uint64) uint64 {
 	if count <= wide+room {
 		return 0
@@ -166,7 +166,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 	switch held := m.holds(l, m.current); {
 	case m.known && m.at >= present:
 		index, current, previous, wide = m.at, m.current, m.previous, held
-	case m.known: // what a window did not hold counts as taken in the windows after
+	case m.known: // tokens above a window's count move to the windows after it
 		previous = min(m.current, held)
 		current = m.current - previous
 		for ended := present - m.at - 1; ended > 0 && previous > 0; ended-- {
@@ -212,7 +212,7 @@ func (m *Model) sliding(l *Limit, now int64, a Ask) Answer {
 		answer.ResetAfter = micros(uint64(finish - now))
 	}
 	answer.Window = index
-	if current != current0 || previous != previous0 || back { // else it stays as it was written
+	if current != current0 || previous != previous0 || back { // otherwise the state is unchanged
 		m.known, m.at, m.current, m.previous, m.wide = current+previous > 0, index, current, previous, 0
 		if current > wide {
 			m.wide = wide
@@ -227,7 +227,7 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 		m.log[i] = min(at, now)
 	}
 	gone, _ := slices.BinarySearch(m.log, now-l.window+1)
-	first, last := max(gone, len(m.log)-int(a.Returned)), len(m.log) // of what is given back
+	first, last := max(gone, len(m.log)-int(a.Returned)), len(m.log) // the entries that are given back
 	if a.Window > AnyWindow {
 		at, _ := slices.BinarySearch(m.log, a.Window)
 		last, _ = slices.BinarySearch(m.log, a.Window+1)
@@ -250,7 +250,7 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 		answer.RetryAfter = micros(uint64(m.log[len(m.log)+int(a.Need)-int(q.Tokens)-1] + l.window - now))
 	}
 	if isLess || added > 0 && (count == 0 || uint64(gone) > 16+count/4) {
-		m.log = slices.Delete(m.log, 0, gone) // what has left is forgotten
+		m.log = slices.Delete(m.log, 0, gone) // requests that have left the window are forgotten
 	}
 	answer.Window = AnyWindow
 	if answer.Granted > 0 {
@@ -262,10 +262,10 @@ func (m *Model) logged(l *Limit, now int64, a Ask) Answer {
 // unknown is the RetryAfter of a refusal until it is computed.
 const unknown time.Duration = -1
 
-// charged returns what is owed after a debt, of which as much is charged as a key may owe.
+// charged returns what is owed after charging a debt, up to most.
 func charged(owed, debt, most uint64) uint64 { return max(owed, min(owed+debt, most)) }
 
-// decide grants of the room that there is under a quota.
+// decide answers an ask under a quota that has room for that many tokens.
 func decide(q Quota, a Ask, room uint64) Answer {
 	switch {
 	case a.Need > q.Tokens:

@@ -50,7 +50,7 @@ func (m *Model) inFlight(l *Limit, now int64, a Ask) Answer {
 	return answer
 }
 
-// add keeps n places of another request, and returns its number.
+// add stores n places of a new request, and returns the request's number.
 func (m *Model) add(n uint64, now, life int64) (id int64) {
 	for id = now; slices.ContainsFunc(m.places, func(p place) bool { return p.id == id && p.i == 1 }); id++ {
 	}

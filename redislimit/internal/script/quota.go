@@ -13,10 +13,10 @@ import (
 // the state a token has. Only token buckets have more than one unit a token. The zero Quota is the limit's own.
 type Quota struct{ Tokens, Units uint64 }
 
-// slower is by which part a rate may become slower than asked for, because a token is rounded up to whole units.
+// slower: a rate may be slower by one part in slower, because a token is rounded up to whole units.
 const slower = 1000
 
-// finest is how many units a microsecond has at most, in a limit of quotas alone.
+// finest is the most units in a microsecond, for a limit that only has quotas.
 const finest = 1_000_000
 
 // makeTicks makes a limit that has quotas only: token buckets of any rate that fill within longest. A unit is a part of
@@ -93,7 +93,7 @@ func (l *Limit) TokenTime(q Quota) time.Duration {
 	return time.Duration((q.Units*uint64(time.Microsecond) + num - 1) / num)
 }
 
-// haveSamePeriods reports whether policies are windows of the same calendar, or neither is of any.
+// haveSamePeriods reports whether both policies have windows of the same calendar, or neither has a calendar.
 func haveSamePeriods(a, b engine.Policy) bool {
 	per, zone, ok := a.Calendar()
 	of, in, is := b.Calendar()

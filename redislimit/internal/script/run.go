@@ -138,7 +138,7 @@ func (l *Limit) write(asks []Ask) []string {
 	return args
 }
 
-// want is what the scripts get of Want.
+// want returns the scripts' argument for Want and All.
 func (a *Ask) want() string {
 	if a.All && a.Want > 0 {
 		return "-" + strconv.FormatUint(a.Want, 10)

@@ -10,19 +10,19 @@ import (
 // called from any goroutine.
 type Debts[K comparable] struct {
 	keys  *xsync.Map[K, debt]
-	count atomic.Int64 // of keys; changed with the map, so that a key that just went leaves room for itself
+	count atomic.Int64 // of keys; changed with the map, so that a key that was just removed can be added again
 	most  int64
-	note  func(key K, tokens uint64) // is called with what a key owes whenever that changes
+	note  func(key K, tokens uint64) // called with the debt of a key whenever it changes
 }
 
 type debt struct {
 	tokens   uint64
-	charging uint64 // of those, in the question that is under way; 0 for none
+	charging uint64 // the part that the question in progress charges; 0 for none
 }
 
-// NewDebts returns debts of at most most keys. What is admitted of further keys is not charged. note, if it is not nil,
-// is called for every change of what a key owes, before the method that changed it returns. The calls for a key are in
-// the order of its changes.
+// NewDebts returns debts of at most most keys. Tokens that are admitted for further keys are not charged. note, if it
+// is not nil, is called for every change of what a key owes, before the method that changed it returns. The calls for a
+// key are in the order of its changes.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}
@@ -30,7 +30,7 @@ func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K]
 	return &Debts[K]{keys: xsync.NewMap[K, debt](), most: int64(most), note: note}
 }
 
-// Total returns what is owed of all keys. It takes time for each of them.
+// Total returns the debt of all keys. It visits every key.
 func (d *Debts[K]) Total() (tokens uint64) {
 	d.keys.Range(func(_ K, owed debt) bool {
 		tokens += owed.tokens
@@ -72,7 +72,7 @@ func (d *Debts[K]) Forgive(key K, n uint64) {
 // is in progress already. Otherwise the caller must call End.
 func (d *Debts[K]) Begin(key K) (tokens uint64) {
 	if d.count.Load() == 0 {
-		return 0 // this is called after every answer of the store, and must cost nothing
+		return 0 // Begin is called after every answer of the store, so this path must be cheap
 	}
 	d.change(key, func(old debt) debt {
 		if old.charging == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// mostOfQuotas is the longest time that engine.TokenBuckets has.
+// mostOfQuotas is the longest time that engine.TokenBuckets accepts.
 const mostOfQuotas = 365 * 24 * time.Hour
 
 // OfQuota is [Of] for a quota of n tokens under the policy p. In token buckets of any rate, token is the time in which
@@ -38,7 +38,7 @@ func OfQuota(p engine.Policy, n uint64, token time.Duration, divisor float64) (e
 // Of returns a node's share of a policy: the same policy with rate and limit divided by divisor, which is the number of
 // nodes and at least 1. A share has at least one token.
 func Of(p engine.Policy, divisor float64) (engine.Policy, error) {
-	if longest := p.Longest(); longest > 0 { // a share of one token at least may take that much longer to fill
+	if longest := p.Longest(); longest > 0 { // a share of at least one token may take longer to fill, by that factor
 		return engine.TokenBuckets(time.Duration(min(float64(longest)*divisor, float64(mostOfQuotas)))), nil
 	}
 	limit := max(uint64(float64(p.Limit())/divisor), 1)

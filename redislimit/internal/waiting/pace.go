@@ -9,7 +9,7 @@ import (
 
 const (
 	burst  = int64(2 * time.Second)
-	period = int64(10 * time.Second) // in which the shortest trip is looked for
+	period = int64(10 * time.Second) // for which the shortest trip is determined
 )
 
 // A Pace adapts the calls of a queue to its store: how much is in progress at once, how long a call waits for its
@@ -17,21 +17,21 @@ const (
 // yet.
 //
 // A store does not answer sooner if it is asked more than it can work on. So if answers take longer than the shortest
-// did, by an eighth of the timeout, the window shrinks. If they do not and questions wait, it grows.
+// did, by an eighth of the timeout, the window shrinks. If answers are fast enough and questions wait, it grows.
 type Pace struct {
 	calls   int      // under way
 	size    int      // of them
-	window  int      // the size that may be under way; 0 for the first
-	cutAt   int64    // when window was made less
+	window  int      // the size of the calls that may be in progress; 0 means firstWindow
+	cutAt   int64    // when window was last reduced
 	trip    int64    // of calls, smoothed
-	least   [2]int64 // the shortest trip of this period, and of the one before; 0 for none
+	least   [2]int64 // the shortest trips of this period and of the previous one; 0 for none
 	began   int64    // this period
 	emptyAt int64    // when no question waited
 	turns   int      // of an overload
 }
 
 const (
-	firstWindow = 4 * script.Full // less only if answers are late: what makes others slow may be this process
+	firstWindow = 4 * script.Full // reduced only if answers are late, because this process may be what is slow
 	mostWindow  = defaults.MostCalls * script.Full
 )
 
@@ -61,7 +61,7 @@ func (p *Pace) Send(size int) { p.size += size }
 // End notes that a call has ended and that no other call follows it.
 func (p *Pace) End() {
 	if p.calls--; p.calls == 0 {
-		p.window = 0 // the next ones are the first again
+		p.window = 0 // the queue is idle: start over with the first window
 	}
 }
 
@@ -98,7 +98,7 @@ func (p *Pace) Failed(sent, now int64, size int, isLate bool) {
 	}
 }
 
-// cut makes the window smaller, once for all that was under way at the last time.
+// cut reduces the window, once for all calls that were in progress at the previous reduction.
 func (p *Pace) cut(sent, now int64, window int) {
 	if sent >= p.cutAt {
 		p.window, p.cutAt = window, now
@@ -111,7 +111,7 @@ func (p *Pace) Empty(now int64) { p.emptyAt = now }
 // A Turn has the rules for the next call of a queue.
 type Turn struct {
 	patience int64
-	reserve  int64 // of it, for the answer
+	reserve  int64 // the part of the timeout that is kept for the answer
 	IsFailing,
 	IsNewest bool // the newest questions first
 }
