@@ -49,10 +49,10 @@ type Algorithm interface {
 	// Receipt returns the receipt of a take, for a refund. after is the record's state after the take, nanos its time.
 	// If a part of the take was given back, after is the state that [State.Less] returns, and cost is the rest.
 	Receipt(after State, nanos int64, cost uint64) Receipt
-	// Refund gives the cost of a take back to the record in the word at. It never gives back more than makes the record
-	// as if the take had not been made, and it gives less where the record does not show how much that is. So a refund
-	// never admits what the limit would refuse. Refund reports false, and gives nothing back, if the word holds another
-	// state by now.
+	// Refund gives the cost of a take back to the record in the word at. At most, the record becomes what it would be
+	// without the take. If the record does not show how much that is, Refund gives back less. So a refund never admits
+	// what the limit would refuse. Refund reports false, and gives nothing back, if the word holds another state by
+	// now.
 	Refund(r Record, g Return, at *Word) (after State, ok bool)
 
 	// Idle reports whether the record is equivalent to no record, from the tick now on.
@@ -85,12 +85,12 @@ type Algorithm interface {
 // A Receipt identifies a take for the algorithm that admitted it. The zero Receipt identifies none.
 type Receipt struct {
 	tick  uint64 // when the tokens are back, the end or the index of the window, or the time of the request
-	cost  uint64 // of the tokens that were not given back; for a token bucket
+	cost  uint64 // for a token bucket: the cost of the tokens that were not given back
 	nanos int64  // time of the take
 	seen
 }
 
-// seen is what a receipt holds of the record. It is one struct so that receipts are passed in registers.
+// seen is the part of a receipt that describes the record. It is one struct so that receipts are passed in registers.
 type seen struct {
 	version uint8 // of the record after the take
 	known   bool  // there was a take

@@ -117,7 +117,7 @@ func beginnings(p Period, zone *time.Location) (begins []int64) {
 				break
 			}
 			at, from = until, until.Unix()
-			if _, until = at.ZoneBounds(); !until.IsZero() && !until.After(at) { // so ends the last day of a leap year
+			if _, until = at.ZoneBounds(); !until.IsZero() && !until.After(at) { // on the last day of a leap year
 				until = at.Add(24 * time.Hour)
 			}
 		}

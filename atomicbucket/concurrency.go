@@ -10,9 +10,9 @@ import (
 // that are never given back are forgotten. The payload is packed {index of the period, tokens taken in the previous
 // period, tokens taken in this one, number of the tenure}.
 //
-// A period is one tick, and is as long as a token is at least remembered. A refund by a receipt names the period of its
-// take and lowers the count of that period. Tokens taken in a period are forgotten when the next period is over: after
-// one to two periods.
+// A period is one tick. It is the shortest time after which a token is forgotten. A refund by a receipt names the
+// period of its take and lowers the count of that period. Tokens taken in a period are forgotten when the next period
+// is over: after one to two periods.
 //
 // The widths of the fields depend on the period alone, not on the limit. So records of two limits have the same form,
 // and a conversion changes only the version. Therefore the payload itself must distinguish a receipt of this tenure
@@ -92,8 +92,8 @@ func (c *Concurrency) counts(s State) (previous, current uint64) {
 func (c *Concurrency) born(s State) uint64 { return uint64(s) & bornMask }
 
 // Born adds the number of a tenure, modulo 2^16, to the payload of the tenure's first take. Two tenures of a key must
-// have different numbers if the earlier one was ended by force. If it ended because the record was idle, everything
-// that its receipts are for is forgotten, and the period shows that.
+// have different numbers if the earlier one was ended by force. If it ended because the record was idle, all tokens of
+// its receipts are forgotten, and the period shows that.
 func (c *Concurrency) Born(payload, number uint64) uint64 { return payload | number&bornMask }
 
 // inside returns what is in flight at a tick, from the previous period and from the current one. If now is late, ahead
@@ -233,7 +233,7 @@ func shortfall(previous, current, ahead uint64, d Demand) uint64 {
 func (c *Concurrency) Status(r Record, nanos int64, d Demand) Status {
 	now := c.Ticks(nanos)
 	previous, current, ahead := c.inside(r.State, now)
-	status := Status{Remaining: d.Limit - min(previous+current, d.Limit)} // a lower tier may be below what is in flight
+	status := Status{Remaining: d.Limit - min(previous+current, d.Limit)} // a lower tier's limit may be below the count
 	if lack := shortfall(previous, current, ahead, d); lack > 0 {
 		status.RetryAfter = c.clock.wait(nanos, lack)
 	}

@@ -200,7 +200,7 @@ func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool
 	}
 	switch {
 	case left == 0 || !its:
-		return at.Move(r.State, r.State.Payload()) // the record stays as it is for late calls
+		return at.Move(r.State, r.State.Payload()) // the record stays unchanged for late calls
 	case taken <= g.Demand.Cost:
 		return at.Move(r.State, w.Full(g.Now))
 	}
@@ -255,7 +255,7 @@ func (w *FixedWindow) Status(r Record, nanos int64, d Demand) Status {
 	now := w.Ticks(nanos)
 	left, taken := w.read(r.State, now)
 	return Status{
-		Remaining:  d.Limit - min(taken, d.Limit), // a lower tier may be below what was taken
+		Remaining:  d.Limit - min(taken, d.Limit), // a lower tier's limit may be below the count
 		RetryAfter: w.Wait(nanos, w.Shortfall(r, now, d)),
 		ResetAfter: w.Wait(nanos, left),
 	}

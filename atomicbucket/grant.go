@@ -36,7 +36,7 @@ func SameUnits(before, after Algorithm) bool {
 
 // sameTicks reports whether ticks of another bucket have the same length.
 func (b *TokenBucket) sameTicks(other *TokenBucket) bool {
-	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact one has no step
+	return b.round == other.round && b.step == other.step && b.clock == other.clock // an exact algorithm has no step
 }
 
 // Most returns the highest limit that records of an algorithm have room for, in units of a Demand's cost.

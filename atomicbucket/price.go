@@ -61,7 +61,7 @@ func (r Ring) Offer(s State, token uint64, at *Word) (next uint64, ok bool) {
 	mine := priceOf(version, token, s)
 	for {
 		old := w.Load()
-		if at.Load() != s { // after the word: so that is not the price of a record
+		if at.Load() != s { // after the word: so the word does not hold the price of the current version
 			return 0, false
 		}
 		if (old^mine)&(1<<tokenBit-1) == 0 {
@@ -115,7 +115,7 @@ func (b *TokenBucket) Sixteenths(ticks uint64) uint64 {
 func (b *TokenBucket) Reprice(from *TokenBucket, token uint64) uint64 {
 	was, wasShift := from.speed()
 	is, shift := b.speed()
-	const spare = 10 // a token has up to 2^51 ticks: so little is lost if the one with the longer tick has more bits
+	const spare = 10 // more bits lose less; a token has up to 2^51 ticks
 	token = Within(token<<spare, was, is)
 	return max(min(shiftedBy(token, wasShift-shift-spare), maxBurstTicks), 1)
 }
@@ -135,7 +135,7 @@ func (b *TokenBucket) Repriced(s State, nanos, latest int64, price, token, now u
 }
 
 // Owing returns the payload of a record that owes owed ticks at the tick now, limited to what it has room for: 2^51
-// ticks for this call, and 2^50 more for other calls. This call is ahead ticks ahead of those.
+// ticks for this call, and 2^50 more for other calls. This call is ahead of the other calls by ahead ticks.
 func (b *TokenBucket) Owing(owed, now, ahead uint64) (payload uint64) {
 	return now + min(owed, maxBurstTicks+maxSkew-min(ahead, maxSkew))
 }

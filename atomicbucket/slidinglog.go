@@ -75,8 +75,8 @@ func (l *SlidingLog) shortest() time.Duration {
 func (l *SlidingLog) longest() time.Duration { return min(2*l.skew, MaxWindow) }
 
 // Staying returns the algorithm with records that stay for a time after their newest request, if that is longer than
-// the window. Otherwise what was taken in windows that were longer would be forgotten in shorter ones, and not count
-// when windows are long again.
+// the window. Otherwise tokens that were taken in longer windows would be forgotten while windows are shorter, and
+// would not count when windows are long again.
 func (l *SlidingLog) Staying(room time.Duration) *SlidingLog {
 	to := *l
 	to.room, to.stays = room, max(to.length, l.ticksOf(min(room, l.longest())))
@@ -172,7 +172,7 @@ func (l *SlidingLog) Take(r Record, now uint64, d Demand) (payload uint64, ok bo
 	if g.head += d.Cost; g.head >= l.size {
 		g.head -= l.size
 	}
-	if int64(now-g.newest) > 0 { // a log without requests may lie before the origin
+	if int64(now-g.newest) > 0 { // for a log without requests, the time may be before the origin
 		g.newest = now
 	}
 	return l.pack(g.newest, g.head, requested(d.Cost)), ok
@@ -193,9 +193,9 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 }
 
 // Refund removes from the window tokens of the request that a receipt identifies, if they are still there. Without a
-// receipt it removes the oldest tokens: if it removed newer ones than those that the refund is for, more than the limit
-// could lie in a window. The window ends at the refund's own time, even if the newest request was ahead of that.
-// Requests that have not left by then still count for calls at their clock's time.
+// receipt it removes the oldest tokens: if it removed newer tokens than the refunded ones, a window could have more
+// than the limit. The window ends at the refund's own time, even if the newest request was ahead of that. Requests that
+// have not left by then still count for calls at their clock's time.
 //
 // The change of the state removes the oldest tokens, and all that have left the window. It changes the version, because
 // a refunded log could otherwise return to an earlier state to the bit. With a receipt, Refund then exchanges the

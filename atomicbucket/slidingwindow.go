@@ -100,8 +100,8 @@ func (w *SlidingWindow) pack(c counts) uint64 {
 	return c.index<<(2*w.bits) | c.previous<<w.bits | c.current
 }
 
-// below reports whether the estimate is at most a number of tokens. That is so if the share of the previous window,
-// floor(previous * left / window), is at most that number less the current count.
+// below reports whether the estimate is at most a number of tokens. It is if the share of the previous window,
+// floor(previous * left / window), is at most tokens minus the current count.
 func (w *SlidingWindow) below(c counts, tokens uint64) bool {
 	if c.current > tokens {
 		return false
@@ -157,7 +157,7 @@ func (w *SlidingWindow) Receipt(after State, nanos int64, _ uint64) Receipt {
 func (w *SlidingWindow) Refund(r Record, g Return, at *Word) (after State, ok bool) {
 	c, of, cost := w.read(r.State, g.Now), g.Of, g.Demand.Cost
 	if c.current == 0 && c.previous == 0 {
-		return at.Move(r.State, r.State.Payload()) // the record stays as it is for late calls
+		return at.Move(r.State, r.State.Payload()) // the record stays unchanged for late calls
 	}
 	if !of.known && (c.ahead == 0 || g.Latest == g.Now) || of.known && of.tick == c.index {
 		back := min(cost, c.current)
@@ -188,17 +188,17 @@ func (w *SlidingWindow) until(c counts, tokens uint64) uint64 {
 	if w.below(c, tokens) {
 		return 0
 	}
-	// That is in this window, if its own count allows it. Otherwise it is in the next window, whose previous count is
-	// this one's.
+	// If the current count is at most tokens, that happens in this window. Otherwise it happens in the next window,
+	// whose previous count is the current one.
 	if c.current <= tokens {
 		return c.ahead + c.left - w.leftFor(c.previous, tokens-c.current)
 	}
 	return c.ahead + c.left + w.window - w.leftFor(c.current, tokens)
 }
 
-// leftFor returns the longest rest of the current window at which a previous count is weighted to at most a number of
-// tokens, which is less than the count: the largest left with previous * left < (tokens+1) * window. (The quotient fits
-// into 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
+// leftFor returns the longest rest of the current window for which the weighted previous count is at most tokens: the
+// largest left with previous * left < (tokens+1) * window. tokens must be less than previous. (The quotient fits into
+// 64 bits, since the window is less than 2^64 and previous is at least tokens+1.)
 func (w *SlidingWindow) leftFor(previous, tokens uint64) uint64 {
 	hi, lo := bits.Mul64(tokens+1, w.window)
 	if lo == 0 {

@@ -72,7 +72,8 @@ func (b *TokenBucket) Ticks(nanos int64) uint64 {
 	return b.clock.quo(nanos) * b.step
 }
 
-// Span returns the time in which a number of ticks pass. It may be up to a tick or a refill less, and is never more.
+// Span returns the time in which a number of ticks pass. It may be too short by up to a tick or a refill, and is never
+// too long.
 func (b *TokenBucket) Span(ticks uint64) time.Duration {
 	if b.exact != 0 {
 		return time.Duration(ticks / b.exact)
@@ -242,7 +243,7 @@ func (b *TokenBucket) Left(nanos int64, owed, limit, token uint64) (tokens uint6
 	} else {
 		tokens = left / token
 	}
-	if b.exact != 0 { // as in Wait, but with a call less: every debt fits the divider, and 0 gives 0
+	if b.exact != 0 { // as in Wait, but with one call less: every debt fits the divider, and 0 gives 0
 		return tokens, time.Duration(b.clock.quo(int64(owed + b.exact - 1)))
 	}
 	return tokens, b.Wait(nanos, owed)
@@ -261,7 +262,7 @@ func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 		return 0
 	}
 	if b.exact != 0 {
-		if ticks > math.MaxInt64-maxExact { // more than the divider takes
+		if ticks > math.MaxInt64-maxExact { // more than the divider accepts
 			return time.Duration(min(ceilDiv(ticks, b.exact), math.MaxInt64))
 		}
 		return time.Duration(b.clock.quo(int64(ticks + b.exact - 1)))

@@ -52,8 +52,8 @@ func (w *Word) Move(from State, payload uint64) (State, bool) {
 }
 
 // Convert changes which of two plans a live record follows, and its bucket; or, for a refund, only its bucket. It
-// changes the version, because the record may otherwise return to an earlier state to the bit: if a plan is changed and
-// changed back, or if tokens are taken and given back.
+// changes the version. Otherwise the record could return to exactly an earlier state: if a plan is changed and changed
+// back, or if tokens are taken and given back.
 func (w *Word) Convert(from State, live Tag, payload uint64) (State, bool) {
 	to := NewState(live, from.Version()+1, payload)
 	return to, w.w.CompareAndSwap(uint64(from), uint64(to))

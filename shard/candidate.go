@@ -87,8 +87,8 @@ func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least vict
 	return 0, victim{owed: math.MaxUint64}
 }
 
-// rank returns the rank of a slot for a request whose clock reads now. The slot holds no token bucket that has a debt:
-// that debt is no less at the watermark, which is not later, so such a slot has the rank 0.
+// rank returns the rank of a slot for a request whose clock reads now. The caller does not call rank for a token bucket
+// with a debt. Its rank is 0: the watermark is not later than now, so the debt there is at least as large.
 func (t *Table) rank(s atomicbucket.State, plan *Plan, now int64) rank {
 	if s.Tag() <= atomicbucket.Free {
 		return unowned

@@ -15,7 +15,7 @@ const (
 	reserving             // it is refused without a charge; its caller will then try to reserve
 	charging              // it takes what fits under the bound of the debt
 	draining              // it takes what the record has
-	filling               // the same, but it is refused if that is less than request.least
+	filling               // like draining, but it is refused if the record has less than request.least
 )
 
 // A RefusalCharge says what a refused request is charged.
@@ -102,8 +102,8 @@ func (r *request) tooMuch(q quota) bool {
 	return q.Tokens == 0
 }
 
-// enough returns how many tokens a key must have for a request that takes what fits: its least, or the limit if that is
-// smaller.
+// enough returns how many tokens a key must have for a request that takes what fits: the request's least, or the limit
+// if that is smaller.
 func (r *request) enough(q quota) uint64 {
 	if r.mode != filling {
 		return 1
@@ -185,7 +185,7 @@ func (t *Table) TakeUpTo(
 	return t.takeWhatFits(p, request{now: now, clock: clock, n: most, least: least, quota: q, status: status, mode: filling})
 }
 
-// takeWhatFits makes a request of [Table.Charge] or [Table.TakeUpTo].
+// takeWhatFits carries out a request of [Table.Charge] or [Table.TakeUpTo].
 func (t *Table) takeWhatFits(p Place, r request) (o Outcome, charged uint64) {
 	defer runtime.KeepAlive(t)
 	r.charged = &charged

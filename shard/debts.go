@@ -35,7 +35,7 @@ func (t *Table) Debts(now int64, in *Plan, visit func(label, debt, token uint64)
 				payload, price := t.converted(plan, s, token, known, key, t.Watermark())
 				s, token = atomicbucket.NewState(plan.live, s.Version(), payload), price
 			}
-			if plan.idle(s, t.Watermark()) || t.entries != nil { // what is in flight stays where its holders are
+			if plan.idle(s, t.Watermark()) || t.entries != nil { // tokens in flight are not copied
 				continue
 			}
 			units := plan

@@ -124,16 +124,16 @@
 //
 // R7. A record is forgotten as idle, by a claim or by a sweep, only if it is idle at the watermark. If a claim wants a
 // record that became idle later, it first moves the watermark: to the moment at which the record became idle if the
-// payload gives that to the nanosecond, otherwise to the time of the claim. (The earlier time is preferred because
-// records that became idle after it can still be told apart.) A commit reads the watermark after the search that found
-// no record. The new bucket starts full at the watermark or at the time of the take, whichever is later. A take whose
-// time is before the watermark is decided at the watermark.
+// payload gives that to the nanosecond, otherwise to the time of the claim. (The earlier time is preferred because the
+// ranks of claims still distinguish records that became idle after it.) A commit reads the watermark after the search
+// that found no record. The new bucket starts full at the watermark or at the time of the take, whichever is later. A
+// take whose time is before the watermark is decided at the watermark.
 //
 // Clocks differ: a goroutine can be suspended after it has read its clock. Without the watermark, such a goroutine
-// could find that a record was forgotten which at its own time was not yet idle. It would then start a full bucket in
-// the past, and the same interval of time would refill the key twice. For the same reason a peek or a refund reads the
-// watermark after its search, and starts over if the watermark has passed the time for which it would answer. Otherwise
-// it could report that a key without a record is full at a time when it was not yet full.
+// could find no record although, at its own time, the forgotten record was not yet idle. It would then start a full
+// bucket in the past, and the same interval of time would refill the key twice. For the same reason a peek or a refund
+// reads the watermark after its search, and starts over if the watermark has passed the time for which it would answer.
+// Otherwise it could report that a key without a record is full at a time when it was not yet full.
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and starts over if the state has changed
 // since. So no take that was charged to the record is later than the refund. Otherwise a goroutine that is suspended
@@ -160,9 +160,9 @@
 // current plan, read while no replacement is under way, and a replacement moves the watermark itself (R22).
 //
 // SweepEpoch leaves some idle records, so that keys that come back find them: those that have been idle for less than a
-// skew. If more than half of the slots hold a record, it leaves only those of them that were not idle at the last
-// complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark moves by
-// up to four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the
+// skew. If more than half of the slots hold a record, it leaves fewer: of these records, those that were not idle at
+// the last complete sweep. The next complete sweep visits such a record at most five skews later, because the watermark
+// moves by up to four skews when it is within one skew of the last complete sweep. A call may be one skew ahead of the
 // watermark, and a refund may move the time at which the record became idle back by two. That is nine of the thirteen
 // skews for which a payload is recognized as past. If sweeps left records for longer, those records would look indebted
 // again.
@@ -357,10 +357,10 @@
 // for odd ones. A call with another price sees the same number of tokens at its own price, rounded up. If it is
 // admitted, the compare-and-swap of its take writes the payload at its own price, with the next version. Before that,
 // it offers its price for that version: by a compare-and-swap of the other price word, from a value that was read
-// before the state was read again. So the price word of the record's current version never changes. (To go on from
-// version v, the word of version v+1 must hold an offer. A call that would overwrite that word has read a state of
-// version v after another value, so it fails.) Within a version tokens are only taken, so a past state does not return.
-// (A refund changes the version, even one of the latest take.)
+// before the state was read again. So the price word of the record's current version never changes. (A record leaves
+// version v only when the word of version v+1 holds an offer. A late call that would replace this offer read another
+// value of the word before it read a state of version v, so its compare-and-swap fails.) Within a version tokens are
+// only taken, so a past state does not return. (A refund changes the version, even one of the latest take.)
 //
 // An offer holds twelve bits of the state for which it was made. A call that finds an offer for the state that it has
 // read uses that price for its own take, so no two calls can block each other. It counts what the record owed as a call

@@ -15,9 +15,9 @@
 // apply plan 1 to a record that was converted to plan 2, and read its ticks at the wrong rate.
 //
 // R10. A log of 3 has the requests of 1 and 2 in its ring, and the request of 3 in its state alone. A and B both want
-// to add a request at 4. Each first enters the request of 3 in the ring. B is suspended before the compare-and-swap by
-// which it enters it. Three requests later the same ring entry holds 6, so B's compare-and-swap fails. With a plain
-// store B would overwrite 6 with 3, and the request of 6 would leave the window three seconds early.
+// to add a request at 4. Each first enters the request of 3 in the ring. B is suspended before its compare-and-swap of
+// the ring entry. Three requests later the same ring entry holds 6, so B's compare-and-swap fails. With a plain store B
+// would overwrite 6 with 3, and the request of 6 would leave the window three seconds early.
 //
 // R11. A publishes a record in the third stride of its probe window. The bound is one stride, so A extends it to three
 // and then searches. Meanwhile a sweep lowers bounds. It switched the target first. Either A extends the new target,

@@ -21,9 +21,9 @@
 //
 // R19. Calls of a dead process may have counted forced ends as under way (R15). Those stay counted, and make valid
 // receipts void: less is given back, never more. A process that attaches removes them. It reads the word, finds that no
-// other process is attached, and then writes the word by a compare-and-swap. So whatever the word had as under way
-// belonged to dead processes. If a call counts there in the meantime, the compare-and-swap fails. Other processes may
-// attach at any time, and none waits for one that stops while it attaches.
+// other process is attached, and then writes the word by a compare-and-swap. So all ends that the word counted as under
+// way belonged to dead processes. If a call counts there in the meantime, the compare-and-swap fails. Other processes
+// may attach at any time, and none waits for one that stops while it attaches.
 //
 // R20. Any word may hold any value. No call crashes, loops forever, or accesses memory outside the table because of it.
 // A mark of a page beyond the last one is ignored, and so is a bound for a slot outside the key's window. A live record
@@ -128,10 +128,10 @@
 //	  '---------------' not taken; or its process is dead, and the record does not name it
 //
 // A record names only the entry of its last change. So a call that changes a record, or ends its tenure, first marks
-// that entry: as counted if it entered, as free if it left. Therefore one can always tell whether a take was made: its
-// entry is counted, or the record names it. An entry is marked by a compare-and-swap from a holder that was read before
-// the state was read again, and only if the entry still belongs to this slot: an entry that has left may already belong
-// to another slot. The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same
+// that entry: as counted if it entered, as free if it left. So it is always known whether a take was made: its entry is
+// counted, or the record names it. An entry is marked by a compare-and-swap from a holder that was read before the
+// state was read again, and only if the entry still belongs to this slot: an entry that has left may already belong to
+// another slot. The state counts its changes modulo 2^11, so a record that returns to the same tokens and the same
 // entry differs from the earlier one. (As with versions, there is a gap. A call that is suspended for exactly 2,048
 // changes that end in the same state, or for 256 takes of an entry, might miss one mark. If the process that has the
 // tokens dies just then, its tokens stay until the record is reset.)

@@ -185,12 +185,12 @@ func (t *Table) mark(e *entry) {
 	}
 }
 
-// forsaken frees what an entry of a dead process has in flight (R26).
+// forsaken frees the tokens that an entry of a dead process has in flight (R26).
 func (t *Table) forsaken(number uint64, h atomicbucket.Entry) (n uint64) {
 	e := &t.entries.all[number]
 	if h.What() == atomicbucket.Pending {
 		t.mark(e)
-		if e.become(h, atomicbucket.NoEntry) { // nothing was taken, or the state would have said so
+		if e.become(h, atomicbucket.NoEntry) { // nothing was taken: otherwise the state would name the entry
 			return 0
 		}
 		now := atomicbucket.Entry(e.holder.Load())

@@ -8,7 +8,7 @@ import (
 )
 
 // insert gives the key at p a record, from which the request's tokens are taken, if the key has none. It is undecided
-// if the key has a live record, and if another call changed the probe window in the meantime.
+// if the key has a live record, or if another call changed the probe window in the meantime.
 func (t *Table) insert(p Place, r *request) Outcome {
 	plan := t.current()
 	if quota := plan.granted(r.quota); quota.unlimited() {

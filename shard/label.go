@@ -77,7 +77,7 @@ func (p *Plan) fell(c atomicbucket.Change) atomicbucket.Change {
 }
 
 // LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took
-// under a quota, or if a token is the same under every tier.
+// under a quota, or if a token costs the same under every tier.
 func (t *Table) LastTier(p Place) (tier int, known bool) {
 	defer runtime.KeepAlive(t)
 	_, _, sl := t.record(p)

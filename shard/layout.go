@@ -16,7 +16,7 @@ type layout struct {
 	probeWindow uint64 // slots in a probe window
 	ringSize    uint64 // words of a ring; 0 if records have none
 	ringWords   uint64 // words that a ring takes, rounded up to whole slots
-	entries     uint64 // of what is in flight
+	entries     uint64 // of takes in flight
 }
 
 // layout checks the configuration.

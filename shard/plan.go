@@ -87,7 +87,8 @@ func (q *quota) Demand(n uint64) atomicbucket.Demand {
 // Algorithm returns the algorithm.
 func (p *Plan) Algorithm() atomicbucket.Algorithm { return p.algorithm }
 
-// SetSource sets what [Plan.Source] returns: what the caller has made the plan of. The plan must not be in use.
+// SetSource sets the value that [Plan.Source] returns, from which the caller made the plan. The plan must not be in
+// use.
 func (p *Plan) SetSource(source any) { p.source = source }
 
 // Source returns what SetSource set.
@@ -170,8 +171,8 @@ func (p *Plan) Left(s atomicbucket.State, nanos int64, tier uint8) (limit, token
 	return q.Tokens, tokens, reset
 }
 
-// ahead returns how far a request may be ahead of the watermark. After the watermark has followed the clock, the rest
-// may be a time that the caller has supplied.
+// ahead returns how far a request may be ahead of the watermark. If the watermark has already followed the clock, only
+// a time that the caller supplied is further ahead.
 func (p *Plan) ahead(r *request) uint64 {
 	if r.followed {
 		return p.skew
@@ -187,8 +188,8 @@ func (p *Plan) idle(s atomicbucket.State, nanos int64) bool {
 	return p.algorithm.Idle(s, p.algorithm.Ticks(nanos))
 }
 
-// bucketDebt returns the debt of a token bucket at an instant, in ticks. It is 0 for a record of another policy, and
-// for none.
+// bucketDebt returns the debt of a token bucket at an instant, in ticks. It is 0 for other algorithms, and for a slot
+// without a live record.
 func (p *Plan) bucketDebt(s atomicbucket.State, nanos int64) uint64 {
 	if !p.isBucket || !s.IsLive() {
 		return 0

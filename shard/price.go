@@ -37,8 +37,8 @@ type view struct {
 	place               Place
 }
 
-// view returns a record as a call sees it for whose limit a token costs token. The time now of the call may be ahead of
-// clock, the time of the limiter's clock. The record was read before.
+// view returns a record as it appears to a call in whose limit a token costs token. now is the time of the call, and
+// may be ahead of clock, the time of the limiter's clock. The record must have been read before.
 func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, now, clock int64) view {
 	if t.prices == nil || r.Ring == nil { // the key has no record, and owes nothing
 		return view{Record: r, from: r.State, of: token, same: true}
@@ -64,7 +64,7 @@ func (t *Table) view(p Place, r atomicbucket.Record, plan *Plan, token uint64, n
 func (t *Table) latest(p Place, now int64) int64 {
 	latest, promised := t.ahead(p, now) // after the state: R15
 	if latest = max(latest, promised); t.now != nil {
-		latest = max(latest, t.now()) // also after the state: no grant was made by a clock that reads later
+		latest = max(latest, t.now()) // also after the state: no grant used a later reading of the clock
 	}
 	return latest
 }
@@ -111,8 +111,7 @@ func (t *Table) move(sl *slot, v view, plan *Plan, payload uint64, now int64) (a
 	return t.reprice(sl, v, plan, payload, now)
 }
 
-// speed converts a record to the price of a refused request, which is lower. From now on the debt comes back at that
-// price.
+// speed converts a record to the lower price of a refused request. From now on the debt comes back at that price.
 func (t *Table) speed(p Place, sl *slot, v view, plan *Plan, r *request) bool {
 	t.relabel(p, sl, r.quota)
 	_, ok := t.move(sl, v, plan, v.State.Payload(), r.now)
@@ -174,9 +173,9 @@ func (t *Table) hasten(plan *Plan, token uint64) {
 	raiseTo(&t.fastest, math.MaxInt64-int64(plan.bucket.Sixteenths(token)))
 }
 
-// returnPriced is giveBack for a record with a price, in whose tokens it counts. If the receipt has the record's
-// version and price, only takes at that price came after the receipt's take. For any other receipt, it assumes that
-// tokens came back at the lowest price of all conversions of the table.
+// returnPriced is giveBack for a record with a price. It counts in tokens of the record. If the receipt has the
+// record's version and price, only takes at that price came after the receipt's take. For any other receipt, it assumes
+// that tokens came back at the lowest price of all conversions of the table.
 func (t *Table) returnPriced(
 	p Place, r atomicbucket.Record, plan *Plan, sl *slot, at int64, n uint64, of *Receipt,
 ) (after atomicbucket.State, v Verdict, done bool) {

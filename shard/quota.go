@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A Quota is the limit of a call, as a value. It is that of a tier, which the plan holds, or has numbers of its own, in
-// units of one plan's algorithm. The zero Quota is that of tier 0.
+// A Quota is the limit of a call, as a value. It names a tier, whose numbers are in the plan, or has its own numbers,
+// in units of one plan's algorithm. The zero Quota names tier 0.
 //
 // Numbers are valid for the plan for which they were made, and for later plans with the same units ([Plan.unit]). Under
 // any other plan they grant nothing.
@@ -80,8 +80,8 @@ func (p *Plan) Granted(q Quota) atomicbucket.Quota {
 	return atomicbucket.Quota{Token: g.Token, Tokens: g.Tokens}
 }
 
-// Span returns the time in which n tokens of a quota come back to a bucket. It may be up to a tick less, and is never
-// more.
+// Span returns the time in which n tokens of a quota come back to a bucket. It may be too short by up to a tick, and is
+// never too long.
 func (p *Plan) Span(n uint64, q Quota) time.Duration { return p.bucket.Span(n * p.granted(q).Token) }
 
 // SetTier gives a tier a quota without numbers. The plan must not be in use.

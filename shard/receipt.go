@@ -50,8 +50,8 @@ func (e Ends) begun() uint32 { return uint32(e.word / endBegun) }
 // wants a receipt.
 func (t *Table) Ends(p Place) Ends { return Ends{t.neighbourhood(p).ends.Load()} }
 
-// A Receipt identifies a take. The zero Receipt identifies none. A take only copies what it knows into its receipt,
-// because most receipts are never used. A refund works out what that means.
+// A Receipt identifies a take. The zero Receipt identifies none. A take only copies data into its receipt, because most
+// receipts are never used. A refund interprets the data.
 type Receipt struct {
 	plan   *Plan              // the plan that the record followed; nil: no take
 	after  atomicbucket.State // the record after the take, without what was given back since: see State.Less
@@ -127,13 +127,13 @@ func (r *Receipt) Less(n uint64, after atomicbucket.State) {
 	}
 }
 
-// void reports whether the record of the key at p may belong to another tenure than the receipt's take, so that what it
-// owes may be due to other takes. plan is the plan that the record follows. The record was read before: R15.
+// void reports whether the record of the key at p may belong to another tenure than the receipt's take, so that its
+// debt may come from other takes. plan is the plan that the record follows. The record was read before: R15.
 func (t *Table) void(r *Receipt, p Place, plan *Plan) bool {
 	if r.plan == nil {
 		return false
 	}
-	// A log's requests stay what they are when the plan is replaced.
+	// A replacement of the plan does not change a log's requests.
 	return r.number == 0 || (t.rings == nil || t.buckets) && r.number != plan.number ||
 		t.Ends(p).begun() != r.ends
 }

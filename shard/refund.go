@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// Refund gives n tokens back to the key at p, at the time now: tokens of the take that the receipt identifies, or with
-// the zero receipt those of no particular take. A bucket never holds more than its limit, so only taken tokens come
-// back. The verdict is Admitted if the key has a record. It is Refused if the key has no record, because its bucket is
-// full, or if the record of the take may have been forgotten before it was idle, which makes the receipt void (R15).
-// Then nothing is written, and the rest of the outcome is that of Peek.
+// Refund gives n tokens back to the key at p, at the time now: tokens of the take that the receipt identifies, or, with
+// the zero receipt, of no particular take. A bucket never holds more than its limit, so only taken tokens come back.
+// The verdict is Admitted if the key has a record. It is Refused if the key has no record, because its bucket is full,
+// or if the record of the take may have been forgotten before it was idle, which makes the receipt void (R15). Then
+// nothing is written, and the rest of the outcome is that of Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
@@ -71,7 +71,7 @@ func (t *Table) RefundOf(p Place, clock func() int64, n uint64, of *Receipt) (at
 }
 
 // RefundAt is [Table.Refund] at a time that may be ahead of the clock: see [Table.TakeAt]. The refund of a log uses the
-// clock's time if that is earlier: a request that has left the log's window only by a later time still counts for calls
+// clock's time if that is earlier: a request that leaves the log's window between the two times still counts for calls
 // now.
 func (t *Table) RefundAt(p Place, now, clock int64, n uint64, q Quota, of Receipt) Outcome {
 	defer runtime.KeepAlive(t)
@@ -115,8 +115,9 @@ func (t *Table) giveBack(
 	return after, Admitted, done
 }
 
-// ahead returns two times, or at where that is later: the latest at which a request ahead of its clock was granted, and
-// the latest until which a reservation of a key near p waits. It is called after the record was read: R15.
+// ahead returns two times, each of them not before at: the latest time at which a request ahead of its clock was
+// granted, and the latest time until which a reservation of a key near p waits. It is called after the record was read:
+// R15.
 func (t *Table) ahead(p Place, at int64) (latest, promised int64) {
 	return max(at, int64(t.leading.Load())), max(at, int64(t.neighbourhood(p).promised.Load()))
 }

@@ -53,7 +53,7 @@ func (t *Table) current() *Plan {
 	return t.follows()
 }
 
-// Known returns the plan that was current when this process last looked. It touches no shared memory.
+// Known returns the plan that was current at this process's last check. It touches no shared memory.
 func (t *Table) Known() *Plan { return t.plan.Load() }
 
 // follows is current after another process has replaced the plan. It builds this process's own Plan.
@@ -222,7 +222,7 @@ func (t *Table) settled(clock func() int64) *Plan {
 			if t.approach(uint64(t.reached(clock())), n) {
 				t.planned.CompareAndSwap(n, n+1)
 			}
-		case n<<changeShift | changing: // some records may follow the plan before
+		case n<<changeShift | changing: // some records may follow the previous plan
 			t.adoptAll()
 			t.change.CompareAndSwap(change, n<<changeShift)
 		default: // the replacement advanced between the two reads, so change did, too; or no process wrote this: R20

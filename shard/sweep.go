@@ -34,8 +34,8 @@ func (t *Table) Sweep(now int64, rest func() bool) bool {
 }
 
 // SweepEpoch is [Table.Sweep] for the records that have been idle for an epoch, that is since the last complete sweep.
-// A client below its limit is idle whenever it comes back, and then still finds its record. While less than half of the
-// slots hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
+// A client below its limit is idle whenever it comes back, and should still find its record. While less than half of
+// the slots hold a record, SweepEpoch frees only records that have been idle for a skew of the algorithm (R7).
 func (t *Table) SweepEpoch(now int64, rest func() bool) bool {
 	defer runtime.KeepAlive(t)
 	now = t.raise(t.catchUp(now))

@@ -12,8 +12,8 @@ type Verdict uint8
 const (
 	// Refused: the record does not have the tokens. Nothing was written.
 	Refused Verdict = iota
-	// Doubtful: refused, but the wait is so short that a late clock may be the reason. Only plans that were told that
-	// clocks can be late return it.
+	// Doubtful: refused, but the wait is so short that a late clock may be the reason. Only plans with a lateness
+	// ([NewPlan]) return it.
 	Doubtful
 	// Admitted: the tokens were charged to the key's record.
 	Admitted
@@ -89,7 +89,7 @@ func (t *Table) Decide(p Place, now int64, n uint64, tier uint8, status *atomicb
 func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *atomicbucket.Status) Outcome {
 	defer runtime.KeepAlive(t)
 	s, plan, v := atomicbucket.State(0), (*Plan)(nil), Undecided
-	if now <= clock { // else it has to be entered that the request is ahead: R15
+	if now <= clock { // otherwise the call must record that the request is ahead: R15
 		s, plan, v = t.hitOf(p, now, n, q)
 	}
 	if v == Undecided {
@@ -138,7 +138,7 @@ func (t *Table) Hit(p Place, now int64, n uint64, tier uint8) (atomicbucket.Stat
 		}
 		quota := &plan.quotas[tier%MaxTiers]
 		if n > quota.Tokens || uint64(now)-t.watermark.Load() > plan.trust || // late, or far ahead: R7
-			t.planned.Load() != plan.planned { // or the plan is not the present one: R21
+			t.planned.Load() != plan.planned { // or the plan is not the current one: R21
 			break
 		}
 		tick, demand := plan.bucket.Ticks(now), quota.Demand(n)
@@ -239,7 +239,7 @@ func (t *Table) hit(p Place, r *request) Outcome {
 				return Outcome{State: seen.State, Plan: plan, At: r.now, Verdict: verdict}
 			}
 		} else if plan.flush(record, r.now, &sl.state) { // R10
-			if r.status != nil { // before the move: afterwards the ring may have gone on
+			if r.status != nil { // before the move: after it, the ring may change
 				*r.status = plan.status(seen.After(payload), r.now, quota.Demand(0))
 			}
 			if ok = t.entries == nil; !ok {
