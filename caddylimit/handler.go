@@ -47,7 +47,7 @@ type Handler struct {
 
 	log    *zap.Logger
 	limits *httplimit.Middleware
-	by     map[string]*limit // by the names that the middleware knows
+	by     map[string]*limit // by their names in the middleware
 	app    *zone.App         // nil if no limit is in a store
 	told   hearsay
 }
@@ -176,7 +176,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return err
 }
 
-// settle settles what limits hold for a request that is over, where its placeholders say the cost.
+// settle settles the holds of a request that is over, if its placeholders have the cost.
 func (h *Handler) settle(res *httplimit.Result, r *http.Request) {
 	for i := range res.Len() {
 		l := h.by[res.Check(i).Name()]
@@ -208,7 +208,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	var wait time.Duration
 	if c, ok := res.Tightest(); ok && res.Status() == http.StatusTooManyRequests {
 		refusing = h.by[c.Name()]
-		if !c.InFlight() { // when one of those is over is not known
+		if !c.InFlight() { // when a request in flight will be over is not known
 			wait = c.Decision.RetryAfter
 		}
 		if entry := h.log.Check(zap.InfoLevel, "rate limit exceeded"); entry != nil {

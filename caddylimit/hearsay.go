@@ -14,20 +14,20 @@ func trusts(r *http.Request) bool {
 	return trusted
 }
 
-// A hearsay has the canonical names of the fields in which trusted proxies say limits. A server behind this one, which
-// trusts it, would trust what a client has written there.
+// A hearsay has the canonical names of the fields in which trusted proxies send limits. If a client's fields were
+// passed on, a server behind this one, which trusts it, would trust them.
 type hearsay []string
 
-// remove removes from a request the fields that must not come from a client, also those of its trailer. Other spellings
-// that servers may take for such a field are removed from requests of trusted proxies, too, because a proxy may pass
-// them on as its client sent them.
+// remove removes the fields of h from the header and the trailer of a request, unless the request is from a trusted
+// proxy. It also removes fields whose names servers may treat as such a name, even from requests of trusted proxies,
+// because a proxy may pass these fields on from its client.
 func (h hearsay) remove(r *http.Request) {
 	if len(h) == 0 {
 		return
 	}
 	trusted := trusts(r)
 	h.from(r.Header, trusted)
-	if r.Trailer == nil { // none was announced, and so none is passed on
+	if r.Trailer == nil { // no trailer was announced, so none is passed on
 		return
 	}
 	h.from(r.Trailer, trusted)
@@ -44,8 +44,8 @@ func (h hearsay) from(fields http.Header, trusted bool) {
 	}
 }
 
-// reads reports whether servers may take the name of a field for another: letters and digits are the same, and both
-// have something else at the same places.
+// reads reports whether servers may treat one field name as another: letters and digits are the same, and all other
+// characters are at the same places.
 func reads(name, as string) bool {
 	if len(name) != len(as) {
 		return false
@@ -58,7 +58,7 @@ func reads(name, as string) bool {
 	return true
 }
 
-// plain returns a letter or a digit, with letters as small ones, and a hyphen for all else.
+// plain returns a letter in lower case, a digit unchanged, and a hyphen for any other character.
 func plain(c byte) byte {
 	switch {
 	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':

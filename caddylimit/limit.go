@@ -174,7 +174,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs says what a request of the limit takes, most at most by a number, and what settles that.
+// costs sets the cost of requests, at most most if it is a number, and the placeholder that settles it.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {
@@ -193,8 +193,8 @@ func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err
 // byQuota reports whether requests may have other numbers than the limit's own and its tiers'.
 func (l *Limit) byQuota() bool { return l.Quota != "" || l.Quotas != nil }
 
-// quota has requests bring their numbers to a limit of the policy, and makes the zone one of quotas. shared has the
-// handler's store.
+// quota makes the limit use the numbers that come with requests, and makes its zone a zone of quotas. own is the
+// limit's policy; shared has the handler's store.
 func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, shared zone.Spec, zoned *zone.Spec,
 	to *httplimit.Limit) (warnings []string, err error) {
 	switch {
@@ -225,7 +225,7 @@ func (l *Limit) quota(ctx caddy.Context, app *zone.App, own engine.Policy, share
 	return warnings, nil
 }
 
-// counts returns what says which requests have a bucket in common, and which numbers.
+// counts returns texts that describe which requests share a bucket, and which numbers they have.
 func (l *Limit) counts() (texts []string) {
 	texts = append(texts, fmt.Sprintf("%q %d %d %q", l.Key, l.IPv4Prefix, l.IPv6Prefix, l.Quota))
 	if l.Tiers != nil {
@@ -236,7 +236,7 @@ func (l *Limit) counts() (texts []string) {
 
 func (l *Limit) key() (*key.Key, []string, error) { return l.keyOf(l.Key) }
 
-// keyOf returns the key of some texts; of none the default.
+// keyOf returns the key of some templates; without templates, the default key.
 func (l *Limit) keyOf(templates []string) (*key.Key, []string, error) {
 	bits := l.IPv6Prefix
 	if len(templates) == 0 {
@@ -257,7 +257,7 @@ func parseOverflow(text string) (engine.OverflowPolicy, error) {
 	return 0, fmt.Errorf("overflow %q: want evict, refuse or admit", text)
 }
 
-// policies returns what the limit allows to a request without a quota, and the tiers by the order of their names.
+// policies returns the policy of a request without a quota, and the policies of the tiers in the order of their names.
 func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engine.Policy, tiers []engine.Policy, err error) {
 	numbers := spec.Limit{
 		Aligned: l.Aligned, Zone: l.Zone, MaxWait: time.Duration(l.MaxWait), Refund: len(l.RefundStatus) > 0, Overflow: overflow,
@@ -293,7 +293,7 @@ func (l *Limit) policies(overflow engine.OverflowPolicy, stored bool) (own engin
 	return own, tiers, err
 }
 
-// parse reads the numbers as they are written.
+// parse parses the texts of the numbers.
 func (n Numbers) parse() (numbers spec.Numbers, err error) {
 	if n.Burst != 0 {
 		numbers.Burst = &n.Burst
@@ -304,7 +304,7 @@ func (n Numbers) parse() (numbers spec.Numbers, err error) {
 	return numbers, err
 }
 
-// tiers puts the tiers into the zone, and returns which of them a request is under.
+// tiers sets the tiers of the zone, and returns the function that finds the tier of a request.
 func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*http.Request) int, warnings []string, err error) {
 	template, warnings, err := key.Parse(l.Tiers.By)
 	switch {
@@ -328,7 +328,8 @@ func (l *Limit) tiers(policies []engine.Policy, zoned *zone.Spec) (tier func(*ht
 	}, warnings, nil
 }
 
-// parseStatuses returns a function that reports whether a status is one of refunds; nil if there are none.
+// parseStatuses returns a function that reports whether requests with a status get their tokens back; nil without
+// texts.
 func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 	type statuses struct{ first, last int }
 	var all []statuses

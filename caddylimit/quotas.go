@@ -22,31 +22,33 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/zone"
 )
 
-// Quotas are limits from outside: of the keys of a file or of a hash in the store, or in a header of a trusted proxy.
-// It is one of the three.
+// Quotas are limits from outside the configuration. They have one source: a file or a hash in the store that has limits
+// for keys, or a header of a trusted proxy.
 type Quotas struct {
-	// File has the limit of each key, as CSV or, by its name, JSON.
+	// File is the name of a file with the limit of each key: JSON if the name ends in .json, otherwise CSV.
 	File string `json:"file,omitempty"`
-	// Hash is the name of a hash in the handler's store with the limit of each key.
+	// Hash is the name of a hash with the limit of each key, in the handler's store.
 	Hash string `json:"hash,omitempty"`
-	// Every is the time between two looks at the file or the hash: 1 s to a day, and 1 minute without it.
+	// Every is how often the file or the hash is read: 1 s to a day. The default is 1 minute.
 	Every caddy.Duration `json:"every,omitempty"`
-	// By is what is looked up: a text with placeholders. Without it, it is the key of the limit, if this is one text.
+	// By is the text that is looked up in the file or the hash, with placeholders. The default is the key of the limit,
+	// which must then be one text.
 	By string `json:"by,omitempty"`
-	// Plans are the numbers that the file or the hash names.
+	// Plans have the numbers of plans, by the names that the file or the hash uses.
 	Plans map[string]Numbers `json:"plans,omitempty"`
-	// Header is a field in the syntax of RateLimit-Policy. It is read of the trusted proxies of the server alone.
+	// Header is a header field in the syntax of RateLimit-Policy. It is only read in requests of the server's trusted
+	// proxies.
 	Header string `json:"header,omitempty"`
-	// Item is the item of the header that counts; without it, that with the name of the limit.
+	// Item is the value of the header's item to use. The default is the name of the limit.
 	Item string `json:"item,omitempty"`
-	// Unknown is what becomes of a request for which there is no limit outside: default, it has the limit's own
-	// numbers, or refuse.
+	// Unknown decides about a request without a limit from outside: default applies the limit's own numbers, and refuse
+	// refuses it.
 	Unknown string `json:"unknown,omitempty"`
-	// Max is how many tokens a limit from outside may have, 1 to 4,294,967,296; without it a million.
+	// Max is the most tokens that a limit from outside may have, 1 to 4,294,967,296. The default is a million.
 	Max uint64 `json:"max,omitempty"`
 }
 
-// check finds what does not go together.
+// check returns an error for fields that do not fit together.
 func (q *Quotas) check() error {
 	sources := 0
 	for _, source := range []string{q.File, q.Hash, q.Header} {
@@ -73,17 +75,17 @@ func (q *Quotas) check() error {
 	return nil
 }
 
-// An outside says the limit of requests from outside.
+// An outside finds the limits that come from outside the configuration.
 type outside struct {
 	*Quotas
 	name  string     // of the limit
-	own   spec.Limit // of requests without a limit from outside, with the plans
+	own   spec.Limit // the limit's own numbers, with the plans as its tiers
 	other engine.Policy
 	plans map[string]engine.Policy
 }
 
-// quotas has requests bring their limits from outside. store is that of the handler, with its address; zoned is what
-// counts.
+// quotas sets the quota of a limit to the limits from outside. store has the handler's store; zoned is the spec of the
+// limit's zone.
 func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, store, zoned zone.Spec, to *httplimit.Limit) ([]string, error) {
 	o, err := l.outside(own, zoned)
 	if err != nil {
@@ -129,7 +131,7 @@ func (l *Limit) quotas(ctx caddy.Context, app *zone.App, own engine.Policy, stor
 	return warnings, nil
 }
 
-// outside checks the quotas of a limit with its numbers.
+// outside checks the limit's Quotas against its numbers.
 func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err error) {
 	o = &outside{Quotas: l.Quotas, name: l.Name, plans: map[string]engine.Policy{}}
 	o.own.Base, o.own.InStore = zoned.Policy, zoned.InStore(l.Name)
@@ -166,7 +168,7 @@ func (l *Limit) outside(own engine.Policy, zoned zone.Spec) (o *outside, err err
 	return o, nil
 }
 
-// lookup returns the key by which requests are looked up.
+// lookup returns the key that is looked up for a request.
 func (l *Limit) lookup() (*key.Key, []string, error) {
 	by := l.Key
 	if l.Quotas.By != "" {
@@ -178,7 +180,8 @@ func (l *Limit) lookup() (*key.Key, []string, error) {
 	return l.keyOf(by)
 }
 
-// source reads the file or the hash. meant returns what a key there is looked up by.
+// source returns the function that reads the file or the hash. meant converts a key in it to the text that lookup gives
+// for requests with this key.
 func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) string) (quotas.Source, error) {
 	numbers, err := o.own.Quotas()
 	if err != nil {
@@ -199,7 +202,7 @@ func (o *outside) source(app *zone.App, store zone.Spec, meant func(string) stri
 	}, nil
 }
 
-// header returns what reads the limit of a request from its header.
+// header returns the function that reads the limit of a request from its header.
 func (o *outside) header() func(*http.Request) (engine.Policy, error) {
 	field := quotas.Field{Limit: o.own, Name: o.Item}
 	if field.Name == "" {

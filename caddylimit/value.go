@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/key"
 )
 
-// parseCost returns the function of a cost; nil for 1. most is what a number may be.
+// parseCost returns the function of a cost; nil for 1. most is the largest number.
 func parseCost(text string, most uint64) (cost func(*http.Request) uint64, warnings []string, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -58,8 +58,8 @@ func parseSettle(text string) (*key.Template, []string, error) {
 	return &template, warnings, nil
 }
 
-// ofAnswers matches the placeholders of Caddy that what handles a request sets. Others, as those of what a matcher has
-// found in a path, are of the request.
+// ofAnswers matches Caddy's placeholders whose values the handlers of a request set. The values of others, such as what
+// a matcher found in a path, come from the request.
 var ofAnswers = regexp.MustCompile(`^\{http\.(response|vars|reverse_proxy|intercept)\.`)
 
 // ofClients matches the placeholders of Caddy that a client writes.

@@ -170,7 +170,7 @@ func (s *clientStream) SendMsg(m any) error {
 		return err
 	}
 	err := s.ClientStream.SendMsg(m)
-	if err != nil && err != io.EOF { // such an error ends the stream, and the caller need not call RecvMsg
+	if err != nil && err != io.EOF { // such an error ends the stream without a call of RecvMsg
 		s.release()
 	}
 	return err

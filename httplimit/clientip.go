@@ -315,7 +315,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its prefix: want %v or one address", text,
 			prefix.Masked())
 	}
-	if addr := prefix.Addr(); addr.Is4In6() { // then it has 96 bits at least
+	if addr := prefix.Addr(); addr.Is4In6() { // then it has at least 96 bits
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
 	}
 	return prefix, nil

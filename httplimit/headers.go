@@ -130,7 +130,7 @@ func (f *fieldWriter) set(name, value string) {
 	}
 	f.values = append(f.values, value)
 	last := len(f.values)
-	f.h[name] = f.values[last-1 : last : last] // full: an append makes a copy
+	f.h[name] = f.values[last-1 : last : last] // the capacity is the length, so an append makes a copy
 }
 
 // policies returns the value of RateLimit-Policy.

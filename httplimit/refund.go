@@ -75,7 +75,7 @@ type statusWriter struct {
 	ctx    context.Context // of the request
 	status int
 	gone   bool        // the client had gone when the answer began
-	broke  atomic.Bool // the body of the request did
+	broke  atomic.Bool // the body of the request broke off
 }
 
 // A notedBody is the body of a request. Its writer notes that it breaks off.
@@ -84,8 +84,8 @@ type notedBody struct {
 	of *statusWriter
 }
 
-// Read implements [io.Reader]. Neither is a body that is too long for the program broken off, nor one that is read when
-// it is closed, as by a transport whose server has answered early.
+// Read implements [io.Reader]. Two errors do not mean that the body broke off: it is too long for the program, or it
+// was read after it was closed, as by a transport whose server answered early.
 func (b *notedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if tooLong := (*http.MaxBytesError)(nil); err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) &&

@@ -40,7 +40,7 @@ func Benchmark(b *testing.B, c Config) {
 // perTurn is how many requests the limiter or the floor gets before the other one's turn.
 const perTurn = 500
 
-// requests are those of a turn: their keys, and how many of them are to be admitted.
+// requests are the requests of a turn: their keys, and how many of them must be admitted.
 type requests struct {
 	keys     []string
 	admitted int64
@@ -104,7 +104,7 @@ func (r row) measure(b *testing.B, c Config) {
 	b.ReportMetric(testing.AllocsPerRun(100, func() { limiter.Take(turn.keys[0], 1) }), "allocs/op")
 }
 
-// turn lets each worker ask for all keys. It returns how long that took, and how many requests were admitted.
+// turn makes each worker ask for all keys. It returns how long that took, and how many requests were admitted.
 func (r row) turn(keys []string, ask func(string) bool) (took time.Duration, admitted int64) {
 	work := func() (n int64) {
 		for _, key := range keys {

@@ -65,8 +65,8 @@ type answered struct {
 	starts, ends []time.Duration // of the calls that were admitted
 }
 
-// ask has many goroutines ask for one key. A busy machine may run them for a small part of the time only. So they go on
-// until they have made enough calls, or five times as long for a limiter whose calls take long.
+// ask makes many goroutines ask for one key. A busy machine may run them for only a small part of the time, so they
+// continue until they have made enough calls, but at most five times as long.
 func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answered) {
 	const length, enough = 100 * time.Millisecond, askers * 200
 	var mu sync.Mutex
@@ -94,8 +94,8 @@ func (s *suite) ask(t *testing.T, limiter Limiter, begin time.Time) (all answere
 	return all
 }
 
-// densest returns how many calls were admitted within the interval in which there were most beyond the rate of a limit,
-// at least, and how long the interval is.
+// densest finds the interval with the most admitted calls beyond the rate of a limit. It returns how many calls, at
+// least, were admitted in it, and its length.
 func (a answered) densest(l Limit) (n int, within time.Duration) {
 	rate := float64(l.Tokens) / float64(l.Per)
 	started, least, from := 0, math.Inf(1), 0 // from is the number of calls that started before the interval
@@ -143,7 +143,7 @@ func (s *suite) leak(t *testing.T) {
 	}) {
 		t.Error("goroutines of the limiter are still there after Cleanup")
 	}
-	const fewest = 200_000 // fewer take no more memory than what is resident changes by itself
+	const fewest = 200_000 // the memory of fewer keys is lost in the usual changes of the resident memory
 	keys := max(100*s.Keys, fewest)
 	if testing.Short() {
 		keys = fewest

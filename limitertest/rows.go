@@ -14,13 +14,14 @@ type row struct {
 	name    string
 	limit   Limit
 	before  int // keys that were asked once before
-	workers int // that ask at the same time
+	workers int // goroutines that ask at the same time
 	floor   floorKind
-	// traffic returns what says which key request i has, by its number, and whether it is admitted. i counts from 0.
+	// traffic returns a function that returns the number of request i's key, and whether the request must be admitted.
+	// i counts from 0.
 	traffic func(r row, random *rand.Rand) func(i int) (key uint64, admitted bool)
 }
 
-// A floorKind is what a limiter must do at least.
+// A floorKind is the least work that a limiter must do.
 type floorKind uint8
 
 const (
@@ -40,7 +41,8 @@ const (
 // rows are those of weir's own benchmark that any limiter can have. -short makes the large ones smaller.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
-	// What comes in seconds is decided as fast as it can be, so the policy of 100 a second is sped up, too.
+	// Requests come as fast as they are decided, not over seconds, so the policy of 100 a second is faster in
+	// proportion.
 	everyday := Limit{Tokens: 10_000 * uint64(runtime.GOMAXPROCS(0)), Per: time.Second, Burst: 200}
 	all := []row{
 		{name: "full-1k", limit: plenty, before: 1000, workers: 1, floor: changes, traffic: inTurn},
@@ -60,7 +62,8 @@ func rows(short bool) []row {
 	return all
 }
 
-// inTurn has every key once, then once more in another order, and so on: an order that is repeated would be learned.
+// inTurn has every key once, then once more in another order, and so on, because processors learn an order that
+// repeats.
 func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	order := random.Perm(r.before)
 	return func(i int) (uint64, bool) {
@@ -71,7 +74,7 @@ func inTurn(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// refused is inTurn where nothing is left.
+// refused is inTurn for keys without tokens: all requests are refused.
 func refused(r row, random *rand.Rand) func(int) (uint64, bool) {
 	next := inTurn(r, random)
 	return func(i int) (uint64, bool) {
@@ -105,7 +108,7 @@ func poisson(r row, random *rand.Rand) func(int) (uint64, bool) {
 	}
 }
 
-// mixed has visitors that come, ask for twice what they get, and go. As many others come after them.
+// mixed has visitors that come, ask for twice what they get, and go. The same number of others follows them.
 func mixed(r row, random *rand.Rand) func(int) (uint64, bool) {
 	type request struct {
 		at  float64

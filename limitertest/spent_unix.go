@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spent returns how much processor time the process has taken: what others do on the machine is no part of it.
+// spent returns the processor time of this process. It does not include other work on the machine.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

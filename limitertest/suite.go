@@ -25,10 +25,11 @@ type suite struct {
 	spans map[Limit]time.Duration
 }
 
-// longest is how far a bubble's clock, which starts in 2000, is moved. A count of nanoseconds since 1970 ends in 2262.
+// longest bounds how far a bubble's clock is moved. The clock starts in 2000, and a count of nanoseconds since 1970
+// ends in 2262.
 const longest = 150 * 365 * 24 * time.Hour
 
-// latest is the largest EarlyBy, LateBy and RetryUnit, of which sums are in the range of a Duration.
+// latest is the largest EarlyBy, LateBy and RetryUnit. Their sums must fit into a Duration.
 const latest = 10 * 365 * 24 * time.Hour
 
 // alive keeps all limiters reachable: see the pitfall about finalizers.
@@ -144,7 +145,7 @@ func (s *suite) bubble(t *testing.T, f func(*testing.T)) (ended bool) {
 		switch problem := recover(); fmt.Sprint(problem) {
 		case "<nil>":
 		case "deadlock: main bubble goroutine has exited but blocked goroutines remain":
-			ended = false // they stay where they are; Leak says so
+			ended = false // the goroutines stay; Leak reports them
 		case "deadlock: all goroutines in bubble are blocked":
 			t.Error("a call never returns: all goroutines are blocked")
 		default:

@@ -21,8 +21,8 @@ type KeyFunc = limits.KeyFunc[Call]
 var peerIP, _ = httplimit.NewClientIP() // without options it never fails
 
 // Peer is the [KeyFunc] of the address of the connection, IPv6 cut to /64. Without a proxy in between, this is the
-// client. All peers without an address, such as those on a Unix socket, share one key, and so do all calls that a
-// client makes.
+// client. All peers without an address, such as those on a Unix socket, share one key. So do all calls that are limited
+// in a client.
 func Peer(h Hasher, c Call) (engine.Key, bool) {
 	return h.KeyAddr(peerIP.PrefixOf(peerIP.AddrOf(c.Peer, nil)).Addr()), true
 }

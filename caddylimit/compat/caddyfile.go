@@ -51,7 +51,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}, sharing.Options(&h.Sharing)...)...)
 }
 
-// readDistributed reads what the original shares zones by, which may have a block.
+// readDistributed reads the original's option for shared zones, which may have a block.
 func (h *Handler) readDistributed(d *caddyfile.Dispenser) error {
 	h.Distributed = new(Distributed)
 	if d.NextArg() {
@@ -64,7 +64,7 @@ func (h *Handler) readDistributed(d *caddyfile.Dispenser) error {
 	)
 }
 
-// readStorage reads the name of a module of Caddy's storage, and passes over what that wants to know.
+// readStorage reads the name of a storage module of Caddy, and skips the module's options.
 func (h *Handler) readStorage(d *caddyfile.Dispenser) (err error) {
 	segment := d.NextSegment()
 	if len(segment) < 2 {

@@ -27,7 +27,7 @@ import (
 
 func init() { caddy.RegisterModule((*Handler)(nil)) }
 
-// module sets the zones of this handler apart from the limits of package caddylimit.
+// module distinguishes the zones of this handler from the limits of package caddylimit.
 const module = "rate_limit"
 
 // A Handler checks requests against zones, and refuses those that exceed one with the error 429. A request takes an
@@ -56,7 +56,7 @@ type Handler struct {
 	log    *zap.Logger
 	events *caddyevents.App
 	limits *httplimit.Middleware
-	by     map[string]*part // by the names that the middleware knows
+	by     map[string]*part // by their names in the middleware
 }
 
 // CaddyModule returns the module's ID and constructor.
@@ -102,7 +102,7 @@ const byItself = "zones are not shared through caddy's storage: each machine cou
 	"together admit N times the events of a zone: use `store redis://host:6379` instead of distributed and storage " +
 	"to count the requests of all machines together"
 
-// check refuses what is wrong with the handler, whatever its zones.
+// check returns an error for wrong settings of the handler, apart from its zones.
 func (h *Handler) check() error {
 	switch {
 	case h.Distributed != nil && min(h.Distributed.ReadInterval, h.Distributed.WriteInterval, h.Distributed.PurgeAge) < 0:
@@ -119,7 +119,7 @@ func (h *Handler) check() error {
 	return nil
 }
 
-// countsByItself reports whether the configuration says that machines share zones, and they do not.
+// countsByItself reports whether this machine counts by itself although the configuration asks for shared zones.
 func (h *Handler) countsByItself() bool {
 	return (h.Distributed != nil || isSet(h.Storage)) && h.Store == ""
 }
@@ -169,7 +169,8 @@ func (h *Handler) provision(ctx caddy.Context, app *zone.App) error {
 	h.by = map[string]*part{}
 	var limits []httplimit.Limit
 	for i, p := range parts {
-		// The names of zones are any text, those of the middleware are not, and nobody sees these.
+		// Zones may have any name, and limits of the middleware may not. No client sees the latter names, so they are
+		// numbers.
 		described := httplimit.Limit{Name: strconv.Itoa(i), Key: p.key.Key, Match: p.match}
 		limits, h.by[described.Name] = append(limits, p.use.Limit(described)), p
 	}
@@ -203,7 +204,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// refuse names the zone with the longest wait: the request passes when that is over, and not when that of another is.
+// refuse names the zone with the longest wait, because the request only passes when that wait is over.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.Result) error {
 	c, ok := res.Tightest()
 	if !ok || res.Status() != http.StatusTooManyRequests {
@@ -235,7 +236,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, res *httplimit.
 	return caddyhttp.Error(http.StatusTooManyRequests, nil)
 }
 
-// seconds rounds up, to a second at least: a client that comes back then is admitted.
+// seconds rounds up to whole seconds, at least 1, so that a client that comes back then is admitted.
 func seconds(d time.Duration) int64 {
 	return max(int64(d/time.Second)+min(int64(d%time.Second), 1), 1)
 }

@@ -32,7 +32,7 @@ var (
 
 func newMetrics() *metrics { return new(metrics) }
 
-// newTime returns a histogram, which its zone keeps as it does its counts: it does not begin anew with a configuration.
+// newTime returns a histogram. Its zone keeps it across configurations, like its counts.
 func newTime() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "caddy_rate_limit_process_time_seconds", Help: "Time that the decision on a request took.",
@@ -40,7 +40,7 @@ func newTime() *prometheus.HistogramVec {
 	}, []string{"zone"})
 }
 
-// show adds a zone, if it is not there yet, and returns what its decisions are timed by.
+// show adds a zone, unless it was added before, and returns the observer of its decision times.
 func (m *metrics) show(use *zone.Use, l *RateLimit) prometheus.Observer {
 	taken := zone.Kept(use.Zone, newTime)
 	if !slices.ContainsFunc(m.shown, func(s shown) bool { return s.use == use }) {

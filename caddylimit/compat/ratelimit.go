@@ -62,7 +62,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 		return nil, err
 	}
 	if zoned.Policy == engine.Blocked() {
-		zoned = zoned.InProcess() // there is nothing to keep in a store
+		zoned = zoned.InProcess() // nothing is counted, so no store is needed
 	}
 	if zoned.Policy.Algorithm() == engine.AlgorithmSlidingWindow {
 		p.notes = append(p.notes, fmt.Sprintf("%d events in %v are too many for an exact log, which has room for 4096 and less in "+
@@ -83,7 +83,7 @@ func (l *RateLimit) provision(ctx caddy.Context, app *zone.App, name string, zon
 // mostEvents is the most that a sliding window counter counts.
 const mostEvents = 1<<24 - 1
 
-// policy returns the exact one where there is one.
+// policy returns an exact policy if there is one for the numbers.
 func (l *RateLimit) policy() (engine.Policy, error) {
 	window := time.Duration(l.Window)
 	if window < spec.MinWindow || window > spec.MaxWindow {

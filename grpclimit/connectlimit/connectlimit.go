@@ -38,7 +38,7 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if !res.Refundable() {
 			return next(res.Context(ctx), req)
 		}
-		code := rpclimit.Internal // of a panic, which goes on
+		code := rpclimit.Internal // of a panic, which continues
 		defer func() { res.Finish(code) }()
 		resp, err := next(res.Context(ctx), req)
 		code = codeOf(err)
@@ -60,7 +60,7 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 			return next(res.Context(ctx), conn)
 		}
 		held := &handlerConn{StreamingHandlerConn: conn, limits: i.limits, call: call}
-		code := rpclimit.Internal // of a panic, which goes on
+		code := rpclimit.Internal // of a panic, which continues
 		defer func() {
 			if held.broken.Load() {
 				res.Release()
@@ -70,7 +70,7 @@ func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) con
 		}()
 		err := next(res.Context(ctx), held)
 		if refused := held.refused.Load(); err == nil && refused != nil {
-			err = refused // else the client would take it that all its messages were handled
+			err = refused // otherwise the client would assume that all its messages were handled
 		}
 		code = codeOf(err)
 		return err
@@ -133,7 +133,7 @@ func refused(res *rpclimit.Result) *connect.Error {
 	return e
 }
 
-// codeOf returns the code that a call ends with which ends with an error.
+// codeOf returns the status code of a call that ends with err.
 func codeOf(err error) rpclimit.Code {
 	if err == nil {
 		return rpclimit.OK

@@ -18,7 +18,7 @@ type handlerConn struct {
 	connect.StreamingHandlerConn
 	limits  *rpclimit.Limits
 	call    rpclimit.Call
-	refused atomic.Pointer[connect.Error] // of a message, once one was
+	refused atomic.Pointer[connect.Error] // of the message that was refused, if any
 	broken  atomic.Bool                   // receiving or sending failed, perhaps by the client
 }
 
@@ -73,7 +73,7 @@ type clientConn struct {
 	connect.StreamingClientConn
 	limits *rpclimit.Limits
 	ctx    context.Context // of the call
-	own    context.Context // of the stream, which cancel ends
+	own    context.Context // the context of the stream; cancel ends it
 	cancel context.CancelFunc
 
 	opening sync.Once
@@ -86,7 +86,7 @@ type clientConn struct {
 	result  rpclimit.Result // of the opening
 }
 
-// open holds the call to the limits once.
+// open checks the call against the limits once.
 func (c *clientConn) open() error {
 	c.opening.Do(func() {
 		c.call = newCall(c.ctx, c.Spec(), c.Peer(), c.RequestHeader())
@@ -97,7 +97,7 @@ func (c *clientConn) open() error {
 		c.ending.Unlock()
 		if res.Allowed() {
 			c.opened.Store(true)
-			if res.InFlight() { // the caller may cancel it and not ask for its end
+			if res.InFlight() { // the caller may cancel the stream without waiting for its end
 				context.AfterFunc(c.own, c.release)
 			}
 		} else {
@@ -107,7 +107,7 @@ func (c *clientConn) open() error {
 	return c.refusal()
 }
 
-// end ends the stream: with an error of its own, or as it has ended by itself.
+// end ends the stream, with the error refused or as the stream has ended already.
 func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.ending.Lock()
 	defer c.ending.Unlock()
@@ -123,19 +123,19 @@ func (c *clientConn) end(code rpclimit.Code, refused *connect.Error) {
 	c.cancel()
 }
 
-// release ends that the stream is in flight.
+// release gives back the stream's place in flight.
 func (c *clientConn) release() {
 	c.ending.Lock()
 	defer c.ending.Unlock()
 	c.result.Release()
 }
 
-// refusal returns the error of what was refused, nil for none.
+// refusal returns the error of the refused call or message; nil for none.
 func (c *clientConn) refusal() error {
 	c.ending.Lock()
 	defer c.ending.Unlock()
 	if c.refused == nil {
-		return nil // and not an error that holds a nil pointer
+		return nil // not an error that contains a nil pointer
 	}
 	return c.refused
 }
@@ -155,7 +155,7 @@ func (c *clientConn) Send(m any) error {
 		}
 	}
 	err := c.StreamingClientConn.Send(m)
-	if m == nil && err != nil && !errors.Is(err, io.EOF) { // the call has not begun, and nobody closes it
+	if m == nil && err != nil && !errors.Is(err, io.EOF) { // the call has not begun, so no caller closes it
 		c.cancel()
 		c.release()
 	}

@@ -23,10 +23,10 @@ func Climbs(u *url.URL) bool {
 		once, twice = overlongs.Replace(once), overlongs.Replace(twice)
 		return climbs(&url.URL{Path: once}) || climbs(&url.URL{Path: twice})
 	}
-	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // else its readings are among those above
+	return spelling.HasEscapes(twice) && climbs(&url.URL{Path: twice}) // otherwise its readings were tried above
 }
 
-// overlongs undoes characters that take more bytes than they need, as careless decoders of UTF-8 do.
+// overlongs decodes overlong encodings of the characters that matter, as careless decoders of UTF-8 do.
 var overlongs = strings.NewReplacer("\xc0\xae", ".", "\xe0\x80\xae", ".", "\xc0\xaf", "/", "\xe0\x80\xaf", "/", "\xc1\x9c", `\`,
 	"\xe0\x81\x9c", `\`)
 
@@ -35,11 +35,11 @@ func climbs(u *url.URL) bool {
 	if all.tooLong() {
 		return true
 	}
-	all.dotless = true // where some dots are resolved, those that are left climb no higher
+	all.dotless = true // readings that resolve some dots climb no higher
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
 		depth := 0
-		for _, segment := range segments { // none of them is empty, as if empty ones were merged
+		for _, segment := range segments { // without empty segments, as if they were merged
 			switch {
 			case segment == ".":
 			case !isParent(segment):
@@ -54,7 +54,7 @@ func climbs(u *url.URL) bool {
 	return false
 }
 
-// isParent reports whether a server may take a segment for "..": some pass over what follows, as trimSegment does.
+// isParent reports whether a server may treat a segment as "..". Some ignore what follows, as trimSegment does.
 func isParent(segment string) bool {
 	rest, ok := strings.CutPrefix(segment, "..")
 	return ok && (rest == "" || strings.Trim(rest, " \t\n\v\f\r") == "" || strings.ContainsAny(rest[:1], "\x00?#") ||

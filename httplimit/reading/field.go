@@ -28,7 +28,7 @@ type parsedField struct {
 // A fieldLine is a line of a field as it is compared.
 type fieldLine struct {
 	text  string // [spelling.Line]
-	exact bool   // every server reads that, and not only those that take off blanks of Unicode
+	exact bool   // every server reads this text, not only servers that remove Unicode blanks
 }
 
 func lineOf(name, line string) fieldLine {
@@ -70,7 +70,7 @@ func FirstLine(r *http.Request, name string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	const short = 64 // it is quicker to read it again
+	const short = 64 // reading a short line again is faster
 	if p := parsedOf(r); p != nil && len(lines[0]) > short {
 		return p.linesOf(r, name)[0].text
 	}

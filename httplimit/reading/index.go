@@ -92,7 +92,7 @@ func (p *Parsed) meetFirst(x *Index, segments []string) {
 	}
 }
 
-// meetTexts notes the matches with a pattern of text that the readings meet.
+// meetTexts records the matches with a text pattern that the readings meet.
 func (p *Parsed) meetTexts(x *Index, all [][]string) {
 	if len(x.texts) == 0 {
 		return

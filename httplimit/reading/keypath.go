@@ -9,8 +9,8 @@ import (
 )
 
 // KeyPath returns the path that chooses a bucket of the match's rule. If the pattern that the request meets stands for
-// one path, it is that path, however the request has written it. Otherwise it is the path of the function [KeyPath],
-// without the part that a client may add after the last name of a pattern.
+// one path, KeyPath returns that path, whatever spelling the request has. Otherwise it returns the result of the
+// function [KeyPath], without the part that a client may add after the last name of a pattern.
 func (m *Match) KeyPath(r *http.Request) string {
 	for i := range m.Paths {
 		if p := &m.Paths[i]; p.only != "" && m.meetsPaths(m.Paths[i:i+1], r) {
@@ -33,7 +33,7 @@ func (m *Match) KeyPath(r *http.Request) string {
 // spellings that a server treats as one path have at most two keys, and a client cannot make up more.
 func KeyPath(u *url.URL, keepCase bool) string { return keyPath(u, keepCase, oneKey) }
 
-// keyPath is KeyPath with what returns [oneKey].
+// keyPath is KeyPath with one as its [oneKey].
 func keyPath(u *url.URL, keepCase bool, one func(*url.URL) (string, bool)) string {
 	path := u.Path
 	if u.Opaque != "" {
@@ -83,14 +83,15 @@ func oneKey(u *url.URL) (key string, ok bool) {
 	return one.key(), true
 }
 
-// A commonKey is what the readings of a path come to that were added.
+// A commonKey is the key that all added readings of a path have in common.
 type commonKey struct {
 	segments []string
 	any      bool
 	room     []string // for the next one
 }
 
-// add adds a reading; false if it comes to something else, or the path ends at several places.
+// add adds a reading. It returns false if the reading has another key, or if the path ends at different places for
+// different servers.
 func (k *commonKey) add(segments []string) bool {
 	this := coarsest(k.room[:0], segments)
 	if k.any && !slices.Equal(this, k.segments) {
@@ -105,10 +106,11 @@ func (k *commonKey) add(segments []string) bool {
 	return true
 }
 
-// key returns what the readings come to.
+// key returns the key of the readings.
 func (k *commonKey) key() string { return strings.Join(k.segments, "/") }
 
-// coarsest appends the segments of a path of any reading to into, with all that another reading might do done to it.
+// coarsest appends the segments of one reading of a path to into, after doing to them everything that another reading
+// might do.
 func coarsest(into, segments []string) []string {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isOrdinary(s) && strings.ContainsAny(s, `/\`) }) {
 		segments = appendSplit(nil, strings.ReplaceAll(strings.Join(segments, "/"), `\`, "/"))
@@ -128,8 +130,8 @@ func coarsest(into, segments []string) []string {
 }
 
 // isOrdinary reports whether every server reads a segment without escapes as it is written: it has none of the
-// characters that end a name, and does not end with one that some servers ignore there. It is fast, because most
-// segments of most paths are ordinary.
+// characters that end a name, and does not end with a character that some servers ignore there. It is fast, because
+// most segments of most paths are ordinary.
 func isOrdinary(s string) bool {
 	for i := range len(s) {
 		if isSpecial[s[i]] {

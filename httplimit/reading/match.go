@@ -62,9 +62,9 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 	return m.meetsBesidePath(r, client) && m.meetsPath(r)
 }
 
-// IsCertain reports whether the request matches by the reading of every server behind. Use it for exceptions from a
-// limit, because a doubtful request must not be exempt. The path must not be ambiguous, the path and the method must
-// match as they are written, and every value of a wanted field must be a wanted value.
+// IsCertain reports whether the request matches by every server's reading. Use it for exceptions from a limit, because
+// a doubtful request must not be exempt. The path must not be ambiguous, the path and the method must match as they are
+// written, and every value of a wanted field must be a wanted value.
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
@@ -87,7 +87,7 @@ func hasOneReading(r *http.Request) bool {
 // target without a path ("http:a/login"), because a server could find a path in it.
 func (m *Match) meetsPath(r *http.Request) bool { return len(m.Paths) == 0 || m.meetsPaths(m.Paths, r) }
 
-// meetsPaths does that with some of the patterns.
+// meetsPaths is meetsPath for some of the patterns.
 func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	p := parsedOf(r)
 	if p == nil && slices.ContainsFunc(paths, func(of Path) bool { return of.IsText() }) {
@@ -104,7 +104,7 @@ func (m *Match) meetsPaths(paths []Path, r *http.Request) bool {
 	if r.URL.Opaque != "" || all.tooLong() {
 		return true
 	}
-	plain := all.plain // then no reading has what endOf looks for
+	plain := all.plain // then no reading has a place where the path may end early
 	var room [32]string
 	for segments, ok := all.next(room[:0]); ok; segments, ok = all.next(room[:0]) {
 		if m.meetsSegments(paths, segments) {
@@ -173,7 +173,7 @@ func (m *Match) matchesPath(r *http.Request) bool {
 	return false
 }
 
-// matchesMethod takes methods as they are written.
+// matchesMethod compares methods exactly.
 func (m *Match) matchesMethod(method string) bool {
 	return len(m.Methods) == 0 || slices.ContainsFunc(m.Methods, func(want string) bool {
 		return want == method || want == http.MethodGet && method == http.MethodHead
@@ -197,7 +197,7 @@ func (m *Match) meetsMethods(r *http.Request) bool {
 	return slices.ContainsFunc(overrides(r), m.meetsMethod)
 }
 
-// overrides returns the results of the function of the same name, read once, in capitals: one form for all texts that
+// overrides caches the results of the function overrides, in a form that is the same for all texts that
 // [strings.EqualFold] treats as equal.
 func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	if p.methods == nil {
@@ -212,7 +212,7 @@ func (p *Parsed) overrides(r *http.Request) map[string]bool {
 	return p.methods
 }
 
-// longestMethod is how many bytes of a method are compared. Longer ones have no name.
+// longestMethod is the length of the longest method that is compared, in bytes. Longer methods have no name.
 const longestMethod = 256
 
 // leastFold returns the smallest of the characters that [strings.EqualFold] treats as equal: for ASCII letters, the
@@ -225,7 +225,7 @@ func leastFold(r rune) rune {
 	return least
 }
 
-// isOverridden reports whether a server may take a request for one of another method.
+// isOverridden reports whether a server may treat a request as one with another method.
 func isOverridden(r *http.Request) bool {
 	if p := parsedOf(r); p != nil {
 		return len(p.overrides(r)) > 0
@@ -233,7 +233,7 @@ func isOverridden(r *http.Request) bool {
 	return overrides(r) != nil
 }
 
-// overrides returns the other methods for which a server may take a request.
+// overrides returns the other methods that a server may read from a request.
 func overrides(r *http.Request) []string {
 	all := fieldMethods(r)
 	if r.URL.RawQuery != "" && strings.EqualFold(r.Method, http.MethodPost) {

@@ -23,14 +23,14 @@ type Parsed struct {
 	texts   []parsedText
 	room    [2]parsedText // for most requests
 	values  []parsedValues
-	methods map[string]bool // that the request may be taken for instead
+	methods map[string]bool // other methods that servers may read from the request
 	work    int             // steps, each of which takes some nanoseconds: for tests
 }
 
 // ParsedKey is the key of a *[Parsed] in a context.
 type ParsedKey struct{}
 
-// parsedOf returns what was read of a request; nil if it is not kept.
+// parsedOf returns the Parsed of a request; nil if it has none.
 func parsedOf(r *http.Request) *Parsed {
 	p, _ := r.Context().Value(ParsedKey{}).(*Parsed)
 	return p
@@ -114,12 +114,12 @@ func tooManyCookies(lines []string) bool {
 	return n > maxPairs
 }
 
-// parsedPath are the readings of a path that differ, and what was made of them.
+// parsedPath has the different readings of a path, and cached results of them.
 type parsedPath struct {
-	seen  bool // whether it is too long is known
+	seen  bool // it is known whether the path is too long
 	read  bool
 	long  bool     // it is not read
-	from  readings // that have not been made
+	from  readings // the readings that have not been made yet
 	all   [][]string
 	sums  []uint64 // of all
 	clean string   // of [cleanPath]
@@ -127,10 +127,10 @@ type parsedPath struct {
 	met   []uint64  // of the index: a bit for each match
 	keys  [2]string // of [KeyPath]: without, and with the case kept
 
-	judged, one bool // whether all servers read it in the same way is known, and is so
+	judged, one bool // it is known whether all servers read the path in the same way; they do
 }
 
-// readings returns the readings of a path that differ; not ok if it is too long, or there is none.
+// readings returns the different readings of a path. ok is false if the path is too long, or if there is no path.
 func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 	if p.path.read {
 		return p.path.all, !p.path.long
@@ -156,9 +156,9 @@ func (p *Parsed) readings(u *url.URL) (all [][]string, ok bool) {
 	return p.path.all, true
 }
 
-// addReading adds a reading unless it is there.
+// addReading adds a reading unless it was added before.
 func (p *Parsed) addReading(segments []string) {
-	sum := uint64(len(segments)) // so that others are seldom compared to their end
+	sum := uint64(len(segments)) // so that different readings are seldom compared completely
 	for _, s := range segments {
 		sum = sum*31 + uint64(len(s))
 		if s != "" {
@@ -173,7 +173,7 @@ func (p *Parsed) addReading(segments []string) {
 	p.path.all, p.path.sums = append(p.path.all, segments), append(p.path.sums, sum)
 }
 
-// cleanPath is the function of the same name, once.
+// cleanPath caches the result of the function cleanPath.
 func (p *Parsed) cleanPath(of string) string {
 	if p == nil {
 		return cleanPath(of)
@@ -210,7 +210,7 @@ func (p *Parsed) keyPath(u *url.URL, keepCase bool) string {
 	return *key
 }
 
-// oneKey is the function of the same name, of the readings that there are.
+// oneKey is the function oneKey, for the cached readings.
 func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 	all, ok := p.readings(u)
 	var one commonKey
@@ -224,12 +224,12 @@ func (p *Parsed) oneKey(u *url.URL) (string, bool) {
 // parsedPairs are the parameters of a query, or cookies.
 type parsedPairs struct {
 	read   bool
-	long   bool     // there are more than are read
-	hashes []uint64 // of the names, and of those of lists
+	long   bool     // there are more pairs than the bound
+	hashes []uint64 // of the names, and of the names of lists
 	all    []pair
 }
 
-// A pair is a parameter or a cookie, as it was sent, but for the escapes of its name.
+// A pair is a parameter or a cookie as it was sent, except that escapes in its name are undone.
 type pair struct {
 	name, value string
 	inner       bool // a cookie behind a comma or a blank
@@ -252,7 +252,7 @@ func hashName(name string) uint64 {
 
 // each calls one with the pairs whose name may be the given one.
 func (ps *parsedPairs) each(name string, one func(pair)) {
-	if strings.ContainsAny(name, "%+ \x00") { // it would be another without escapes
+	if strings.ContainsAny(name, "%+ \x00") { // without escapes it would be another name
 		for _, of := range ps.all {
 			one(of)
 		}
@@ -288,7 +288,7 @@ const (
 	textQuery
 )
 
-// text returns a value by which a bucket is chosen: the one that was read before, or that by read.
+// text returns a value by which a bucket is chosen. It caches the result of read.
 func (p *Parsed) text(kind textKind, r *http.Request, name string, read func(*http.Request, string) (string, bool)) (string, bool) {
 	if p == nil {
 		return read(r, name)

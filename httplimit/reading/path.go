@@ -20,12 +20,12 @@ import (
 // matters ([Match.Matches]).
 type Path struct {
 	text     string
-	segments []string // anySegment for one that may be anything
-	subtree  bool     // what follows may be anything
+	segments []string // anySegment stands for any segment
+	subtree  bool     // any segments may follow
 	slash    bool     // if not: it ends with a slash
-	only     string   // the path that it stands for, without a slash at the end; "" if there are several
+	only     string   // the only path that it stands for, without a slash at the end; "" if it stands for several
 
-	prefix, foldedPrefix string         // of [ParsePrefix], instead of what is above: with the case kept, and without
+	prefix, foldedPrefix string         // of [ParsePrefix], instead of the fields above: with its case, and folded
 	expression, folded   *regexp.Regexp // of [ParseRegexp]: in the same way
 }
 
@@ -133,7 +133,7 @@ func (p *Path) within(key string, m *Match) (part string, ok bool) {
 	}
 	var room [32]string
 	segments := room[:0]
-	for rest, more := key, true; more && len(segments) < len(p.segments)+2; { // the last of these is all that is left
+	for rest, more := key, true; more && len(segments) < len(p.segments)+2; { // the last one is the rest of the key
 		var segment string
 		if segment, rest, more = strings.Cut(rest, "/"); segment != "" {
 			segments = append(segments, segment)
@@ -163,7 +163,7 @@ func hasExtension(got, want string, keepCase bool) bool {
 	return len(got) > len(want) && got[len(want)] == '.' && sameSegment(want, got[:len(want)], keepCase)
 }
 
-// sameSegment reports whether a server may take one segment for the other.
+// sameSegment reports whether a server may treat two segments as the same.
 func sameSegment(want, got string, keepCase bool) bool {
 	if want == got {
 		return true
@@ -172,7 +172,7 @@ func sameSegment(want, got string, keepCase bool) bool {
 	return want == got || !keepCase && strings.EqualFold(want, got)
 }
 
-// stream begins the name of a stream of a file on Windows.
+// stream is the beginning of the name of a file's stream on Windows.
 const stream = "::$"
 
 // trimSegment removes what some servers ignore at the end of a segment. Windows ignores dots, blanks and the stream
@@ -187,7 +187,7 @@ func trimSegment(s string) string {
 	return strings.TrimRight(s, passedOver)
 }
 
-// passedOver are the characters that some servers pass over at the end of a segment.
+// passedOver are the characters that some servers ignore at the end of a segment.
 const passedOver = ". \t\n\v\f\r"
 
 // cleanPath returns a path without double slashes, dots, and a slash at the end.
@@ -201,7 +201,7 @@ func cleanPath(of string) string {
 // Matches reports whether the pattern matches a path without escapes, such as [net/url.URL.Path].
 func (p *Path) Matches(of string) bool { return p.matchesClean(of, cleanPath(of)) }
 
-// matchesClean is Matches with what [cleanPath] returns of the path.
+// matchesClean is Matches for a path whose [cleanPath] is known.
 func (p *Path) matchesClean(of, clean string) bool {
 	slash := strings.HasSuffix(of, "/") || strings.HasSuffix(of, "/.") || strings.HasSuffix(of, "/..") || clean == "/"
 	if p.IsText() {

@@ -16,9 +16,9 @@ func QueryValues(u *url.URL, name string) (values []string) {
 	return values
 }
 
-// A queryValue is what a reading of the query has for a parameter.
+// A queryValue is the value of a parameter in one reading of the query.
 type queryValue struct {
-	name  string // that is taken for the parameter's
+	name  string // the name that a server treats as the parameter's name
 	value string // without escapes
 	text  string // the one of all spellings of the value ([spelling.Value])
 	ok    bool   // there is such a text
@@ -47,7 +47,7 @@ func queryValues(r *http.Request, name string) (values []queryValue) {
 	var last pair
 	p.query.each(name, func(of pair) {
 		if of == last {
-			return // what it says has been said
+			return // this pair was handled already
 		}
 		last = of
 		p.work += len(of.value) / 8
@@ -71,7 +71,7 @@ func readQuery(r *http.Request, name string) (value string, ok bool) {
 	return value, true
 }
 
-// meetsQuery reports whether the parameters of the query are wanted ones, or too many to be read.
+// meetsQuery reports whether the query has wanted values of all wanted parameters, or too many parameters to be read.
 func (m *Match) meetsQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || tooManyParameters(r) || !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)
@@ -88,7 +88,7 @@ func (m *Match) sameText(got, want string) bool {
 	return got == want || !m.KeepCase && strings.EqualFold(got, want)
 }
 
-// isCertainQuery reports whether every server has wanted values of the parameters only.
+// isCertainQuery reports whether every server reads only wanted values of the wanted parameters.
 func (m *Match) isCertainQuery(r *http.Request) bool {
 	return len(m.Query) == 0 || !tooManyParameters(r) && !slices.ContainsFunc(m.Query, func(want Field) bool {
 		values := queryValues(r, want.Name)

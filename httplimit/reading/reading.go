@@ -37,10 +37,10 @@ type dots uint8
 
 const (
 	dotsKept         dots = iota // they are names like others
-	dotsSent                     // those that are sent without escapes are resolved; .. also takes an empty segment
-	dotsSentMerged               // the same, when empty segments have been taken out
+	dotsSent                     // dots that are sent without escapes are resolved; .. may also remove an empty segment
+	dotsSentMerged               // the same, after empty segments were removed
 	dotsAlways                   // all are resolved
-	dotsAlwaysMerged             // the same, when empty segments have been taken out
+	dotsAlwaysMerged             // the same, after empty segments were removed
 	dotsEnd
 )
 
@@ -55,24 +55,24 @@ const (
 // readings are the readings of a path, one after the other.
 type readings struct {
 	escaped string
-	again   string // without escapes, if that has some once more: it is read as well, as if it were what was sent
-	behind  string // what follows //name, with the slash, for servers to which that is a host; it is read as well
+	again   string // the path without escapes, if that has escapes again; it is read, too, as if it had been sent
+	behind  string // the path after //name, for servers that treat the name as a host; it is read, too
 	plain   bool   // all are the same
 	present reading
 	done    bool
-	dotless bool // only those in which dots are kept are made
+	dotless bool // only readings that keep dots are made
 
 	ways
 }
 
-// ways are what readings of a path may differ in.
+// ways are the properties of a path by which its readings may differ.
 type ways struct {
 	slashes                 bool // there are escaped ones
 	backslashes, semicolons bool // there are any
 	dotted                  bool // a segment begins with a dot
 }
 
-// or returns what readings of one of two paths may differ in.
+// or returns the ways of two paths together.
 func (w ways) or(v ways) ways {
 	return ways{
 		w.slashes || v.slashes, w.backslashes || v.backslashes, w.semicolons || v.semicolons, w.dotted || v.dotted,
@@ -121,7 +121,7 @@ func behindHost(escaped string) string {
 	return "/" + behind
 }
 
-// readingsOfText returns the readings of a path that is sent in this form, and without escapes in that.
+// readingsOfText returns the readings of a path that is escaped as sent, and plain without escapes.
 func readingsOfText(escaped, plain string) readings {
 	return readings{
 		escaped: strings.TrimPrefix(escaped, "/"),
@@ -142,7 +142,7 @@ func isPlain(escaped string) bool {
 		!strings.Contains(escaped, "./") && !strings.HasSuffix(escaped, ".") && !strings.Contains(escaped, stream)
 }
 
-// tooLong reports whether the path is not read, because that is too much work.
+// tooLong reports whether the path is not read because that would be too much work.
 func (rs *readings) tooLong() bool {
 	if len(rs.escaped) > maxPath {
 		return true
@@ -194,7 +194,7 @@ func (rs *readings) next(into []string) ([]string, bool) {
 	return segments, true
 }
 
-// readBehind goes on to the readings of what follows //name.
+// readBehind continues with the readings of the path after //name.
 func (rs *readings) readBehind() {
 	behind := readingsOfText(rs.behind, spelling.Unescape(rs.behind))
 	behind.dotless = rs.dotless
@@ -214,7 +214,7 @@ func (rs *readings) readAgain() {
 	*rs = twice
 }
 
-// advance goes on to the next reading that may differ.
+// advance continues with the next reading that may differ.
 func (rs *readings) advance() {
 	r := &rs.present
 	if r.dots++; rs.dotted && !rs.dotless && r.dots < dotsEnd {
@@ -294,7 +294,7 @@ func cutParameters(segments []string) {
 	}
 }
 
-// withoutEmpty takes the empty segments out, in place.
+// withoutEmpty removes empty segments, in place.
 func withoutEmpty(segments []string) []string {
 	kept := segments[:0]
 	for _, s := range segments {
@@ -305,7 +305,7 @@ func withoutEmpty(segments []string) []string {
 	return kept
 }
 
-// resolve takes dots out, in place: .. with the segment before it.
+// resolve removes dot segments, in place: . alone, and .. with the segment before it.
 func resolve(segments []string) []string {
 	kept := segments[:0]
 	for _, s := range segments {
@@ -320,12 +320,12 @@ func resolve(segments []string) []string {
 	return kept
 }
 
-// ends are the characters at which a path ends to some servers, when its escapes have been undone.
+// ends are the characters at which a path without escapes ends for some servers.
 const ends = "\x00?#"
 
-// hasOneEnd reports whether a path without escapes ends at the same place to all of them.
+// hasOneEnd reports whether a path without escapes ends at the same place for all servers.
 func hasOneEnd(path string) bool {
-	for i := range len(path) { // quicker for short segments than strings.ContainsAny
+	for i := range len(path) { // faster for short segments than strings.ContainsAny
 		if c := path[i]; c == 0 || c == '?' || c == '#' {
 			return false
 		}

@@ -52,18 +52,18 @@ func (p *Path) IsText() bool { return p.prefix != "" || p.expression != nil }
 // matches all expressions.
 const maxScan = 4 << 10
 
-// texts are compared with text patterns. They are the readings of a path, without the extension of the last name, and
-// without what follows a file.
+// texts are the texts of a path that are compared with text patterns. They are its readings, also without the extension
+// of the last name, and without the segments after a file.
 type texts struct {
 	longest int                  // prefix, in bytes; 0 if there is none
-	begins  []pathText           // of the readings, as far as prefixes go
+	begins  []pathText           // of the readings, as long as the longest prefix
 	whole   []pathText           // for expressions
 	size    int                  // of whole, in bytes
-	long    bool                 // expressions would take too long
+	long    bool                 // expressions would take too long: they count as met
 	seen    [2]map[pathText]bool // begins and whole
 }
 
-// A pathText is a path with a slash at the end, and whether it is without an extension that was there.
+// A pathText is a path with a slash at the end, and whether an extension was cut off.
 type pathText struct {
 	text string
 	cut  bool
@@ -74,7 +74,7 @@ func textsOf(all [][]string, patterns func(yield func(*Path) bool)) *texts {
 	ts := &texts{seen: [2]map[pathText]bool{{}, {}}}
 	expressions := false
 	for p := range patterns {
-		ts.longest = max(ts.longest, 4*len(p.prefix)) // folding makes a character of four bytes one of one byte
+		ts.longest = max(ts.longest, 4*len(p.prefix)) // folding may shorten a character from four bytes to one
 		expressions = expressions || p.expression != nil
 	}
 	ts.long = !expressions // nobody reads whole
@@ -94,7 +94,7 @@ func (ts *texts) addReading(segments []string) {
 	same := true
 	for i, s := range segments {
 		if other[i] = s; !isOrdinary(s) {
-			other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // a slash that ends no segment
+			other[i] = strings.ReplaceAll(trimSegment(s), "/", "%2F") // an escaped slash does not end it
 			same = same && other[i] == s
 		}
 	}
@@ -111,7 +111,7 @@ func (ts *texts) addReading(segments []string) {
 			if files++; files > mostFiles {
 				ts.long = true
 			}
-			ts.addWhole(other[:i+1], false) // prefixes see the same in all of it
+			ts.addWhole(other[:i+1], false) // prefixes need not be compared with this part
 		default:
 			for _, end := range []int{first, last} {
 				other[i] = s[:end]
@@ -121,7 +121,7 @@ func (ts *texts) addReading(segments []string) {
 	}
 }
 
-// read returns the segments that patterns look at: all for expressions, and those in which prefixes end.
+// read returns the segments that patterns need: all for expressions, otherwise those in which prefixes end.
 func (ts *texts) read(segments []string) []string {
 	size := len("/")
 	for i, s := range segments {
@@ -162,7 +162,7 @@ func (ts *texts) addWhole(segments []string, cut bool) {
 	ts.long = ts.size > maxScan
 }
 
-// begin returns the beginning of a path with a slash at the end: that many bytes, and the segment that is there.
+// begin returns the beginning of a path with a slash at the end: at least size bytes, up to the end of a segment.
 func begin(segments []string, size int) string {
 	var b strings.Builder
 	b.WriteByte('/')
@@ -176,7 +176,7 @@ func begin(segments []string, size int) string {
 	return b.String()
 }
 
-// meetsText reports whether a pattern that [Path.IsText] meets one of the texts.
+// meetsText reports whether a text pattern ([Path.IsText]) meets one of the texts.
 func (p *Path) meetsText(ts *texts, m *Match) bool {
 	if p.expression == nil {
 		for i := 0; i < len(ts.begins); i += 2 {
@@ -201,7 +201,7 @@ func (p *Path) meetsText(ts *texts, m *Match) bool {
 	})
 }
 
-// textMatches is Matches of a pattern that [Path.IsText], of a clean path with the slash that it ends with.
+// textMatches is Matches for a text pattern ([Path.IsText]) and a clean path with its slash at the end.
 func (p *Path) textMatches(text string) bool {
 	if p.expression != nil {
 		return p.expression.MatchString(text)

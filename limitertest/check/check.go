@@ -27,9 +27,9 @@ type Verdict struct {
 	Excess uint64
 	// Early is how much sooner than the limit allows the request was admitted: [Never] for a request above the limit.
 	Early time.Duration
-	// Late is how long there had been room when the request was refused, for it and for everything that was admitted
-	// meanwhile, including the nanosecond of the refusal. A limiter whose tokens come back later by Late would rightly
-	// have refused it. It is 0 if there was no room.
+	// Late is how long the limit had had room when the request was refused, for it and for everything that was admitted
+	// meanwhile, including the nanosecond of the refusal. A limiter whose tokens come back later by Late would have
+	// been right to refuse the request. It is 0 if there was no room.
 	Late time.Duration
 }
 
@@ -243,7 +243,7 @@ func (c *Checker) excess(log []Event) []Event {
 		}
 	}
 	fixed := 0
-	if c.promise == FixedWindow { // its first request says where the window begins
+	if c.promise == FixedWindow { // its first request determines where the window begins
 		fixed = 1
 	}
 	first, part := part[:fixed:fixed], part[fixed:]

@@ -52,7 +52,7 @@ type bucket struct {
 	admitted uint64        // tokens admitted since began
 	charged  bool          // whether the bucket was ever charged
 
-	past     []busy        // busy times before began, oldest first, long enough that a full bucket has left in them
+	past     []busy        // busy times before began, oldest first, enough of them that a full bucket has left in them
 	pastLeft wide          // units that have left in past
 	known    time.Duration // the instant since which the units that left are known
 }
@@ -126,7 +126,7 @@ func (b *bucket) since(at time.Duration, n uint64) (counts, room time.Duration) 
 	if counts = b.began; level.zero() {
 		counts = at
 	}
-	// If more has left than n tokens need, the rest was available before.
+	// If more has left than n tokens need, there was room earlier.
 	spare := b.burst.minus(level).minus(product(n, b.per))
 	now := busy{b.began, product(b.admitted, b.per).minus(level)}
 	for i := len(b.past); ; i-- {

@@ -136,7 +136,7 @@ func (e *estimate) wait(at time.Duration, n uint64, strict bool) time.Duration {
 	return span(saturated(share, uint64(e.per)-min(e.counts(is.current, e.limit-n, strict), uint64(e.per))))
 }
 
-// counts returns for how much of a window its tokens may count, in nanoseconds, so that they count for spare at most.
+// counts returns the largest share of a window, in nanoseconds, at which its tokens count as at most spare.
 func (e *estimate) counts(tokens, spare uint64, strict bool) uint64 {
 	if tokens == 0 {
 		return math.MaxUint64

@@ -17,7 +17,7 @@ import (
 type Template struct {
 	text     string
 	constant bool
-	name     string // of the placeholder that is all of the text; "" for any other text
+	name     string // of the placeholder, if the text is only one placeholder; else ""
 }
 
 // Parse reads a template. Placeholders are replaced once for each request; an unknown or empty one becomes the empty
@@ -121,14 +121,14 @@ func (k *Key) Text(r *http.Request) string {
 	return strings.Join(texts, " ")
 }
 
-// Lookup returns what the first template of a request is looked up by in a list of keys, and Meant what such a key, as
-// it is written there, is meant by: an address by its prefix, as it counts.
+// Lookup returns the text by which a request's first template is looked up in a list of keys. [Key.Meant] converts the
+// keys of the list to the same form.
 func (k *Key) Lookup(r *http.Request) string {
 	t := &k.templates[0]
 	return k.Meant(t.Of(r))
 }
 
-// Meant is what a text is looked up by: see [Key.Lookup].
+// Meant returns the form in which a key is looked up: for an address, its prefix; see [Key.Lookup].
 func (k *Key) Meant(text string) string {
 	if addr, ok := readAddr(text); ok {
 		return "ip:" + k.ip.PrefixOf(addr).String()
@@ -136,7 +136,7 @@ func (k *Key) Meant(text string) string {
 	return "text:" + text
 }
 
-// readAddr reads an address. ParseAddr allocates its error, so what cannot be an address is passed over before.
+// readAddr parses an address. ParseAddr allocates its error, so texts that cannot be an address are rejected first.
 func readAddr(text string) (netip.Addr, bool) {
 	const longest = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
 	text, zone, zoned := strings.Cut(text, "%")

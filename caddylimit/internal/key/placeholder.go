@@ -34,7 +34,7 @@ func placeholders(text string) (names []string, err error) {
 	return names, nil
 }
 
-// look returns an error for a placeholder that no request can have, and a warning for one that is hardly what is meant.
+// look returns an error for a placeholder that no request can have, and a warning for one that is probably a mistake.
 func look(name string) (warning string, err error) {
 	switch {
 	case name == "http.request.remote" || strings.HasSuffix(name, ".remote.port"):

@@ -11,7 +11,7 @@ import (
 
 // Load returns a function that reports whether a request meets one of the matcher sets in a field of the struct that
 // limit points to. It returns nil if there are none, and the limit then applies to all requests. A matcher that fails
-// counts as met, because the limit must not be dodged by an error.
+// counts as met, so that a client cannot escape the limit by causing an error.
 func Load(ctx caddy.Context, limit any, field string) (func(*http.Request) bool, error) {
 	var sets caddyhttp.MatcherSets
 	modules, err := ctx.LoadModule(limit, field)

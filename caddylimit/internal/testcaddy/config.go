@@ -21,7 +21,7 @@ type Config struct {
 	cancel   context.CancelFunc
 }
 
-// quiet keeps Caddy's log out of those of tests, and its admin endpoint off.
+// quiet turns off Caddy's log and its admin endpoint.
 const quiet = `{"admin":{"disabled":true,"config":{"persist":false}},"logging":{"logs":{"default":{"level":"WARN","writer":{"output":"discard"}}}}}`
 
 // caddy.ProvisionContext sets variables of the process.

@@ -25,10 +25,10 @@ type App struct {
 	registry   *prometheus.Registry
 	host       host
 	uses       map[id]*Use
-	order      []*Use // of uses, as they were named
+	order      []*Use // of uses, in the order in which they were named
 	collectors map[string]prometheus.Collector
 	atEnd      []func()
-	users      atomic.Int64 // requests under way that keep the zones, and one for the configuration
+	users      atomic.Int64 // requests in progress that keep the zones, plus one for the configuration
 	once       sync.Once    // of the end
 }
 
@@ -55,8 +55,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Enter keeps the zones for a request until Leave, even if the configuration is no longer used by then: what the
-// request holds in a store is settled there. It reports whether it does: false if the zones have ended.
+// Enter keeps the zones for a request until Leave, even if the configuration is replaced meanwhile, so that the
+// request's holds in a store can be settled. It returns false, and keeps nothing, if the zones have ended.
 func (a *App) Enter() bool {
 	for n := a.users.Load(); n > 0; n = a.users.Load() {
 		if a.users.CompareAndSwap(n, n+1) {
@@ -71,7 +71,7 @@ func (a *App) Leave() {
 	if a.users.Add(-1) > 0 {
 		return
 	}
-	go func() { // it may take a question to the store, which no request waits for
+	go func() { // it may call the store, and no request should wait for that
 		if err := a.end(); err != nil {
 			a.log.Error("the end of a configuration", zap.Error(err))
 		}
@@ -129,7 +129,7 @@ func Collector[C prometheus.Collector](a *App, module string, make func() C) (c 
 	return c, a.registry.Register(c)
 }
 
-// AtEnd has something done when nothing of the configuration is used any more.
+// AtEnd calls do when the zones of the configuration have ended.
 func (a *App) AtEnd(do func()) { a.atEnd = append(a.atEnd, do) }
 
 // Store returns the connection to the store of a spec, which lasts as long as the configuration.
@@ -167,7 +167,7 @@ func (a *App) Stop() (err error) {
 }
 
 // Cleanup is called by Caddy when the configuration is no longer used. The configuration may never have started. If
-// requests are under way that keep the zones, the last of them ends these, except at the end of the process.
+// requests in progress keep the zones, the last of these requests ends the zones, except at the end of the process.
 func (a *App) Cleanup() error {
 	if a.users.Add(-1) > 0 && !caddy.Exiting() {
 		return nil

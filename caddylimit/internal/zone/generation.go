@@ -13,7 +13,7 @@ type generation struct {
 	backend *redislimit.Limiter // or in a store
 	store   *store
 
-	uses int // that have it; under the lock of the zone
+	uses int // uses that have it; guarded by the lock of the zone
 }
 
 // newGeneration makes the limiter of a zone. If before is not nil, keys owe this limiter what they owe the limiter of
@@ -26,7 +26,7 @@ func newGeneration(id id, spec Spec, host host, before *generation) (*generation
 		if err != nil {
 			return nil, err
 		}
-		// In the file of before, other processes count.
+		// Other processes may count in the file of before.
 		if before == nil || !hasTokens(before.made) || before.made.State != "" || !hasTokens(spec) {
 			g.limiter = live.New(limiter)
 			return g, nil
@@ -53,8 +53,8 @@ func hasTokens(made Spec) bool {
 	return made.Store == "" && a != engine.NoAlgorithm && a != engine.AlgorithmConcurrency
 }
 
-// close ends what the generation does in the background. Its limiter still decides, and one of requests in flight goes
-// on to renew what these have in the store.
+// close ends the background work of the generation. Its limiter still decides, and a limiter of requests in flight
+// continues to renew their places in the store.
 func (g *generation) close() {
 	if g.limiter != nil {
 		g.limiter.Release()

@@ -48,7 +48,7 @@ func (s *Spec) SetTiers(tiers []engine.Policy) error {
 	return nil
 }
 
-// tiers returns the tiers that there are.
+// tiers returns the tiers up to the first zero Policy.
 func (s *Spec) tiers() []engine.Policy {
 	n := slices.Index(s.Tiers[:], engine.Policy{})
 	if n < 0 {
@@ -103,7 +103,7 @@ func (s Spec) Keys() (int, error) {
 	return int(float64(keys) * TableBytes / float64(bytes)), nil
 }
 
-// check finds out what can be wrong with a spec without making a limiter.
+// check returns the errors of a spec that can be found without making a limiter.
 func (s Spec) check(name string) error {
 	if s.Sweep != 0 && (s.Sweep < time.Millisecond || s.Sweep > 24*time.Hour) {
 		return fmt.Errorf("sweep_interval %v: want 1ms to 24h", s.Sweep)
@@ -164,7 +164,7 @@ func (s Spec) limiter() (*engine.Limiter, error) {
 	return engine.New(s.Policy, options...)
 }
 
-// follows reports whether a limiter that was made by another spec can take this one.
+// follows reports whether a limiter that was made by the spec made can change to this spec.
 func (s Spec) follows(made Spec) bool {
 	if made.Store != "" {
 		return s == made

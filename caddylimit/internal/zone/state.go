@@ -17,7 +17,7 @@ import (
 // A limit in a store has files in the folder with what this machine owes the store.
 func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	if s.Store != "" {
-		address, _ := url.Parse(s.Store) // what is wrong with it, connecting says
+		address, _ := url.Parse(s.Store) // connecting reports what is wrong with it
 		s.Debts = stem(folder, name, "%q %q %v %d %q", name, counts, s.Policy.Algorithm(), len(s.tiers()), address.Redacted())
 		return s
 	}
@@ -31,7 +31,7 @@ func (s Spec) InFolder(folder, name string, counts ...string) Spec {
 	return s
 }
 
-// stem is what the path of a limit's files begins with: its name, and a hash of what is said of it.
+// stem returns the beginning of the paths of a limit's files: its name, and a hash of the other values.
 func stem(folder, name, format string, says ...any) string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, format, says...) // never an error

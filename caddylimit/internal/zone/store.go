@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A store is a connection that all zones with the same address, timeout and way to start share, across all
-// configurations that use it.
+// A store is a connection. All zones with the same address, timeout and way to start share it, across all
+// configurations.
 type store struct {
 	key    string // in stores
 	client *redislimit.Client
@@ -36,7 +36,7 @@ type host struct {
 	log  *slog.Logger
 }
 
-// store connects to a store. If it joins later, a store that does not answer yet is lost, and no error.
+// store connects to a store. If it joins later, a store that does not answer yet counts as lost, and is not an error.
 func (h host) store(address string, timeout time.Duration, joinsLater bool) (*store, error) {
 	key := fmt.Sprint(timeout, " ", joinsLater, " ", address)
 	shared, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {

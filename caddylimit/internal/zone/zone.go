@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// An id names a zone: those of two modules have nothing in common.
+// An id names a zone. Zones of different modules are independent.
 type id struct{ module, name string }
 
 // zones are those that any configuration uses.
@@ -25,10 +25,10 @@ type Zone struct {
 
 	mu      sync.Mutex
 	kept    any    // what a module keeps over configurations
-	started []*Use // the uses of configurations that are in force, the latest last
+	started []*Use // the uses of active configurations, the latest last
 }
 
-// stored is what a store knows the zone by. A zone of package compat is another one than a limit of the same name.
+// stored returns the name of the zone in a store. It differs for a zone of package compat and a limit of the same name.
 func (i id) stored() string {
 	if i.module == "weir" {
 		return i.name
@@ -78,7 +78,7 @@ type Use struct {
 	host host
 }
 
-// newUse returns the zone as a configuration with this spec uses it. It changes nothing that is in force.
+// newUse returns the use of a zone by a configuration with this spec. It changes no active use.
 func newUse(id id, spec Spec, host host) (*Use, error) {
 	if err := spec.check(id.stored()); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (u *Use) start() error {
 	return nil
 }
 
-// apply has the limiter take the policy of the use, and the store its log.
+// apply sets the limiter's policy to that of the use, and the log of the store to that of the configuration.
 func (u *Use) apply() error {
 	if u.gen.store != nil {
 		u.gen.store.log.to.Store(u.host.log)
@@ -138,7 +138,7 @@ func (u *Use) apply() error {
 	return nil
 }
 
-// stop takes the use out of force. If it was the latest, the one before it is the latest again.
+// stop deactivates the use. If it was the latest, its predecessor becomes the latest again.
 func (u *Use) stop() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
