@@ -40,7 +40,7 @@ func (p *parser) parseALB(line []byte) error {
 	}
 	e.setRequest(p.unescape(request))
 	if !p.setURL() {
-		e.Method, e.Target, e.Proto = nil, nil, nil // such as "- http://example.com:80- -" for a request that was none
+		e.Method, e.Target, e.Proto = nil, nil, nil // such as "- http://example.com:80- -", if there was no request
 	}
 	p.setHeader("User-Agent", p.unescape(agent))
 	if len(rest) == 0 {

@@ -9,39 +9,39 @@ import (
 )
 
 const (
-	// around is the number of lines before a line, and after it, with whose dates its date is compared.
+	// around is the number of lines before and after a line whose dates are compared with its date.
 	around = 16
 	// farAhead is how much later a date may be than the dates of all lines around it, and farBehind how much earlier.
 	// farBehind is larger, because a long request may be stamped with its start, while no request is logged before it
 	// comes.
 	farAhead, farBehind = 30 * time.Minute, 24 * time.Hour
-	// farOff is used instead of both for a line with fewer than that many lines around it.
+	// farOff is used instead of both for a line with fewer than around lines around it.
 	farOff = 366 * 24 * time.Hour
 )
 
-// ErrAstray stands for a line whose date is far from those of the lines around it.
+// ErrAstray means that the date of a line is far from the dates of the lines around it.
 var ErrAstray = errors.New("far from the dates of the lines around it")
 
 // astray finds the lines of a file whose date is far from the dates of all lines around it. If such a date were
 // trusted, the request would count at a wrong time. A line is in doubt if its date is not near the date of a line
-// before it. Then it is held back until the lines after it have come. Its date is wrong if they, too, are far from it
-// in the same direction, and near each other. Otherwise the log continues at another time, as in files that were put
-// together in any order.
+// before it. Then it is held back until the lines after it have come. Its date is wrong if the dates of those lines,
+// too, are far from it in the same direction, and near each other. Otherwise the log continues at another time, as in
+// files that were put together in any order.
 type astray struct {
-	recent [around]time.Time // of the entries that were handed on last
+	recent [around]time.Time // of the latest entries that were passed on
 	passed int
 	held   []held // lines that come next
 	end    error  // what comes behind them
 }
 
-// held is an entry, or what is wrong with its line.
+// held is an entry, or the error of its line.
 type held struct {
 	entry Entry
 	line  int
 	wrong *LineError
 }
 
-// next returns the next entry of the file, which is valid until the following call, or what is wrong with its line.
+// next returns the next entry of the file, which is valid until the following call, or the error of its line.
 func (a *astray) next(f *file) (*Entry, error) {
 	for {
 		if len(a.held) == 0 {
@@ -95,7 +95,7 @@ func (a *astray) hold(f *file, e *Entry) {
 	a.held = append(a.held, held{entry: e.clone(), line: f.lines.number})
 }
 
-// pass notes that an entry is handed on.
+// pass notes that an entry is passed on.
 func (a *astray) pass(at time.Time) {
 	a.recent[a.passed%around] = at
 	a.passed++
@@ -121,7 +121,7 @@ func (a *astray) behind() (n int) {
 	return n
 }
 
-// judge returns what is wrong with the first line that is held, nil for nothing.
+// judge returns the error of the first line that is held; nil if its date is right.
 func (a *astray) judge(f *file, h *held) *LineError {
 	var before, behind []time.Duration // by how much it is later than others
 	for i := range min(a.passed, around) {

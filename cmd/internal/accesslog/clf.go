@@ -18,7 +18,7 @@ import (
 // https://doc.traefik.io/traefik/observability/access-logs/#format (combined, with more fields behind)
 //
 // Whatever a server appends to these is ignored. The line may end anywhere after the size, because loggers cut long
-// lines: the lost part does not matter for who asked for what and when.
+// lines. The lost part has nothing about who asked for what and when.
 
 // parseCommon parses a line of the common or the combined format. It refuses a line that could be a vhost_combined
 // line, because a virtual host must not be mistaken for the client. Only a user name may contain spaces, and identities
@@ -72,7 +72,7 @@ func (p *parser) parseVHost(line []byte) error {
 	return p.parseLogged(date, rest)
 }
 
-// What separates the fields up to the opening quote of the request.
+// The separators of the fields up to the opening quote of the request.
 var (
 	dateStart = []byte(" [")
 	dateEnd   = []byte(`] "`)
@@ -106,7 +106,7 @@ func cutIdent(text []byte) (ident, user []byte, err error) {
 	return ident, user, nil
 }
 
-// parseLogged takes what all three have from the date on.
+// parseLogged parses the fields that all three formats have, from the date on.
 func (p *parser) parseLogged(date, rest []byte) (err error) {
 	e := &p.entry
 	if e.Time, err = parseCLF(date); err != nil {
@@ -134,7 +134,7 @@ func (p *parser) parseLogged(date, rest []byte) (err error) {
 	return p.parseReferer(rest[end:])
 }
 
-// parseReferer takes referer and user agent, either of which the end of the line may cut short.
+// parseReferer parses the referer and the user agent. Either may be cut short by the end of the line.
 func (p *parser) parseReferer(rest []byte) error {
 	for _, name := range combinedHeaders {
 		if len(rest) == 0 {

@@ -3,9 +3,9 @@ package accesslog
 import "fmt"
 
 // ClientFrom makes the log take the client of each entry from a header field that a proxy has written, such as
-// X-Forwarded-For, instead of from the usual place: the client is the last address of the field. It must be called
-// before the first Next. It returns an error if the log does not have the header field or cannot be read. A line
-// without the field then gives a *LineError.
+// X-Forwarded-For. The client is then the last address of the field. It must be called before the first Next. It
+// returns an error if the log does not have the header field or cannot be read. A line without the field then gives a
+// *LineError.
 func (l *Log) ClientFrom(header string) error {
 	fields, err := l.Fields()
 	if err != nil {

@@ -2,7 +2,7 @@ package accesslog
 
 import "bytes"
 
-// cutContainer removes what a container runtime writes around a line of a program, if it is there:
+// cutContainer removes the text that a container runtime writes around a line of a program, if there is any:
 //
 //	2026-11-20T09:00:00.123456789Z stdout F ...                        CRI: containerd and CRI-O, as Kubernetes has it
 //	{"log":"...\n","stream":"stdout","time":"2026-11-20T09:00:00Z"}   Docker's json-file
@@ -48,6 +48,6 @@ func (p *parser) cutDocker(line []byte) []byte {
 	if !isStream || !ended {
 		return line
 	}
-	p.wrapped = append(p.wrapped[:0], text...) // what is parsed next takes the memory of the members
+	p.wrapped = append(p.wrapped[:0], text...) // the next parse reuses the memory of the members
 	return p.wrapped
 }

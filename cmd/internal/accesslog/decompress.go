@@ -23,10 +23,10 @@ const maxWindow = 128 << 20
 type coding struct {
 	name string
 	is   func(start []byte) bool
-	open func(io.Reader) (io.Reader, error) // nil for one that is refused
+	open func(io.Reader) (io.Reader, error) // nil for a coding that is refused
 }
 
-// startSize is how many bytes tell the codings apart.
+// startSize is how many bytes are needed to distinguish the codings.
 const startSize = 10
 
 // codings are recognized by their first bytes, not by file names, so that they are also found in a pipe. Several
@@ -58,14 +58,14 @@ func isBzip2(start []byte) bool {
 	return block == "\x31\x41\x59\x26\x53\x59" || block == "\x17\x72\x45\x38\x50\x90"
 }
 
-// isZstd knows a frame, and one to be skipped, with which pzstd begins (RFC 8878, sections 3.1.1 and 3.1.2).
+// isZstd recognizes a frame, and a skippable frame, with which pzstd begins (RFC 8878, sections 3.1.1 and 3.1.2).
 func isZstd(start []byte) bool {
 	return bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")) ||
 		len(start) >= 4 && start[0]&0xf0 == 0x50 && string(start[1:4]) == "\x2a\x4d\x18"
 }
 
 func openZstd(r io.Reader) (io.Reader, error) {
-	// One goroutine: a replay spends its time elsewhere.
+	// One goroutine is enough, because a replay spends its time elsewhere.
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func decode(raw *bufio.Reader) (text io.Reader, name string, err error) {
 	return raw, "", nil
 }
 
-// damaged says what a failing decompression means for the person who gave the data.
+// damaged returns the error of a failed decompression, in words for the person who provided the data.
 func damaged(err error, coding string, line int) error {
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, xz.ErrMemlimit):

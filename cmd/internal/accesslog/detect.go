@@ -12,19 +12,19 @@ import (
 // sampleLines is how many of the first lines of a log are looked at, as far as they are in the first MaxLine bytes.
 const sampleLines = 1000
 
-// A sample is what the first lines of a log show.
+// A sample is what was learned from the first lines of a log.
 type sample struct {
-	format *format // nil if there is no line that is not blank
+	format *format // nil if all lines are blank
 	fields Fields
 	begins time.Time // the time of the earliest entry; zero if there is none
 }
 
-// detect finds the format of the first lines, and the fields that they have. Lines of no known format do not matter if
-// other lines have one, because servers write other things to their logs, too. detect returns an error if no line has a
-// known format, or if lines have different formats.
+// detect finds the format of the first lines, and the fields that they have. Lines without a known format are ignored
+// if other lines have one, because servers write other things to their logs, too. detect returns an error if no line
+// has a known format, or if lines have different formats.
 //
-// start is the start of the log, and whole says whether that is all of it. If given is not nil, detect only finds the
-// fields.
+// start is the start of the log. whole says whether it is the complete log. If given is not nil, it is the format, and
+// detect only finds the fields.
 func detect(start []byte, whole bool, given *format) (sample, error) {
 	lines := sampled(start, whole)
 	if given != nil {
@@ -52,13 +52,13 @@ func detect(start []byte, whole bool, given *format) (sample, error) {
 	return s, nil
 }
 
-// A sampledLine is one that is not blank.
+// A sampledLine is a line that is not blank.
 type sampledLine struct {
 	number int
 	text   []byte
 }
 
-// sampled returns the first lines. The last is one only if the end of the log is behind it.
+// sampled returns the first lines. A last line without a line end counts only if it ends the log.
 func sampled(start []byte, whole bool) (lines []sampledLine) {
 	for number := 1; len(start) > 0 && number <= sampleLines; number++ {
 		text, rest, ended := bytes.Cut(start, []byte("\n"))
@@ -77,13 +77,13 @@ func sampled(start []byte, whole bool) (lines []sampledLine) {
 type trial struct {
 	format *format
 	parser parser
-	kept   *learned     // of lines that are of the format
-	first  *sampledLine // that is of the format; nil if none is
-	begins time.Time    // the earliest time of one that is
-	reason error        // why the first line that was tried is not
+	kept   *learned     // what lines of the format have
+	first  *sampledLine // first line of the format; nil if there is none
+	begins time.Time    // the earliest time of a line of the format
+	reason error        // why the first line that was tried is not of the format
 }
 
-// try tries the formats on the lines, each line until one is found for it: no line is of two.
+// try tries the formats on each line until one fits. No line has two formats.
 func try(formats []*format, lines []sampledLine) []*trial {
 	trials := make([]*trial, len(formats))
 	for i, f := range formats {
@@ -104,7 +104,7 @@ func try(formats []*format, lines []sampledLine) []*trial {
 	return trials
 }
 
-// is reports whether the line is of the format, and learns from it if so.
+// is reports whether the line is of the format. If it is, is learns from the line.
 func (t *trial) is(line *sampledLine) bool {
 	t.parser.learned.reset()
 	if err := t.parser.parse(t.format, line.text); err != nil {
@@ -143,7 +143,7 @@ func unknown(line sampledLine, trials []*trial) error {
 	return fmt.Errorf("%s", text.String())
 }
 
-// shown is a line as an error shows it: escaped, and cut to what fits a screen.
+// shown returns a line in the form for an error: escaped, and cut to the width of a screen.
 func shown(line []byte) string {
 	const longest = 200
 	cut := ""

@@ -11,25 +11,25 @@ type Entry struct {
 	// Time is when the request was received if the log has that, otherwise when it was logged. It is in the years 1970
 	// to 2261, for which time.Time.UnixNano is defined.
 	Time time.Time
-	// Method, Target and Proto are those of the request line. Target is a path with its query, a URL, or *. All three
-	// are empty if the logged request was not HTTP, because a server answers such a request before any limit.
+	// Method, Target and Proto are the parts of the request line. Target is a path with its query, a URL, or *. All
+	// three are empty if the logged request was not HTTP, because a server answers such a request before any limit.
 	Method, Target, Proto []byte
-	Host                  []byte // for which the request was, perhaps with a port; empty where the log does not have it
-	Status                int    // HTTP status; 0 where there was no answer
-	Size                  int64  // bytes of the answer; 0 where the log has none
+	Host                  []byte // the requested host, perhaps with a port; empty if the log does not have it
+	Status                int    // HTTP status; 0 if there was no answer
+	Size                  int64  // bytes of the answer; 0 if the log does not have them
 	// Headers are the request's header fields in the log. Several with one name keep their order.
 	Headers []Header
 	// Late is how much later than this entry an earlier entry of its file is: 0 if the entry came in order.
 	Late time.Duration
-	// Memo is for the reader of the log. It keeps what the reader has found out about the entry when [Log.Logged]
-	// passed it on or Next returned it, whichever came first.
+	// Memo is for the reader of the log. It stores what the reader has found out about the entry at the first of two
+	// times: when [Log.Logged] passed it on, or when Next returned it.
 	Memo any
 
 	line int // of the file
 	file int // in the order given
 }
 
-// texts are those of the entry, but for the header fields.
+// texts returns the texts of the entry, except the header fields.
 func (e *Entry) texts() [5]*[]byte {
 	return [...]*[]byte{&e.Client, &e.Method, &e.Target, &e.Proto, &e.Host}
 }

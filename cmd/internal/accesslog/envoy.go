@@ -95,7 +95,7 @@ func cutAtQuotes(line []byte, targets ...*[]byte) error {
 
 var quoteMark = []byte(`"`)
 
-// parseEnvoyStart takes the date in its brackets, the status and the size.
+// parseEnvoyStart parses the date in its brackets, the status and the size.
 func (p *parser) parseEnvoyStart(date, status, size []byte) (err error) {
 	if !bytes.HasPrefix(date, []byte("[")) || !bytes.HasSuffix(date, []byte("] ")) {
 		return fmt.Errorf("want a date in brackets before the request, got %s", quote(date))
@@ -106,7 +106,7 @@ func (p *parser) parseEnvoyStart(date, status, size []byte) (err error) {
 	return p.entry.setOutcome(status, size)
 }
 
-// setEnvoyHeaders takes what the formats hold of the request's header.
+// setEnvoyHeaders sets the header fields of the request that the formats have.
 func (p *parser) setEnvoyHeaders(forwarded, agent, id, authority []byte) {
 	p.setHost(authority)
 	p.setHeader("X-Forwarded-For", forwarded)

@@ -9,7 +9,7 @@ import "slices"
 // It is known from the format, and for formats whose fields are configured, from the first lines of the log.
 type Fields struct {
 	Host    bool     // the host of the request
-	headers []string // those that are held, canonical and sorted; with all, those that are not
+	headers []string // the header fields in the log, canonical and sorted; with all, those not in the log
 	all     bool
 }
 
@@ -19,7 +19,7 @@ func (f Fields) Header(name string) bool {
 	return listed != f.all
 }
 
-// and returns what two logs both hold.
+// and returns the fields that both logs have.
 func (f Fields) and(g Fields) Fields {
 	both := Fields{Host: f.Host && g.Host, all: f.all && g.all}
 	switch {
@@ -35,7 +35,7 @@ func (f Fields) and(g Fields) Fields {
 	return both
 }
 
-// only returns the names that f holds, too.
+// only returns the names that f has, too.
 func only(names []string, f Fields) (held []string) {
 	for _, name := range names {
 		if f.Header(name) {

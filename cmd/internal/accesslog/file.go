@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A file is one of those that a Log is made of.
+// A file is one of the files of a Log.
 type file struct {
 	log   *Log
 	name  string // for messages; "" if there is none
@@ -25,10 +25,10 @@ type file struct {
 
 	format *format // nil if there are only blank lines
 	fields Fields
-	begins time.Time // the time of its earliest entry; zero if that is not in the sample
+	begins time.Time // the time of its earliest entry; zero if the sample has no entry
 }
 
-// reopens reports whether the file can be read from its start as often as one likes.
+// reopens reports whether the file can be read from its start any number of times.
 func (f *file) reopens() bool { return f.path != Stdin && f.info != nil && f.info.Mode().IsRegular() }
 
 // open begins to read the file.
@@ -83,7 +83,7 @@ func (f *file) next() (err error) {
 	return err
 }
 
-// parse returns the next entry, or what is wrong with its line.
+// parse returns the next entry, or the error of its line.
 func (f *file) parse() (*Entry, error) {
 	line, err := f.lines.next()
 	if err == nil {
@@ -115,7 +115,7 @@ func (f *file) rewind() error {
 	return f.close()
 }
 
-// finish lets the file go at its end. A stream stays, since it cannot be opened again.
+// finish closes the file at its end. A stream stays open, since it cannot be opened again.
 func (f *file) finish() error {
 	if _, once := f.stream.(*spool); once {
 		f.lines = nil
@@ -132,7 +132,7 @@ func (f *file) close() (err error) {
 	return err
 }
 
-// A counter counts what is read of a file, as stored.
+// A counter counts the bytes that are read of a file, as stored.
 type counter struct {
 	r   io.Reader
 	log *Log

@@ -12,7 +12,7 @@ type format struct {
 	parse func(*parser, []byte) error
 }
 
-// formats has all known formats. A line has at most one of them. The exception is common, which is what detect calls
+// formats has all known formats. A line has at most one format. The exception is common, which is detect's name for
 // combined if no line has a referer.
 var formats = []*format{
 	combined,
@@ -35,7 +35,7 @@ var formats = []*format{
 	{"envoy_json", (*parser).parseEnvoyJSON},
 }
 
-// detected are the formats that are tried on a log.
+// detected are the formats that detect tries on a log.
 var detected = slices.DeleteFunc(slices.Clone(formats), func(f *format) bool { return f == common })
 
 var (
@@ -52,7 +52,7 @@ func Formats() []string {
 	return names
 }
 
-// formatNamed returns the format of that name; nil, for one that is to be detected, for "".
+// formatNamed returns the format with a name. For "" it returns nil, and the format must be detected.
 func formatNamed(name string) (*format, error) {
 	if name == "" {
 		return nil, nil

@@ -41,7 +41,7 @@ func (p *parser) parseHTTPLog(line []byte) error {
 	if e.Time, err = parseHAProxy(date[1 : len(date)-1]); err != nil {
 		return err
 	}
-	// With "option logasap" the size is that so far, after a plus.
+	// With "option logasap" the size is the size so far, after a plus.
 	if err := e.setOutcome(status, bytes.TrimPrefix(size, []byte("+"))); err != nil {
 		return err
 	}

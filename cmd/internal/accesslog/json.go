@@ -20,7 +20,7 @@ type parent int
 const (
 	top         parent = iota
 	request            // Caddy's "request"
-	headers            // "headers" in it: an array of values is as many members
+	headers            // "headers" in it: an array of values gives one member for each
 	httpRequest        // Google Cloud's "httpRequest"
 	elsewhere
 )
@@ -48,7 +48,7 @@ func (p *parser) parseJSON(line []byte) error {
 }
 
 func notJSON(err error) error {
-	const longest = 200 // of a text that may have a name of the line in it
+	const longest = 200 // the longest name in an error
 	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
 		text := syntax.Err.Error()
 		return fmt.Errorf("no JSON at byte %d: %s", syntax.ByteOffset+1, text[:min(len(text), longest)])
@@ -56,7 +56,7 @@ func notJSON(err error) error {
 	return fmt.Errorf("no whole JSON object: %w", err)
 }
 
-// object collects the members of the object that is next.
+// object collects the members of the next object.
 func (p *parser) object(in parent) error {
 	if _, err := p.json.ReadToken(); err != nil {
 		return err
@@ -147,12 +147,12 @@ func (p *parser) unquote(raw []byte) ([]byte, error) {
 	return p.scratch[start:], err
 }
 
-// A logged is what the JSON formats have in common, as they log it.
+// A logged has the fields that the JSON formats have in common, as logged.
 type logged struct {
 	client, time, method, target, proto, line, status, size []byte
 }
 
-// setLogged fills the entry. A format whose line has the request line as a whole leaves the parts empty.
+// setLogged fills the entry. A format that logs the whole request line leaves its parts empty.
 func (p *parser) setLogged(l *logged) (err error) {
 	e := &p.entry
 	if err := e.setClient(l.client); err != nil {
@@ -180,7 +180,7 @@ func (p *parser) setLogged(l *logged) (err error) {
 	return nil
 }
 
-// orAbsent is what stands for a number that was not logged.
+// orAbsent returns the field, or the text for an absent number if the field was not logged.
 func orAbsent(field []byte) []byte {
 	if len(field) == 0 {
 		return absentMark

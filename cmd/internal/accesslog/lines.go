@@ -12,7 +12,7 @@ import (
 // kilobytes, so a longer line is damaged, and memory must not grow with it.
 const MaxLine = 1 << 20
 
-// ErrLineTooLong stands for a line of more than MaxLine bytes, which was skipped. Reading can continue after it.
+// ErrLineTooLong means that a line of more than MaxLine bytes was skipped. Reading can continue after it.
 var ErrLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 
 // lineEnd is room for the longest line end, "\r\n".
@@ -24,9 +24,9 @@ type lines struct {
 	source *sticky       // as given
 	raw    *bufio.Reader // the same
 	text   *bufio.Reader // decompressed; nil until the first bytes were seen
-	coding string        // that of raw, "" for none
+	coding string        // the coding of raw; "" for none
 	number int           // of the line that next returned last, from 1
-	passed int           // lines that are too long, which start has passed over
+	passed int           // too long lines that start has skipped
 }
 
 func newLines(r io.Reader) *lines {
@@ -35,8 +35,8 @@ func newLines(r io.Reader) *lines {
 }
 
 // next returns the next line without its line end; the slice is valid until the following call. At the end of the input
-// the error is io.EOF. ErrLineTooLong stands for one line. Any other error is final, and says what is wrong with the
-// input and after which line.
+// the error is io.EOF. ErrLineTooLong is the error of one line. Any other error is final, and says what is wrong with
+// the input and after which line.
 func (l *lines) next() ([]byte, error) {
 	if err := l.open(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (l *lines) next() ([]byte, error) {
 	line, tooLong, err := l.slice()
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		// A piece of a line in front of a failure is not a line.
+		// Bytes before a failure, without a line end, are not a line.
 		return nil, l.explain(err)
 	case err != nil && len(line) == 0 && !tooLong:
 		return nil, io.EOF
@@ -62,7 +62,7 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// slice returns the next line with its line end. Of one that is too long it is the rest.
+// slice returns the next line with its line end. For a line that is too long, it returns its last part.
 func (l *lines) slice() (line []byte, tooLong bool, err error) {
 	line, err = l.text.ReadSlice('\n')
 	for errors.Is(err, bufio.ErrBufferFull) {
@@ -90,14 +90,14 @@ func (l *lines) start() (text []byte, whole bool, err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		return text, err != nil, nil
 	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // a piece of a line in front of a failure is not a line
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // bytes before a failure, without a line end, are not a line
 	if len(text) == 0 {
 		return nil, false, l.explain(err)
 	}
 	return text, true, nil
 }
 
-// open looks at the first bytes to find out how the text is stored.
+// open finds out from the first bytes how the text is stored.
 func (l *lines) open() error {
 	if l.text != nil {
 		return nil
@@ -113,7 +113,7 @@ func (l *lines) open() error {
 	return nil
 }
 
-// explain says what a failing stream means: that the source failed, or that what it gave is damaged.
+// explain returns the error of a failed stream: either the source failed, or its data are damaged.
 func (l *lines) explain(err error) error {
 	if l.source.failed() {
 		return fmt.Errorf("reading stopped after line %d: %w", l.number, l.source.err)
@@ -121,7 +121,7 @@ func (l *lines) explain(err error) error {
 	return damaged(err, l.coding, l.number)
 }
 
-// sticky gives an error back again and again, io.EOF too. bufio.Reader forgets the one that Peek met.
+// sticky returns an error, including io.EOF, again at each later call. (bufio.Reader forgets an error that Peek met.)
 type sticky struct {
 	r   io.Reader
 	err error
@@ -135,5 +135,5 @@ func (s *sticky) Read(p []byte) (n int, err error) {
 	return n, s.err
 }
 
-// failed reports whether there was an error other than the end.
+// failed reports whether there was an error other than io.EOF.
 func (s *sticky) failed() bool { return s.err != nil && !errors.Is(s.err, io.EOF) }

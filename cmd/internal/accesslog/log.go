@@ -11,13 +11,13 @@ import (
 
 // A Log has the entries of one or more files. It is not safe for concurrent use.
 //
-// Memory does not grow with the log. A file is open only while entries of its time are read. It then has a buffer of a
-// little more than MaxLine bytes, what its compression needs, and the lines that are being sorted. These are at most
+// Memory does not grow with the log. A file is open only while entries of its time are read. It then needs a buffer of
+// a little more than MaxLine bytes, memory for its compression, and the lines that are being sorted. These are at most
 // 16,384 lines and 4 MiB of their text, divided by the number of files that were open when they were read. A log that
 // needs more lines is sorted on disk, with at most about ten times sortBytes of memory.
 type Log struct {
 	format *format // nil if it is to be detected
-	client string  // the header field that has the client; "" for that of the format
+	client string  // the header field that has the client; "" if the format has it
 	files  []*file
 
 	looked  bool
@@ -26,9 +26,9 @@ type Log struct {
 	active  []*file
 
 	window int       // lines that are held to be sorted, at most
-	last   time.Time // of the entry that was handed on
+	last   time.Time // of the entry that was passed on
 	sorter *sorter   // of a log that is sorted on disk
-	sorted *sorted   // its entries; nil as long as it has not all
+	sorted *sorted   // its entries; nil until it has all
 	logged func(*Entry)
 
 	bytes int64 // read so far, as stored
@@ -49,19 +49,19 @@ func (l *Log) HoldNone() { l.window = noLines }
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
-// Logged sets a function that gets every entry in the order of the lines of its file. It gets one whenever Next returns
-// one, of the same file. If the log is sorted on disk, it gets all entries before Next returns the first. Logged must
-// be called before the first Next. nil means no function, and is required with [Log.HoldNone].
+// Logged sets a function that gets every entry in the order of the lines of its file. Whenever Next returns an entry,
+// the function gets one of the same file. If the log is sorted on disk, it gets all entries before Next returns the
+// first. Logged must be called before the first Next. nil means no function, and is required with [Log.HoldNone].
 func (l *Log) Logged(see func(*Entry)) { l.logged = see }
 
 // LineError says what is wrong with a line that is not an entry.
 type LineError struct {
-	File string // of several; "" if there is only one
+	File string // the name of the file; "" if there is only one
 	Line int    // from 1
 	Err  error
 }
 
-// Error returns "line 3: what is wrong with it", after the name of the file if there are several.
+// Error returns "line 3: " and the error, after the name of the file if there are several.
 func (e *LineError) Error() string {
 	if e.File == "" {
 		return fmt.Sprintf("line %d: %v", e.Line, e.Err)
@@ -72,7 +72,7 @@ func (e *LineError) Error() string {
 // Unwrap returns the reason.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// asLineError returns what is wrong with a line; nil for another error, and without one.
+// asLineError returns err as a *LineError; nil for any other error and for nil.
 func asLineError(err error) *LineError {
 	if err == nil {
 		return nil // without an allocation
@@ -124,7 +124,7 @@ func (l *Log) Next() (*Entry, error) {
 }
 
 // earliest returns the active file whose next entry is the earliest. If several have the same time, it returns the
-// first in the given order; if there are no files, io.EOF.
+// first in the given order. If there are no files, it returns io.EOF.
 func (l *Log) earliest() (*file, error) {
 	for {
 		if err := l.makeReady(); err != nil {
@@ -145,7 +145,7 @@ func (l *Log) earliest() (*file, error) {
 	}
 }
 
-// makeReady reads one entry of each active file of which the last was taken. A file at its end is let go.
+// makeReady reads the next entry of each active file whose entry was taken. It closes a file at its end.
 func (l *Log) makeReady() error {
 	for i := 0; i < len(l.active); i++ {
 		f := l.active[i]
@@ -238,7 +238,7 @@ func (l *Log) Widen() error {
 	return l.Rewind()
 }
 
-// nameOf is what a file is called in messages: nothing if there is no other.
+// nameOf returns the name of a file in messages; "" if there is only one file.
 func (l *Log) nameOf(f *file) string {
 	if len(l.files) == 1 {
 		return ""

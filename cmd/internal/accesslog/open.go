@@ -80,9 +80,9 @@ func (l *Log) addFile(path string) error {
 	}
 	l.files = append(l.files, f)
 	if f.info.Mode().IsRegular() && path != Stdin {
-		return stream.Close() // opened again when its time has come
+		return stream.Close() // it is opened again when its entries are due
 	}
-	f.stream, l.window = &spool{stream: stream}, manyLines // to begin again takes room on the disk
+	f.stream, l.window = &spool{stream: stream}, manyLines // starting over needs room on the disk
 	return nil
 }
 

@@ -9,40 +9,40 @@ const (
 	// noLines, fewLines and manyLines are how many lines the open files together hold back for sorting. A log that
 	// needs more is read again with the next number, and finally sorted on disk.
 	noLines, fewLines, manyLines = 0, 1 << 10, 16 << 10
-	// orderBytes is how much text they hold back.
+	// orderBytes is how much text the open files together hold back.
 	orderBytes = 4 << 20
 )
 
 // order sorts the entries of a file by their times. Sorting is needed because servers stamp a request with its start
 // and log it at its end, and some round the time. order holds back as many lines as it may, and passes on the earliest.
-// So a line that is ahead of its time waits for the others, and a late line takes its place among the lines that are
-// held back. Log.Next finds out if a line was too late for that.
+// So a line that comes too early waits for the others, and a late line takes its place among the lines that are held
+// back. Log.Next detects lines that come too late for that.
 type order struct {
 	latest time.Time // of the entries that were read
 	queue  []place   // by time; equal times as they came
 	room   []place   // of the queue
-	logged []*kept   // those that wait for their turn in the order of the file; none unless that is asked for
+	logged []*kept   // entries that wait for their turn in the order of the file; empty without Log.Logged
 	bytes  int       // of the text of the queue
 	given  *kept     // the entry that the caller has
 	free   []*kept
 	end    error // what comes behind them
 }
 
-// A place is that of an entry in the queue. The time stands here, too, so that the search has it at hand.
+// A place is an entry's place in the queue. It has a copy of the time, so that the search is fast.
 type place struct {
 	nanos int64
 	*kept
 }
 
-// kept is an entry with its text, or what is wrong with a line, which stays behind the latest entry before it.
+// kept is an entry with its text, or the error of a line. An error stays behind the latest entry before it.
 type kept struct {
 	entry Entry
 	text  []byte
 	wrong *LineError
-	uses  int // that are still to come
+	uses  int // uses that are still to come
 }
 
-// next returns the next entry of the file, which is valid until the following call, or what is wrong with a line.
+// next returns the next entry of the file, which is valid until the following call, or the error of a line.
 func (o *order) next(f *file) (*Entry, error) {
 	if f.log.window == noLines {
 		return f.astray.next(f)
@@ -115,10 +115,10 @@ func (o *order) insert(k *kept) {
 			if q.nanos > nanos {
 				return 1
 			}
-			return -1 // behind those of the same time
+			return -1 // behind entries with the same time
 		})
 	}
-	if len(o.queue) == cap(o.queue) { // it has moved to the end of its room
+	if len(o.queue) == cap(o.queue) { // the queue has reached the end of its memory
 		if len(o.room) < 2*len(o.queue)+2 {
 			o.room = make([]place, 4*len(o.queue)+64)
 		}
@@ -151,7 +151,7 @@ func (o *order) keep(e *Entry) *kept {
 	return k
 }
 
-// copy has a part of the entry be one of the text.
+// copy copies a part of the entry into the text.
 func (k *kept) copy(part *[]byte) {
 	if len(*part) == 0 {
 		return

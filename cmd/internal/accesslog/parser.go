@@ -10,13 +10,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A parser makes an entry of one line after the other. What it needs for a line is kept for the next.
+// A parser makes an entry of each line. It reuses its memory for the next line.
 type parser struct {
 	entry   Entry
-	scratch []byte            // texts of the entry that the line has in another form
+	scratch []byte            // texts of the entry that differ from the bytes in the line
 	wrapped []byte            // the line, if it was in one of JSON
 	names   map[string]string // canonical names of header fields, by the names in the log
-	learned *learned          // what the lines so far hold; nil if that is not asked for
+	learned *learned          // the fields of the lines so far; nil if they are not wanted
 
 	json    jsontext.Decoder
 	input   bytes.Buffer
@@ -29,7 +29,7 @@ var (
 	errNoMessage = errors.New("nothing after the header of syslog or of a container")
 )
 
-// parse fills the entry. The entry is not to be used after an error.
+// parse fills the entry. The entry must not be used after an error.
 func (p *parser) parse(f *format, line []byte) error {
 	if line = trimBOM(line); isBlank(line) {
 		return errEmpty
@@ -67,7 +67,7 @@ func (p *parser) setUnredacted(name string, value []byte) {
 	}
 }
 
-// setHost takes the host of the request, unless the server logged that there was none.
+// setHost sets the host of the request, unless the server logged that there was none.
 func (p *parser) setHost(host []byte) {
 	if p.learned != nil {
 		p.learned.host = true
@@ -96,16 +96,16 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// learned is what lines have in addition to what all lines have.
+// learned has the fields that lines have in addition to those that all lines have.
 type learned struct {
 	host    bool
 	all     bool            // every header field, other than those that are redacted
-	headers map[string]bool // seen in a line: whether with what was sent, and not only redacted
+	headers map[string]bool // seen in a line; true if with its value, false if only redacted
 }
 
 func newLearned() *learned { return &learned{headers: map[string]bool{}} }
 
-// add takes over what another line holds.
+// add adds the fields of another line.
 func (l *learned) add(line *learned) {
 	l.host, l.all = l.host || line.host, l.all || line.all
 	for name, held := range line.headers {

@@ -30,13 +30,13 @@ func appendText[T string | []byte](b []byte, text T) []byte {
 
 const timeBytes = 8
 
-// recordOf reads what a record is sorted by.
+// recordOf reads the sort key of a record.
 func recordOf(b []byte) record {
 	file, _ := binary.Varint(b[timeBytes:])
 	return record{int64(binary.BigEndian.Uint64(b)), int(file), b}
 }
 
-// parse makes the entry that of a record, whose bytes it uses. names has the names of header fields.
+// parse fills the entry from a record, whose bytes it uses. names has the names of header fields.
 func (e *Entry) parse(r record, names map[string]string) {
 	b := r.text[timeBytes:]
 	number := func() int64 {

@@ -31,7 +31,7 @@ type sorter struct {
 	room     int // bytes in memory
 	mostRuns int // of a level
 
-	text  []byte   // of what is not on the disk yet: records
+	text  []byte   // records that are not on the disk yet
 	index []record // of it
 	file  *tempfile.File
 	size  int64 // of the file
@@ -41,7 +41,7 @@ type sorter struct {
 
 func newSorter() *sorter { return &sorter{room: sortBytes, mostRuns: mostRuns} }
 
-// A record is an entry as the sorter keeps it.
+// A record is an entry in the form in which the sorter stores it.
 type record struct {
 	nanos int64
 	file  int
@@ -76,7 +76,7 @@ func (s *sorter) add(e *Entry) error {
 // sort sorts what is in memory.
 func (s *sorter) sort() { slices.SortStableFunc(s.index, record.order) }
 
-// spill writes what is in memory to the file, as a run, and merges the runs of a level that are many.
+// spill writes the records in memory to the file, as a run. It merges the runs of a level if there are too many.
 func (s *sorter) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = tempfile.New(sorting); err != nil {
@@ -110,7 +110,7 @@ func (s *sorter) spill() (err error) {
 
 const sorting = "the lines that are sorted"
 
-// write writes a run of the records that come, up to io.EOF.
+// write writes the records that next returns, up to io.EOF, as a run.
 func (s *sorter) write(level int, next func() ([]byte, error)) error {
 	r := run{s.size, s.size, level}
 	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), runBuffer)
@@ -152,7 +152,7 @@ func (s *sorter) sorted() *sorted {
 	return all
 }
 
-// next returns the next entry, which is valid until the following call; io.EOF behind the last.
+// next returns the next entry, which is valid until the following call; io.EOF after the last.
 func (s *sorted) next() (*Entry, error) {
 	r, err := s.merge.next()
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *sorter) Close() error {
 	return s.file.Close()
 }
 
-// A source is where records come from, in order: a run, or what is in memory.
+// A source returns records in order: those of a run, or those in memory.
 type source struct {
 	order  int
 	memory []record
@@ -183,7 +183,7 @@ type source struct {
 	buffer []byte // of its text, if it comes from a run
 }
 
-// advance makes the next record the head. The error is io.EOF behind the last.
+// advance makes the next record the head. The error is io.EOF after the last.
 func (s *source) advance() error {
 	if s.run == nil {
 		if len(s.memory) == 0 {
@@ -207,7 +207,7 @@ func (s *source) advance() error {
 	return nil
 }
 
-// A merge makes one order of sources. It is the heap of them, the next record on top.
+// A merge merges sources into one order. It is a heap of the sources, the one with the next record on top.
 type merge struct {
 	sources []*source
 	begun   bool
@@ -227,7 +227,7 @@ func (m *merge) next() (record, error) {
 		m.begun = true
 		for _, s := range m.sources {
 			if err := s.advance(); err != nil {
-				return record{}, err // a source has one at least
+				return record{}, err // each source has at least one
 			}
 		}
 		heap.Init(m)

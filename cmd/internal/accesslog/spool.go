@@ -47,7 +47,7 @@ func (s *spool) keep(p []byte) {
 	}
 }
 
-// rewind has the stream begin again. The error says why it cannot.
+// rewind makes the stream start over. The error says why it cannot.
 func (s *spool) rewind() error {
 	if s.failed == nil {
 		s.at = 0

@@ -33,7 +33,7 @@ func parseCLF(text []byte) (time.Time, error) {
 	return s.time(clfForm)
 }
 
-// parseHAProxy takes the date of HAProxy, whose zone is not logged: it is taken for UTC.
+// parseHAProxy takes the date of HAProxy, whose zone is not logged and counts as UTC.
 func parseHAProxy(text []byte) (time.Time, error) {
 	s := newStamp(text)
 	s.dayMonthYear()
@@ -61,7 +61,7 @@ func parseISO(text []byte) (time.Time, error) {
 // parseUnix takes seconds since 1970, with fractions or without.
 func parseUnix(text []byte) (time.Time, error) {
 	whole, _, _ := bytes.Cut(text, []byte("."))
-	const longest = 12 // digits that are beyond lastYear for certain
+	const longest = 12 // more digits are certainly beyond lastYear
 	s := newStamp(text[min(len(whole), len(text)):])
 	s.fraction()
 	if !isNumber(whole) || len(whole) > longest || !s.ok || len(s.rest) > 0 {
@@ -83,13 +83,13 @@ func parseTime(text []byte) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("the date %s has no known form", quote(text))
 }
 
-// A stamp is a date on its way out of a text. The parts may be out of range until time has checked them.
+// A stamp is a date that is being parsed from a text. The parts may be out of range until time has checked them.
 type stamp struct {
 	text, rest                             []byte
 	ok                                     bool // so far the text is of the form
 	year, month, day, hour, minute, second int
 	nanosecond                             int
-	east                                   time.Duration // by which its clock is ahead of UTC
+	east                                   time.Duration // how far its zone is ahead of UTC
 }
 
 func newStamp(text []byte) stamp { return stamp{text: text, rest: text, ok: true} }

@@ -28,7 +28,7 @@ func cutSyslog(line []byte) []byte {
 	if !ok {
 		return line
 	}
-	for range 2 { // the tag comes after the host, which a program that logs by itself leaves out
+	for range 2 { // the tag comes after the host; a program that writes its own header leaves the host out
 		var word []byte
 		if word, rest, ok = bytes.Cut(rest, space); !ok {
 			return line
@@ -107,5 +107,5 @@ func cutStructuredData(line []byte) (rest []byte, ok bool) {
 	return line, ok
 }
 
-// trimBOM takes off the byte-order mark of UTF-8.
+// trimBOM removes the byte order mark of UTF-8.
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }

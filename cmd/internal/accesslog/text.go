@@ -28,7 +28,7 @@ func cutField(line []byte) (field, rest []byte, err error) {
 	return field, bytes.TrimPrefix(rest, space), nil
 }
 
-// cutFields takes fields off until all targets are filled; nil is for one of no interest.
+// cutFields cuts fields off until all targets are filled. A nil target skips a field.
 func cutFields(line []byte, targets ...*[]byte) (rest []byte, err error) {
 	for _, target := range targets {
 		var field []byte
@@ -134,7 +134,7 @@ func hexByte(text []byte, mark byte) (b byte, ok bool) {
 // leaves the fields empty.
 func (e *Entry) setRequest(line []byte) {
 	method, rest, ok := bytes.Cut(line, space)
-	end := bytes.LastIndexByte(rest, ' ') // at once, if no space is behind the target
+	end := bytes.LastIndexByte(rest, ' ') // found at once, if no space follows the target
 	if end < 0 || !bytes.HasPrefix(rest[end+1:], []byte("HTTP/")) {
 		end = bytes.LastIndex(rest, []byte(" HTTP/"))
 	}
@@ -163,7 +163,7 @@ func (e *Entry) setClient(field []byte) error {
 	return nil
 }
 
-// withoutPort cuts the port off an address. An IPv6 address has one only if it is in brackets.
+// withoutPort cuts the port off an address. An IPv6 address only has a port if it is in brackets.
 func withoutPort(field []byte) []byte {
 	if field[0] == '[' {
 		if end := bytes.IndexByte(field, ']'); end > 1 {
@@ -186,7 +186,7 @@ func (e *Entry) setOutcome(status, size []byte) (err error) {
 	return err
 }
 
-// parseStatus takes three digits. A request without an answer has "-", 0 or -1, by the server.
+// parseStatus parses three digits. For a request without an answer, servers write "-", 0 or -1.
 func parseStatus(text []byte) (int, error) {
 	switch string(text) {
 	case "-", "0", "-1":

@@ -69,7 +69,7 @@ func (p *parser) parseIIS(line []byte) error {
 	return nil
 }
 
-// cutExtended takes fields off a line; nil is for one of no interest. CloudFront adds fields at the end.
+// cutExtended cuts fields off a line. A nil target skips a field. CloudFront adds fields at the end.
 func (p *parser) cutExtended(line []byte, separator byte, targets ...*[]byte) error {
 	if line[0] == '#' {
 		return errComment
@@ -106,7 +106,7 @@ func (p *parser) setExtended(date, clock, client, method, path, query, status, s
 	if err := e.setClient(client); err != nil {
 		return err
 	}
-	if !looksLikeAddress(client) { // perhaps it has other fields than those by default
+	if !looksLikeAddress(client) { // perhaps the log does not have the default fields
 		return fmt.Errorf("the client %s is not an address", quote(client))
 	}
 	if err := e.setOutcome(status, size); err != nil {
@@ -135,7 +135,7 @@ func looksLikeAddress(text []byte) bool {
 	return bytes.IndexByte(text, '.') >= 0 || bytes.IndexByte(text, ':') >= 0
 }
 
-// percentDecoded undoes percent-encoding. What is no such encoding is left.
+// percentDecoded undoes percent-encoding. Invalid encodings stay unchanged.
 func (p *parser) percentDecoded(text []byte) []byte {
 	if bytes.IndexByte(text, '%') < 0 {
 		return text

@@ -33,7 +33,7 @@ func (p *parser) parseWeir(line []byte) error {
 	return p.setWeir()
 }
 
-// cutValue takes a value and the space behind it.
+// cutValue cuts off a value and the space after it.
 func (p *parser) cutValue(line []byte) (value, rest []byte, err error) {
 	if len(line) == 0 || line[0] != '"' {
 		value, rest, _ = bytes.Cut(line, space)
@@ -74,7 +74,7 @@ func (p *parser) parseWeirJSON(line []byte) error {
 	return p.setWeir()
 }
 
-// setWeir fills the entry. Its time is that of the line less what the request took.
+// setWeir fills the entry. Its time is the time of the line minus the duration of the request.
 func (p *parser) setWeir() error {
 	var l logged
 	var kind, seconds, by []byte

@@ -20,7 +20,7 @@ type Kind string
 const (
 	Ban    Kind = "ban"    // requests are refused
 	Exempt Kind = "exempt" // rules are not applied
-	Shadow Kind = "shadow" // rules count, and refuse nothing
+	Shadow Kind = "shadow" // rules count, but refuse nothing
 )
 
 // Kinds are all of them.
@@ -103,7 +103,7 @@ type Action struct {
 	ID   uint64 `json:"id"`
 	Kind Kind   `json:"kind"`
 	Target
-	Text  string    `json:"text,omitempty"` // of the key, where keys are shown
+	Text  string    `json:"text,omitempty"` // of the key, if keys are shown
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Who   string    `json:"who"`
@@ -129,7 +129,7 @@ func (a *Action) check() error {
 	return a.Target.check()
 }
 
-// checkText refuses a text that is missing, too long or does not print.
+// checkText refuses a text that is missing, too long or not printable.
 func checkText(name, text string, most int) error {
 	if n := utf8.RuneCountInString(text); n == 0 || n > most || !utf8.ValidString(text) {
 		return fmt.Errorf("%s has %d characters: want 1 to %d", name, n, most)
@@ -162,7 +162,7 @@ type Active struct {
 // Hits returns the number of requests that the action has applied to so far.
 func (a *Active) Hits() uint64 { return a.hits.Load() }
 
-// macOf returns what stands for the text of a key.
+// macOf returns the ID of the text of a key.
 func macOf(secret []byte, text string) (id KeyID) {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(text))

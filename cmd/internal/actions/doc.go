@@ -5,10 +5,10 @@
 // [Table.Judge] decides what the actions mean for a request, before any rule counts the request:
 //
 //   - Of the networks that contain the client's address, the one with the longest prefix counts. If it is exempt, no
-//     rule applies, and no ban of a rule or a key.
+//     rule applies, and neither does a ban of a rule or a key.
 //   - Otherwise the request is refused if its network, a rule that it meets, or its key under such a rule is banned.
-//   - Otherwise each rule is applied as the action for its key says. If there is none, the action for the rule decides,
-//     and after that the action for the network.
+//   - Otherwise the action for the request's key under a rule says how this rule is applied. Without one, it is the
+//     action for the rule, and without that, the action for the network.
 //
 // The address is the one by which rules count: a header is read if a trusted proxy has written it. A client without an
 // address, on a Unix socket, is in no network.

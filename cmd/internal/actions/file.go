@@ -34,7 +34,7 @@ type file struct {
 	warned string  // the last error
 }
 
-// A version tells contents of a file apart without reading them: each is a file of its own.
+// A version distinguishes the contents of a file without reading them: each content is a file of its own.
 type version struct {
 	info fs.FileInfo
 	size int64
@@ -151,7 +151,8 @@ func (t *Table) write(all []*Active) error {
 	return nil
 }
 
-// adopt returns the actions of a content, with the hits of those that were known, and takes its secret and ids.
+// adopt returns the actions of a content, with their hits if they were known before. It takes over the secret and the
+// ids.
 func (t *Table) adopt(c *content) (all []*Active) {
 	secret, _ := hex.DecodeString(c.Secret) // it was checked
 	t.secret.Store(&secret)
@@ -174,8 +175,8 @@ func (t *Table) adopt(c *content) (all []*Active) {
 
 // Open keeps the actions in a file of a folder from now on; "" keeps them in memory only. The actions in the file
 // become active at once; a missing file is made. The actions that the table had before are added, and replace older
-// ones for the same target. Those for keys are dropped if the file has a secret of its own; the log says so. A missing
-// folder and more than [Most] actions are errors. After an error nothing has changed.
+// ones for the same target. If the file has its own secret, those for keys are dropped, and the drop is logged. A
+// missing folder and more than [Most] actions are errors. After an error nothing has changed.
 func (t *Table) Open(folder string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,7 +199,7 @@ func (t *Table) Open(folder string) error {
 		err = readErr
 	} else if there != nil {
 		t.publish(t.adopt(there))
-	} else if path != "" { // from now on all processes of the folder have one secret
+	} else if path != "" { // from now on all processes that use the folder have the same secret
 		err = t.changeFile(nil, func(all []*Active) ([]*Active, error) { return all, nil })
 	}
 	if err != nil {
@@ -208,7 +209,7 @@ func (t *Table) Open(folder string) error {
 	return err
 }
 
-// merge adds actions to those of a file. secret is that under which their keys are known.
+// merge adds actions to those of a file. secret is the secret of the ids of their keys.
 func (t *Table) merge(all, mine []*Active, secret []byte) ([]*Active, error) {
 	now, isOther := t.config.Now().UnixNano(), !bytes.Equal(secret, *t.secret.Load())
 	for _, a := range mine {

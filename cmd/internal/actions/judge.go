@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A snapshot is the actions in force, arranged for requests. It does not change.
+// A snapshot is the active actions, arranged for requests. It is immutable.
 type snapshot struct {
 	all      []*Active
 	bits     []int // of the networks, longest first, each of both families
@@ -55,7 +55,7 @@ func (s *snapshot) network(addr netip.Addr, now int64) *Active {
 	for _, bits := range s.bits {
 		p, err := addr.Prefix(bits)
 		if err != nil || !p.IsValid() {
-			continue // no address, or of the other family, which has fewer bits
+			continue // the zero Addr, or an address of the other family, which has fewer bits
 		}
 		if a := s.networks[p]; a.holds(now) {
 			return a
@@ -69,14 +69,14 @@ func (a *Active) holds(now int64) bool { return a != nil && now < a.Until.UnixNa
 
 // Rules are the rules that apply to the requests being judged.
 type Rules struct {
-	Addr func(*http.Request) netip.Addr // of the client, the zero Addr for none
+	Addr func(*http.Request) netip.Addr // of the client; the zero Addr if it has none
 	List []Rule
 }
 
 // A Rule is one of these rules.
 type Rule struct {
 	Name  string
-	Form  string // what the texts of its keys are made of: an action for a key is for this form only
+	Form  string // describes how the texts of its keys are made: an action for a key only applies to the same form
 	Meets func(*http.Request) bool
 	Text  func(*http.Request) (text string, ok bool) // of the key; false for a request that the rule does not count
 }

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long another process may change the file: one that was stopped meanwhile holds the lock for longer.
+// patience is how long to wait for the lock. A process that was stopped while it changes the file holds the lock for
+// longer.
 const patience = 2 * time.Second
 
-// lock waits until no other process changes the file, but not for long. The caller calls done at the end.
+// lock waits, for at most patience, until no other process changes the file. The caller calls done at the end.
 func (f *file) lock() (done func(), err error) {
 	if f.path == "" {
 		return func() {}, nil
@@ -37,7 +38,7 @@ func (f *file) lock() (done func(), err error) {
 	return func() { _ = beside.Close() }, nil // which unlocks it
 }
 
-// ownedByUs refuses the file of another user, who could exempt anybody.
+// ownedByUs refuses the file of another user, because that user could exempt any client.
 func ownedByUs(info fs.FileInfo, path string) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to user %d, and this process runs as user %d: have it removed, or use another folder", path,

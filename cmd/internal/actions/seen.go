@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is noted of requests, and when an address is one of many.
+// How many requests are noted, and how many clients are many.
 const (
 	seenPerSecond = 16               // requests, the first ones of each second
 	seenFor       = 10 * time.Minute // they are remembered
@@ -28,7 +28,7 @@ type Seen struct {
 	next int
 }
 
-// A sample is one request. Users and programs are hashes, and where addresses are not kept the client is one, too.
+// A sample is one request. Users and programs are stored as hashes. So is the client if addresses are not kept.
 type sample struct {
 	at          int64 // seconds since 1970
 	client      KeyID
@@ -81,14 +81,14 @@ func ipText(addr netip.Addr) string { return "ip:" + addr.String() }
 
 // A Sighting is a sender that was seen at a target within the last ten minutes.
 type Sighting struct {
-	Known    bool `json:"known"` // false: such targets are not told apart here, and the numbers are 0
+	Known    bool `json:"known"` // false: nothing is noted about such targets, and the numbers are 0
 	Requests int  `json:"requests"`
 	Clients  int  `json:"clients"`
 	Users    int  `json:"users"`
 	Agents   int  `json:"agents"`
 }
 
-// sighting counts the noted requests that belong.
+// sighting counts the noted requests for which belongs returns true.
 func (t *Table) sighting(belongs func(*sample) bool) Sighting {
 	since := t.config.Now().Add(-seenFor).Unix()
 	clients, users, agents, n := map[KeyID]bool{}, map[KeyID]bool{}, map[KeyID]bool{}, 0
@@ -122,7 +122,7 @@ func (t *Table) Foresee(a *Action, client func(netip.Addr) netip.Prefix, address
 	switch p := a.Network; {
 	case a.IsKey():
 		seen = t.sighting(func(s *sample) bool { return s.client == a.Key })
-		// Of a key that is no address nothing was noted.
+		// Nothing is noted about a key that is not an address.
 		seen.Known = seen.Requests > 0
 	case !p.IsValid():
 		warn("every request that the rule %s applies to is refused", a.Rule)

@@ -142,7 +142,7 @@ func (t *Table) list() []*Active {
 	return nil
 }
 
-// unended leaves out what has ended, which the log is told.
+// unended returns the actions that have not ended, and logs those that have.
 func (t *Table) unended(all []*Active, now int64) []*Active {
 	return slices.DeleteFunc(all, func(a *Active) bool {
 		if a.holds(now) {
@@ -161,14 +161,14 @@ func (t *Table) publish(all []*Active) {
 	t.current.Store(newSnapshot(all))
 }
 
-// change makes the list another one: in the file first, if there is one, so that it is there after a crash.
+// change replaces the list. It is written to the file first, if there is one, so that the change survives a crash.
 func (t *Table) change(to func([]*Active) ([]*Active, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changeFile(t.list(), to)
 }
 
-// changeFile is change of what the file has, or of all if there is none.
+// changeFile is change for the actions in the file, or for all if there is no file.
 func (t *Table) changeFile(all []*Active, to func([]*Active) ([]*Active, error)) error {
 	done, err := t.file.lock()
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 	"github.com/weir-go/weir/cmd/internal/secretfile"
 )
 
-// A role says what a caller may do. A higher one may do all that a lower one may.
+// A role says what a caller may do. A higher role includes the lower ones.
 type role uint8
 
 const (
 	anyone   role = iota // has no token, or a wrong one
 	viewer               // looks
-	operator             // looks, changes, and takes profiles of the program
+	operator             // may look, change, and take profiles of the program
 )
 
-// minToken is the shortest token, in characters: what is shorter can be guessed.
+// minToken is the length of the shortest token, in characters. Shorter tokens can be guessed.
 const minToken = 16
 
 // Access has the valid tokens. The zero Access has none. Use nil if no token is required.
 type Access struct {
 	hashes []secretfile.Hash
 	roles  []role
-	names  []string // of those to whom the tokens belong; "" for none
+	names  []string // the names of the tokens' owners; "" for a token without a name
 }
 
 // NewAccess reads the file of full tokens and the file of read-only tokens; "" means no file. A file has 1 to 16 lines,
@@ -87,10 +87,10 @@ func (a *Access) add(file string, as role) error {
 	return nil
 }
 
-// A caller is who has sent a request.
+// A caller is the sender of a request.
 type caller struct {
 	role role
-	who  string // by the name of its token, or else as it calls itself; "" for nothing
+	who  string // the name of its token, or else the name that it gives itself; "" for none
 	sure bool   // who is the name of the token
 }
 
@@ -99,7 +99,7 @@ var (
 	errWrongToken = errors.New("the token is not in the files, or it is another user's")
 )
 
-// access returns the tokens that are good now; nil where none is wanted.
+// access returns the valid tokens; nil if no token is required.
 func (a *Admin) access() *Access {
 	if a.config.Access == nil {
 		return nil
@@ -107,7 +107,7 @@ func (a *Admin) access() *Access {
 	return a.config.Access()
 }
 
-// caller returns who has sent a request. If no token is required, everyone may do everything. The error says why the
+// caller returns the sender of a request. If no token is required, everyone may do everything. The error says why the
 // caller is not known.
 func (a *Admin) caller(r *http.Request) (caller, error) {
 	access := a.access()
@@ -134,20 +134,20 @@ func (a *Admin) caller(r *http.Request) (caller, error) {
 	return caller{role: access.roles[i], who: user}, nil
 }
 
-// has reports whether a token belongs to somebody of that name. Others may not call themselves so.
+// has reports whether a token has this name. Callers with other tokens may not use the name.
 func (a *Access) has(name string) bool {
 	return a != nil && name != "" && slices.Contains(a.names, name)
 }
 
 type callerKey struct{}
 
-// callerOf returns who has sent a request that allow has admitted.
+// callerOf returns the sender of a request that allow has admitted.
 func callerOf(r *http.Request) caller {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return c
 }
 
-// allow admits the requests of callers who may do what an endpoint does.
+// allow admits requests of callers whose role is enough for an endpoint.
 func (a *Admin) allow(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.caller(r)
@@ -160,7 +160,7 @@ func (a *Admin) allow(e endpoint) http.Handler {
 			err = errors.New("the token may only look")
 		} else {
 			status = http.StatusUnauthorized
-			// Browsers ask for the password of the first, and keep it until they are closed.
+			// Browsers ask for a password for the first scheme, and keep it until they are closed.
 			w.Header()["Www-Authenticate"] = []string{`Basic realm="weir", charset="UTF-8"`, `Bearer realm="weir"`}
 		}
 		if !errors.Is(err, errNoToken) {

@@ -33,23 +33,23 @@ type actionRequest struct {
 	Confirm bool         `json:"confirm"` // although there are warnings
 }
 
-// An actionView is an action as the page and programs see it.
+// An actionView is an action in the form for the page and for programs.
 type actionView struct {
 	ID      uint64       `json:"id"`
 	Kind    actions.Kind `json:"kind"`
 	Network string       `json:"network,omitempty"`
 	Rule    string       `json:"rule,omitempty"`
-	Key     string       `json:"key,omitempty"` // its text where keys are shown, else its id
+	Key     string       `json:"key,omitempty"` // its text if keys are shown, else its id
 	From    time.Time    `json:"from"`
 	Until   time.Time    `json:"until"`
 	Left    int64        `json:"left_seconds"`
 	Who     string       `json:"who"`
 	Why     string       `json:"why"`
-	Hits    uint64       `json:"hits"`    // requests that it was for, in this process
-	Applies bool         `json:"applies"` // false: there is no such rule now, or it has other keys
+	Hits    uint64       `json:"hits"`    // requests to which it applied, in this process
+	Applies bool         `json:"applies"` // false: the rule does not exist now, or has other keys
 }
 
-// A foreseen answers what an action would do, or has begun.
+// A foreseen is the answer about an action that would begin, or has begun.
 type foreseen struct {
 	Error    string           `json:"error,omitempty"`
 	Action   *actionView      `json:"action,omitempty"`
@@ -97,7 +97,8 @@ func (a *Admin) actionView(rules []Rule, of *actions.Active) actionView {
 	return v
 }
 
-// serveAct puts an action in force. One that may hit many is answered 409 with warnings, unless they are confirmed.
+// serveAct activates an action. If the action may affect many clients and the request does not confirm that, it answers
+// 409 with warnings.
 func (a *Admin) serveAct(w http.ResponseWriter, r *http.Request) {
 	var request actionRequest
 	if status, err := readForm(w, r, &request); err != nil {
@@ -157,7 +158,7 @@ func (a *Admin) serveEnd(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// actor returns who acts: the name of the token, or what the request says.
+// actor returns the name of the operator: the name of the token, or else the name in the request.
 func (a *Admin) actor(r *http.Request, said string) (who string, status int, err error) {
 	c := callerOf(r)
 	switch {
@@ -173,7 +174,7 @@ func (a *Admin) actor(r *http.Request, said string) (who string, status int, err
 	return said, 0, nil
 }
 
-// actionOf returns the action that is asked for, but for who.
+// actionOf returns the requested action, without its operator.
 func (a *Admin) actionOf(request actionRequest) (act actions.Action, lasts time.Duration, err error) {
 	act.Kind, act.Why = request.Kind, request.Why
 	if lasts, err = time.ParseDuration(request.For); err != nil {
@@ -234,7 +235,8 @@ func (a *Admin) keyOf(rule Rule, b Bucket, request actionRequest) (id actions.Ke
 	return table.KeyID(text), clip(text), nil
 }
 
-// keptOf returns what is kept of a key that is refused, so that an action can be for it: where keys are hashed its id.
+// keptOf returns the text that is stored for a refused key, so that an action can apply to the key. If keys are hashed,
+// it is the key's id.
 func (a *Admin) keptOf(text string) string {
 	if a.config.Keys == KeysFull {
 		return clip(text)

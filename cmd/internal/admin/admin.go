@@ -43,7 +43,7 @@ type Config struct {
 	// Tables returns the tables that several rules share, and that belong to no rule's Limiter. nil means that there
 	// are none.
 	Tables func() []Table
-	// NoReset means that keys can be looked at but not reset. It is for an address that others than the operator can
+	// NoReset means that keys can be looked at but not reset. Set it for an address that others than the operator can
 	// reach.
 	NoReset bool
 	// Program is the name of the program on the page; "" means weir. It also selects the page's words (page/words.js).
@@ -93,16 +93,16 @@ type Upstream struct {
 	Up       bool    `json:"up"` // requests are sent to it
 	InFlight int64   `json:"in_flight"`
 	Answered uint64  `json:"answered"` // so far
-	Failed   uint64  `json:"failed"`   // requests that it did not serve, so far
-	Seconds  float64 `json:"seconds"`  // until the headers of all answers, together
+	Failed   uint64  `json:"failed"`   // requests that it did not serve so far
+	Seconds  float64 `json:"seconds"`  // total time until the headers of all answers
 }
 
 // A Reload is the outcome of the last reload.
 type Reload struct {
 	At         time.Time
 	OK         bool
-	Error      string // why they are not in force
-	Generation uint64 // of the rules that are
+	Error      string // why the new rules are not active
+	Generation uint64 // of the active rules
 }
 
 // An Admin counts outcomes of limits and serves the counts. Make one with [New] and Close it. All methods are safe for
@@ -138,7 +138,7 @@ func New(c Config) (*Admin, error) {
 	return a, nil
 }
 
-// build returns an Admin without a clock: the caller calls run.
+// build returns an Admin without a clock. The caller must call run.
 func build(c Config) (*Admin, error) {
 	if c.Rules == nil {
 		return nil, errors.New("admin: Config.Rules is nil: want a function that returns the rules")

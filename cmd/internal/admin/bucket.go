@@ -12,7 +12,7 @@ import (
 type Bucket struct {
 	Key   engine.Key
 	Text  string
-	Limit engine.Policy // of the key, where its rule has limits from outside; zero if it is not known
+	Limit engine.Policy // of the key, if its rule has limits from outside; zero if it is not known
 }
 
 // Buckets look at the buckets of a rule's keys. All methods may be called concurrently.

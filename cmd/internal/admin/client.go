@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A clientRequest names a client: by its address, or one of those refused most by its hash.
+// A clientRequest names a client by its address, or one of the clients refused most by its hash.
 type clientRequest struct {
 	Address string `json:"address"`
 	Hash    string `json:"hash"`
 }
 
-// A clientView is what the rules say of a client.
+// A clientView is the state of a client under the rules.
 type clientView struct {
 	Keys []keyView `json:"keys"`
 }
@@ -48,7 +48,7 @@ func (a *Admin) peek(ctx context.Context, rule Rule, b Bucket) (keyView, error) 
 	return a.keyView(rule, b, known(d), d), err
 }
 
-// bucketsOf returns the rules that have the client as a key, and its bucket of each.
+// bucketsOf returns the rules that have the client as a key, and its bucket under each.
 func (a *Admin) bucketsOf(request clientRequest) (rules []Rule, buckets []Bucket, err error) {
 	switch {
 	case request.Hash == "":

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// outcomes is how many there are, NotTaken among them, which is not observed.
+// outcomes is the number of outcomes, including NotTaken, which is not observed.
 const outcomes = int(limits.Refunded) + 1
 
 // counted are the outcomes that are observed, in the order in which they are shown.
@@ -46,7 +46,7 @@ func newCounterSet() *counterSet {
 	return s
 }
 
-// get returns the counters of a name; nil if there are too many. Only the first request of a rule takes the lock.
+// get returns the counters of a name; nil if there are too many names. Only the first request of a rule takes the lock.
 func (s *counterSet) get(name string) *counters {
 	if c := (*s.current.Load())[name]; c != nil {
 		return c

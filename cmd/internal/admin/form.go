@@ -16,18 +16,18 @@ import (
 // maxForm is the longest request of the form, in bytes.
 const maxForm = 64 << 10
 
-// A keyRequest names a key: by its parts, or one of those refused most by its hash.
+// A keyRequest names a key by its parts, or one of the keys refused most by its hash.
 type keyRequest struct {
 	Rule  string   `json:"rule"`
 	Parts []string `json:"parts"`
 	Hash  string   `json:"hash"`
 }
 
-// A keyView is what the rule says of a key, and of a reset what it says afterwards.
+// A keyView is the state of a key under its rule; after a reset, the new state.
 type keyView struct {
 	Rule       string `json:"rule"`
 	Hash       string `json:"hash,omitempty"` // as in the list of refused keys
-	Recorded   bool   `json:"recorded"`       // whether the key has, or before the reset had, used any of its limit
+	Recorded   bool   `json:"recorded"`       // whether the key has used any of its limit; for a reset, before it
 	Limit      uint64 `json:"limit"`
 	Remaining  uint64 `json:"remaining"`
 	RetryAfter string `json:"retry_after"`
@@ -35,7 +35,7 @@ type keyView struct {
 	Allowed    bool   `json:"allowed"` // whether one token could be taken now
 }
 
-// servePeek answers what a key has left.
+// servePeek answers with what a key has left.
 func (a *Admin) servePeek(w http.ResponseWriter, r *http.Request) {
 	a.withKey(w, r, func(rule Rule, b Bucket) (recorded bool, d engine.Decision, err error) {
 		d, err = rule.Buckets.Peek(r.Context(), b)
@@ -58,12 +58,12 @@ func (a *Admin) serveReset(w http.ResponseWriter, r *http.Request) {
 		a.log().Info("admin: a key was reset", "rule", rule.Name, "key", a.keyInLog(rule, b), "who", callerOf(r).who,
 			"peer", r.RemoteAddr)
 		d, err = in.Peek(r.Context(), b)
-		// What cannot be looked at, because there is something else in its place, was there.
+		// If the key cannot be read because it has another type of value, it existed.
 		return failed != nil || known(before), d, err
 	})
 }
 
-// keyInLog is what the log calls a key: its hash, as in the list of refused keys, or nothing where keys are off.
+// keyInLog returns the name of a key in the log: its hash, as in the list of refused keys, or "" if keys are off.
 func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	if a.config.Keys == KeysOff {
 		return ""
@@ -71,7 +71,8 @@ func (a *Admin) keyInLog(rule Rule, b Bucket) string {
 	return hashText(a.refusals.hash(a.refusals.identity(rule, b)))
 }
 
-// known reports whether a key has used any of its limit. An idle key cannot be told from one that was never seen.
+// known reports whether a key has used any of its limit. An idle key cannot be distinguished from one that was never
+// seen.
 func known(d engine.Decision) bool { return d.Remaining < d.Limit || d.ResetAfter > 0 }
 
 // withKey finds the key of a request, calls do with it, and answers with the key's state afterwards. If the store
@@ -96,7 +97,7 @@ func (a *Admin) withKey(w http.ResponseWriter, r *http.Request,
 	answer(w, http.StatusOK, a.keyView(rule, b, recorded, d))
 }
 
-// keyView is what a decision says of a key.
+// keyView returns the view of a decision about a key.
 func (a *Admin) keyView(rule Rule, b Bucket, recorded bool, d engine.Decision) keyView {
 	v := keyView{
 		Rule: rule.Name, Recorded: recorded, Limit: d.Limit, Remaining: d.Remaining,
@@ -117,7 +118,8 @@ func (r *Rule) isInFlight() bool {
 	return r.Limiter != nil && r.Limiter.Algorithm() == engine.AlgorithmConcurrency
 }
 
-// inFlight says when a request can pass a limit of requests in flight: when others are over, which is not known.
+// inFlight completes the view for a limit of requests in flight. When a request can pass is not known, because it
+// depends on when others end.
 func (v *keyView) inFlight(d engine.Decision) {
 	if d.RetryAfter > 0 && d.RetryAfter != engine.Never {
 		v.RetryAfter = "when one of them is over"
@@ -155,7 +157,7 @@ func readForm(w http.ResponseWriter, r *http.Request, into any) (status int, err
 	return http.StatusBadRequest, fmt.Errorf("the body is not the JSON of this request: %w", err)
 }
 
-// bucket returns that of the key that a request names, and its rule.
+// bucket returns the bucket of the key that a request names, and its rule.
 func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	rule, found := Rule{}, false
 	for _, r := range a.rules() {
@@ -186,7 +188,7 @@ func (a *Admin) bucket(request keyRequest) (Rule, Bucket, error) {
 	return rule, b, err
 }
 
-// listed finds a key that was refused lately by its hash. Where keys are off nothing is listed.
+// listed finds a recently refused key by its hash. If keys are off, none is listed.
 func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	hash, ok := parseHash(text)
 	if !ok {
@@ -208,7 +210,7 @@ func (a *Admin) listed(rule Rule, text string) (Bucket, error) {
 	return Bucket{Text: e.text, Limit: e.under.limit}, nil
 }
 
-// checkAddress refuses a text that is not an address: its key would be another client's or no client's.
+// checkAddress refuses a text that is not an address, because its key would belong to another client or to none.
 func checkAddress(text string) error {
 	if _, err := netip.ParseAddr(text); err != nil {
 		return fmt.Errorf("%q is not an IP address: write it like 192.0.2.1 or 2001:db8::1", text)

@@ -45,7 +45,7 @@ type track struct {
 // % points.
 type ring struct {
 	past  [len(plotted)][]float32
-	begun [len(plotted)]uint64 // requests in the step that is not over
+	begun [len(plotted)]uint64 // requests in the current step
 	since time.Time            // when it began
 }
 
@@ -60,7 +60,7 @@ func newTrack(counts totals, began time.Time) *track {
 	return t
 }
 
-// tick notes the rates since the last one. Rules that are gone are forgotten; a new one begins.
+// tick notes the rates since the last tick. It forgets removed rules and starts tracks of new ones.
 func (h *history) tick(now time.Time, names []string, read func(string) totals) (seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *track) note(seq uint64, counts totals, before, now time.Time) {
 	t.before = counts
 }
 
-// perSecond returns a rate to a tenth, or to a thousandth where it is less than one.
+// perSecond returns a rate, rounded to a tenth, or to a thousandth if it is less than one.
 func perSecond(n uint64, seconds float64) float32 {
 	if seconds <= 0 {
 		return 0
@@ -117,7 +117,7 @@ func perSecond(n uint64, seconds float64) float32 {
 	return float32(math.Round(rate*part) / part)
 }
 
-// now returns the number of the last tick and the rates then.
+// now returns the number of the last tick and the rates at it.
 func (h *history) now() (seq uint64, rates map[string][outcomes]float32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +136,7 @@ type historyView struct {
 	Rules  map[string]map[string][]float32 `json:"rules"`
 }
 
-// view returns one of the spans; false if there is none of that name.
+// view returns the history of a span; false if no span has this name.
 func (h *history) view(name string) (historyView, bool) {
 	i := slices.IndexFunc(spans[:], func(s span) bool { return s.name == name })
 	if i < 0 {
@@ -156,7 +156,7 @@ func (h *history) view(name string) (historyView, bool) {
 	return historyView{Seq: h.seq, Step: s.step, Points: s.points, Rules: rules}, true
 }
 
-// line returns what is in a ring after that many steps, the oldest first.
+// line returns the content of a ring after a number of steps, the oldest first.
 func (s *span) line(past []float32, steps uint64) []float32 {
 	n := min(steps, s.points)
 	line := make([]float32, 0, n)

@@ -12,10 +12,10 @@ type Keys string
 const (
 	KeysHashed Keys = "hashed" // the default
 	KeysFull   Keys = "full"
-	KeysOff    Keys = "off" // not at all: none is kept
+	KeysOff    Keys = "off" // not at all: no keys are stored
 )
 
-// AllKeys are all of them, the default first.
+// AllKeys are all values, the default first.
 var AllKeys = []Keys{KeysHashed, KeysFull, KeysOff}
 
 // check replaces "" with the default, and returns an error for any other text that is not in AllKeys.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// hashText writes a key's hash as it is shown and sent.
+// hashText returns a key's hash in the form in which it is shown and sent.
 func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
 // parseHash reads what hashText wrote.
@@ -16,7 +16,7 @@ func parseHash(text string) (uint64, bool) {
 	return hash, err == nil && len(text) == 16
 }
 
-// clip cuts a text to what is kept of it.
+// clip cuts a text to the length that is stored.
 func clip(text string) string {
 	if len(text) <= textBytes {
 		return text

@@ -62,14 +62,14 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key with how often it was refused: least times at least, most times at most.
+// A refusedKey is a key and how often it was refused: at least least times, and at most most times.
 type refusedKey struct {
 	identity
 	text        string
 	least, most uint64
 }
 
-// A refusedClient is one key under all rules that refused it, the one that did most often first.
+// A refusedClient is one key under all rules that refused it. The rule with the most refusals is first.
 type refusedClient struct {
 	hash        uint64
 	keys        []refusedKey
@@ -104,7 +104,8 @@ func (r *refusals) top(n int) (clients []refusedClient, all uint64) {
 	return clients[:min(n, len(clients))], all
 }
 
-// merge adds up the windows. A window that does not watch a key may have refused it as often as the window's floor.
+// merge adds up the windows. In a window that does not watch a key, the key may have been refused up to the window's
+// floor.
 func (s *refusalShard) merge() (keys []refusedKey, all uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +147,7 @@ func (r *refusals) stored(rule, text string) identity {
 	return identity{rule: rule, hash: max(maphash.String(r.seed, text), 1)}
 }
 
-// identity returns what a bucket of a rule is called.
+// identity returns the identity of a bucket of a rule.
 func (r *refusals) identity(rule Rule, b Bucket) identity {
 	if rule.Stored != nil {
 		return r.stored(rule.Name, b.Text)
@@ -164,7 +165,7 @@ func (r *refusals) find(rule string, hash uint64) (e entry, found bool) {
 	return e, false
 }
 
-// has reports whether a key of a rule is watched that has the hash.
+// has reports whether a watched key of the rule has the hash.
 func (r *refusals) has(rule string, hash uint64) bool {
 	_, found := r.find(rule, hash)
 	return found

@@ -9,15 +9,15 @@ import (
 type Requests struct {
 	Answered uint64 // all
 	Refused  uint64 // by a rule
-	Failures uint64 // that the upstream did not serve
+	Failures uint64 // requests that the upstream did not serve
 	InFlight int64  // that are not answered yet
-	Times    Times  // of those that were passed on and answered
+	Times    Times  // of the requests that were passed on and answered
 }
 
 // Times is a histogram: how many requests took at most as long as each bound, in ascending order.
 type Times struct {
 	Bounds []float64 // in seconds
-	Counts []uint64  // of at most that bound; of all, behind the last
+	Counts []uint64  // requests within each bound; at the end, all requests
 }
 
 // A requestsView is the requests of the last second, and the times of the last minute.
@@ -29,7 +29,7 @@ type requestsView struct {
 	InFlight int64   `json:"in_flight"`
 	// Timed says whether times are measured.
 	Timed bool `json:"timed"`
-	// Times are those of the requests that were passed on in the last minute; null if there were none.
+	// Times are the times of the requests that were passed on in the last minute; null if there were none.
 	Times *timesView `json:"times"`
 }
 
@@ -43,25 +43,25 @@ type timesView struct {
 	Most float32 `json:"most_ms"` // the last bound
 }
 
-// minute is how many ticks the times are of.
+// minute is how many ticks the times cover.
 const minute = 60
 
-// requestRates holds the requests at the last tick, and their rates then.
+// requestRates has the requests up to the last tick, and their rates at it.
 type requestRates struct {
 	mu     sync.Mutex
 	last   time.Time
 	before Requests
-	counts [minute][]uint64 // of the times, at the last ticks: that of tick n at n % minute
+	counts [minute][]uint64 // of the times at the last ticks; the count of tick n is at n % minute
 	ticks  uint64
 	view   requestsView
 }
 
-// tick computes the rates since the last one.
+// tick computes the rates since the last tick.
 func (r *requestRates) tick(now time.Time, total Requests) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	elapsed := now.Sub(r.last).Seconds()
-	if r.last.IsZero() { // what was before is not of this second
+	if r.last.IsZero() { // earlier requests do not belong to this second
 		r.before, elapsed = total, 1
 		for i := range r.counts {
 			r.counts[i] = total.Times.Counts
@@ -81,7 +81,7 @@ func (r *requestRates) tick(now time.Time, total Requests) {
 	r.last, r.before = now, total
 }
 
-// since returns the times of the requests after the first n.
+// since returns the times of the requests after those that before counts.
 func (t Times) since(before []uint64) *timesView {
 	last := len(t.Counts) - 1
 	if last < 1 || len(before) != len(t.Counts) || t.Counts[last] == before[last] {

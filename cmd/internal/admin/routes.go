@@ -19,14 +19,14 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// An endpoint is one thing that can be asked.
+// An endpoint is one path and its handler.
 type endpoint struct {
 	pattern string // of http.ServeMux
 	needs   role
 	serve   http.HandlerFunc
 }
 
-// endpoints are all that can be asked by the names that guard knows.
+// endpoints returns all endpoints that need a host name that guard allows.
 func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 	all := []endpoint{
 		{"GET /metrics", viewer, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP},
@@ -45,7 +45,7 @@ func (a *Admin) endpoints(registry *prometheus.Registry) []endpoint {
 			endpoint{"POST /actions", operator, a.serveAct},
 			endpoint{"POST /actions/end", operator, a.serveEnd})
 	}
-	if a.config.Pprof { // which has the command line and what goroutines work at
+	if a.config.Pprof { // profiles show the command line and the work of goroutines
 		all = append(all, endpoint{"GET /debug/pprof/", operator, pprof.Index},
 			endpoint{"GET /debug/pprof/cmdline", operator, pprof.Cmdline},
 			endpoint{"GET /debug/pprof/profile", operator, pprof.Profile},
@@ -70,7 +70,7 @@ func (a *Admin) routes(registry *prometheus.Registry) http.Handler {
 	return open
 }
 
-// A callerView says who asks, for the page.
+// A callerView describes the caller to the page.
 type callerView struct {
 	Who       string `json:"who"`
 	Sure      bool   `json:"sure"`       // the token has the name

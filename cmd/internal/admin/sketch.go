@@ -6,22 +6,23 @@ import "github.com/weir-go/weir/engine"
 type identity struct {
 	rule string
 	key  engine.Key // without a tier or a quota
-	hash uint64     // instead of it, of the text, if the rule is kept in a store; else 0
+	hash uint64     // of the text, instead of key, if the rule is in a store; else 0
 }
 
-// An under is what decided about a key: the key with its tier or quota, and where that does not say it the limit.
+// An under is the limit that decided about a key: the key with its tier or quota, and the policy if these do not show
+// it.
 type under struct {
 	key   engine.Key
 	limit engine.Policy
 }
 
-// An entry is a key that a sketch watches. It was seen count times at most and count-missed at least.
+// An entry is a key that a sketch watches. It was seen at most count times, and at least count-missed times.
 type entry struct {
 	identity
 	text   string // "" until it is known; what [Admin.keptOf] returns
 	under  under  // of its last refusal
 	count  uint64
-	missed uint64 // the most that it may have had counted to others before it was watched
+	missed uint64 // how many of count may belong to other keys
 }
 
 // A sketch finds the keys that occur most often in a stream, in memory that does not grow: the Space-Saving algorithm
@@ -73,7 +74,7 @@ func (s *sketch) add(id identity, by under, text func() string) {
 	s.down(0)
 }
 
-// floor is how often a key that is not watched may have been seen.
+// floor returns how often a key that is not watched may have been seen.
 func (s *sketch) floor() uint64 {
 	if len(s.entries) < s.most {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A state is what the page shows and /state.json answers.
+// A state is the content of the page and of /state.json.
 type state struct {
 	Program   string        `json:"program"`
 	Version   string        `json:"version"`
@@ -18,15 +18,15 @@ type state struct {
 	Why       string        `json:"why_not_ready,omitempty"`
 	Keys      Keys          `json:"keys"` // how they are shown
 	Reload    *reloadView   `json:"reload"`
-	Requests  *requestsView `json:"requests"` // null where they are not known
+	Requests  *requestsView `json:"requests"` // null if they are not known
 	Upstreams []Upstream    `json:"upstreams"`
-	Resident  uint64        `json:"resident_bytes"` // of the program in memory; 0 where the system does not say
+	Resident  uint64        `json:"resident_bytes"` // of the program; 0 if the system does not report it
 	Reset     bool          `json:"reset"`          // whether keys may be reset
 	Tables    []tableView   `json:"tables"`         // that several rules share
 	Rules     []ruleView    `json:"rules"`
-	Store     *storeView    `json:"store"`   // null where no rule is kept in one
-	Refused   *topView      `json:"refused"` // null where keys are not shown
-	Actions   []actionView  `json:"actions"` // null where there are none to be
+	Store     *storeView    `json:"store"`   // null if no rule is in a store
+	Refused   *topView      `json:"refused"` // null if keys are not shown
+	Actions   []actionView  `json:"actions"` // null if there cannot be any
 }
 
 type reloadView struct {
@@ -47,13 +47,13 @@ type ruleView struct {
 	Leases *leaseView         `json:"leases"` // null for a limit that is local
 	Form   bool               `json:"form"`   // whether its keys can be looked at
 	Total  map[string]uint64  `json:"total"`  // requests by outcome
-	Rate   map[string]float32 `json:"rate"`   // the same in the last second
-	Tokens *Tokens            `json:"tokens"` // null for a rule whose cost the request tells
+	Rate   map[string]float32 `json:"rate"`   // the rates in the last second
+	Tokens *Tokens            `json:"tokens"` // null for a rule whose cost comes from the request
 	Table  *tableView         `json:"table"`  // null for a limit that is kept elsewhere
 }
 
 type tableView struct {
-	Name       string `json:"name,omitempty"` // of one that several rules share
+	Name       string `json:"name,omitempty"` // of a table that several rules share
 	Keys       uint64 `json:"keys"`
 	Slots      uint64 `json:"slots"`
 	Bytes      uint64 `json:"bytes"`
@@ -72,13 +72,13 @@ type topView struct {
 	All  uint64   `json:"all"` // refusals, of all keys
 }
 
-// A topKey was refused Least times at least and Most times at most, by all rules together that have it as a key.
+// A topKey was refused at least Least times and at most Most times, by all rules that have it as a key together.
 type topKey struct {
-	Key   string    `json:"key,omitempty"` // where keys are shown in full
+	Key   string    `json:"key,omitempty"` // if keys are shown in full
 	Hash  string    `json:"hash"`
 	Least uint64    `json:"least"`
 	Most  uint64    `json:"most"`
-	Rules []topRule `json:"rules"` // that refused it, the one that did most often first
+	Rules []topRule `json:"rules"` // that refused it, the one with the most refusals first
 }
 
 // A topRule has refused a key Least times at least.
@@ -161,7 +161,7 @@ func (a *Admin) top(rules []Rule) *topView {
 	for i, c := range clients {
 		first := c.keys[0]
 		v.Keys[i] = topKey{Hash: hashText(c.hash), Least: c.least, Most: c.most}
-		if a.config.Keys == KeysFull { // of keys in a store there is a text in any case
+		if a.config.Keys == KeysFull { // keys in a store always have a text
 			v.Keys[i].Key = readable(first.text, labels[first.rule])
 		}
 		for _, k := range c.keys {
@@ -171,7 +171,7 @@ func (a *Admin) top(rules []Rule) *topView {
 	return v
 }
 
-// resident returns the bytes of the program that are in memory, 0 where the system does not say.
+// resident returns the resident memory of the program in bytes; 0 if the system does not report it.
 func resident() uint64 {
 	self, err := procfs.Self()
 	if err != nil {

@@ -69,7 +69,7 @@ func anyStored(rules []Rule) *redislimit.Limiter {
 	return nil
 }
 
-// A leaseView is what a limit that is kept in a store has on this machine.
+// A leaseView is the state on this machine of a limit in a store.
 type leaseView struct {
 	Keys      int    `json:"keys"`
 	Held      uint64 `json:"held"` // tokens
@@ -79,7 +79,7 @@ type leaseView struct {
 	Differs   string `json:"differs,omitempty"` // limit and settings of another machine
 }
 
-// A storeView is how the store does.
+// A storeView is the state of the store.
 type storeView struct {
 	Parts    int   `json:"parts"`
 	Lost     int   `json:"lost"`

@@ -14,7 +14,7 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// An update is a state that all watchers are sent, made once for them.
+// An update is a state that is sent to all watchers. It is made once for all of them.
 type update struct {
 	seq  uint64
 	json []byte
@@ -58,7 +58,7 @@ func (w *watchers) send(u *update) {
 	for c := range w.all {
 		select {
 		case c <- struct{}{}:
-		default: // it has not taken the last one yet
+		default: // the stream has not taken the last signal yet
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-a.done:
 			return
 		}
-		if c, _ := a.caller(r); c.role < viewer { // the token is no longer good
+		if c, _ := a.caller(r); c.role < viewer { // the token is no longer valid
 			return
 		}
 		latest := a.watchers.latest.Load()
@@ -106,8 +106,8 @@ func (a *Admin) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes server-sent events. It closes the connection of a reader that accepts nothing for writeTimeout, also
-// if the server has no timeout or a longer one.
+// A stream writes server-sent events. It closes the connection of a reader that accepts nothing for writeTimeout,
+// whatever timeout the server has.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -122,7 +122,7 @@ func (s stream) value(name string, value any) error {
 }
 
 func (s stream) event(name string, json []byte) error {
-	// Not every ResponseWriter has deadlines; then the server's own must do.
+	// Not every ResponseWriter has deadlines. Without them, the server's own timeout applies.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, json); err != nil {
 		return err

@@ -10,12 +10,12 @@ type Tokens struct {
 	Half   float64   `json:"half"`
 	Most   float64   `json:"most"`
 	Warned [3]uint64 `json:"warned"` // requests that took a key past 50, 80 and 95 % of its limit
-	Least  *Budget   `json:"least"`  // of the key that has the smallest part left; null where none was seen lately
+	Least  *Budget   `json:"least"`  // of the key with the smallest fraction left; null if no key was seen recently
 }
 
-// A Budget is what a key has left.
+// A Budget is the state of a key's budget.
 type Budget struct {
 	Left  uint64  `json:"left"`
 	Limit uint64  `json:"limit"`
-	Ends  float64 `json:"ends"` // in that many seconds at the present pace; 0 for never
+	Ends  float64 `json:"ends"` // seconds until it is used up at the current rate; 0 for never
 }

@@ -30,7 +30,7 @@ func inWords(d time.Duration) string {
 	return two(d, 24*time.Hour, "day", time.Hour, "hour")
 }
 
-// up returns how many whole units are not less than d.
+// up returns d in whole units, rounded up.
 func up(d, unit time.Duration) int64 {
 	n := int64(d / unit)
 	if d%unit > 0 {
@@ -39,7 +39,7 @@ func up(d, unit time.Duration) int64 {
 	return n
 }
 
-// two writes a duration in two units.
+// two returns a duration in two units.
 func two(d, large time.Duration, name string, small time.Duration, smallName string) string {
 	n, per := up(d, small), int64(large/small)
 	text := fmt.Sprintf("in %d %s", n/per, english.PluralWord(int(n/per), name, ""))

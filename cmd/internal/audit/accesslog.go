@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/audit/fit"
 )
 
-// enough is how many requests of a log are fitted: those of the clients that were refused most.
+// enough is how many requests of a log are fitted. They are the requests of the clients that were refused most.
 const enough = 4000
 
 // FromLog fits limits to an access log. Requests with one of the statuses were refused; the default is 429. Each client
@@ -42,7 +42,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	}
 	r := &Report{Of: log.Name(), Requests: len(all), Seconds: (all[len(all)-1].Sent - all[0].Sent).Seconds()}
 	r.fitted(all, found, nil)
-	if found.Returned && len(r.Undecided) == 0 { // who does not know the limit does not know what is too much
+	if found.Returned && len(r.Undecided) == 0 { // an excess is only known if the limit is
 		r.Most = mostOf(all, 0, found)
 	}
 	r.judge()
@@ -50,14 +50,14 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	return r, nil
 }
 
-// A logged is what a log has of one client.
+// A logged has the requests of one client in a log.
 type logged struct {
 	requests []fit.Request
 	refused  int
 }
 
-// readLog reads the requests of all clients, those that were refused most first, and how exact the times are. It starts
-// over if the log needs more memory or the disk to be sorted.
+// readLog returns the requests of all clients, and the resolution of the times. Clients with the most refusals come
+// first. It starts over if the log needs more memory or the disk to be sorted.
 func readLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.Duration, err error) {
 	for {
 		all, resolution, err = tryLog(log, statuses)

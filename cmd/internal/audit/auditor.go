@@ -17,7 +17,7 @@ type Ask struct {
 	Method, Target, Host, Proto string
 	Fields                      [][2]string
 	From                        string // the address that it comes from; "" for any
-	Times                       int    // how often it is sent in one packet; 0 is once
+	Times                       int    // how often it is sent in one packet; 0 means once
 }
 
 // An Answer is a server's answer to an Ask.
@@ -26,7 +26,7 @@ type Answer struct {
 	Header     http.Header
 	Length     int
 	Sent, Done time.Time
-	Refused    int // of an Ask that was sent several times: how many were refused
+	Refused    int // how many were refused, for an Ask that was sent several times
 }
 
 // A Client sends a request and reads the answer. It is called from many goroutines.
@@ -47,10 +47,10 @@ type Options struct {
 // ErrStopped says that the audit stopped early, to avoid harm.
 var ErrStopped = errors.New("stopped")
 
-// refusals are statuses with which servers refuse, the commonest first. Others are an error of the server.
+// refusals are the statuses with which servers refuse, the most common first. Other statuses are errors of the server.
 var refusals = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, 420, 509}
 
-// An auditor is an audit under way.
+// An auditor is an audit in progress.
 type auditor struct {
 	Options
 	client Client
@@ -59,10 +59,10 @@ type auditor struct {
 
 	mu      sync.Mutex
 	sent    int
-	usual   struct{ status, length int } // of an answer that is not refused, and of its body
+	usual   struct{ status, length int } // the status of an answer that is not a refusal, and the length of its body
 	refused int                          // the status of refusals; 0 as long as none was seen
 	log     []Seen
-	burst   int // how many of the log were sent together, before one was refused
+	burst   int // how many requests of the log were sent together before one was refused
 	err     error
 }
 
@@ -92,7 +92,7 @@ func (a *auditor) ask(ctx context.Context) (refused, ok bool) {
 	return refused, true
 }
 
-// do sends a request. It returns an error when the audit has to end.
+// do sends a request. It returns an error if the audit must end.
 func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	a.mu.Lock()
 	switch {
@@ -123,13 +123,13 @@ func (a *auditor) do(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, err
 }
 
-// like reports whether an Ask is the plain one, of which an error ends the audit.
+// like reports whether an Ask is the plain one. An error of the plain Ask ends the audit.
 func (ask Ask) like(plain Ask) bool {
 	return ask.Method == plain.Method && ask.Target == plain.Target && ask.Host == plain.Host && ask.Proto == plain.Proto &&
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
 }
 
-// isRefusal reports whether a status is that of refusals. The first answer is not refused, so its status is not.
+// isRefusal reports whether a status means a refusal. The first answer is not refused, so its status is not.
 func (a *auditor) isRefusal(status int) bool {
 	if a.usual.status == 0 {
 		a.usual.status = status
@@ -150,7 +150,7 @@ func (a *auditor) isRefusal(status int) bool {
 	return false
 }
 
-// requests are what package fit is told.
+// requests returns the log in the form for package fit.
 func (a *auditor) requests() []fit.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,7 +165,7 @@ func requestsOf(log []Seen) []fit.Request {
 	return all
 }
 
-// refusal returns how long a refusal takes: half of them take longer.
+// refusal returns the median time that a refusal takes.
 func (a *auditor) refusal() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -70,7 +70,7 @@ func Resolve(ctx context.Context, text string, anywhere bool) (t Target, err err
 // UserAgent returns the User-Agent with which an audit identifies itself.
 func UserAgent() string { return strings.TrimSuffix("weir-audit/"+version.Info().Main.Version, "/") }
 
-// A dialer is a Client over TCP. It writes requests byte by byte as they are asked, so that nothing cleans them.
+// A dialer is a Client over TCP. It writes requests exactly as given, so that no library cleans them.
 type dialer struct {
 	target Target
 	http2  *http2Client
@@ -129,7 +129,7 @@ func (d *dialer) http1(ctx context.Context, ask Ask) (a Answer, err error) {
 	}
 }
 
-// take returns a connection that is idle, nil if there is none, for an Ask that may share one.
+// take returns an idle connection, nil if there is none, for an Ask that may use an existing one.
 func (d *dialer) take(ask Ask) (*conn, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +164,7 @@ func (d *dialer) dial(ctx context.Context, from string) (*conn, error) {
 	return &conn{c, bufio.NewReader(c)}, nil
 }
 
-// text is a request as it is sent.
+// text returns the bytes of a request.
 func (d *dialer) text(ask Ask) string {
 	var b strings.Builder
 	proto, host := ask.Proto, ask.Host
@@ -185,7 +185,7 @@ func (d *dialer) text(ask Ask) string {
 	return strings.Repeat(b.String(), max(ask.Times, 1))
 }
 
-// exchange sends a request and reads as many answers as requests were sent. It keeps the connection if that may be used
+// exchange sends a request and reads as many answers as requests were sent. It keeps the connection if it may be used
 // again.
 func (d *dialer) exchange(c *conn, ask Ask) (a Answer, err error) {
 	keep := false

@@ -13,17 +13,17 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Field is what a header field of the answers claims, and how often the claim is wrong.
+// A Field is a header field of the answers, with how often its claim is wrong.
 type Field struct {
 	Name    string `json:"name"`
 	Example string `json:"example"`
-	Answers int    `json:"answers"` // that have it and of which the truth is known
+	Answers int    `json:"answers"` // that have it and whose true value is known
 	// Wrong is the number of wrong claims, and What describes the worst.
 	Wrong int    `json:"wrong"`
 	What  string `json:"what,omitempty"`
 }
 
-// fieldNames are the fields that are looked at, and what each says.
+// fieldNames are the fields that are checked, and the claim of each.
 var fieldNames = []struct{ name, says string }{
 	{"Retry-After", "wait"}, {"RateLimit", "draft"}, {"RateLimit-Limit", "limit"}, {"RateLimit-Remaining", "left"},
 	{"RateLimit-Reset", "reset"}, {"X-RateLimit-Limit", "limit"}, {"X-RateLimit-Remaining", "left"}, {"X-RateLimit-Reset", "reset"},
@@ -43,7 +43,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 			s, at := log[i], by("", decided[i])
 			c.Add(check.Event{At: at, N: 1, Allowed: s.Allowed || found.Limit.Refusals})
 			text := s.Header.Get(name.name)
-			// Of requests that are answered at the same time it is not known which was first.
+			// If requests are answered at the same time, it is not known which was first.
 			alone := (n == 0 || log[order[n-1]].Done.Before(s.Sent)) && (n+1 == len(order) || s.Done.Before(log[order[n+1]].Sent))
 			if text == "" || !alone || found.Limit.Queued > 0 {
 				continue
@@ -57,7 +57,7 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 				f.What = what
 			}
 		}
-		if f.Wrong*10 <= f.Answers { // a few are at the edges of what is known
+		if f.Wrong*10 <= f.Answers { // a few may be wrong because the times are inexact
 			f.Wrong, f.What = 0, ""
 		}
 		if f.Answers > 0 {
@@ -67,8 +67,9 @@ func truth(log []Seen, found fit.Result) (all []Field) {
 	return all
 }
 
-// heldBefore returns for each request of a log, in its order, how long it took, or one that was admitted before and
-// still counts, at most: what was decided later than it was sent comes back later.
+// heldBefore returns, for each request of a log in the given order, the longest time that it, or an admitted request
+// before it that still counts, took. If a request is decided later than it was sent, its tokens come back later by up
+// to that time.
 func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Duration) []time.Duration {
 	held := make([]time.Duration, len(order))
 	took := func(i int) time.Duration { return log[i].Done.Sub(log[i].Sent) }
@@ -86,8 +87,8 @@ func heldBefore(log []Seen, order []int, decided []time.Duration, counts time.Du
 	return held
 }
 
-// inOrder returns the indexes of a log's requests in the order in which package fit takes them to have been decided,
-// and when each of the log was.
+// inOrder returns the indexes of a log's requests in the order in which package fit assumes that they were decided, and
+// the assumed times.
 func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 	base := time.Hour
 	for _, r := range log {
@@ -106,7 +107,7 @@ func inOrder(log []fit.Request) (order []int, at []time.Duration) {
 
 // untrue returns what is wrong with the text of a field; "" if nothing is. slack is how inexact the times are.
 func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker, found fit.Result) string {
-	whole := time.Duration(0) // by which a time of the clock that has whole seconds may be earlier
+	whole := time.Duration(0) // a time of day in whole seconds may be too early by this
 	if !isSeconds(text) {
 		whole = time.Second
 	}
@@ -126,7 +127,7 @@ func untrue(says, text string, s Seen, at, slack time.Duration, c *check.Checker
 		if err != nil {
 			return "is no number: " + text
 		}
-		if n > 1 && c.Until("", at+slack, uint64(n-1)) > 0 { // one more or less may be the times of the log
+		if n > 1 && c.Until("", at+slack, uint64(n-1)) > 0 { // a difference of one may come from the times of the log
 			return "says " + first(text) + ", but there were fewer"
 		}
 		if more := uint64(max(n, 0)) + 2; more <= found.Limit.Capacity(found.Limit.Kind) && c.Until("", at-slack, more) == 0 {
@@ -165,7 +166,7 @@ func first(text string) string {
 	return strings.TrimSpace(strings.FieldsFunc(text+" ", func(r rune) bool { return r == ',' || r == ';' })[0])
 }
 
-// parameter returns that of a structured field, such as r of `"default";r=5;t=10`.
+// parameter returns a parameter of a structured field, such as r of `"default";r=5;t=10`.
 func parameter(text, name string) string {
 	if m := regexp.MustCompile(`(?:^|[;,\s])` + name + `=(\d+)`).FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -179,7 +180,7 @@ func isSeconds(text string) bool {
 	return err == nil && n <= 1e9
 }
 
-// seconds reads seconds, an HTTP date, or seconds since 1970, which are no wait of anybody's.
+// seconds parses seconds, an HTTP date, or seconds since 1970. (As a wait, the latter would be too long.)
 func seconds(text string, now time.Time) (time.Duration, bool) {
 	if at, err := http.ParseTime(text); err == nil {
 		return at.Sub(now), true

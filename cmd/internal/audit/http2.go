@@ -30,7 +30,7 @@ func newHTTP2Client(d *dialer) *http2Client {
 	}}
 }
 
-// Do implements Client. It sends the parts of an Ask that HTTP/2 has: not From, Times and spellings of the target.
+// Do implements Client. It ignores From, Times and the spelling of the target, which HTTP/2 cannot send.
 func (c *http2Client) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

@@ -10,24 +10,25 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Most is the most that was admitted, and the most that the limit allows.
+// A Most compares the most requests that were admitted with the most that the limit allows.
 type Most struct {
-	// Admitted is the most that one key got within a period of the limit, wherever it begins, and Allowed what such a
-	// limit admits in one at most.
+	// Admitted is the most requests that one key got within any interval as long as the limit's period. Allowed is the
+	// most that such a limit can admit within such an interval.
 	Admitted int    `json:"admitted"`
 	Allowed  uint64 `json:"allowed"`
 	Within   string `json:"within"`
-	// Together is how many requests were sent together at first, and TogetherAdmitted how many of them were admitted.
+	// Together is how many requests were sent together at the start, and TogetherAdmitted is how many of them were
+	// admitted.
 	Together         int `json:"together,omitempty"`
 	TogetherAdmitted int `json:"together_admitted,omitempty"`
-	// TooMany is how many more than the limit allows were admitted at the worst instant, or within a period if that is
-	// more; 0 if it may be because the times are inexact, or if the limit explains all decisions.
+	// TooMany is how many requests beyond the limit were admitted: at the worst instant or within a period, whichever
+	// is more. It is 0 if inexact times may be the cause, or if the limit explains all decisions.
 	TooMany uint64 `json:"too_many,omitempty"`
 
 	full uint64
 }
 
-// mostOf looks for the most that was admitted of a log, of which the first requests were sent together.
+// mostOf finds the Most of a log. together is how many requests at its start were sent together.
 func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	l := found.Limit
 	m := &Most{Within: short(l.Per), Together: together, full: l.Capacity(l.Kind)}
@@ -41,7 +42,7 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 		m.Allowed = l.Burst + l.Tokens
 	case check.SlidingExact:
 		m.Allowed = l.Tokens
-	default: // all of a window at its end, and all of the next one
+	default: // one limit at the end of a window, and one in the next
 		m.Allowed = 2 * l.Tokens
 	}
 	if found.Returned {
@@ -51,13 +52,13 @@ func mostOf(log []fit.Request, together int, found fit.Result) *Most {
 	if n := uint64(m.Admitted); n > m.Allowed {
 		excess = max(excess, n-m.Allowed)
 	}
-	if excess > 3 && found.Misfits > 0 { // a limit is fitted to within three, and what it explains is not too much
+	if excess > 3 && found.Misfits > 0 { // the fit is accurate to three; without misfits there is no excess
 		m.TooMany = excess
 	}
 	return m
 }
 
-// within returns the most requests of one key that were sent and answered within a time, and admitted.
+// within returns the most admitted requests of one key that were sent and answered within any interval of length d.
 func within(log []fit.Request, d time.Duration) (most int) {
 	admitted := map[string][]fit.Request{}
 	for _, r := range log {
@@ -95,13 +96,14 @@ func (m *Most) write(b *strings.Builder) {
 	}
 }
 
-// widest is by how much the shortest and the longest period that explain a log may differ.
+// widest bounds the relative difference of the shortest and the longest period that explain a log. Beyond it, the
+// period is undecided.
 const widest = 0.1
 
-// surely is how sure a kind must be.
+// surely is the least confidence at which the kind is decided.
 const surely = 0.5
 
-// undecided says what a log does not tell.
+// undecided returns what cannot be concluded from a log, and why.
 func undecided(found fit.Result) (all []string) {
 	if float64(found.Longest) > float64(found.Shortest)*(1+widest) {
 		all = append(all, fmt.Sprintf("the period: all from %s to %s explain as much", short(found.Shortest), short(found.Longest)))

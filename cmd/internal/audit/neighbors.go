@@ -15,7 +15,7 @@ const (
 	another  = "2001:db8:0:64::2"
 )
 
-// neighborsIn are the fields in which servers look for an address.
+// neighborsIn are the fields from which servers read an address.
 var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "Forwarded"}
 
 // tryNeighbors finds out whether another address of an IPv6 network passes while one is refused. It tries addresses of
@@ -60,8 +60,8 @@ func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Ad
 	return tried, notTried
 }
 
-// tryNeighbor asks in one way until it is refused, then in the other, and then in the first again. It reports whether
-// it could find out if the other passes.
+// tryNeighbor sends requests in one way until one is refused, then one in the other way, and then one in the first way
+// again. It reports whether this showed if the other way passes.
 func (a *auditor) tryNeighbor(ctx context.Context, w *Way, base Ask, most uint64) bool {
 	for n := uint64(0); ; n++ {
 		answer, err := a.do(ctx, base)

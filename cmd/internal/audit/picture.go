@@ -9,12 +9,13 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// columns is how wide a picture is.
+// columns is the width of a picture.
 const columns = 72
 
 var heights = []rune(" ▁▂▃▄▅▆▇█")
 
-// picture draws the log over time: what was admitted, what the limit would have admitted, and what was refused.
+// picture draws the log over time: the admitted requests, those that the limit would have admitted, and the refused
+// ones.
 func picture(log []fit.Request, found fit.Result) string {
 	if len(log) == 0 || found.Limit.Per == 0 {
 		return ""
@@ -53,7 +54,7 @@ func overTime(log []fit.Request, found fit.Result, begin, end time.Duration) (ad
 	return admitted, model, refused
 }
 
-// bars draws counts in a line, each by the logarithm of how many.
+// bars draws counts in a line, each with its logarithm as the height.
 func bars(counts [columns]int) string {
 	var b strings.Builder
 	for _, n := range counts {

@@ -10,18 +10,18 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// together is how many requests are under way at a time at most.
+// together is the most requests in progress at a time.
 const together = 64
 
-// gaps are how long the client is silent before it asks for all that has come back.
+// gaps are the times for which the client is silent before it takes all that has come back.
 var gaps = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
 	800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
 
-// fractions of the time that fills a key: after so long a silence a lone request, all that there is then, and all that
-// there is later.
+// fractions are the silences of cycles, as fractions of the time in which a key fills. The first is before a single
+// request. Each of the others is before all available tokens are taken.
 var fractions = [][]float64{{1.2, 0.35}, {1.45, 0.6, 0.55}, {2.15, 0.85, 0.3}, {1.1, 0.5, 0.62}, {1.7, 0.2, 0.9}}
 
-// patterns sends the requests by which the limit is found. It keeps a part of the requests for what comes after.
+// patterns sends the requests by which the limit is found. It leaves keep requests for later checks.
 func (a *auditor) patterns(ctx context.Context, keep int) {
 	a.progress("a burst")
 	_, ok := a.ask(ctx)
@@ -63,7 +63,7 @@ func (a *auditor) patterns(ctx context.Context, keep int) {
 	}
 }
 
-// awaitReturn asks every now and then until something has come back, for half of the time at most.
+// awaitReturn sends a request from time to time until one is admitted, for at most half of the time.
 func (a *auditor) awaitReturn(ctx context.Context) bool {
 	for !a.hasReturned() {
 		a.progress("waiting until something comes back")
@@ -77,7 +77,7 @@ func (a *auditor) awaitReturn(ctx context.Context) bool {
 	return true
 }
 
-// hasReturned reports whether a request was admitted that was sent after the answer to one that was refused.
+// hasReturned reports whether a request was admitted that was sent after a refusal had arrived.
 func (a *auditor) hasReturned() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *auditor) hasReturned() bool {
 	return slices.ContainsFunc(a.log, func(s Seen) bool { return s.Allowed && !refused.IsZero() && s.Sent.After(refused) })
 }
 
-// poll asks until something is admitted again, five times at most, or a key would have been filled.
+// poll sends requests until one is admitted again, at most five times, or until a key would have been filled.
 func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool {
 	admitted := 0
 	for step := 0; step < 28 && admitted < 5; step++ {
@@ -108,7 +108,7 @@ func (a *auditor) poll(ctx context.Context, fills time.Duration, keep int) bool 
 	return true
 }
 
-// saturate asks for more than there is for some seconds, so that the rate shows.
+// saturate asks for more than is available for some seconds, which shows the rate.
 func (a *auditor) saturate(ctx context.Context) bool {
 	wave := 8
 	for range 25 {
@@ -152,7 +152,7 @@ func fillsIn(l fit.Limit) time.Duration {
 	return time.Duration(float64(l.Per) * max(float64(l.Capacity(l.Kind))/float64(l.Tokens), 1))
 }
 
-// sendBurst asks in ever larger waves until some are refused, and reports whether that was so.
+// sendBurst sends ever larger waves until some requests are refused, and reports whether some were.
 func (a *auditor) sendBurst(ctx context.Context) bool {
 	for wave := 8; ; wave = min(wave*2, 512) {
 		refused, ok := a.wave(ctx, min(wave, a.room()*2/3))
@@ -199,7 +199,7 @@ func (a *auditor) wave(ctx context.Context, n int) (refused int, ok bool) {
 func (a *auditor) drain(ctx context.Context, keep int) bool {
 	began := time.Now()
 	for i, wave := 0, 16; a.room() > keep; i++ {
-		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // it takes long one by one
+		if i >= 8 && time.Since(began) > time.Duration(i)*3*time.Millisecond { // one by one, it would take long
 			refused, ok := a.wave(ctx, min(wave, a.room()))
 			if !ok || refused > 0 {
 				return ok
@@ -215,5 +215,5 @@ func (a *auditor) drain(ctx context.Context, keep int) bool {
 	return true
 }
 
-// sleep waits, and reports whether the audit goes on.
+// sleep waits, and reports whether the audit continues.
 func (a *auditor) sleep(ctx context.Context, d time.Duration) bool { return pause.For(ctx, d) == nil }

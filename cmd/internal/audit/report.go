@@ -30,12 +30,12 @@ type Report struct {
 	Kind       string   `json:"kind"` // "" if there is no limit, and "unknown" if nothing came back
 	Tokens     uint64   `json:"tokens,omitempty"`
 	Per        string   `json:"per,omitempty"`
-	PerFrom    string   `json:"per_from,omitempty"` // periods from this one to PerTo explain as much
+	PerFrom    string   `json:"per_from,omitempty"` // periods from this one to PerTo explain the log equally well
 	PerTo      string   `json:"per_to,omitempty"`
-	Undecided  []string `json:"undecided,omitempty"` // what the log does not tell, and why
+	Undecided  []string `json:"undecided,omitempty"` // what cannot be concluded from the log, and why
 	Most       *Most    `json:"most,omitempty"`
-	AtOnce     uint64   `json:"at_once"`          // what a full key has
-	Queued     uint64   `json:"queued,omitempty"` // how many requests wait at most
+	AtOnce     uint64   `json:"at_once"`          // tokens of a full key
+	Queued     uint64   `json:"queued,omitempty"` // the most requests that wait
 	Refusals   bool     `json:"refusals_count"`
 	Misfits    int      `json:"misfits"`
 	Confidence float64  `json:"confidence"`
@@ -74,7 +74,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	}
 	if r.Kind != "" {
 		r.Most = mostOf(requests, a.burst, found)
-		if len(r.Undecided) == 0 { // who does not know the limit does not know what is untrue
+		if len(r.Undecided) == 0 { // claims can only be checked if the limit is known
 			r.Fields = truth(a.log, found)
 		}
 		if why := a.noWays(r, found); why != "" {
@@ -86,7 +86,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	}
 	r.Requests, r.Seconds = a.sent, time.Since(a.begin).Seconds()
 	r.judge()
-	if len(r.Undecided) > 0 { // nobody knows that nothing is wrong
+	if len(r.Undecided) > 0 { // it is not known whether something is wrong
 		r.Faults++
 		r.Undecided = append(r.Undecided, "audit again from a machine with less other work, or for longer: --time")
 	}
@@ -94,7 +94,7 @@ func Run(ctx context.Context, client Client, plain Ask, t Target, o Options) (*R
 	return r, ctx.Err()
 }
 
-// otherAnswers returns how many requests that count as admitted had which status, unless it is 2xx.
+// otherAnswers counts requests that count as admitted, by their statuses other than 2xx.
 func otherAnswers(log []Seen) map[int]int {
 	all := map[int]int{}
 	for _, s := range log {
@@ -105,7 +105,7 @@ func otherAnswers(log []Seen) map[int]int {
 	return all
 }
 
-// fitted enters what package fit has found.
+// fitted fills in the result of package fit.
 func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	r.Admitted, r.decided = found.Admitted, found.Requests
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	}
 }
 
-// judge says what the key is, and counts what a maintainer would want to know.
+// judge finds out what the key is, and counts problems for a maintainer.
 func (r *Report) judge() {
 	for _, f := range r.Fields {
 		if f.Wrong > 0 {
@@ -175,7 +175,7 @@ func numbers(l fit.Limit) string {
 	return text
 }
 
-// unit is a period as rule files have it.
+// unit returns a period in the notation of rule files.
 func unit(d time.Duration) string {
 	switch {
 	case d == time.Second || d == time.Minute || d == time.Hour:
@@ -186,7 +186,7 @@ func unit(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// short is a duration without its zeros: 1m, not 1m0s.
+// short returns a duration without its zeros: 1m, not 1m0s.
 func short(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -205,7 +205,7 @@ func article(name string) string {
 	return "a " + name
 }
 
-// rules are the lines of a rule file by which weir serve has the same limit.
+// rules returns the lines of a rule file that give weir serve the same limit.
 func rules(found fit.Result, r *Report) string {
 	if !found.Returned {
 		return ""

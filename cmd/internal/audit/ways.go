@@ -76,7 +76,7 @@ func ways(plain Ask, host string, address netip.Addr) (all []*Way) {
 	return all
 }
 
-// spellings are other ways to write a path, which some servers take for the same one.
+// spellings returns other ways to write a path, which some servers treat as the same path.
 func spellings(path string) []string {
 	all := []string{"/" + path, "/." + path, "/%2e" + path, path + ";weir", path + "%20", path + "%3fweir", path + "%23weir",
 		path + "%00"}
@@ -112,7 +112,7 @@ func (a *auditor) noWays(r *Report, found fit.Result) string {
 	return ""
 }
 
-// tryWays asks in each way while the plain request is refused, and reports whether it tried all.
+// tryWays sends a request in each way while the plain request is refused, and reports whether it tried all ways.
 func (a *auditor) tryWays(ctx context.Context, all []*Way) bool {
 	for i, w := range all {
 		a.progress("other ways to ask")
@@ -148,7 +148,7 @@ func (a *auditor) tryWay(ctx context.Context, w *Way) bool {
 	after, ok := a.ask(ctx)
 	refused := a.isRefusal(answer.Status)
 	if w.ask.Times > 1 {
-		refused = answer.Refused > 0 // of some that are counted as one, one passes at most
+		refused = answer.Refused > 0 // if some requests count as one, at most one passes
 	}
 	if w.Status = answer.Status; refused {
 		w.Refused, w.Passes = true, false

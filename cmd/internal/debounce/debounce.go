@@ -11,10 +11,10 @@ const (
 	Longest = 2 * time.Second
 )
 
-// A Timer fires on C when it is time to look at changes. Make one with [New]. It is for one goroutine.
+// A Timer fires on C when it is time to handle changes. Make one with [New]. It is for one goroutine.
 type Timer struct {
 	*time.Timer
-	since time.Time // of the first change that was not looked at; zero if there is none
+	since time.Time // of the first change that was not handled; zero if there is none
 }
 
 // New returns a timer that waits for the first change.

@@ -6,12 +6,12 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A Constant is a rate that needs no counting.
+// A Constant is a rate for which requests are not counted.
 type Constant uint8
 
-// What Constant can be.
+// The values of a Constant.
 const (
-	Counted   Constant = iota // none: the limit is a policy
+	Counted   Constant = iota // not a constant: requests are counted by a policy
 	Denied                    // rate: 0
 	Unlimited                 // rate: unlimited
 )
@@ -21,7 +21,7 @@ var constants = [...]string{"", "0", "unlimited"}
 // String returns the rate as written in a file.
 func (c Constant) String() string { return constants[c] }
 
-// describe says what becomes of requests, for people.
+// describe returns the constant as text for people.
 func (c Constant) describe() string {
 	if c == Denied {
 		return "none: every request is refused"
@@ -29,7 +29,7 @@ func (c Constant) describe() string {
 	return c.String()
 }
 
-// constantOf returns what a policy is that needs no counting; Counted for any other.
+// constantOf returns the Constant of a policy; Counted for a policy that counts requests.
 func constantOf(p engine.Policy) Constant {
 	switch p {
 	case engine.Blocked():
@@ -40,7 +40,7 @@ func constantOf(p engine.Policy) Constant {
 	return Counted
 }
 
-// ConstantOf returns the constant of a tier whose requests are not counted: see [Tiers.Of].
+// ConstantOf returns the constant of a tier, by its number from [Tiers.Of]; Counted if the tier's requests are counted.
 func (r *Rule) ConstantOf(tier int) Constant {
 	if tier == 0 {
 		return r.Constant
@@ -64,7 +64,7 @@ func (r *Rule) PolicyIn(tier int) engine.Policy {
 	return r.Tiers.Policies[tier-1]
 }
 
-// OwnLimit returns, as a text, the limit of requests that are in no tier.
+// OwnLimit returns the limit of requests without a tier, as text.
 func (r *Rule) OwnLimit() string {
 	if r.Constant != Counted {
 		return r.Constant.describe()
@@ -72,7 +72,7 @@ func (r *Rule) OwnLimit() string {
 	return describePolicy(r.Policy)
 }
 
-// tierLimit returns the limit of the i-th value of the tiers, as a text.
+// tierLimit returns the limit of the i-th value of the tiers, as text.
 func (r *Rule) tierLimit(i int) string {
 	if c := r.ConstantOf(i + 1); c != Counted {
 		return c.describe()
@@ -80,7 +80,7 @@ func (r *Rule) tierLimit(i int) string {
 	return describePolicy(r.Tiers.Policies[i])
 }
 
-// tierLines are the limits of the tiers, a line each.
+// tierLines returns the limits of the tiers, one line for each.
 func (r *Rule) tierLines() (lines []string) {
 	if r.Tiers == nil {
 		return nil
@@ -91,7 +91,7 @@ func (r *Rule) tierLines() (lines []string) {
 	return lines
 }
 
-// LimitIn returns the limit of a tier as a text, with the header value that selects the tier.
+// LimitIn returns the limit of a tier as text, with the header value that selects the tier.
 func (r *Rule) LimitIn(tier int) string {
 	if tier == 0 {
 		return r.OwnLimit()
@@ -104,8 +104,9 @@ func (r *Rule) Counts() bool {
 	return r.Constant == Counted || r.Quota != nil || r.Tiers != nil && len(r.Tiers.Policies) > 0
 }
 
-// fillConstant sets the policy of the limiter if the rule's own rate is a constant. No request is counted by that
-// policy, but a limiter needs one: that of a tier or plan, which fits the others, otherwise the smallest.
+// fillConstant sets the limiter's policy if the rule's own rate is a constant. No request is counted by this policy,
+// but a limiter needs one. It is the policy of a tier or plan that counts, so that it fits the other tiers and plans.
+// If there is none, it is the smallest policy.
 func (r *Rule) fillConstant() {
 	switch {
 	case r.Quota != nil:

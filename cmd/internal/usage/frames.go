@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A framing says what the documents of an answer are in.
+// A framing says how an answer contains its documents.
 type framing uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	binaries                // Amazon's event stream
 )
 
-// frames finds the documents in what is written.
+// frames finds the documents in the bytes that are written.
 type frames struct {
 	of        framing
 	usageOnly bool // the event has a usage and nothing else
@@ -26,8 +26,8 @@ type frames struct {
 
 	// Of server-sent events.
 	name  [6]byte // of the line's field
-	named int     // bytes of the name; above 6 for another one
-	value int     // bytes of the value; -1 in front of the colon
+	named int     // bytes of the name so far; above 6 for a longer name
+	value int     // bytes of the value so far; -1 before the colon
 	empty bool    // nothing in this line so far
 	cr    bool    // the last byte was a carriage return
 	end   [6]byte // the first bytes of the data
@@ -42,7 +42,7 @@ type frames struct {
 	kept  int
 }
 
-// A part is one of a binary frame.
+// A part is a part of a binary frame.
 type part uint8
 
 const (
@@ -50,10 +50,10 @@ const (
 	headers
 	payload
 	checksum
-	lost // a frame is none: the rest is not read
+	lost // a frame is not valid: the rest is not read
 )
 
-// begin chooses by the Content-Type.
+// begin chooses the framing by the Content-Type.
 func (f *frames) begin(contentType string) {
 	f.value, f.empty = -1, true
 	kind, _, _ := strings.Cut(contentType, ";")
@@ -67,7 +67,7 @@ func (f *frames) begin(contentType string) {
 	}
 }
 
-// step reads up to the end of an event, or of the last of several that have only text.
+// step reads up to the end of an event. It passes over events that only have text.
 func (f *frames) step(s *Scanner, p []byte) (n int, event bool) {
 	if f.of == unknown {
 		for n < len(p) && (isBlank(p[n]) || p[n] >= 0x80) { // blanks, or a byte order mark
@@ -128,10 +128,11 @@ func (f *frames) line(s *Scanner, p []byte) int {
 	return end + 1
 }
 
-// maxBegan is how long a part of a line may be that is held.
+// maxBegan is the longest beginning of a line that is held.
 const maxBegan = maxShape + 8 // the name of a field
 
-// hold holds a part of a line, with a part of a document in it, and reports whether it does.
+// hold stores the beginning of a line, with the beginning of a document in it, until the rest comes. It reports whether
+// it did.
 func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	if len(line) > maxBegan || !s.shape.begins(document) {
 		return false
@@ -140,8 +141,8 @@ func (f *frames) hold(s *Scanner, line, document []byte) bool {
 	return true
 }
 
-// resume reads the rest of a line that is held, and returns how much that was: 0 if the line has no end in p. What is
-// held is then read.
+// resume reads the rest of the line whose beginning is held, and returns the number of bytes that it read. If the line
+// does not end in p, it reads the held beginning and returns 0.
 func (f *frames) resume(s *Scanner, p []byte) (n int) {
 	if len(s.shape.began) == 0 {
 		return 0
@@ -156,7 +157,7 @@ func (f *frames) resume(s *Scanner, p []byte) (n int) {
 	return end + 1
 }
 
-// release reads what is held of a line.
+// release reads the held beginning of a line.
 func (f *frames) release(s *Scanner) {
 	if len(s.shape.began) > 0 {
 		s.shape.known = false // so that it is not held again
@@ -164,7 +165,7 @@ func (f *frames) release(s *Scanner) {
 	}
 }
 
-// read reads what is held: at most one line.
+// read reads the held bytes: at most one line.
 func (f *frames) read(s *Scanner) {
 	line := s.shape.began
 	s.shape.began = s.shape.began[:0]
@@ -175,7 +176,7 @@ func (f *frames) read(s *Scanner) {
 	}
 }
 
-// events reads at most to the end of an event.
+// events reads at most up to the end of an event.
 func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	for i := f.resume(s, p); i < len(p); i++ {
 		if f.empty && !f.cr && s.doc.isBetween() {
@@ -209,9 +210,9 @@ func (f *frames) events(s *Scanner, p []byte) (n int, event bool) {
 	return len(p), false
 }
 
-// passed reads whole lines, between documents, that need not be read byte by byte: at most to the end of an event that
-// has anything but text.
-// Those are lines without data, and lines of which the shape is known. It also holds a part of such a line.
+// passed reads whole lines that need not be read byte by byte, between documents: at most up to the end of an event
+// that has more than text. These are lines without data, and lines whose shape is known. It also holds the beginning of
+// such a line.
 func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 	for n < len(p) {
 		line := p[n:]
@@ -221,7 +222,7 @@ func (f *frames) passed(s *Scanner, p []byte) (n int, event bool) {
 			}
 			continue
 		}
-		if line[0] == '\r' || line[0] >= 0x80 { // a byte order mark is no part of a name
+		if line[0] == '\r' || line[0] >= 0x80 { // a byte order mark is not part of a name
 			return n, false
 		}
 		document, isData := bytes.CutPrefix(line, []byte("data:"))
@@ -264,7 +265,7 @@ func (f *frames) inName(c byte) {
 	}
 }
 
-// inValue reads the rest of a line, and returns how many bytes that were.
+// inValue reads the rest of a line, and returns the number of bytes that it read.
 func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 	data := p
 	if n = bytes.IndexByte(data, '\n'); n >= 0 {
@@ -289,7 +290,7 @@ func (f *frames) inValue(s *Scanner, p []byte) (n int) {
 
 func (f *frames) isData() bool { return f.named == 4 && string(f.name[:4]) == "data" }
 
-// endLine ends a line, and reports whether it is an empty one, which ends an event.
+// endLine ends a line. It reports whether the line is empty, which ends an event.
 func (f *frames) endLine(s *Scanner) (event bool) {
 	s.shape.learning = false
 	switch {
@@ -308,13 +309,13 @@ func (f *frames) endLine(s *Scanner) (event bool) {
 	return event
 }
 
-// maxFrame is how long a frame of Amazon's may be, and maxHeaders how long its headers.
+// maxFrame is the size of the longest frame of Amazon's event stream, and maxHeaders of its longest headers.
 const (
 	maxFrame   = 24 << 20
 	maxHeaders = 128 << 10
 )
 
-// binary reads the part of a frame.
+// binary reads bytes of the current part of a frame.
 func (f *frames) binary(s *Scanner, p []byte) (n int) {
 	switch f.part {
 	case prelude:
@@ -370,11 +371,11 @@ func (f *frames) nextPart(s *Scanner) {
 	}
 }
 
-// header returns the text that a header of a frame has; "" for none.
+// header returns the text of a frame's header; "" if the frame does not have it.
 func header(b []byte, name string) string {
 	for len(b) > 1 {
 		n := int(b[0])
-		if len(b) < n+4 || b[n+1] != 7 { // a text; the others come behind those that are looked for
+		if len(b) < n+4 || b[n+1] != 7 { // 7 is a text; headers of other types come after the wanted ones
 			return ""
 		}
 		size := int(binary.BigEndian.Uint16(b[n+2:]))

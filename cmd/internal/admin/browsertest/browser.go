@@ -23,10 +23,10 @@ type Browser struct {
 	t        *testing.T
 	ctx      context.Context
 	mu       sync.Mutex
-	problems []string // what the console complained of
+	problems []string // problems in the console
 }
 
-// chromium returns the program, or skips the test: never where CI is set.
+// chromium returns the program. Without it, the test is skipped, or fails if CI is set.
 func chromium(t *testing.T) string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -49,12 +49,12 @@ func New(t *testing.T) *Browser {
 		"disable-sync", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	// t.Context is done before the browser is ended.
+	// t.Context would be done before the browser has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
-	// It complains of events that are newer than itself; the test looks at what it is for by itself.
+	// chromedp reports errors for events that are newer than itself. Tests check what they need.
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(cancel)
 	// Cancel waits until the browser has ended and its directory is gone.
@@ -147,7 +147,7 @@ func (b *Browser) Over() (pixels int) {
 	return pixels
 }
 
-// Picture takes a picture of the window as PNG, when nothing moves any more.
+// Picture takes a picture of the window as PNG, after all animations.
 func (b *Browser) Picture() (png []byte) {
 	b.t.Helper()
 	b.Evaluate(`window.begun = undefined`, nil)

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// rest is what is left for most checks: little, so that it is measured finely whatever the budget is.
+// rest is how many tokens are left for most checks: few, so that they are measured precisely whatever the budget is.
 const rest = 1500
 
-// cost is a check that what act does is charged, and nothing else. act returns what that is.
+// cost returns a check that the gateway charges exactly the cost of what act does. act returns that cost.
 func cost(act func(context.Context, *key) (want span, err error)) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		var want span
@@ -32,7 +32,7 @@ func cost(act func(context.Context, *key) (want span, err error)) func(context.C
 	}
 }
 
-// free is a check that what act does costs nothing.
+// free returns a check that the gateway charges nothing for what act does.
 func free(act func(context.Context, *key) error) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) { return span{}, act(ctx, k) })
 }
@@ -48,7 +48,7 @@ func (k *key) passes(ctx context.Context, q asked) (answer, error) {
 
 func exactly(tokens int) span { return span{tokens, tokens} }
 
-// smallBody has an answer cost much more than its request shows: the rest is in a cache or stored.
+// smallBody makes an answer cost much more than its request shows, because the rest of the input is cached or stored.
 func smallBody(ctx context.Context, k *key) (span, error) {
 	const tokens = 900
 	number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -70,7 +70,7 @@ func models(ctx context.Context, k *key) error {
 	return nil
 }
 
-// failing has the model answer with an error.
+// failing makes the model answer with an error.
 func failing(status int) func(context.Context, *key) error {
 	return func(ctx context.Context, k *key) error {
 		number := k.model.add(func(w http.ResponseWriter, _ *http.Request, _ request) {
@@ -87,7 +87,7 @@ func failing(status int) func(context.Context, *key) error {
 	}
 }
 
-// leaves has the client leave before an answer begins, or when a part of it is there.
+// leaves makes the client leave before an answer begins, or in the middle of it.
 func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 1000
@@ -130,12 +130,12 @@ func leaves(inTheMiddle bool) func(context.Context, *auditor) (string, error) {
 	})
 }
 
-// stream returns a play of a stream of a chat with a text of that many tokens, and more after it.
+// stream returns a play that streams a chat with a text of the given number of tokens, followed by more.
 func stream(tokens int, more string) play {
 	return fixed(sseType, chatText(strings.Repeat("word ", tokens*4/5))+more)
 }
 
-// leavesAtDone has the client leave when it has read [DONE], which an SDK does, and the model keep the stream open.
+// leavesAtDone makes the client leave when it has read [DONE], as SDKs do, while the model keeps the stream open.
 func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	const tokens = 300
 	for range 3 {
@@ -158,7 +158,7 @@ func leavesAtDone(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// brokenStream has a stream break off that has said at its begin what it had cost so far.
+// brokenStream makes a stream break off after its beginning has reported the cost so far.
 func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
@@ -173,7 +173,7 @@ func brokenStream(ctx context.Context, a *auditor) (string, error) {
 	})(ctx, a)
 }
 
-// withoutUsage has a stream end well that does not say what it has cost.
+// withoutUsage makes a stream end normally without reporting its cost.
 func withoutUsage(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		const tokens = 800
@@ -182,7 +182,7 @@ func withoutUsage(ctx context.Context, a *auditor) (string, error) {
 	})(ctx, a)
 }
 
-// hidden looks whether a client that has not asked for the usage of a stream gets its event.
+// hidden checks whether a client gets the usage event of a stream although it did not ask for it.
 func hidden(ctx context.Context, a *auditor) (string, error) {
 	k, asked := a.fresh(), false
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, q request) {
@@ -233,7 +233,7 @@ func compressed(ctx context.Context, k *key) (span, error) {
 	return exactly(3 * tokens), nil
 }
 
-// twice has the usage of a stream in two events.
+// twice makes a stream report its usage in two events.
 func twice(ctx context.Context, k *key) (span, error) {
 	const tokens = 500
 	number := k.model.add(stream(10, chatEnd+chatCost(tokens)+chatCost(tokens)+done))
@@ -241,7 +241,7 @@ func twice(ctx context.Context, k *key) (span, error) {
 	return exactly(tokens), err
 }
 
-// sentAgain has the first try of a request fail: a gateway that tries again charges it once.
+// sentAgain makes the first attempt of a request fail. A gateway that retries must charge the request once.
 func sentAgain(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 500
 	var number int
@@ -267,7 +267,8 @@ func sentAgain(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%s; sent %d times", found, a.model.seen(number)), err
 }
 
-// hostile has a usage that cannot be. Whatever is charged for it, it adds nothing and locks nobody out.
+// hostile makes an answer report an impossible usage. Whatever the gateway charges for it, the budget must not grow,
+// and no client may be locked out.
 func hostile(input, output string) func(context.Context, *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, `{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}],`+
@@ -277,7 +278,7 @@ func hostile(input, output string) func(context.Context, *auditor) (string, erro
 	})
 }
 
-// debt has one answer cost more than there is: then nothing is left.
+// debt makes one answer cost more than the budget. Then nothing may be left.
 func debt(ctx context.Context, a *auditor) (string, error) {
 	return cost(func(ctx context.Context, k *key) (span, error) {
 		number := k.model.add(fixed(jsonType, chatAnswer(2*rest)))
@@ -286,7 +287,7 @@ func debt(ctx context.Context, a *auditor) (string, error) {
 	})(ctx, a)
 }
 
-// refusalForm looks at the answer to a request that is refused.
+// refusalForm checks the form of a refusal.
 func refusalForm(ctx context.Context, a *auditor) (string, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, rest); err != nil {

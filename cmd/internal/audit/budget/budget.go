@@ -17,7 +17,7 @@ import (
 type Options struct {
 	URL     *url.URL       // of the gateway
 	Address netip.AddrPort // to which all connections go
-	TLS     *tls.Config    // of https; nil for the usual one
+	TLS     *tls.Config    // for https; nil for the default
 	// Listen is the address at which the gateway expects the model.
 	Listen string
 	Model  string // the name of the model
@@ -54,13 +54,13 @@ type Report struct {
 	Faults   int      `json:"faults"`
 }
 
-// An auditor is an audit under way.
+// An auditor is an audit in progress.
 type auditor struct {
 	Options
 	client   *http.Client
 	model    *model
 	keys     int
-	pays     map[int]int // plays of chats by what these cost
+	pays     map[int]int // plays of chats by their costs
 	requests atomic.Int64
 	holds    bool // the gateway holds an estimate before it passes a request on
 }

@@ -69,7 +69,7 @@ func checks() []check {
 	}, corpus()...)
 }
 
-// compare returns what was measured, and a fault if it is not what is wanted.
+// compare returns the measured span as text, and a fault if it is not the wanted one.
 func compare(got, want span) (string, error) {
 	costs := strconv.Itoa(want.least)
 	if want.most > want.least {
@@ -82,7 +82,7 @@ func compare(got, want span) (string, error) {
 	return found, nil
 }
 
-// isBudget looks whether each key has the budget that was said.
+// isBudget checks whether each key has the budget that the options state.
 func isBudget(ctx context.Context, a *auditor) (string, error) {
 	first := a.fresh().pay(ctx, a.Tokens/steps)
 	if first.err != nil || !first.passed {
@@ -100,7 +100,7 @@ func isBudget(ctx context.Context, a *auditor) (string, error) {
 	return fmt.Sprintf("%v tokens", left), err
 }
 
-// parallel sends requests at once that cost ten times what there is.
+// parallel sends requests at the same time that together cost ten times the budget.
 func parallel(ctx context.Context, a *auditor) (string, error) {
 	k := a.fresh()
 	each := k.Tokens * 10 / together
@@ -142,7 +142,8 @@ func parallel(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holds finds out whether the gateway holds what a request may cost. If not, others are not made.
+// holds finds out whether the gateway holds the possible cost of a request. If it does not, checks of holds are
+// skipped.
 func holds(ctx context.Context, a *auditor) (string, error) {
 	const tokens = 1200
 	held, err := a.held(ctx, 2*tokens, 2*tokens/steps, 100, func(k *key, n int) asked { return k.chat(n, tokens, nil) })
@@ -156,7 +157,7 @@ func holds(ctx context.Context, a *auditor) (string, error) {
 	return found, nil
 }
 
-// holding is a check that a part of a request counts before its answer.
+// holding returns a check that a part of a request counts before its answer.
 func holding(what string, ask func(k *key, number, tokens int) asked) func(context.Context, *auditor) (string, error) {
 	return func(ctx context.Context, a *auditor) (string, error) {
 		if !a.holds {
@@ -175,7 +176,7 @@ func holding(what string, ask func(k *key, number, tokens int) asked) func(conte
 	}
 }
 
-// image is a request with an image of 300 kB in its text.
+// image sends a request with an image of 300 kB in its text.
 func image(ctx context.Context, a *auditor) (string, error) {
 	if !a.holds {
 		return "", skip("the gateway holds nothing")
@@ -228,7 +229,7 @@ func firstPasses(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{tokens, tokens})
 }
 
-// aboveTheBudget sends a request whose bound is above all that there is. It may be refused.
+// aboveTheBudget sends a request whose bound is above the whole budget. It may be refused.
 func aboveTheBudget(ctx context.Context, a *auditor) (string, error) {
 	tokens, paid := a.Tokens/2, 0
 	got, err := a.charged(ctx, a.Tokens, a.Tokens/steps, func(k *key) error {
@@ -247,7 +248,7 @@ func aboveTheBudget(ctx context.Context, a *auditor) (string, error) {
 	return compare(got, span{paid, paid})
 }
 
-// negativeBound looks at what is left while a request with a bound below 0 is under way.
+// negativeBound measures what is left while a request with a bound below 0 is in progress.
 func negativeBound(ctx context.Context, a *auditor) (string, error) {
 	held, err := a.held(ctx, 2400, 2400/steps, 100, func(k *key, n int) asked { return k.chat(n, -1200, nil) })
 	if refused := fault(""); errors.As(err, &refused) {

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// pitfalls of the corpus, by the begin of the name of a file. The others are of cuts and ends of lines.
+// pitfalls of the corpus, by the beginning of a file's name. All other files are about cuts and line ends.
 var pitfalls = []struct{ begin, pitfall string }{
 	{"openai-chat-no-done", "17"}, {"openai-chat-no-usage", "19"}, {"openai-chat-usage-in-text", "29"}, {"openai-responses", "23"},
 	{"anthropic-error", "18"}, {"anthropic", "21"}, {"gemini", "22"}, {"ollama", "24"}, {"bedrock", "25"}, {"", "26"},
 }
 
-// corpus are the checks that each answer of the corpus is charged with what it says.
+// corpus returns the checks that the gateway charges each answer of the corpus with its reported cost.
 func corpus() (all []check) {
 	for _, f := range usage.Corpus() {
 		for _, p := range pitfalls {
@@ -30,9 +30,9 @@ func corpus() (all []check) {
 	return all
 }
 
-// fixture is the check of one answer. It is given so often that what it costs stands out.
+// fixture returns the check of one answer. The answer is repeated until its cost can be measured.
 func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
-	// What is held differs from what is to be charged.
+	// The held tokens must differ from the tokens to be charged.
 	total, times, bound := int(f.Says.Total), 20, 16
 	if f.Final {
 		times, bound = max(rest*6/10/max(total, 1), 1), int(f.Says.Output)+150
@@ -55,13 +55,13 @@ func fixture(f *usage.Fixture) func(context.Context, *auditor) (string, error) {
 		case f.Final:
 			return exactly(times * total), nil
 		case !f.Known && strings.Contains(string(f.Body), "xception") || strings.Contains(f.File, "failed"):
-			return span{0, rest}, nil // it has failed, and says nothing
+			return span{0, rest}, nil // the answer failed without a usage
 		}
-		return span{max(times*total, 5*times), rest}, nil // whatever of it is known, or a part of its text
+		return span{max(times*total, 5*times), rest}, nil // the part of the usage that is known, or a part of its text
 	})
 }
 
-// forFixture is a request of the API of a fixture.
+// forFixture returns a request of the API of a fixture.
 func (k *key) forFixture(f *usage.Fixture, number, bound int) asked {
 	text, streams := mark+strconv.Itoa(number), !strings.HasPrefix(f.ContentType, jsonType)
 	path := strings.Replace(f.Path, "/tiny", "/"+k.Model, 1)
@@ -94,7 +94,7 @@ func (k *key) forFixture(f *usage.Fixture, number, bound int) asked {
 	}
 	encoded, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // of what this package made
+		panic(err) // this package made the value
 	}
 	return asked{method: http.MethodPost, path: path, body: string(encoded), number: number}
 }

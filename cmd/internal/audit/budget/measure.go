@@ -15,13 +15,13 @@ import (
 	"github.com/weir-go/weir/internal/pause"
 )
 
-// promptTokens is about what the shortest prompt costs: an answer says that it does.
+// promptTokens is about the cost of the shortest prompt. Answers report it.
 const promptTokens = 15
 
 // within is how long an answer may take.
 const within = 30 * time.Second
 
-// steps are in how many parts a rest is measured.
+// steps is the number of steps in which a rest is measured.
 const steps = 60
 
 // ErrNoBudget says that the gateway does not have the budget that the options claim, so nothing can be measured.
@@ -33,21 +33,21 @@ type key struct {
 	number int
 }
 
-// A span is how many tokens: they are found out by steps.
+// A span is a range for a number of tokens, which is measured in steps.
 type span struct{ least, most int }
 
 func (s span) String() string { return fmt.Sprintf("%d to %d", max(s.least, 0), s.most) }
 
-// may reports whether it may be one of a span.
+// may reports whether the two spans overlap.
 func (s span) may(want span) bool { return s.least <= want.most && s.most >= want.least }
 
-// fresh returns a key that nobody has used.
+// fresh returns a key that was not used before.
 func (a *auditor) fresh() *key {
 	a.keys++
 	return &key{a, a.keys}
 }
 
-// An answer is what the gateway said.
+// An answer is an answer of the gateway.
 type answer struct {
 	status int
 	header http.Header
@@ -56,7 +56,7 @@ type answer struct {
 	err    error
 }
 
-// refused reports whether the gateway has answered by itself that there is no budget.
+// refused reports whether the gateway itself has answered that there is no budget left.
 func (a answer) refused() bool {
 	return !a.passed && a.err == nil && (a.status == http.StatusTooManyRequests || a.status == http.StatusForbidden ||
 		a.status == http.StatusPaymentRequired)
@@ -112,7 +112,7 @@ func (k *key) do(ctx context.Context, q asked) (a answer) {
 	return a
 }
 
-// readUntil reads to the end, or until a text was read.
+// readUntil reads to the end, or until it has read a text.
 func readUntil(r io.Reader, text string) (all []byte, err error) {
 	buffer := make([]byte, 8<<10)
 	for {
@@ -132,7 +132,7 @@ func readUntil(r io.Reader, text string) (all []byte, err error) {
 
 type object = map[string]any
 
-// chat is a request for a chat, whose prompt is its mark and whatever more has. A bound of 0 is none.
+// chat returns a request for a chat whose prompt is its mark, with the further fields of more. A bound of 0 means none.
 func (k *key) chat(number, bound int, more object) asked {
 	body := object{"model": k.Model, "messages": []object{{"role": "user", "content": mark + strconv.Itoa(number)}}}
 	if bound != 0 {
@@ -150,12 +150,12 @@ func (k *key) chat(number, bound int, more object) asked {
 	return asked{method: http.MethodPost, path: "/v1/chat/completions", body: string(text), number: number}
 }
 
-// pay has the model answer a chat with a cost. The bound of the request is what the answer has.
+// pay makes the model answer a chat with a cost. The bound of the request equals the tokens of the answer.
 func (k *key) pay(ctx context.Context, tokens int) answer {
 	return k.do(ctx, k.chat(k.paid(tokens), max(tokens-promptTokens, 1), nil))
 }
 
-// paid returns the mark of a play whose chat costs so much.
+// paid returns the mark of a play whose chat costs the given number of tokens.
 func (a *auditor) paid(tokens int) int {
 	number, ok := a.pays[tokens]
 	if !ok {
@@ -165,7 +165,7 @@ func (a *auditor) paid(tokens int) int {
 	return number
 }
 
-// keep has all of the budget paid but a rest.
+// keep spends the whole budget except a rest.
 func (k *key) keep(ctx context.Context, rest int) error {
 	if rest == k.Tokens {
 		return nil
@@ -177,7 +177,7 @@ func (k *key) keep(ctx context.Context, rest int) error {
 }
 
 // left finds out how much is left of a budget of of tokens, by taking it in units. A gateway that holds an estimate
-// refuses when less than a unit is left. A gateway that does not may admit more than there is.
+// refuses when less than a unit is left. A gateway that does not hold one may admit more than there is.
 func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	for n := 0; ; n++ {
 		a := k.pay(ctx, unit)
@@ -192,7 +192,7 @@ func (k *key) left(ctx context.Context, of, unit int) (span, error) {
 	}
 }
 
-// charged finds out what act has cost, of a key with so much left, by units.
+// charged measures what act costs a key that has of tokens left, in units.
 func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) error) (span, error) {
 	k := a.fresh()
 	if err := k.keep(ctx, of); err != nil {
@@ -208,7 +208,8 @@ func (a *auditor) charged(ctx context.Context, of, unit int, act func(*key) erro
 	return span{of - left.most, of - left.least}, err
 }
 
-// held finds out what is held for a request as long as it is not answered. It is a fault if it is not passed on.
+// held measures how many tokens are held for a request that is not answered yet. If the gateway does not pass the
+// request on, that is a fault.
 func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *key, number int) asked) (held span, err error) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	number := a.model.add(func(w http.ResponseWriter, r *http.Request, _ request) {
@@ -243,7 +244,7 @@ type fault string
 
 func (f fault) Error() string { return string(f) }
 
-// A skip is why something was not tried.
+// A skip is the reason why a check was skipped.
 type skip string
 
 func (s skip) Error() string { return string(s) }

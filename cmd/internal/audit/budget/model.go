@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// A play is what the model answers to the requests of one mark.
+// A play answers the requests of one mark for the model.
 type play func(w http.ResponseWriter, r *http.Request, q request)
 
-// A request is one that the model got.
+// A request is a request that the model got.
 type request struct {
 	body  []byte
-	times int // how many of this mark it got before
+	times int // how many requests of this mark came before
 }
 
 // A model is the server behind the gateway. A mark in the text of a request says how to answer it, because the gateway
@@ -50,7 +50,7 @@ func startModel(ctx context.Context, address string) (*model, error) {
 	return m, nil
 }
 
-// stop ends the model, and what it still answers.
+// stop ends the model and its answers in progress.
 func (m *model) stop() error {
 	err := m.server.Close()
 	if served := <-m.done; !errors.Is(served, http.ErrServerClosed) {
@@ -131,7 +131,7 @@ const (
 	sseType  = "text/event-stream"
 )
 
-// chatUsage is what a chat has cost, as OpenAI's API says it.
+// chatUsage returns the usage of a chat, in the form of OpenAI's API.
 func chatUsage(input, output string) string {
 	total := "0"
 	in, inErr := strconv.Atoi(input)
@@ -145,14 +145,14 @@ func chatUsage(input, output string) string {
 	return `"usage":{"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total + `}`
 }
 
-// chatAnswer is a whole answer to a chat, which costs that many tokens.
+// chatAnswer returns a complete answer to a chat, which costs the given number of tokens.
 func chatAnswer(tokens int) string {
 	input := min(promptTokens, tokens)
 	return `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant",` +
 		`"content":"ok"},"finish_reason":"stop"}],` + chatUsage(strconv.Itoa(input), strconv.Itoa(tokens-input)) + `}`
 }
 
-// chatText is an event of a stream of a chat with a text.
+// chatText returns an event of a chat's stream with a text.
 func chatText(text string) string {
 	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":` +
 		`"assistant","content":` + strconv.Quote(text) + `},"finish_reason":null}]}` + "\n\n"
@@ -162,7 +162,7 @@ func chatText(text string) string {
 const chatEnd = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{},` +
 	`"finish_reason":"stop"}]}` + "\n\n"
 
-// chatCost is the event that says what a stream has cost.
+// chatCost returns the event that reports the cost of a stream.
 func chatCost(tokens int) string {
 	input := min(promptTokens, tokens)
 	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[],` +

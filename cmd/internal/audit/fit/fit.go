@@ -10,12 +10,12 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A Request is one request of a log, and what was decided.
+// A Request is one request of a log, and its decision.
 type Request struct {
 	// Sent is when the request was sent, and Done when the answer had arrived, both since 1970. The decision was made
 	// in between. A server's log has one time for both.
 	Sent, Done time.Duration
-	Key        string // that has a bucket of its own; "" for all
+	Key        string // the key that has its own bucket; "" if all requests share one
 	Allowed    bool
 }
 
@@ -24,7 +24,7 @@ type Limit struct {
 	Kind check.Promise
 	check.Limit
 	// Phase is the start of windows after each multiple of the period. If it is Anchored, windows start with the first
-	// request after two periods without any.
+	// request after two periods without requests.
 	Phase time.Duration
 	// Refusals says that refused requests are charged too.
 	Refusals bool
@@ -35,22 +35,22 @@ type Limit struct {
 // Anchored is the phase of windows that begin with a request.
 const Anchored time.Duration = -1
 
-// A clock has the times by which the windows of a limit go, of events in their order.
+// A clock converts the times of events, in their order, to the times that determine the windows of a limit.
 type clock struct {
 	limit  Limit
 	anchor map[string]time.Duration
 	latest map[string]time.Duration
 }
 
-// Clock returns a function that converts the times of requests, in their order, to the times by which the limit's
-// windows go.
+// Clock returns a function that converts the times of requests, in their order, to the times that determine the limit's
+// windows.
 func (l Limit) Clock() func(key string, at time.Duration) time.Duration { return newClock(l).at }
 
 func newClock(l Limit) *clock {
 	return &clock{limit: l, anchor: map[string]time.Duration{}, latest: map[string]time.Duration{}}
 }
 
-// at returns the time of an event. Where windows are anchored it never goes back, and begins a window.
+// at returns the time of an event. For anchored windows, the time never goes back, and may begin a window.
 func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
@@ -76,11 +76,11 @@ type Result struct {
 	Same []check.Promise
 	// Returned says that something was admitted again after a refusal. Otherwise the kind and the period are not known.
 	Returned bool
-	// Shortest and Longest are periods that explain the log as well, as those between them do.
+	// Shortest and Longest bound the periods that explain the log equally well.
 	Shortest, Longest time.Duration
 	// RefusalsUnsure says that a limit that charges no refused requests explains the log, too, though not as well.
 	RefusalsUnsure bool
-	// Excess is how many more were admitted than the limit allows, at the worst instant, for certain.
+	// Excess is how many requests, at least, were admitted beyond the limit at the worst instant.
 	Excess uint64
 	// Tolerance is how inexact the times of the log are.
 	Tolerance time.Duration
@@ -94,12 +94,12 @@ func (r Result) Confidence() float64 {
 	return moreBy(r.Misfits, r.RunnerUpMisfits)
 }
 
-// moreBy is from 0 to 1 by how much more is left unexplained by others.
+// moreBy returns, from 0 to 1, how many more misfits others have.
 func moreBy(misfits, others int) float64 {
 	return 1 - float64(misfits+1)/float64(max(others, misfits)+1)
 }
 
-// sure is how sure the best of some kinds is.
+// sure returns how certain the best of some candidates is.
 func sure(all []candidate) float64 {
 	if len(all) < 2 {
 		return 1
@@ -132,7 +132,7 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 	if len(all) > 1 {
 		r.RunnerUp, r.RunnerUpMisfits = all[1].limit, all[1].misfits
 	} else {
-		r.RunnerUpMisfits = f.waits // no other kind has requests wait
+		r.RunnerUpMisfits = f.waits // no other kind makes requests wait
 	}
 	for _, other := range all[1:] {
 		if f.returned && other.misfits <= r.Misfits {
@@ -158,7 +158,7 @@ type fitter struct {
 	returned, queued  bool
 	waits             int           // of requests that were held
 	apart             time.Duration // at which those left
-	base              time.Duration // how long an answer takes at least
+	base              time.Duration // the shortest time of an answer
 	tolerance         time.Duration
 	span              time.Duration // from the first request to the last
 }
@@ -166,7 +166,7 @@ type fitter struct {
 type event struct {
 	check.Event
 	tolerance time.Duration
-	held      time.Duration // it was decided so much later than At at most, and a refusal so much earlier
+	held      time.Duration // it was decided at most this much later than At; a refusal, this much earlier
 }
 
 // newFitter orders a log. Of requests that were in progress at the same time, the admitted ones come first: an
@@ -244,7 +244,7 @@ func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []
 	f.apart = max(apart[len(apart)/2], time.Millisecond)
 }
 
-// look finds out how long the log is, and whether anything came back.
+// look finds out how long the log is, and whether tokens came back.
 func (f *fitter) look() {
 	refused := map[string]bool{}
 	for _, e := range f.events {
@@ -259,17 +259,18 @@ func (f *fitter) look() {
 	}
 }
 
-// judge replays the log under a limit, and tells on of each decision whether it explains it, and of an admission how
-// many more are charged than there may be. It goes on as long as on returns true.
+// judge replays the log under a limit. For each decision it calls on with whether the limit explains the decision, and,
+// for an admission, with how many tokens exceed the limit. It continues as long as on returns true.
 //
-// A decision is explained if it is right for some instants between the sending of each request and its answer. Not all
-// of them are tried: only that each admission was decided as early as it could be, and that each was as late.
+// A decision is explained if it is right for some choice of decision times, each between the sending of a request and
+// its answer. Only two choices are tried: every admission was decided as early as possible, or every admission as late
+// as possible.
 func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	early, late := newReplay(l, false), newReplay(l, true)
 	if early == nil || late == nil {
 		return
 	}
-	// It only matters when they were decided if some admitted ones were held up.
+	// The decision times only matter if some admitted requests were held up.
 	both := slices.ContainsFunc(f.events, func(e event) bool { return e.Allowed && e.held > f.tolerance })
 	for _, e := range f.events {
 		explained, excess := early.next(e)
@@ -283,7 +284,7 @@ func (f *fitter) judge(l Limit, on func(explained bool, excess uint64) bool) {
 	}
 }
 
-// misfits returns how many decisions a limit does not explain, or some number above most if there are more.
+// misfits returns how many decisions a limit does not explain; if there are more than most, any number above most.
 func (f *fitter) misfits(l Limit, most int) (n int) {
 	f.judge(l, func(explained bool, _ uint64) bool {
 		if !explained {
@@ -294,8 +295,9 @@ func (f *fitter) misfits(l Limit, most int) (n int) {
 	return n
 }
 
-// most returns the most that one key ever had of a limit, in its terms: its burst, or what its window counts. usual is
-// the most that it had when it was refused, in most cases: less where too many were admitted once.
+// most returns the most tokens that one key ever used, in terms of the limit: of its burst, or of its window. usual is
+// the number of tokens that keys had most often used when they were refused. It is lower than most if too many were
+// admitted once.
 func (f *fitter) most(l Limit) (most, usual uint64) {
 	if l.Burst = 1; l.Kind != check.Bucket && l.Kind != check.BatchRefill {
 		l.Tokens = 1
@@ -310,7 +312,7 @@ func (f *fitter) most(l Limit) (most, usual uint64) {
 		if e.At = by.at(e.Key, e.At); e.Allowed {
 			has[e.Key] = c.Add(e.Event).Excess + 1
 			most = max(most, has[e.Key])
-		} else if n := has[e.Key]; n > 0 { // the first refusal after it
+		} else if n := has[e.Key]; n > 0 { // the first refusal after admissions
 			times[n]++
 			has[e.Key] = 0
 		}
@@ -323,7 +325,7 @@ func (f *fitter) most(l Limit) (most, usual uint64) {
 	return most, max(usual, 1)
 }
 
-// first returns how many of the first key were admitted before one was refused.
+// first returns how many requests of the first key were admitted before one was refused.
 func (f *fitter) first() (n uint64) {
 	for _, e := range f.events {
 		if e.Key == f.events[0].Key && !e.Allowed {

@@ -7,19 +7,19 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A replay is a limit that decides the requests of a log again, each as early or as late as it may have been decided.
+// A replay decides the requests of a log again under a limit, each as early or as late as it may have been decided.
 type replay struct {
 	limit  Limit
 	late   bool
 	model  *check.Checker
 	by     *clock
 	keys   map[string]*blocked
-	latest *blocked // of the latest event, whose key is last
+	latest *blocked // of the key of the latest event, which is last
 	last   string
 	counts time.Duration // for how long an admission counts
 }
 
-// newReplay returns nil for a limit that cannot be.
+// newReplay returns nil for a limit that is not valid.
 func newReplay(l Limit, late bool) *replay {
 	c, err := check.New(l.Limit, l.Kind)
 	if err != nil {
@@ -36,9 +36,9 @@ func newReplay(l Limit, late bool) *replay {
 	return r
 }
 
-// next reports whether the limit explains the next decision, and of an admission how many more than the limit are
-// charged. What an admission was charged for may come back later, or have come back sooner, by the time for which it
-// was held up. An admission for which there was no room yet was decided when there was.
+// next reports whether the limit explains the next decision, and, for an admission, how many tokens exceed the limit.
+// The tokens of an admission may come back later, or have come back sooner, by the time for which it was held up. If
+// there was no room at the time of an admission, it counts as decided when there was room.
 func (r *replay) next(e event) (explained bool, excess uint64) {
 	k := r.latest
 	if k == nil || r.last != e.Key {
@@ -54,7 +54,7 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 	e.At = r.by.at(e.Key, e.At)
 	wait, slack := r.model.Until(e.Key, e.At, 1), k.most(e.At, r.counts)
 	explained = true
-	if !e.Allowed && wait == 0 { // unless there has been room for no longer than the times are inexact
+	if !e.Allowed && wait == 0 { // right only if there has been room for less than the inexactness of the times
 		if r.late {
 			slack = 0
 		}
@@ -82,9 +82,9 @@ func (r *replay) next(e event) (explained bool, excess uint64) {
 
 // A blocked key has no room, or had none.
 type blocked struct {
-	until time.Duration // there was no room last
+	until time.Duration // the last time without room
 	ever  bool
-	held  []charge // the admissions that were held up: each one longer than those after it
+	held  []charge // admissions that were held up, each longer than all later ones
 }
 
 type charge struct{ at, held time.Duration }
@@ -97,7 +97,7 @@ func (b *blocked) hold(at, held time.Duration) {
 	b.held = append(b.held, charge{at, held})
 }
 
-// most returns how long the admissions that may still count at an instant were held up at most.
+// most returns the longest time for which an admission that may still count at an instant was held up.
 func (b *blocked) most(at, counts time.Duration) time.Duration {
 	for len(b.held) > 0 && at-b.held[0].at > counts+b.held[0].held {
 		b.held = b.held[1:]

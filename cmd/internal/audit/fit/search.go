@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A candidate is a limit and what it does not explain.
+// A candidate is a limit and its misfits.
 type candidate struct {
 	limit   Limit
 	misfits int
 }
 
-// try makes a candidate of a limit if that explains more than the one before.
+// try makes l the candidate's limit if it explains more than the previous one.
 func (c *candidate) try(f *fitter, l Limit) {
 	if n := f.misfits(l, c.misfits); n < c.misfits {
 		*c = candidate{l, n}
@@ -38,7 +38,7 @@ var usual = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 250 
 // search returns the best candidate of each kind, the best of all first.
 func (f *fitter) search(refusals bool) []candidate {
 	kinds := kinds
-	if f.queued { // only a bucket tells who waits how long
+	if f.queued { // only a bucket determines how long requests wait
 		kinds = kinds[:1]
 	}
 	all := make([]candidate, len(kinds))
@@ -69,7 +69,8 @@ type finder struct {
 	refusals bool
 }
 
-// periods returns the usual periods that a log may show, and others in steps of a fraction.
+// periods returns the usual periods that a log may show, and other periods, each longer than the previous one by a
+// fraction.
 func (f *fitter) periods(step float64) (all []time.Duration) {
 	for _, d := range usual {
 		if d <= f.span {
@@ -83,8 +84,8 @@ func (f *fitter) periods(step float64) (all []time.Duration) {
 	return all
 }
 
-// counts returns how many tokens a limit may count to: the most that were ever admitted, or a little less. Where far
-// fewer were admitted in most cases, it is that, too.
+// counts returns the sizes of a limit to try: the most tokens that were ever admitted, and a little less. If far fewer
+// were admitted in most cases, it also returns that number.
 func (of *finder) counts(l Limit) (all []uint64) {
 	most, usual := of.most(l)
 	if of.refusals {
@@ -99,7 +100,7 @@ func (of *finder) counts(l Limit) (all []uint64) {
 	return all
 }
 
-// tryCounts tries a limit with each number of tokens that it may count to.
+// tryCounts tries a limit with each size of counts.
 func (of *finder) tryCounts(c *candidate, l Limit) {
 	for _, n := range of.counts(l) {
 		if l.Kind == check.Bucket {
@@ -111,8 +112,8 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. Where windows
-// begin at a phase, that fixes the period.
+// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. If windows begin
+// at a phase, the phase determines the period.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	kind := best.limit.Kind
@@ -139,7 +140,7 @@ func (of *finder) bucket() {
 		l := Limit{Kind: check.Bucket, Limit: check.Limit{Tokens: 1, Per: max(token, 1)}, Refusals: of.refusals}
 		of.tryCounts(of.best, l)
 	}
-	if of.queued { // how far apart they leave is how long a token takes
+	if of.queued { // the interval at which requests leave is the time of a token
 		for i := -6; i <= 6; i++ {
 			try(time.Duration(float64(of.apart) * (1 + float64(i)*0.005)))
 		}
@@ -196,10 +197,10 @@ func (of *finder) usualPeriod() {
 	}
 }
 
-// widest is by how much numbers that people write may differ from the best.
+// widest is the largest relative difference between numbers that people write and the best numbers.
 const widest = 0.04
 
-// instead replaces the best by other numbers if they explain nearly as much, and reports whether they do.
+// instead replaces the best numbers by others if these explain nearly as much, and reports whether it did.
 func (of *finder) instead(change func(*Limit)) bool {
 	near := candidate{misfits: math.MaxInt - 1}
 	l := of.best.limit
@@ -215,7 +216,7 @@ func (of *finder) instead(change func(*Limit)) bool {
 // phased looks for a limit whose windows begin at some phase.
 func (of *finder) phased(others []candidate) {
 	periods := of.periods(10)
-	for _, other := range others { // the period of another kind, or the time that fills it
+	for _, other := range others { // the period of another kind, or the time in which it fills
 		if other.limit.Per > 0 {
 			l := other.limit
 			periods = append(periods, l.Per, time.Duration(float64(l.Per)*float64(l.Capacity(l.Kind))/float64(l.Tokens)))
@@ -241,8 +242,8 @@ func (of *finder) phased(others []candidate) {
 	}
 }
 
-// at tries windows of a length that begin at a phase. bucket is the best bucket: a refill has half of its rate or more,
-// and twice its rate at most.
+// at tries windows of a length that begin at a phase. bucket is the best bucket: a refill has between half and twice
+// its rate.
 func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	l := Limit{Kind: of.best.limit.Kind, Limit: check.Limit{Per: per, Burst: 1}, Phase: phase, Refusals: of.refusals}
 	if l.Kind != check.BatchRefill {
@@ -251,7 +252,7 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 	batch := float64(bucket.Tokens) / float64(bucket.Per) * float64(per)
 	first := of.first()
-	// One at a time is a bucket, and all at once a window.
+	// A refill of one is a bucket, and a refill of the whole burst is a window.
 	for l.Tokens = max(2, uint64(batch/2)); l.Tokens < first && l.Tokens <= uint64(2*batch)+2; l.Tokens++ {
 		if l.Tokens <= 24 || math.Abs(float64(l.Tokens)-batch) <= 1 {
 			for _, l.Burst = range []uint64{first, first - 1} {
@@ -261,7 +262,7 @@ func (of *finder) at(per, phase time.Duration, bucket Limit) {
 	}
 }
 
-// queue finds how many of a burst wait: those that leave do so by a smaller bucket.
+// queue finds how many of a burst wait. The times at which requests leave follow a smaller bucket.
 func (f *fitter) queue(l *Limit) {
 	leaving := &fitter{tolerance: f.tolerance}
 	for _, e := range f.events {
@@ -271,7 +272,7 @@ func (f *fitter) queue(l *Limit) {
 		}
 	}
 	slices.SortStableFunc(leaving.events, func(a, b event) int { return int(a.At - b.At) })
-	for i := range leaving.events { // by how much their times differ counts less than that they are apart
+	for i := range leaving.events { // it matters more that they are apart than by how much
 		leaving.events[i].tolerance += f.apart / 4
 	}
 	for gone := uint64(1); gone < l.Burst; gone++ {
