@@ -14,7 +14,7 @@ type kin struct {
 	of      map[string][]*Limiter // by limit: open limiters, and closed ones that owe something
 	isEnded bool                  // the client is closed
 	ended   chan struct{}         // closed then
-	charge  sync.WaitGroup        // what closed limiters do
+	charge  sync.WaitGroup        // the work of closed limiters
 }
 
 func newKin() kin { return kin{of: map[string][]*Limiter{}, ended: make(chan struct{})} }

@@ -14,21 +14,21 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// active is a configuration with what its rules need.
+// active is a configuration with the tables of its rules.
 type active struct {
 	config *config.Config
 	rules  []rule // by config.Rule.Index
 	uses   uses
-	stop   context.CancelFunc // of reading limits again; nil before that has begun
+	stop   context.CancelFunc // stops the reading of limits; nil before it has begun
 }
 
 type rule struct {
 	*config.Rule
 	table   table
-	limiter *live.Limiter // of the table in memory; also of a rule that needs none now
-	stored  *storeTable   // the table in a store; also of a rule that needs none now
+	limiter *live.Limiter // of the table in memory; set even if the rule does not need it now
+	stored  *storeTable   // the table in a store; set even if the rule does not need it now
 	current *rlsv3.RateLimitResponse_RateLimit
-	stats   *ruleStats   // nil where the name depends on the request
+	stats   *ruleStats   // nil if the name depends on the request
 	quotas  *quotas.Live // limits of single values; nil for none
 }
 
@@ -64,13 +64,13 @@ func (s *Service) fill(next *active) error {
 	return errors.Join(errs...)
 }
 
-// before are the limiters of the rules in memory that a configuration had, by the descriptors of the rules.
+// before has the limiters in memory of the previous configuration's rules, by the descriptors of the rules.
 type before map[string][]*had
 
-// had is the limiter of a limit, which no other limit follows twice.
+// had is the limiter of a previous limit. At most one new limit continues it.
 type had struct {
 	limit   config.Limit
-	limiter *live.Limiter // nil: none, or it has been followed
+	limiter *live.Limiter // nil: there is none, or a new limit continues it already
 	stored  *storeTable
 }
 
@@ -102,8 +102,8 @@ func (b before) of(rules []*config.Rule) []*live.Limiter {
 	return all
 }
 
-// followStored has the table of a rule in a store follow those that its descriptor had. It returns the table, or the
-// last one if the rule needs none now.
+// followStored makes the table of a rule in a store follow the previous tables of its descriptor. It returns the table,
+// or the previous one if the rule needs none now.
 func (b before) followStored(r *config.Rule, t table) *storeTable {
 	now, ok := t.(storeTable)
 	for _, h := range b[r.ID()] {

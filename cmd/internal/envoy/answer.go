@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// currentLimit is a limit as an answer tells it.
+// currentLimit returns a limit in the form for an answer.
 func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
 	current := &rlsv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: l.Requests, Unit: l.Unit}
 	if told := l.Told(); told != nil {
@@ -19,7 +19,7 @@ func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimi
 	return current
 }
 
-// answer makes the statuses, and of them the overall code, the headers and the metadata.
+// answer makes the statuses, and from them the overall code, the headers and the metadata.
 func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.RateLimitResponse {
 	n := len(request.GetDescriptors())
 	response := &rlsv3.RateLimitResponse{Statuses: make([]*rlsv3.RateLimitResponse_DescriptorStatus, n)}
@@ -50,7 +50,7 @@ func (s *Service) answer(request *rlsv3.RateLimitRequest, asks []ask) *rlsv3.Rat
 	return response
 }
 
-// overall is the code of the whole request.
+// overall returns the code of the whole request.
 func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitResponse_Code {
 	switch {
 	case !groups.allOver() && !s.anyOver(asks):
@@ -62,8 +62,8 @@ func (s *Service) overall(asks []ask, groups *quotaGroups) rlsv3.RateLimitRespon
 	return rlsv3.RateLimitResponse_OVER_LIMIT
 }
 
-// isTighter reports whether the status of a descriptor comes from limit a instead of b. A limit that refuses comes
-// first, the one that refuses for longer before others; then one that applies, the one with less left before others.
+// isTighter reports whether the status of a descriptor comes from limit a instead of b. Limits that refuse come first,
+// ordered by the longest refusal. Limits that apply follow, ordered by the least left.
 func (a *ask) isTighter(b *ask) bool {
 	switch {
 	case a.applies != b.applies:
@@ -82,7 +82,7 @@ type wholeStatus struct {
 	reset  durationpb.Duration
 }
 
-// status writes what is known of an ask into a status.
+// status writes the result of an ask into a status.
 func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus {
 	to := &in.status
 	to.Code = rlsv3.RateLimitResponse_OK
@@ -102,7 +102,8 @@ func (a *ask) status(in *wholeStatus) *rlsv3.RateLimitResponse_DescriptorStatus 
 	return to
 }
 
-// left is how many hits remain: none for one that is over, also where a smaller one would pass, as in the reference.
+// left returns how many hits remain. As in the reference, it is 0 for an ask that is over, even if a smaller ask would
+// pass.
 func (a *ask) left() uint64 {
 	if a.over {
 		return 0
@@ -110,12 +111,12 @@ func (a *ask) left() uint64 {
 	return a.remaining
 }
 
-// refused reports whether the status is that of a refusal: a rule in shadow mode has none.
+// refused reports whether the status is a refusal. A rule in shadow mode does not refuse.
 func (a *ask) refused() bool { return a.over && !a.shadow() }
 
 func (a *ask) shadow() bool { return a.rule != nil && a.rule.ShadowMode }
 
-// quota reports whether the ask is in quota mode: one that is over refuses only together with all others.
+// quota reports whether the ask is in quota mode. In this mode a request is refused only if all such asks are over.
 func (s *Service) quota(a *ask) bool { return s.options.QuotaMode || a.rule != nil && a.rule.QuotaMode }
 
 func (s *Service) anyOver(asks []ask) bool {
@@ -148,7 +149,7 @@ func (s *Service) nearest(asks []ask) int {
 	return nearest
 }
 
-// wholeSeconds rounds up to whole seconds, in which the reference tells times.
+// wholeSeconds rounds up to whole seconds, the reference's unit for times.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {

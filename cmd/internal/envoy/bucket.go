@@ -19,7 +19,7 @@ import (
 type Bucket struct {
 	service *Service
 	ask     ask
-	text    []byte // of the key; nil where only its hash is known
+	text    []byte // of the key; nil if only its hash is known
 	limit   engine.Policy
 }
 
@@ -49,7 +49,8 @@ func (s *Service) Bucket(rule *config.Rule, descriptor *commonv3.RateLimitDescri
 	return b, err
 }
 
-// Limit returns the limit that its value has; the zero Policy for the rule's, or where it is not known.
+// Limit returns the limit of its value; the zero Policy if the value has the rule's limit, or if the value is not
+// known.
 func (b Bucket) Limit() engine.Policy { return b.limit }
 
 // Under returns the counter under a limit that Limit returned.
@@ -57,7 +58,7 @@ func (b Bucket) Under(p engine.Policy) Bucket {
 	if b.limit = p; p != (engine.Policy{}) {
 		table := b.ask.table
 		b.ask.byValue(p)
-		b.ask.table = table // which the key has, also where nothing is counted now
+		b.ask.table = table // the key has a record there even if nothing is counted now
 	}
 	return b
 }

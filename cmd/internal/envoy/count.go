@@ -26,10 +26,10 @@ func (s *Service) count(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countAllOrNothing is count, except that no ask is charged if one refuses. The ask that refuses is not charged to
-// begin with, what was taken before it is given back, and later asks are only looked at. (engine.TakeAll does the same
-// for up to 64 requests for different keys. A request of Envoy may have any number of descriptors, two of them for one
-// counter, and rules in shadow mode, which are charged in any case.)
+// countAllOrNothing is count, except that no ask is charged if one refuses. The ask that refuses is not charged, hits
+// that were taken before it are given back, and later asks are only peeked at. (engine.TakeAll does the same for up to
+// 64 requests for different keys. A request of Envoy may have any number of descriptors, two of them for one counter,
+// and rules in shadow mode, which are charged in any case.)
 func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	if s.tables.shared {
 		return s.countAllOrNothingStored(ctx, asks)
@@ -62,9 +62,9 @@ func (s *Service) countAllOrNothing(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// countUnlessOver is count as the reference does it with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It looks at all
-// counters first. If the hits of some asks do not fit, only these asks are charged, and the others are answered from
-// what is then left. Concurrent requests can come in between, as in the reference.
+// countUnlessOver is count as the reference does it with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. It reads all counters
+// first. If the hits of some asks do not fit, only these asks are charged, and the others are answered from what is
+// then left. Concurrent requests can come in between, as in the reference.
 func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	over := s.recall(asks)
 	if !over {
@@ -101,7 +101,8 @@ func (s *Service) countUnlessOver(ctx context.Context, asks []ask) error {
 	return nil
 }
 
-// stay is take of an ask that is not charged because another one is over, which may have charged the counter.
+// stay is take for an ask that is not charged because another ask is over. The other ask may have charged the same
+// counter.
 func (a *ask) stay(ctx context.Context, now time.Time) error {
 	a.stayed = true
 	err := a.look(ctx, now)
@@ -112,7 +113,7 @@ func (a *ask) stay(ctx context.Context, now time.Time) error {
 // counts reports whether the ask has hits to count.
 func (a *ask) counts() bool { return a.applies && !a.limit.Unlimited }
 
-// wouldPass looks whether the hits would pass, and charges nothing.
+// wouldPass checks whether the hits would pass, and charges nothing.
 func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
 	if err := a.look(ctx, now); err != nil || a.table == nil {
 		return err
@@ -132,7 +133,7 @@ func (a *ask) wouldPass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// undo gives back what has been charged. Whether the ask is over remains as it was.
+// undo gives back the charged hits. It does not change whether the ask is over.
 func (a *ask) undo(ctx context.Context, now time.Time) error {
 	if a.charged == 0 {
 		return nil
@@ -174,7 +175,7 @@ func (a *ask) take(ctx context.Context, now time.Time) error {
 	switch {
 	case a.overdraws():
 		take = a.overdraw
-	case a.hits == 0: // a store would not look for that
+	case a.hits == 0: // a store does not check an ask for 0
 		return a.look(ctx, now)
 	}
 	if err := take(ctx); err != nil {
@@ -198,7 +199,7 @@ func (a *ask) counted(d engine.Decision, now time.Time) {
 	a.reset = a.untilNext(d, now)
 }
 
-// untilNext is how long the window lasts. In a store it goes by the store's clock, as far as that is known.
+// untilNext returns how long the window still lasts. For a store, it uses the store's clock, as far as it is known.
 func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	if _, stored := a.table.(storeTable); stored && d.ResetAfter > 0 {
 		return d.ResetAfter
@@ -206,8 +207,8 @@ func (a *ask) untilNext(d engine.Decision, now time.Time) time.Duration {
 	return a.limit.UntilNext(now)
 }
 
-// overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. These
-// hits are over the limit all the same. If the ask has no hits, none is over even if one would be.
+// overdraw charges the hits of a rule that counts them even if they exceed what is left, as a fixed window does. Hits
+// beyond the limit are still over the limit. An ask without hits is not over, even if one hit would be.
 func (a *ask) overdraw(ctx context.Context) error {
 	if a.hits == 0 {
 		d, err := a.table.peek(ctx, a.counter, 1)
@@ -255,7 +256,7 @@ func (a *ask) takeOrLeave(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// decided notes what a table says that compares a counter with the limit itself.
+// decided notes the decision of a table that compares counters with the limit itself.
 func (a *ask) decided(d engine.Decision) {
 	a.over, a.remaining, a.reset = !d.Allowed, d.Remaining, d.ResetAfter
 	if a.holds {
@@ -270,7 +271,7 @@ func (a *ask) decided(d engine.Decision) {
 	}
 }
 
-// charge counts the hits whatever the count is, up to what a counter holds.
+// charge counts the hits whatever the count is, up to the largest count of a counter.
 func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	n := min(a.hits, mostHits)
 	if n == 0 {
@@ -291,7 +292,7 @@ func (a *ask) charge(ctx context.Context) (engine.Decision, error) {
 	}
 }
 
-// look reads the count and charges nothing.
+// look peeks at the count, and charges nothing.
 func (a *ask) look(ctx context.Context, now time.Time) error {
 	if a.table == nil {
 		return nil
@@ -312,7 +313,7 @@ func (a *ask) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// most is how many hits pass at once.
+// most returns how many hits can pass at once.
 func (a *ask) most() uint64 {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket {
 		return a.limit.Burst
@@ -327,8 +328,8 @@ func (a *ask) judge(count uint64) {
 	a.remaining = limit - min(count, limit)
 }
 
-// tell counts the hits under the name of the ask. Hits above the near limit also count as near, and hits beyond the
-// limit as over. Hits that are given back count only as hits.
+// tell adds the hits to the statistics under the name of the ask. Hits above the near limit also count as near, and
+// hits beyond the limit as over. Hits that are given back count only as hits.
 func (a *ask) tell(nearRatio float32) {
 	if a.stats == nil {
 		return

@@ -23,7 +23,8 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 	}
 }
 
-// mostListed bounds how many limits the headers of all limits have, so that they fit where headers go.
+// mostListed bounds how many limits the headers of all limits have, so that they do not exceed the usual sizes of
+// headers.
 const mostListed = 64
 
 // allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They have one item for each
@@ -47,7 +48,7 @@ func allHeaders(asks []ask) []*corev3.HeaderValue {
 	}
 }
 
-// comesBackIn is the time in which a limit that is used up is whole again.
+// comesBackIn returns the time in which a limit that is used up comes back completely.
 func (a *ask) comesBackIn() time.Duration {
 	if a.limit.Algorithm == engine.AlgorithmTokenBucket && a.limit.Requests > 0 {
 		return a.limit.Policy().Window()
@@ -55,9 +56,10 @@ func (a *ask) comesBackIn() time.Duration {
 	return a.limit.Window
 }
 
-// headerName is the name of a limit, or of its rule in statistics, as a string of structured fields (RFC 9651).
+// headerName returns the name of a limit, or else of its rule in statistics, as a string of structured fields (RFC
+// 9651).
 func (a *ask) headerName() string {
-	name := "request" // which has a limit of its own
+	name := "request" // for a limit that the request carries
 	if a.rule != nil {
 		if name = a.rule.Name; name == "" {
 			name = a.rule.Stat

@@ -37,12 +37,12 @@ func (k Kuadrant) CheckRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest)
 	return response, err
 }
 
-// lookAll looks whether the hits of all asks would pass.
+// lookAll checks whether the hits of all asks would pass.
 func (s *Service) lookAll(ctx context.Context, asks []ask) error {
 	return s.reached(asks, s.each(asks, (*ask).counts, func(a *ask) error { return a.wouldPass(ctx, s.now()) }))
 }
 
-// reached is the error of a store as Kuadrant's service has it.
+// reached returns the error of a store in the form of Kuadrant's service.
 func (s *Service) reached(asks []ask, err error) error {
 	if s.noteStores(asks, err); err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -107,7 +107,7 @@ func (s *Service) hold(ctx context.Context, request *rlsv3.RateLimitRequest, ask
 	err := s.reached(asks, s.countAllOrNothing(ctx, asks))
 	s.observe(request, asks, err != nil)
 	for i := range asks {
-		if asks[i].refused() { // and what others had taken was given back
+		if asks[i].refused() { // the hits of the others were given back
 			for j := range asks {
 				asks[j].charged = 0
 			}
@@ -160,9 +160,9 @@ func (k Kuadrant) Commit(ctx context.Context, r *kuadrant.CommitRequest) (*kuadr
 	return &kuadrant.CommitResponse{ReservationReleased: released}, nil
 }
 
-// commit settles a reservation with the actual cost, and charges what the cost exceeds it by. If inTime is true, unused
-// tokens are given back. A counter of which nothing is held is charged with the whole cost. commit reports whether
-// anything is held.
+// commit settles a reservation with the actual cost, and charges the part of the cost that exceeds it. If inTime is
+// true, unused tokens are given back. A counter without a hold is charged with the whole cost. commit reports whether
+// there was any hold.
 func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool) (held bool) {
 	for i := range asks {
 		a := &asks[i]
@@ -178,7 +178,7 @@ func (s *Service) commit(asks []ask, reserved []part, actual uint64, inTime bool
 	return held
 }
 
-// about returns a request for hits of which the amount is said elsewhere.
+// about returns a request with the given descriptors. The number of hits is set elsewhere.
 func (s *Service) about(domain string, descriptors []*commonv3.RateLimitDescriptor) (*rlsv3.RateLimitRequest, error) {
 	for i, d := range descriptors {
 		if d.GetHitsAddend() != nil || d.GetIsNegativeHits() {

@@ -11,16 +11,17 @@ import (
 
 // A memo remembers counters of fixed windows in a store that have exceeded their limits, so that the store is not asked
 // again until their windows end. The hits of such requests are not counted. A memo has a fixed number of places. If two
-// counters have the same place, the later one takes it. All methods may be called concurrently, also on nil, which
-// remembers nothing.
+// counters have the same place, the later one replaces the other. All methods may be called concurrently, also on nil,
+// which remembers nothing.
 type memo struct {
 	places []atomic.Pointer[exceeded]
 	seed   maphash.Seed
 
-	hits, misses, overwritten atomic.Uint64 // lookups, and counters that others took the places of
+	hits, misses, overwritten atomic.Uint64 // lookups, and counters that were replaced by others
 }
 
-// exceeded is a counter that had that many hits. Until a time it has no fewer, unless some are given back.
+// exceeded is a counter with its number of hits. Until the end of the window it has at least as many, unless hits are
+// given back.
 type exceeded struct {
 	table table
 	key   string
@@ -28,10 +29,10 @@ type exceeded struct {
 	until time.Time // the end of the window
 }
 
-// memoBytes is what a place takes with its counter, whose key has some fifty bytes.
+// memoBytes is the memory of a place with its counter, whose key has some fifty bytes.
 const memoBytes = 128
 
-// newMemo returns a memo of up to that many bytes; nil for less than one place.
+// newMemo returns a memo of at most size bytes; nil if that is less than one place.
 func newMemo(size int) *memo {
 	if size < memoBytes {
 		return nil
@@ -40,7 +41,7 @@ func newMemo(size int) *memo {
 	return &memo{places: make([]atomic.Pointer[exceeded], places), seed: maphash.MakeSeed()}
 }
 
-// place is that of a counter, which is its key and the length of its window.
+// place returns the place of a counter, which is identified by its key and the length of its window.
 func (m *memo) place(a *ask) *atomic.Pointer[exceeded] {
 	hash := maphash.String(m.seed, a.counter.text) ^ maphash.Comparable(m.seed, a.limit.Window)
 	return &m.places[hash&uint64(len(m.places)-1)]
@@ -63,7 +64,7 @@ func (m *memo) answers(a *ask, now time.Time) bool {
 	return true
 }
 
-// note learns from an ask that the store has decided at a time.
+// note remembers the counter of an ask that the store decided at a time, if it is exceeded.
 func (m *memo) note(a *ask, now time.Time) {
 	switch {
 	case m == nil || a.table == nil:

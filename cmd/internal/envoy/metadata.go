@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// quotaGroups has the asks in quota mode, in groups. All asks of a group are over the limit if one is. Asks whose
-// entries name the same model and backend are a group. Otherwise each list of entries is one. nil if no ask is in quota
-// mode.
+// quotaGroups has the asks in quota mode, in groups. If one ask of a group is over the limit, all count as over. Asks
+// whose entries name the same model and backend are a group. Other asks are a group if they have the same entries. nil
+// if no ask is in quota mode.
 type quotaGroups struct {
-	of   []string // by ask; "" if it is in none
+	of   []string // by ask; "" if the ask is in no group
 	over map[string]bool
 }
 
@@ -114,8 +114,8 @@ func descriptorMetadata(descriptor *commonv3.RateLimitDescriptor) *structpb.Stru
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds the fields of from that to does not have. It copies what could be changed later, because rules keep their
-// metadata.
+// merge adds the fields of from that to does not have. It copies values that could be changed later, because they
+// belong to rules.
 func merge(to, from *structpb.Struct) {
 	for key, value := range from.GetFields() {
 		have, there := to.Fields[key]

@@ -13,15 +13,15 @@ import (
 // An Observer receives the decisions of a Service, in the goroutine of the request. Its methods are called concurrently
 // and must not block. They must not keep or change their arguments.
 type Observer interface {
-	// Decided is told of each limit of each descriptor that asks for hits, but of unlimited ones.
+	// Decided is called for each limit of each descriptor that asks for hits, except unlimited ones.
 	Decided(d Decision)
-	// Answered is told of each request after that. response is nil if err is not.
+	// Answered is called for each request after that. response is nil if err is not.
 	Answered(response *rlsv3.RateLimitResponse, err error)
 }
 
 // A Decision is the decision of a limit about a descriptor.
 type Decision struct {
-	Rule       *config.Rule // nil for a limit of the request's own
+	Rule       *config.Rule // nil for a limit that the request carries
 	Domain     string
 	Descriptor *commonv3.RateLimitDescriptor
 	// Outcome is Allowed, Refused, ShadowRefused, Refunded for hits that were given back, or BackendFailed if the store
@@ -29,11 +29,11 @@ type Decision struct {
 	Outcome limits.Outcome
 	// Key is the key of the counter. It is zero if counters are in a store.
 	Key engine.Key
-	// Limit is the limit of a refused value that has its own; the zero Policy for that of the rule.
+	// Limit is the limit of a refused value that has its own; the zero Policy if the rule's limit applies.
 	Limit engine.Policy
 }
 
-// observe tells the observer of all asks. failed says that the store did not answer.
+// observe passes the decisions of all asks to the observer. failed says that the store did not answer.
 func (s *Service) observe(request *rlsv3.RateLimitRequest, asks []ask, failed bool) {
 	if s.options.Observer == nil {
 		return

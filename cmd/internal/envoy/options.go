@@ -34,7 +34,8 @@ type Options struct {
 	DynamicMetadata bool
 	// MaxStats bounds the number of names in statistics that come from requests; 0 stands for 10,000.
 	MaxStats int
-	// Store keeps the counters of several replicas together. Each decision then asks it. nil keeps them in memory.
+	// Store keeps the counters of several replicas together. Each decision then calls it. nil keeps the counters in
+	// memory.
 	Store *redislimit.Client
 	// PerSecondStore keeps the counters of limits whose window is a second. nil uses Store for them.
 	PerSecondStore *redislimit.Client
@@ -60,7 +61,7 @@ type Options struct {
 	ReservationLifetime time.Duration
 	// Observer receives the decisions; nil for none.
 	Observer Observer
-	// Log has a line whenever limits of values are read, or cannot be. nil for none.
+	// Log gets a line whenever limits of values are read, or cannot be read. nil means no log.
 	Log *slog.Logger
 	// Clock returns the time, for tests; nil uses the engine's clock.
 	Clock func() time.Time
@@ -84,7 +85,7 @@ const (
 	maxReplicas = 100_000
 )
 
-// check fills in the defaults and refuses what is out of range.
+// check fills in the defaults, and returns an error for a value out of range.
 func (o Options) check() (Options, error) {
 	if o.MaxKeys == 0 {
 		o.MaxKeys = defaultMaxKeys

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// readTime is for how long a file or a hash of limits is read at most when a configuration is put in force.
+// readTime is how long the reading of a file or a hash of limits may take when a configuration becomes active.
 const readTime = time.Minute
 
 // openQuotas reads the limits of a rule's values.
@@ -60,7 +60,7 @@ func (s *Service) followQuotas(a *active) {
 	}
 }
 
-// toldQuotas logs what has become of the limits of a rule's values.
+// toldQuotas logs a new table of a rule's quotas, or the error.
 func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	switch log := s.options.Log; {
 	case log == nil:
@@ -72,7 +72,8 @@ func (s *Service) toldQuotas(r *rule, t *quotas.Table, err error) {
 	}
 }
 
-// ofValue returns the limit that the rule's quotas have for the last value of a descriptor; false for the rule's own.
+// ofValue returns the limit from the rule's quotas for the last value of a descriptor; false if the rule's own limit
+// applies.
 func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Policy, ok bool) {
 	if r.quotas == nil {
 		return p, false
@@ -84,13 +85,13 @@ func (r *rule) ofValue(descriptor *commonv3.RateLimitDescriptor) (p engine.Polic
 	return p, ok
 }
 
-// byValue puts an ask under the limit of a value. Counts of fixed windows are compared with it. To another table in
-// memory the counter brings it.
+// byValue makes an ask use the limit of a value. For fixed windows, the count is compared with this limit. For other
+// tables in memory, the counter's key carries it as a quota.
 func (a *ask) byValue(p engine.Policy) {
 	a.limit = a.rule.Limit.Under(p)
 	a.current = currentLimit(a.limit, a.rule.Name)
 	if local, ok := a.table.(localTable); ok && a.limit.Algorithm != engine.AlgorithmFixedWindow {
-		a.bring, _ = local.limiter.Quota(p) // it was tried when it was read
+		a.bring, _ = local.limiter.Quota(p) // its numbers were checked when it was read
 	}
 	if !needsTable(a.limit) {
 		a.table = nil

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// reservations make ids of what was taken for requests whose cost is committed later.
+// reservations make ids of the tokens that were taken for requests whose cost is committed later.
 type reservations struct {
 	sealer *sealed.Sealer
 	uses   *sealed.Uses
-	salt   [markBytes]byte // of marks: of counters in memory it is the process's, as they are
+	salt   [markBytes]byte // of marks; random for counters in memory, which belong to this process
 }
 
 func newReservations(o Options) (*reservations, error) {
@@ -46,7 +46,7 @@ func newReservations(o Options) (*reservations, error) {
 	return r, nil
 }
 
-// markBytes is how long a mark is.
+// markBytes is the length of a mark.
 const markBytes = 16
 
 // A mark identifies the counter of an ask in a reservation.
@@ -61,7 +61,7 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 	}
 	limit := a.limit
 	if a.rule != nil {
-		limit = a.rule.Limit // not that of the value, which may change before the commit
+		limit = a.rule.Limit // not the value's limit, which may change before the commit
 	}
 	hash := sha256.New()
 	hash.Write(m.salt)
@@ -78,14 +78,14 @@ func (m marker) of(a *ask, key []byte) (of mark) {
 // maxReserved bounds the limits of a reservation, and so its id: 8 KiB.
 const maxReserved = 64
 
-// A part is what a reservation has taken of a counter.
+// A part is the tokens that a reservation has taken from one counter.
 type part struct {
 	mark
 	taken   uint64
 	receipt []byte
 }
 
-// parts returns the receipts of what the asks of a request hold, as text that becomes a part of an id.
+// parts returns the receipts of a request's holds, as text for an id.
 func parts(asks []ask) (text []byte) {
 	for i := range asks {
 		a := &asks[i]
@@ -105,7 +105,7 @@ func parts(asks []ask) (text []byte) {
 	return text
 }
 
-// read returns the parts of an id. The text is one of ours, so what is wrong with it is of another version.
+// read returns the parts of an id. The text is sealed by us, so an error means that it is of another version.
 func read(text []byte) (all []part, err error) {
 	bad := status.Error(codes.InvalidArgument, "reservation_id: it is of another version of weir-envoy")
 	for len(text) > 0 {
@@ -128,7 +128,7 @@ func read(text []byte) (all []part, err error) {
 	return all, nil
 }
 
-// take takes the part of a counter from all; false if there is none.
+// take removes the part of a counter from all, and returns both. ok is false if there is none.
 func take(all []part, of mark) (p part, rest []part, ok bool) {
 	for i := range all {
 		if all[i].mark == of {

@@ -26,7 +26,7 @@ type Service struct {
 
 	options Options
 	tables  *tables
-	memo    *memo // nil where counters are in memory
+	memo    *memo // nil if counters are in memory
 
 	reservations *reservations
 
@@ -55,7 +55,7 @@ func New(options Options) (*Service, error) {
 		s.memo = newMemo(options.MemoBytes)
 	}
 	s.stats.most = int64(options.MaxStats)
-	// Whether MaxKeys is one that a table can have is an error at once, not at the first rule.
+	// A MaxKeys that a table cannot have is an error at once, not at the first rule.
 	if _, err := s.tables.get(config.Limit{Algorithm: engine.AlgorithmFixedWindow, Window: time.Second}); err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
@@ -77,7 +77,7 @@ func (s *Service) SetConfig(c *config.Config) error {
 		return errors.Join(err, s.tables.keep(s.rules()))
 	}
 	s.followQuotas(next)
-	s.tables.generation.Add(1) // before a request can ask for a table under the next one
+	s.tables.generation.Add(1) // before a request can ask for a table under the next configuration
 	before := s.active.Swap(next)
 	s.stats.ConfigLoadSuccess.Add(1)
 	if before != nil {
@@ -87,7 +87,7 @@ func (s *Service) SetConfig(c *config.Config) error {
 	return s.tables.keep(c.Rules())
 }
 
-// rules are those of the configuration that answers; none before the first.
+// rules returns the rules of the active configuration; none before the first one.
 func (s *Service) rules() []*config.Rule {
 	if now := s.active.Load(); now != nil {
 		return now.config.Rules()
@@ -98,8 +98,9 @@ func (s *Service) rules() []*config.Rule {
 // ConfigFailed counts a configuration that could not be read.
 func (s *Service) ConfigFailed() { s.stats.ConfigLoadError.Add(1) }
 
-// Settle charges the stores with what was admitted without them, until the context ends. Its error says for how many
-// counters something is left, which is then admitted once more. Call it after the last request, before Close.
+// Settle charges the stores with the hits that were admitted without them, until the context ends. Its error says how
+// many counters still owe something. These hits are then admitted once more. Call it after the last request, before
+// Close.
 func (s *Service) Settle(ctx context.Context) error { return s.tables.settle(ctx) }
 
 // Close stops the tables' sweepers. Requests must have ended.
@@ -114,7 +115,7 @@ func (s *Service) Close() error {
 // in memory.
 const maxDescriptors = 10_000
 
-// The reference's texts, and its code: an error without one is Unknown.
+// The reference's error texts. Its errors have no gRPC code, which means Unknown.
 var (
 	errNoDomain      = status.Error(codes.Unknown, "rate limit domain must not be empty")
 	errNoDescriptors = status.Error(codes.Unknown, "rate limit descriptor list must not be empty")
@@ -123,24 +124,24 @@ var (
 
 // An ask is a descriptor of a request and one of its limits, on the way to a status.
 type ask struct {
-	of      int   // the place of its descriptor in the request
-	rule    *rule // nil: none matches, or the request has a limit of its own
+	of      int   // the index of its descriptor in the request
+	rule    *rule // nil: no rule matches, or the request carries its own limit
 	limit   config.Limit
 	current *rlsv3.RateLimitResponse_RateLimit
 	table   table
 	counter counter
 	stats   *ruleStats
-	mark    mark         // of the counter, if the request wants one
-	bring   engine.Quota // the limit that the counter brings to a table in memory; zero for the table's
+	mark    mark         // of the counter, for a reservation
+	bring   engine.Quota // the quota of the counter's key in a table in memory; zero for the table's own limit
 	hits    uint64
 	back    bool // hits are given back
-	holds   bool // hits are an estimate, of which the limit at most is taken
-	reports bool // hits are counted whatever the limit says
+	holds   bool // hits are an estimate, which takes at most the limit
+	reports bool // hits are counted even beyond the limit
 
-	applies       bool           // there is a limit to be looked at
+	applies       bool           // there is a limit to check
 	charged       uint64         // hits that have been taken from the table
-	receipt       engine.Receipt // for them; zero where there is none
-	held          limits.Held    // for those of an estimate in a store
+	receipt       engine.Receipt // for them; zero if there is none
+	held          limits.Held    // for the hits of an estimate in a store
 	over          bool
 	remembered    bool   // the memo has decided
 	stayed        bool   // not charged, because another ask is over
@@ -228,7 +229,8 @@ func (s *Service) refuse(err error) error {
 	return err
 }
 
-// ask adds the limits of a descriptor to the work, with where its hits are counted; one without a limit if it has none.
+// ask adds an ask for each limit of a descriptor to the work, with the counter of its hits. If the descriptor has no
+// limit, it adds an ask without one.
 func (s *Service) ask(now *active, request *rlsv3.RateLimitRequest, of int, work *scratch) error {
 	descriptor, domain := request.GetDescriptors()[of], request.GetDomain()
 	a := ask{of: of, hits: max(uint64(request.GetHitsAddend()), 1), back: descriptor.GetIsNegativeHits()}
@@ -304,7 +306,7 @@ func (a *ask) setKey(matched *config.Rule, domain string, descriptor *commonv3.R
 	}
 }
 
-// A scratch is what a request needs while it is answered, so that none of it is allocated anew.
+// A scratch has the memory that a request needs while it is answered. It is reused.
 type scratch struct {
 	asks []ask
 	key  []byte
@@ -313,7 +315,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxScratch bounds what is kept for the next request.
+// maxScratch bounds the memory that is kept for the next request.
 const maxScratch = 4096
 
 func (w *scratch) free() {
@@ -323,7 +325,7 @@ func (w *scratch) free() {
 	}
 }
 
-// replace takes out what a matched rule replaces by name.
+// replace removes the asks of rules that a matched rule replaces by name.
 func replace(asks []ask) {
 	for i := range asks {
 		if asks[i].rule == nil {

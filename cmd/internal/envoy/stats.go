@@ -11,9 +11,9 @@ type statistics struct {
 	ConfigLoadError   atomic.Uint64
 	ServiceErrors     atomic.Uint64
 	StoreErrors       atomic.Uint64
-	Alone             atomic.Uint64 // questions of which the store did not answer all, and that were answered
+	Alone             atomic.Uint64 // requests that were answered although the store did not answer all their asks
 	GlobalShadowMode  atomic.Uint64
-	Dropped           atomic.Uint64 // hits under names beyond the most
+	Dropped           atomic.Uint64 // hits under names above MaxStats
 
 	names  sync.Map // statName -> *ruleStats
 	count  atomic.Int64
@@ -33,11 +33,11 @@ type statName struct {
 	domain bool
 }
 
-// maxStatName bounds a name that stems from a request, which is kept: MaxStats of them.
+// maxStatName bounds the length of a name that comes from a request. MaxStats of them are stored.
 const maxStatName = 1024
 
-// of returns the counts of a name that comes from a request. If there are too many names, it returns the counts that
-// are not of any name, and counts that, too.
+// of returns the counts of a name that comes from a request. If there are too many names, it returns counts that are
+// not exported, and notes that.
 func (s *statistics) of(name statName) *ruleStats {
 	if found, ok := s.names.Load(name); ok {
 		return found.(*ruleStats)
@@ -49,7 +49,7 @@ func (s *statistics) of(name statName) *ruleStats {
 	return s.add(name)
 }
 
-// rule returns the counts of a name that stands in the configuration: always some.
+// rule returns the counts of a name in the configuration. It never returns nil.
 func (s *statistics) rule(name string) *ruleStats { return s.add(statName{text: name}) }
 
 func (s *statistics) add(name statName) *ruleStats {

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// A Loss says how questions are answered while the store is lost.
+// A Loss says how requests are answered while the store is lost.
 type Loss uint8
 
 const (
-	// Closed makes the question fail, as in the reference. Envoy's failure_mode_deny then decides.
+	// Closed makes the request fail, as in the reference. Envoy's failure_mode_deny then decides.
 	Closed Loss = iota
-	// Share has each replica admit its share of the limits. The store is charged when it is back.
+	// Share makes each replica admit its share of the limits. The store is charged when it is back.
 	Share
 	// Open has every limit admit all.
 	Open
@@ -28,7 +28,7 @@ const (
 // A storeTable is a limiter in a store.
 type storeTable struct {
 	limiter *redislimit.Limiter // fails with the store
-	shares  *redislimit.Limiter // decides by a share where the store fails; nil without Share
+	shares  *redislimit.Limiter // decides by a share if the store fails; nil without Share
 	onLoss  Loss
 }
 
@@ -60,7 +60,7 @@ func (t storeTable) reset(ctx context.Context, c counter) error {
 
 func (t storeTable) stats() engine.Stats { return engine.Stats{} } // the store's business
 
-// settle has the store charged with what the replica has admitted without it.
+// settle charges the store with the hits that the replica has admitted without it.
 func (t storeTable) settle(ctx context.Context) error {
 	if t.shares != nil && t.shares != t.limiter {
 		return errors.Join(t.limiter.Settle(ctx), t.shares.Settle(ctx))
@@ -76,14 +76,15 @@ func (t storeTable) close() error {
 	return err
 }
 
-// follow has the replica's share of counters that had another table include what it has admitted under that.
+// follow makes the replica's shares include the hits that the same counters have admitted in a previous table.
 func (t storeTable) follow(before storeTable) {
 	if t.shares != nil && before.shares != nil {
 		t.shares.Follow(before.shares)
 	}
 }
 
-// under returns what decides under a limit, and that, where the table counts beyond limits.
+// under returns the limiter that decides by a share, and the policy of the limit, for a table that also counts hits
+// beyond limits.
 func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 	if t.shares != nil {
 		return t.shares, l.Policy()
@@ -92,11 +93,10 @@ func (t storeTable) under(l config.Limit) (*redislimit.Limiter, engine.Policy) {
 }
 
 // inStore makes every decision ask the store, because counts that are compared with a limit here must include those of
-// all replicas. The exception is a token bucket: the store itself compares it with its limit, so it may lend tokens of
-// it.
+// all replicas. The exception is a token bucket. The store itself compares it with its limit, so it may be leased.
 func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 	return func(kind config.Limit, policy engine.Policy) (table, error) {
-		// Without the numbers of the limit, so that a key keeps what it has used when they change.
+		// The name does not have the numbers of the limit, so that what a key has used still counts when they change.
 		name := fmt.Sprintf("envoy %s %s", kind.Algorithm, kind.Length())
 		if kind.Algorithm == engine.AlgorithmTokenBucket {
 			name = fmt.Sprintf("envoy %s", kind.Algorithm)
@@ -112,7 +112,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 		if o.Replicas > 0 && kind.Algorithm == engine.AlgorithmTokenBucket {
 			options = append(options, redislimit.InMode(redislimit.Auto))
 		}
-		if o.Debts != "" { // whatever the policy for a lost store, since a restart may change it
+		if o.Debts != "" { // independent of OnLoss, since a restart may change it
 			said := fnv.New64a()
 			_, _ = fmt.Fprintf(said, "%q %v %s", name, policy, which) // never an error
 			options = append(options, redislimit.DebtFiles(fmt.Sprintf("%s-%016x", o.Debts, said.Sum64())))
@@ -126,7 +126,7 @@ func inStore(o Options) func(config.Limit, engine.Policy) (table, error) {
 			if t.shares, err = redislimit.New(store, name, policy, onLoss(redislimit.FailShare)...); err != nil {
 				return nil, err
 			}
-			if t.shares.Mode() == redislimit.Leased { // two would each have leases of a key
+			if t.shares.Mode() == redislimit.Leased { // otherwise two limiters would have leases of a key
 				t.limiter = t.shares
 				return t, nil
 			}
@@ -171,7 +171,7 @@ func (a *ask) lost(ctx context.Context, now time.Time, n uint64, cause error) er
 	return nil
 }
 
-// byShare decides by the replica's share of the limit.
+// byShare decides an ask by the replica's share of the limit.
 func (a *ask) byShare(ctx context.Context, t storeTable, n uint64, cause error) (d engine.Decision, err error) {
 	limiter, policy := t.under(a.limit)
 	quota, err := limiter.Quota(policy)

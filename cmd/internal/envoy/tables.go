@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// mostHits is the largest count of a fixed window; larger counts stay at it. A request has at most one hit more,
-	// which no limit admits. So sums of hits stay in their range.
+	// mostHits is the largest count of a fixed window; the count does not grow beyond it. A request has at most
+	// mostHits+1 hits, which no limit admits. So sums of hits stay in their range.
 	mostHits = 1 << 32
 	// maxTables bounds the tables that the rules of a configuration may need. A request with a limit of its own adds a
-	// table only up to the same number. Tables for the units, which requests can name, stay in addition to those of the
-	// rules. While a configuration replaces another, both have their tables.
+	// table only up to the same number. Tables for the units, which requests can name, are in addition to those of the
+	// rules. During a change of the configuration, the tables of both configurations exist.
 	maxTables = 64
 )
 
@@ -61,7 +61,7 @@ type table interface {
 	close() error
 }
 
-// A counter is a key as its table has it.
+// A counter is a key in the form of its table.
 type counter struct {
 	hash engine.Key // in memory
 	text string     // in a store
@@ -73,7 +73,7 @@ type localTable struct{ limiter *live.Limiter }
 
 func (t localTable) key(text []byte) counter { return t.keyUnder(text, engine.Quota{}) }
 
-// keyUnder is key for a counter that brings its limit: what it owes previous limiters is charged under that.
+// keyUnder is key for a counter with its own limit: what it owes previous limiters is charged under that limit.
 func (t localTable) keyUnder(text []byte, quota engine.Quota) counter {
 	key := t.limiter.KeyBytes(text).With(quota)
 	if formers := t.limiter.Formers(); formers.Any() {
@@ -91,7 +91,7 @@ func (t localTable) peek(_ context.Context, c counter, n uint64) (engine.Decisio
 }
 
 func (t localTable) charge(_ context.Context, c counter, n uint64) (engine.Decision, error) {
-	d, _ := t.limiter.Charge(c.hash, n) // what exceeds the bound of the debt is not counted
+	d, _ := t.limiter.Charge(c.hash, n) // hits above the bound of the debt are not counted
 	return d, nil
 }
 
@@ -105,7 +105,7 @@ func (t localTable) reset(_ context.Context, c counter) error {
 	return nil
 }
 
-// quota is a limit of fixed windows as a value that a key of the table carries.
+// quota returns a limit of fixed windows as a quota for a key of the table.
 func (t localTable) quota(l config.Limit) (engine.Quota, error) {
 	return t.limiter.Quota(l.Policy())
 }
@@ -152,7 +152,7 @@ func newTables(o Options) *tables {
 	return t
 }
 
-// haveOnePart reports whether no store is a cluster, as far as is known.
+// haveOnePart reports whether no store is known to be a cluster.
 func (t *tables) haveOnePart() bool {
 	return !slices.ContainsFunc(t.stores, func(c *redislimit.Client) bool { return c.Health().Parts > 1 })
 }
@@ -175,7 +175,7 @@ func inMemory(o Options) func(config.Limit, engine.Policy) (table, error) {
 	}
 }
 
-// kind is what limits have in common that share a table.
+// kind returns the part of a limit that all limits of a table have in common.
 func kind(l config.Limit) config.Limit {
 	if l.Algorithm == engine.AlgorithmFixedWindow {
 		return config.Limit{Algorithm: l.Algorithm, Window: l.Window, Calendar: l.Calendar}
@@ -191,7 +191,7 @@ func (t *tables) get(l config.Limit) (table, error) {
 		return nil, nil
 	}
 	most := maxTables
-	if !l.IsUnit() { // the units have room in any case
+	if !l.IsUnit() { // tables of units always have room
 		most -= config.Units
 	}
 	return t.getKind(kind(l), most, t.generation.Load())
@@ -212,7 +212,7 @@ func (t *tables) getFor(l config.Limit, wanted map[config.Limit]bool) (table, er
 }
 
 // getKind returns the table of a kind, and makes it if there are fewer than most. asked is the generation in which a
-// request asks for it, 0 for a rule. It is noted under the lock that keep takes.
+// request asks for the table, 0 for a rule. It is noted under the lock that keep takes.
 func (t *tables) getKind(k config.Limit, most int, asked uint64) (table, error) {
 	t.mu.RLock()
 	found := t.byKind[k].ask(asked)
@@ -251,7 +251,7 @@ func tooMany(k config.Limit) error {
 	return fmt.Errorf("a window of %s needs a table, and there are already %d, the maximum", k.Window, maxTables)
 }
 
-// policyOf is the policy of the table for limits of a kind.
+// policyOf returns the policy of the table for limits of a kind.
 func policyOf(kind config.Limit) engine.Policy {
 	if kind.Calendar != nil {
 		return kind.Calendar.Policy(mostHits)
@@ -313,19 +313,20 @@ func (t *tables) keep(rules []*config.Rule) error {
 	}
 	t.mu.Unlock()
 	var errs []error
-	for _, table := range closing { // which may take a question to the store
+	for _, table := range closing { // this may call the store
 		errs = append(errs, table.close())
 	}
 	return errors.Join(errs...)
 }
 
-// A tableStats is what is to be seen of a table.
+// A tableStats has the statistics of a table.
 type tableStats struct {
 	Kind  config.Limit
 	Stats engine.Stats
 }
 
-// name tells tables apart: of fixed windows there is one for each length, of others one for each limit.
+// name returns a distinct name for each table. There is a table for each length of fixed windows, and for each limit of
+// other algorithms.
 func (s *tableStats) name() string {
 	k := s.Kind
 	if k.Algorithm == engine.AlgorithmFixedWindow {
@@ -347,7 +348,7 @@ func (t *tables) stats() []tableStats {
 	return all
 }
 
-// settle has the stores charged with what the replica has admitted without them, until ctx ends.
+// settle charges the stores with the hits that the replica has admitted without them, until ctx ends.
 func (t *tables) settle(ctx context.Context) error {
 	t.mu.RLock()
 	var stored []storeTable

@@ -14,7 +14,7 @@ import (
 // pending reports whether the ask has hits to count that the memo has not decided.
 func (a *ask) pending() bool { return a.counts() && !a.remembered }
 
-// recall has the memo decide what it knows, and reports whether it knew any.
+// recall decides the asks that the memo knows, and reports whether it knew any.
 func (s *Service) recall(asks []ask) (any bool) {
 	now := s.now()
 	for i := range asks {
@@ -110,7 +110,7 @@ func (a *ask) groups() (storeTable, bool) {
 	return t, ok && !a.back && a.hits > 0 && a.limit.Algorithm == engine.AlgorithmFixedWindow
 }
 
-// take charges an ask in a store by itself.
+// take charges one ask in a store, separately.
 func (s *Service) take(ctx context.Context, a *ask) error {
 	now := s.now()
 	err := a.take(ctx, now)
@@ -133,7 +133,7 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 	full := slices.ContainsFunc(parts, func(p limits.Ask) bool { return p.Err == nil && !p.Decision.Allowed })
 	for i, a := range group {
 		switch p := parts[i]; {
-		case full: // a counter, by itself up to what it holds
+		case full: // the counter is full: charge it separately
 			if err := s.take(ctx, a); err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (s *Service) takeGroup(ctx context.Context, store limits.Store, group []*as
 }
 
 // countAllOrNothingStored is countAllOrNothing in stores. Limits that may refuse share one script for each store.
-// Limits that cannot refuse are asked after it. Asks that need no hits, or give hits back, come before it.
+// Limits that cannot refuse are asked after it. Asks without hits, and asks that give hits back, come before it.
 func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error {
 	first := func(a *ask) bool { return a.counts() && (a.table == nil || a.back || a.hits == 0) }
 	together := func(a *ask) bool { return a.counts() && !first(a) && !a.shadow() }
@@ -164,7 +164,7 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 	}
 	if err == nil {
 		err = s.each(asks, shadows, func(a *ask) error {
-			if refused || a.holds { // of a rule in shadow mode nothing is held: all of the cost is counted later
+			if refused || a.holds { // a rule in shadow mode holds nothing: the whole cost is counted later
 				return a.wouldPass(ctx, s.now())
 			}
 			return s.take(ctx, a)
@@ -183,7 +183,7 @@ func (s *Service) countAllOrNothingStored(ctx context.Context, asks []ask) error
 }
 
 // takeTogether takes the hits of asks, all or nothing, and reports whether a limit refuses. If one refuses, or its
-// store fails, what others have taken is given back.
+// store fails, the hits of the others are given back.
 func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask) bool, now time.Time) (refused bool, err error) {
 	var back []func(context.Context) error
 	for store, group := range byStore(asks, which) {
@@ -192,9 +192,9 @@ func (s *Service) takeTogether(ctx context.Context, asks []ask, which func(*ask)
 			err = store.TakeAll(ctx, parts)
 		}
 		if slices.ContainsFunc(parts, refuses) {
-			err = nil // hits that are not given back refuse too much
+			err = nil // if hits are not given back, only too much is refused
 		}
-		var kept []limits.Ask // unless one of them refuses: then the store has given them back
+		var kept []limits.Ask // unless one refuses, in which case the store has given them back
 		for i, a := range group {
 			switch p := parts[i]; {
 			case err != nil:
@@ -225,7 +225,7 @@ func refuses(p limits.Ask) bool {
 	return p.Err == nil && !p.Decision.Allowed && (p.Decision.Limit > 0 || p.Decision.RetryAfter > 0)
 }
 
-// byStore are the asks of each store.
+// byStore groups the asks by store.
 func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
 	all := map[limits.Store][]*ask{}
 	for i := range asks {
@@ -237,7 +237,7 @@ func byStore(asks []ask, which func(*ask) bool) map[limits.Store][]*ask {
 	return all
 }
 
-// partsOf are what asks want of their store, under their limits.
+// partsOf returns the limits.Asks for asks in a store, under their limits.
 func partsOf(group []*ask) ([]limits.Ask, error) {
 	parts := make([]limits.Ask, len(group))
 	for i, a := range group {
@@ -251,7 +251,7 @@ func partsOf(group []*ask) ([]limits.Ask, error) {
 	return parts, nil
 }
 
-// underLimit notes what a store says of the hits under the limit.
+// underLimit notes the store's decision on the hits under the limit.
 func (a *ask) underLimit(d engine.Decision, now time.Time) {
 	a.decided(d)
 	if a.limit.Algorithm == engine.AlgorithmFixedWindow {

@@ -2,19 +2,19 @@ package envoy
 
 import "sync"
 
-// uses counts the requests in progress under a configuration. Tables that the next configuration does not need are
-// closed when there are none left. A closed table in a store would not charge what it has admitted, and one in memory
-// forgets what it has handed out. No request waits here.
+// uses counts the requests in progress under a configuration. When no requests are left, the tables that the next
+// configuration does not need are closed. They must not be closed earlier: a closed table in a store would not charge
+// what it has admitted, and one in memory forgets what it has admitted. No request waits here.
 type uses struct {
 	requests sync.RWMutex // read-held by each
 	over     bool         // set under the lock
 }
 
-// acquire returns the configuration that answers, to be released; nil if there is none.
+// acquire returns the active configuration, which the caller must release; nil if there is none.
 func (s *Service) acquire() *active {
 	for {
 		now := s.active.Load()
-		// The lock of one that is replaced cannot be had, and then there is another.
+		// A replaced configuration cannot be acquired. Then there is another one.
 		if now == nil || now.uses.acquire() {
 			return now
 		}

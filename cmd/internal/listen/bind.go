@@ -31,7 +31,7 @@ func bind(at Endpoint) (bound, error) {
 	if path, isSocket := unixsocket.Path(at.Address); isSocket {
 		l, err := listenUnix(path, at.Mode)
 		if err != nil {
-			return nil, err // and no listener that is a nil one
+			return nil, err // a nil interface, not an interface with a nil pointer
 		}
 		return l, nil
 	}

@@ -15,8 +15,8 @@ type Body struct {
 	io.ReadCloser
 	pace    pace
 	unbound bool
-	expects bool        // the client sends it when it is asked for: Expect: 100-continue over HTTP/1
-	asked   atomic.Bool // it was, by a read
+	expects bool        // the client waits until the server asks for the body: Expect: 100-continue over HTTP/1
+	asked   atomic.Bool // a read has asked for it
 	ended   atomic.Bool // it was read to its end
 }
 
@@ -33,13 +33,13 @@ func NewBody(w http.ResponseWriter, r *http.Request, rate int, timeout time.Dura
 		b.pace.timeout = time.Now().Add(timeout)
 	}
 	b.expects = r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
-	if r.ProtoMajor == 1 { // over HTTP/2 a body that is not read holds nothing up
+	if r.ProtoMajor == 1 { // over HTTP/2, an unread body blocks nothing
 		b.pace.begin()
 	}
 	return b
 }
 
-// Unbound removes the minimum rate. A nil Body has none.
+// Unbound removes the minimum rate. It does nothing for a nil Body.
 func (b *Body) Unbound() {
 	if b != nil {
 		b.unbound = true
@@ -55,7 +55,7 @@ func (b *Body) Answering() (closes bool) {
 		return false
 	}
 	if !b.asked.Load() {
-		_ = b.pace.control.SetReadDeadline(time.Now()) // not by set: a read may have begun meanwhile
+		_ = b.pace.control.SetReadDeadline(time.Now()) // not by set, because a read may have begun meanwhile
 	}
 	return true
 }
@@ -82,7 +82,7 @@ const (
 	// paceSilence is how long a body may pause, however fast it was before. It may pause again after as many bytes as
 	// this time allows at the minimum rate.
 	paceSilence = time.Minute
-	// paceStep is how far a deadline is from the right one at most. To set one for every read would cost more.
+	// paceStep is the largest error of a deadline. Setting an exact deadline for every read would cost more.
 	paceStep = time.Second
 )
 
@@ -93,7 +93,7 @@ type pace struct {
 	rate    int       // bytes a second
 	timeout time.Time // the end of read_timeout; zero for none
 
-	credit   time.Duration // how long weir waits for more, at most paceSilence
+	credit   time.Duration // how long weir waits for more bytes, at most paceSilence
 	began    time.Time     // of the present read
 	deadline time.Time     // that is set
 }
@@ -123,5 +123,5 @@ func (p *pace) end(n int, err error) {
 
 func (p *pace) set(deadline time.Time) {
 	p.deadline = deadline
-	_ = p.control.SetReadDeadline(deadline) // of a writer that has none the body has no bound
+	_ = p.control.SetReadDeadline(deadline) // if the writer has no deadlines, the body has no bound
 }

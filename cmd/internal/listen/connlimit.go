@@ -38,8 +38,8 @@ const (
 
 // Full is the answer to a connection for which there is no room.
 type Full struct {
-	Answer  string // what is sent to its client
-	Outcome string // how the log says that
+	Answer  string // the bytes that are sent to the client
+	Outcome string // the outcome in the log
 }
 
 // FullHTTP answers 503.
@@ -64,7 +64,7 @@ func (l *ConnLimit) Bound(most, ofOneClient int64) {
 // Open returns the number of open connections.
 func (l *ConnLimit) Open() int64 { return l.open.Load() }
 
-// Idle returns how many of them have no request in progress.
+// Idle returns how many open connections have no request in progress.
 func (l *ConnLimit) Idle() int { return l.idle.count() }
 
 // Most returns the bound; 0 for none.
@@ -106,7 +106,7 @@ func (l *ConnLimit) warnOf(client net.Addr) {
 		"client", client.String(), "max_connections_per_client", l.clients.most.Load())
 }
 
-// reject answers and closes the connection. It does not wait for that.
+// reject answers and closes the connection in the background.
 func (l *ConnLimit) reject(conn streamConn) {
 	if l.mayAnswer(conn) {
 		l.sending.Go(func() { l.answer(conn) })
@@ -134,7 +134,7 @@ func (l *ConnLimit) answer(conn streamConn) {
 // data sends a reset, which can overtake the answer. A TLS client cannot read the answer and sees a failed handshake.
 func sendRejection(conn streamConn, answer string) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // an error here comes back from the calls below
+	_ = conn.SetDeadline(time.Now().Add(rejectTime)) // the calls below would return the error, too
 	if _, err := io.WriteString(conn, answer); err != nil {
 		return
 	}
@@ -148,7 +148,7 @@ type Conn struct {
 	streamConn
 	limit    *ConnLimit
 	closed   atomic.Bool
-	answered bool // a request, or it has ended; an [httpProtocol] has it
+	answered bool // a request was answered, or the connection has ended; for [httpProtocol]
 	idle     idlePlace
 	sender   sender
 

@@ -27,7 +27,7 @@ type HTTP struct {
 	ReadHeaderTimeout time.Duration // for a TLS handshake and a header of the PROXY protocol, too
 	ReadTimeout       time.Duration // for the body of a request
 	WriteTimeout      time.Duration // for an answer
-	SendTimeout       time.Duration // that a client may take no byte of an answer
+	SendTimeout       time.Duration // how long a client may accept no byte of an answer
 	IdleTimeout       time.Duration
 	MaxHeaderBytes    int
 }

@@ -7,23 +7,24 @@ import (
 
 // Handed has descriptors of all sockets, for another process, and the names of the sockets.
 type Handed struct {
-	sockets []handedSocket // nil where systemd has passed the descriptors
+	sockets []handedSocket // nil if systemd has passed the descriptors
 	files   []*os.File
 }
 
-// A handedSocket is what a weir tells the next one of a socket.
+// A handedSocket is the description of a socket that a weir process passes to the next one.
 type handedSocket struct {
 	Role    Role        `json:"role"`
-	Address string      `json:"address"` // as the rule file has it
+	Address string      `json:"address"` // as in the rule file
 	Mode    fs.FileMode `json:"mode"`
-	Unlink  bool        `json:"unlink"` // the file of a Unix socket goes with it
+	Unlink  bool        `json:"unlink"` // the file of a Unix socket is removed with the socket
 }
 
 // A Successor is a process that is to replace this one.
 type Successor struct {
 	*os.Process
-	// Outcome waits for the process's report, or for its end. It returns [Serving], or why the process does not serve:
-	// as a text if the process has reported that and undone what it did, otherwise as an error.
+	// Outcome waits for the process's report, or for its end. It returns [Serving] if the process serves. If the
+	// process reported why it does not serve, and undid its changes, Outcome returns the report as text. Otherwise it
+	// returns an error.
 	Outcome func() (string, error)
 }
 

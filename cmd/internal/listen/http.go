@@ -19,7 +19,7 @@ type httpProtocol struct {
 	server      http.Server
 	connections atomic.Int64
 	open        sync.WaitGroup // the same
-	unanswered  sync.WaitGroup // those whose first request has not been answered
+	unanswered  sync.WaitGroup // connections whose first request was not answered yet
 }
 
 // beginTime is how long a connection may take to send its first request when the server ends.
@@ -40,20 +40,20 @@ func newHTTPProtocol(e Endpoint, handler http.Handler, over *tls.Config, base co
 		Protocols:         protocols,
 		TLSConfig:         over,
 		ReadHeaderTimeout: e.HTTP.ReadHeaderTimeout,
-		ReadTimeout:       e.HTTP.ReadHeaderTimeout, // until the handler sets that of the body
+		ReadTimeout:       e.HTTP.ReadHeaderTimeout, // until the handler sets the deadline of the body
 		WriteTimeout:      e.HTTP.WriteTimeout,
 		IdleTimeout:       e.HTTP.IdleTimeout,
 		MaxHeaderBytes:    e.HTTP.MaxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 250,
-			SendPingTimeout:      30 * time.Second, // finds a peer that is gone
-			WriteByteTimeout:     time.Minute,      // finds a peer that does not read
+			SendPingTimeout:      30 * time.Second, // detects a peer that is gone
+			WriteByteTimeout:     time.Minute,      // detects a peer that does not read
 		},
 		ErrorLog:    errorLog(to),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnState:   h.count,
 	}
-	// "OPTIONS *" is a request like others: net/http would answer it by itself, and wait for its body for ever.
+	// "OPTIONS *" is treated like any other request. net/http itself would answer it, and wait for its body forever.
 	h.server.DisableGeneralOptionsHandler = true
 	h.server.ConnContext = withConn
 	if e.ProxyProtocol {
@@ -79,7 +79,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// count keeps the number of connections that end with the server. A hijacked one does not.
+// count counts the connections that end with the server. Hijacked connections do not.
 func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -99,7 +99,7 @@ func (h *httpProtocol) count(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// answered notes that a connection has been of use, or has ended.
+// answered notes that the first request of a connection was answered, or that the connection has ended.
 func (h *httpProtocol) answered(conn net.Conn) {
 	if c := countedOf(conn); !c.answered {
 		c.answered = true
@@ -126,7 +126,7 @@ func (h *httpProtocol) Outlast(ctx context.Context) {
 	await(ctx, &h.open)
 }
 
-// await waits until there are none, or ctx is done.
+// await waits for the group, or until ctx is done.
 func await(ctx context.Context, some *sync.WaitGroup) {
 	none := make(chan struct{})
 	go func() {
@@ -140,7 +140,7 @@ func await(ctx context.Context, some *sync.WaitGroup) {
 }
 
 // withLastAnswers announces, after [Sockets.Leave], the end of a connection with its next answer. The answer to a
-// WebSocket says something else about its connection, so WebSockets are cut later.
+// WebSocket has another Connection field, so WebSockets are cut off later.
 func (s *Sockets) withLastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
@@ -158,7 +158,7 @@ func (h *httpProtocol) Shutdown(ctx context.Context) error {
 	await(begin, &h.unanswered)
 	err := h.server.Shutdown(ctx)
 	if err != nil {
-		_ = h.server.Close() // closes connections, whose errors do not matter any more
+		_ = h.server.Close() // closes connections; their errors do not matter any more
 	}
 	return err
 }

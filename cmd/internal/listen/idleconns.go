@@ -24,13 +24,13 @@ type idleList struct {
 	_           [40]byte // the rest of a cache line
 }
 
-// An idlePlace is that of a connection in a list, whose mutex guards it.
+// An idlePlace is the place of a connection in a list. The mutex of the list guards it.
 type idlePlace struct {
 	list          *idleList
 	before, after *Conn
 	since         time.Time // zero while it is not in the list
 	dropped       bool      // closed to make room
-	closed        bool      // by anything else: it must not come into the list again
+	closed        bool      // closed by other code: it must not be put into the list again
 }
 
 // assign chooses the list of a connection, once.
@@ -56,7 +56,7 @@ func (c *Conn) rest() {
 	l.last = c
 }
 
-// work takes the connection out of the list, since a request is under way.
+// work removes the connection from the list, because a request is in progress.
 func (c *Conn) work() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()
@@ -113,13 +113,13 @@ func (i *idleConns) drop() bool {
 	}
 	oldest.mu.Lock()
 	c := oldest.first
-	if c != nil { // else it has just begun a request
+	if c != nil { // otherwise it has just begun a request
 		oldest.remove(c)
 		c.idle.dropped = true
 	}
 	oldest.mu.Unlock()
 	if c != nil {
-		_ = c.Close() // is closed, whatever it says
+		_ = c.Close() // it is closed even after an error
 	}
 	return true
 }
@@ -154,12 +154,12 @@ func started(next http.Handler, readTimeout time.Duration) http.Handler {
 			panic(http.ErrAbortHandler)
 		}
 		hasBody := r.Body != http.NoBody
-		if hasBody || r.ProtoMajor == 1 { // over HTTP/2 the deadline is the body's
+		if hasBody || r.ProtoMajor == 1 { // over HTTP/2 the deadline is per request body
 			var deadline time.Time
 			if hasBody && readTimeout > 0 {
 				deadline = time.Now().Add(readTimeout)
 			}
-			_ = http.NewResponseController(w).SetReadDeadline(deadline) // fails on a closed connection only
+			_ = http.NewResponseController(w).SetReadDeadline(deadline) // only fails on a closed connection
 		}
 		next.ServeHTTP(w, r)
 	})

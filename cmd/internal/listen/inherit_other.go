@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Inherit returns none: processes of this system start without sockets.
+// Inherit returns nil, because processes of this system start without sockets.
 func Inherit() (*Inherited, error) { return nil, nil }
 
 // Passed returns an error.

@@ -16,7 +16,7 @@ import (
 // handoverVariable holds the sockets that a weir hands over, as JSON. Their descriptors follow firstHanded, in order.
 const handoverVariable = "WEIR_HANDOVER"
 
-// The descriptors of a process that takes the place of another: a pipe for [Inherited.Tell], and the sockets.
+// The descriptors of a process that replaces another: a pipe for [Inherited.Tell], and the sockets.
 const (
 	outcomeDescriptor = 3
 	firstHanded       = 4
@@ -61,7 +61,7 @@ func (h *Handed) Inherit(outcome io.WriteCloser) (*Inherited, error) {
 	return inherited, nil
 }
 
-// inheritFiles makes listeners of descriptors, and closes those. sockets are nil where systemd has passed them.
+// inheritFiles makes listeners of descriptors, and closes the descriptors. sockets is nil if systemd has passed them.
 func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) {
 	i := &Inherited{}
 	for n, file := range files {
@@ -78,7 +78,8 @@ func inheritFiles(sockets []handedSocket, files []*os.File) (*Inherited, error) 
 	return i, nil
 }
 
-// inheritFile returns the listener of a descriptor. address is where a weir has listened, "" where systemd does.
+// inheritFile returns the listener of a descriptor. address is the address of a previous weir process; "" for a socket
+// of systemd.
 func inheritFile(file *os.File, address string) (bound, error) {
 	defer file.Close()
 	if err := checkListening(int(file.Fd())); err != nil {

@@ -14,9 +14,9 @@ import (
 // Inherited are the listening sockets that the process had at its start: from systemd, or from the weir process that it
 // replaces. [Inherit] returns them. Without any it is nil, whose methods do nothing.
 type Inherited struct {
-	sockets     []*inheritedSocket // that no endpoint has taken
-	predecessor io.WriteCloser     // for the outcome; nil where systemd passed the sockets
-	claims      []func()           // what makes the files of the sockets this process's
+	sockets     []*inheritedSocket // that no endpoint uses yet
+	predecessor io.WriteCloser     // gets the outcome; nil if systemd passed the sockets
+	claims      []func()           // make this process the owner of the sockets' files
 	told        sync.Once
 }
 
@@ -34,7 +34,7 @@ const Serving = "serving\n"
 func (i *Inherited) HandedOver() bool { return i != nil && i.predecessor != nil }
 
 // take returns the socket of an endpoint; nil if there is none. A socket from a previous weir process is found by its
-// endpoint there, so also on a port that the system chose.
+// address in the rule file there, so ports that the system chose are found, too.
 func (i *Inherited) take(e Endpoint) *socket {
 	if i == nil {
 		return nil
@@ -52,7 +52,7 @@ func (i *Inherited) take(e Endpoint) *socket {
 	i.sockets = slices.Delete(i.sockets, at, at+1)
 	i.claims = append(i.claims, found.claim)
 	if found.name != "" {
-		found.Mode = e.Mode // the file is systemd's, and keeps the mode that it has
+		found.Mode = e.Mode // the file belongs to systemd, and keeps its mode
 	}
 	return &socket{bound: found.bound, address: e.Address, mode: found.Mode}
 }
@@ -73,7 +73,7 @@ func isBoundTo(bound net.Addr, address string) bool {
 	return is.IP.Equal(wanted.IP) && is.Zone == wanted.Zone
 }
 
-// holder returns the socket that is in the way of an address, and that no endpoint has taken; nil if there is none.
+// holder returns an unused socket that blocks an address; nil if there is none.
 func (i *Inherited) holder(address string) *inheritedSocket {
 	if i == nil {
 		return nil
@@ -123,7 +123,7 @@ func (i *Inherited) Tell(err error) {
 			if err != nil {
 				outcome = err.Error()
 			}
-			_, _ = io.WriteString(i.predecessor, outcome) // fails if it has been killed, and then all is this process's
+			_, _ = io.WriteString(i.predecessor, outcome) // fails if the predecessor was killed
 			_ = i.predecessor.Close()
 		}
 		if err != nil {
@@ -140,7 +140,7 @@ func (i *Inherited) Tell(err error) {
 	})
 }
 
-// claim makes the file of a Unix socket go with it, if it did so before.
+// claim makes this process remove the file of a Unix socket with the socket, if the previous process did so.
 func (s *inheritedSocket) claim() {
 	if local, is := s.bound.(*localListener); is {
 		local.SetUnlinkOnClose(s.Unlink)

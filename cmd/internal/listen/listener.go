@@ -10,15 +10,15 @@ import (
 type listener struct {
 	bound
 	limit   *ConnLimit
-	proxied *proxyProtocol // nil where connections begin with HTTP or TLS
+	proxied *proxyProtocol // nil if connections begin with HTTP or TLS
 	retired atomic.Bool
-	send    time.Duration // that clients may take no byte of an answer; 0 for no bound
+	send    time.Duration // how long clients may accept no byte of an answer; 0 for no bound
 }
 
 // retire ends a running call of Accept and all later ones.
 func (l *listener) retire() {
 	l.retired.Store(true)
-	_ = l.SetDeadline(time.Unix(1, 0)) // fails on a closed socket only, where Accept has ended
+	_ = l.SetDeadline(time.Unix(1, 0)) // only fails on a closed socket, for which Accept has ended
 }
 
 // Close implements [net.Listener]. The socket stays open, because other servers may follow the one that calls Close at
@@ -31,7 +31,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		conn, err := l.bound.Accept()
 		switch {
 		case err != nil && l.retired.Load():
-			return nil, net.ErrClosed // net/http would try again after an error of the deadline
+			return nil, net.ErrClosed // net/http would try again after a timeout error
 		case err != nil:
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func passedFiles() ([]*os.File, error) {
 }
 
 // checkPassed returns an error if the variables that describe the passed sockets are invalid, as sd_listen_fds does, or
-// if a descriptor is not what they say. [activation.Files] treats invalid variables as none, and weir would then open
+// if a descriptor does not match them. [activation.Files] treats invalid variables as none, and weir would then open
 // ports itself. A descriptor that was not passed may belong to the runtime and must not be closed.
 func checkPassed() error {
 	told := os.Getenv("LISTEN_PID")

@@ -19,8 +19,8 @@ type proxyProtocol struct {
 	timeout time.Duration         // for the header
 }
 
-// wrap returns a connection whose RemoteAddr is that of the client. A trusted peer must send the header. The header of
-// any other peer is not read as such. Because it is not HTTP, the connection ends with an error.
+// wrap returns a connection whose RemoteAddr is the client's. A trusted peer must send the header. If any other peer
+// sends the header, it is not recognized: the connection ends with an error, because the header is not HTTP.
 //
 // The header is read at the first call of RemoteAddr or Read, which net/http makes in the connection's own goroutine.
 func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
@@ -39,7 +39,7 @@ func (p *proxyProtocol) wrap(conn *Conn) net.Conn {
 type proxiedConn struct {
 	*proxyproto.Conn
 	counted *Conn
-	begun   bool // the client is counted; of the goroutine that reads
+	begun   bool // the client is counted; only used by the goroutine that reads
 }
 
 // Read implements [net.Conn]. From the first byte on, the connection counts for the client that the header names.

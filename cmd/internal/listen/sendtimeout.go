@@ -51,7 +51,7 @@ func (s *sender) extend(to net.Conn) bool {
 	}
 	if later := next.Sub(s.set); later < 0 || later > s.timeout/64 {
 		s.set = next
-		_ = to.SetWriteDeadline(next) // fails on a closed connection only, as the write does
+		_ = to.SetWriteDeadline(next) // only fails on a closed connection, and then the write fails, too
 	}
 	return true
 }

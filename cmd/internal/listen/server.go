@@ -21,7 +21,7 @@ type server struct {
 
 // A Protocol answers the connections of a listener.
 type Protocol interface {
-	// Scheme is that of a URL, without TLS.
+	// Scheme is the scheme of URLs without TLS.
 	Scheme() string
 	// Serve accepts connections until the listener fails, and returns its error.
 	Serve(net.Listener) error

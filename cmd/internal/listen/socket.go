@@ -14,7 +14,7 @@ import (
 // settings change.
 type socket struct {
 	bound
-	address string      // as it was asked for
+	address string      // as in the endpoint
 	mode    fs.FileMode // of a Unix socket
 	server  *server
 }
@@ -31,7 +31,8 @@ func (s *Sockets) bind(e Endpoint) (*socket, error) {
 	return &socket{bound: l, address: e.Address, mode: e.Mode}, nil
 }
 
-// holder says which socket, of this process or inherited, is in the way of an address, and what to do; "" if none is.
+// holder describes the socket, of this process or inherited, that blocks an address, and what to do; "" if there is
+// none.
 func (s *Sockets) holder(address string) string {
 	has := func(socket *socket) bool { return overlaps(socket.Addr(), address) }
 	const inOrder = "and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
@@ -66,7 +67,7 @@ func (s *socket) setServer(next *server, limit *ConnLimit, proxied *proxyProtoco
 	if before = s.server; before != nil {
 		before.listener.retire()
 		<-before.served
-		_ = s.SetDeadline(time.Time{}) // fails on a closed socket only, which start reports
+		_ = s.SetDeadline(time.Time{}) // only fails on a closed socket, which start reports
 	}
 	s.server = next
 	next.start(&listener{bound: s.bound, limit: limit, proxied: proxied, send: next.endpoint.HTTP.SendTimeout}, failed)
@@ -86,12 +87,12 @@ func (s *socket) setMode(mode fs.FileMode) error {
 // shut closes the address. It returns the server, whose connections stay open.
 func (s *socket) shut() *server {
 	s.server.listener.retire()
-	_ = s.Close() // is closed, whatever it says
+	_ = s.Close() // it is closed even after an error
 	<-s.server.served
 	return s.server
 }
 
-// url is the URL at which a person can try it.
+// url returns the URL at which a person can reach the socket.
 func (s *socket) url() string {
 	scheme := s.server.protocol.Scheme()
 	if s.server.endpoint.Certificate != (Certificate{}) {

@@ -15,13 +15,13 @@ import (
 // Config holds the settings of [Sockets].
 type Config struct {
 	Base      context.Context     // of all requests; its end cuts off connections that are drained
-	Inherited *Inherited          // what the process was started with; nil for nothing
+	Inherited *Inherited          // the sockets with which the process was started; nil for none
 	Limits    map[Role]*ConnLimit // of every role
 	// Trusts reports whether a peer is a proxy whose PROXY protocol header is trusted.
 	Trusts func(netip.Addr) bool
 	// Protocol returns the protocol of an endpoint's connections. over is the TLS configuration; nil for none.
 	Protocol func(e Endpoint, over *tls.Config) Protocol
-	Failed   func(error) // is told of a listener that breaks
+	Failed   func(error) // called when a listener fails
 	Log      *slog.Logger
 }
 
@@ -38,7 +38,7 @@ type Sockets struct {
 // New returns Sockets without any open socket. [Sockets.Prepare] opens sockets.
 func New(c Config) *Sockets { return &Sockets{config: c} }
 
-// A change is a socket and the endpoint that it is to serve.
+// A change is a socket and the endpoint that it will serve.
 type change struct {
 	socket      *socket
 	endpoint    Endpoint

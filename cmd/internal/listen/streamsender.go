@@ -17,10 +17,10 @@ type StreamSender struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	until time.Time // for the write under way; zero for none
+	until time.Time // for the current write; zero for none
 }
 
-// piece is how much of an answer has to be taken within the timeout: a frame.
+// piece is how much of an answer a client must accept within the timeout: a frame.
 const piece = 16 << 10
 
 // NewStreamSender returns the StreamSender of an answer; nil over HTTP/1, or if send is 0. The whole answer may take at

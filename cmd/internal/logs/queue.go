@@ -23,7 +23,7 @@ type queue struct {
 	waiting bytes.Buffer
 	dropped int // lines, since the last notice
 	closed  bool
-	more    chan struct{} // has an element if something waits, or closed is set
+	more    chan struct{} // has an element if lines wait, or if closed is set
 	ended   chan struct{}
 }
 
@@ -73,7 +73,7 @@ func (q *queue) run() {
 	}
 }
 
-// close writes what waits, for at most flushTime. Later lines are dropped.
+// close writes the lines that wait, for at most flushTime. Later lines are dropped.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -11,9 +11,9 @@ import (
 const (
 	// atOnce is how many warnings or errors of a kind are logged as they come, until there has been none for a period.
 	atOnce = 5
-	// period is how often those that follow are summed up.
+	// period is how often the records that follow are summed up.
 	period = 10 * time.Second
-	// maxKinds is how many kinds of warnings and errors are told apart. Those beyond it are one kind.
+	// maxKinds is how many kinds of warnings and errors are distinguished. All further kinds count as one.
 	maxKinds = 256
 )
 
@@ -36,7 +36,7 @@ type kinds struct {
 type kind struct {
 	timer    *time.Timer
 	logged   int          // at once
-	recent   bool         // there was one in this period
+	recent   bool         // there was a record in this period
 	repeated int          // records that were not logged
 	last     slog.Record  // of those
 	next     slog.Handler // of last
@@ -76,7 +76,7 @@ func (r *repeats) Handle(ctx context.Context, record slog.Record) error {
 	return r.next.Handle(ctx, record)
 }
 
-// now reports whether a record is to be logged at once, and counts it otherwise.
+// now reports whether a record must be logged at once. Otherwise it counts the record.
 func (s *kinds) now(name string, record slog.Record, next slog.Handler) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *kinds) now(name string, record slog.Record, next slog.Handler) bool {
 	return false
 }
 
-// sumUp ends the period of a kind. It forgets the kind if the period had none.
+// sumUp ends the period of a kind. It forgets the kind if there was no record in the period.
 func (s *kinds) sumUp(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *kinds) sumUp(name string) {
 	k.timer.Reset(period)
 }
 
-// log logs the last record for all that were not logged. The handler writes to a queue and does not block.
+// log logs the last record, for all records that were not logged. The handler writes to a queue and does not block.
 func (k *kind) log() {
 	if k.repeated == 0 {
 		return
@@ -128,7 +128,7 @@ func (k *kind) log() {
 	k.repeated = 0
 }
 
-// close sums up what there is. Later records are logged as they are.
+// close sums up all kinds. Later records are logged unchanged.
 func (s *kinds) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

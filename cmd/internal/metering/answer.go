@@ -14,19 +14,19 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// An answer passes the answer to a request on and reads what the request has cost.
+// An answer passes the answer to a request on, and reads the cost of the request in it.
 type answer struct {
 	http.ResponseWriter
 	q        *Request
 	held     []*held
 	readings []reading
 	status   int
-	hiding   bool // the event with the usage from a client that has not asked for it
+	hiding   bool // hides the usage event from a client that has not asked for it
 	events   bool
-	drain    *drain // nil where nothing is read after the client has gone
+	drain    *drain // nil if nothing is read after the client has gone
 }
 
-// A reading is what reads a body for the rules that look for the same fields.
+// A reading reads a body for all rules that read the same fields.
 type reading struct {
 	fields *usage.Fields
 	of     *usage.Answer
@@ -42,7 +42,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-// begin looks at the head of the answer.
+// begin handles the header of the answer.
 func (a *answer) begin(status int) {
 	a.status = status
 	h := a.Header()
@@ -55,7 +55,7 @@ func (a *answer) begin(status int) {
 	for _, held := range a.held {
 		read(held.meter.fields)
 	}
-	if a.q.asked { // also if nothing is held after all: the client must not see what it has not asked for
+	if a.q.asked { // even without a hold: the client must not see an event that it has not asked for
 		read(usage.Models)
 	}
 	a.events = strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
@@ -65,7 +65,7 @@ func (a *answer) begin(status int) {
 	}
 }
 
-// reader returns what reads the body for the rules that look for the fields.
+// reader returns the reader of the body for rules that read these fields.
 func (a *answer) reader(f *usage.Fields) *usage.Answer {
 	for _, r := range a.readings {
 		if r.fields == f {
@@ -104,7 +104,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rest passes on what was held back of an answer that is complete.
+// rest passes on the bytes that were held back, when the answer is complete.
 func (a *answer) rest() {
 	if of := a.reader(usage.Models); a.hiding && of != nil && !a.drain.isAlone() {
 		if rest := of.Rest(); len(rest) > 0 {
@@ -124,7 +124,8 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// Hijack implements [http.Hijacker]. The data of a WebSocket is not read, so the request costs what is held for it.
+// Hijack implements [http.Hijacker]. The data of a WebSocket is not read, so the request costs the tokens that are held
+// for it.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	a.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(a.ResponseWriter).Hijack()
@@ -138,17 +139,17 @@ const maxDrains = 1000
 
 var draining atomic.Int64
 
-// A drain has an answer read on when the client has gone, for a while. A nil drain does not.
+// A drain continues to read an answer for a while after the client has gone. A nil drain does not.
 type drain struct {
 	longest time.Duration
 	cancel  context.CancelFunc
 	mu      sync.Mutex
 	alone   bool        // the client has gone
-	over    bool        // and so has the request
-	timer   *time.Timer // of the rest; nil for none
+	over    bool        // the request has ended
+	timer   *time.Timer // for the rest of the answer; nil for none
 }
 
-// drainOf returns how long the rules want to read on; 0 for not at all.
+// drainOf returns how long the rules want to continue to read; 0 if they do not.
 func drainOf(meters []*Meter) (longest time.Duration) {
 	for _, m := range meters {
 		if m.tokens.Abort.Kind == rulefile.AbortDrain {
@@ -183,7 +184,7 @@ func (d *drain) isAlone() bool {
 	return d.alone
 }
 
-// leave notes that the client has gone, and reports whether the answer is read on.
+// leave notes that the client has gone, and reports whether the answer is still read.
 func (d *drain) leave() bool {
 	if d == nil {
 		return false

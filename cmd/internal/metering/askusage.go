@@ -19,7 +19,7 @@ func usageAdds(body []byte) (longer int, ok bool) {
 	return longer, ok
 }
 
-// addUsage returns the body so. Nothing else is changed.
+// addUsage returns the body with include_usage. It changes nothing else.
 func addUsage(body []byte, longer int) []byte {
 	out, done := make([]byte, 0, len(body)+longer), 0
 	eachOption(body, func(from, to int, text string) {
@@ -83,7 +83,7 @@ func nameOf(text []byte) string {
 	if len(text) > 256 {
 		return ""
 	}
-	name, _ := jsontext.AppendUnquote(nil, text) // an error says that it is no UTF-8
+	name, _ := jsontext.AppendUnquote(nil, text) // an error means that it is not UTF-8
 	return string(name)
 }
 

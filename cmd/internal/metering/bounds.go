@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// Bounds of answers, by what has them.
+// The bounds of answers in requests of each API.
 var (
 	boundsOfChat      = &usage.Bounds{Fields: [][]string{{"max_completion_tokens"}, {"max_tokens"}}}
 	boundsOfMessages  = &usage.Bounds{Fields: [][]string{{"max_tokens"}}} // and of OpenAI's completions
@@ -21,7 +21,7 @@ var (
 	boundsOfBatch    = &usage.Bounds{Batch: true}
 )
 
-// boundsAt are the bounds of the paths of an API, by how these end. A longer end is before a shorter one.
+// boundsAt has the bounds of an API's requests, by the end of the path. Longer ends come before shorter ones.
 var boundsAt = map[rulefile.API][]struct {
 	end string
 	of  *usage.Bounds
@@ -38,14 +38,14 @@ var boundsAt = map[rulefile.API][]struct {
 	rulefile.APIBedrock: {{"/converse", boundsOfConverse}, {"/converse-stream", boundsOfConverse}},
 }
 
-// boundsOf returns the bounds of requests of an API at a path; nil where they are not known.
+// boundsOf returns the bounds of requests of an API at a path; nil if they are not known.
 func boundsOf(api rulefile.API, path string) *usage.Bounds {
 	for _, at := range boundsAt[api] {
 		if strings.HasSuffix(path, at.end) {
 			return at.of
 		}
 	}
-	// The body of an invocation is of the model, whose name may have a region in front.
+	// The form of an invocation's body depends on the model. The model's name may begin with a region.
 	model := modelIn(api, path)
 	if _, name, ok := strings.Cut(model, "."); api == rulefile.APIBedrock && ok &&
 		(strings.HasPrefix(model, "anthropic.") || strings.HasPrefix(name, "anthropic.")) &&

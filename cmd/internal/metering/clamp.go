@@ -18,32 +18,31 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A cut is a body in which the bounds of the answer can be lowered. What is not a bound stays as it is, byte by byte.
+// A cut is a body in which the bounds of the answer can be lowered. All other bytes stay unchanged.
 type cut struct {
 	body    []byte // not compressed
 	of      *usage.Bounds
 	bounded bool   // the server heeds one of the bounds
-	edits   []edit // of what looks like a bound, and of each place for one more, in their order
-	found   bool   // there is an object that bounds belong in, as it is spelled
+	edits   []edit // for each member that looks like a bound, and each place for a new bound, in their order
+	found   bool   // there is an object for bounds, in any spelling
 }
 
 // maxBounds is how many edits a body may have.
 const maxBounds = 64
 
-// An edit puts a number in the place of some bytes of a body, between two texts.
+// An edit replaces some bytes of a body by a number, between two texts.
 type edit struct {
 	from, to      int
 	before, after string
-	bounds        bool   // there is a bound already
-	tokens        uint64 // of it, or of a text that looks like one; 0 for none
+	bounds        bool   // the bytes are a bound
+	tokens        uint64 // of the bound, or of a text that looks like one; 0 for none
 }
 
 // Members of a body that may have bounds inside.
 var boundsInside = []string{"generationconfig", "generation_config", "inferenceconfig", "options", "parameters"}
 
-// newCut returns what can lower the bounds of a complete body, for a server that knows the bounds of. bounded says that
-// the server obeys a bound that the body has. It returns nil if the body is not a JSON object, or if no bounds are
-// known.
+// newCut returns the cut of a complete body, for a server that knows the bounds of. bounded says that the body has a
+// bound that the server obeys. It returns nil if the body is not a JSON object, or if no bounds are known.
 func newCut(body []byte, of *usage.Bounds, bounded bool) *cut {
 	if of == nil || len(of.Fields) == 0 {
 		return nil
@@ -130,13 +129,13 @@ func (c *cut) place(object string, end int, has bool) {
 	c.edits = append(c.edits, edit{from: end, to: end, before: before, after: after})
 }
 
-// note notes an object that bounds belong in, by any spelling.
+// note notes an object for bounds, in any spelling.
 func (c *cut) note(object string) { c.found = c.found || slices.Contains(c.of.Object, object) }
 
-// size returns how long the body is with other bounds, at most.
+// size returns the largest length of the body with other bounds.
 func (c *cut) size() int { return len(c.body) + len(c.edits)*64 }
 
-// to returns the body with no bound above most, from 1 on. A body without a bound gets one.
+// to returns the body with all bounds lowered to most, which is at least 1. A body without a bound gets one.
 func (c *cut) to(most uint64) (body []byte) {
 	from := 0
 	body = make([]byte, 0, c.size())
@@ -155,10 +154,10 @@ func (c *cut) to(most uint64) (body []byte) {
 	return append(body, c.body[from:]...)
 }
 
-// cuttable reports whether the bounds of the request can be lowered. Nobody may have signed its body.
+// cuttable reports whether the bounds of the request can be lowered. They cannot if the body is signed.
 func (q *Request) cuttable() bool { return q.cut != nil && !q.embeds && !q.body.IsBatch() }
 
-// isSigned reports whether a request says of its body what another body would not fit.
+// isSigned reports whether the header describes the body in a way that another body would not match, such as a digest.
 func isSigned(h http.Header) bool {
 	for _, name := range []string{"Digest", "Content-Digest", "Content-Md5", "X-Amz-Content-Sha256", "Signature", "X-Amz-Date"} {
 		if h.Get(name) != "" {
@@ -196,7 +195,7 @@ func (a *answer) clamp(r *http.Request, res *httplimit.Result) {
 				held += h.tokens
 			}
 		}
-		if held == 0 { // nothing counts the request: the store is lost, and the rule open
+		if held == 0 { // the request is not counted: the store is lost, and the rule is open
 			continue
 		}
 		left := c.Decision.Remaining + held
@@ -224,7 +223,7 @@ func (a *answer) meterOf(c *httplimit.Check) *Meter {
 	return nil
 }
 
-// answerIn returns how long each answer may be if the request has that many tokens of the limit, 1 at least.
+// answerIn returns how long each answer may be if the request has the given number of tokens of the limit; at least 1.
 func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	w := m.weights(q)
 	if w == usage.Total {
@@ -241,7 +240,7 @@ func (m *Meter) answerIn(q *Request, tokens uint64) uint64 {
 	return max((units-prompt)/w.Output/q.body.Times(), 1)
 }
 
-// replaceBody has the upstream get another body, not compressed.
+// replaceBody replaces the body for the upstream by another one, which is not compressed.
 func (q *Request) replaceBody(r *http.Request, body []byte) {
 	delete(r.Header, "Content-Encoding")
 	if r.ContentLength >= 0 {

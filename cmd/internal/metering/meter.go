@@ -15,7 +15,7 @@ import (
 type Meter struct {
 	Rule   string
 	tokens *rulefile.Tokens
-	fields *usage.Fields // in the body; nil where the cost is in a header or trailer
+	fields *usage.Fields // in the body; nil if the cost is in a header or trailer
 	match  func(*http.Request) bool
 	state  *State
 }
@@ -26,9 +26,9 @@ type State struct {
 	held    atomic.Int64
 	settled [reasons]atomic.Uint64 // tokens
 	ended   [reasons]atomic.Uint64 // requests
-	bad     atomic.Uint64          // fields of usages that are no counts
+	bad     atomic.Uint64          // fields of usages that are not counts
 	unread  atomic.Uint64          // answers whose encoding could not be read
-	lost    atomic.Uint64          // tokens that were not charged, by MaxDebt
+	lost    atomic.Uint64          // tokens that were not charged because of MaxDebt
 	clamped atomic.Uint64          // requests whose bound was lowered
 	ratio   histogram
 	warned  [len(warnings)]atomic.Uint64 // requests
@@ -116,12 +116,12 @@ func (m *Meter) weights(q *Request) usage.Weights {
 	return m.tokens.Count.Of(q.model())
 }
 
-// units returns how many tokens of the limit a request takes whose input and output are guessed.
+// units returns how many tokens of the limit a request with estimated input and output takes.
 func (m *Meter) units(q *Request, input, output uint64) uint64 {
 	return m.scaled(m.weights(q).Estimate(input, output))
 }
 
-// scaled returns how many tokens of the limit that many units are, rounded up: what costs anything is not free.
+// scaled converts units to tokens of the limit, rounded up, so that nothing with a cost is free.
 func (m *Meter) scaled(units uint64) uint64 {
 	if m.tokens.Scale <= 1 {
 		return units
@@ -133,7 +133,7 @@ func (m *Meter) scaled(units uint64) uint64 {
 	return n
 }
 
-// cost returns what a usage costs by the rule. An input that the answer does not tell is estimated.
+// cost returns the cost of a usage under the rule. If the answer does not report the input, the input is estimated.
 func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return u.Cost
@@ -145,7 +145,7 @@ func (m *Meter) cost(u usage.Usage, q *Request) uint64 {
 	return m.scaled(m.weights(q).Of(u))
 }
 
-// delivered returns what a request costs after that many bytes of text have come.
+// delivered returns the cost of a request whose answer has had the given number of bytes of text.
 func (m *Meter) delivered(q *Request, text uint64) uint64 {
 	if m.tokens.From != (rulefile.CostPlace{}) {
 		return 0

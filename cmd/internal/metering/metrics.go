@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ratios are the bounds of the histogram of actual costs divided by what was held.
+// ratios are the bounds of the histogram of actual costs divided by held tokens.
 var ratios = [...]float64{0.1, 0.25, 0.5, 0.75, 1, 1.1, 1.5, 2, 5}
 
 // A histogram counts ratios.
@@ -27,8 +27,8 @@ func (h *histogram) observe(ratio float64) {
 	h.sum.Add(uint64(min(ratio, 1e9) * 1000))
 }
 
-// quantile returns the bound below which a part of the observations lies. It returns the last bound for what is above
-// it, and 0 if there are no observations.
+// quantile returns the smallest bound below which the given part of the observations is. It returns the last bound if
+// that part exceeds all bounds, and 0 without observations.
 func (h *histogram) quantile(part float64) float64 {
 	all := uint64(0)
 	for i := range h.in {
@@ -46,7 +46,7 @@ func (h *histogram) quantile(part float64) float64 {
 	return ratios[len(ratios)-1]
 }
 
-// metric returns the histogram as Prometheus has it.
+// metric returns the histogram in the form for Prometheus.
 func (h *histogram) metric(rule string) prometheus.Metric {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i := range h.in {

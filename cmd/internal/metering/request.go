@@ -44,13 +44,13 @@ func (ms *Meters) Of(rule string) *Meter {
 type Request struct {
 	context.Context
 	API    rulefile.API
-	meters []*Meter // of the rules that are for it
+	meters []*Meter // of the rules that apply to it
 	body   usage.Request
 	whole  bool   // all of its body was read
 	embeds bool   // it has no output
-	asked  bool   // weir has asked for a usage that the client does not want
+	asked  bool   // weir has asked for a usage that the client has not asked for
 	inPath string // the model that the path names
-	cut    *cut   // what can lower the bounds of its answer; nil for nothing
+	cut    *cut   // lowers the bounds of its answer; nil if that is not possible
 	memory claim  // of its body
 }
 
@@ -64,7 +64,7 @@ func (q *Request) Value(key any) any {
 	return q.Context.Value(key)
 }
 
-// requestOf returns what [Meters.Read] has found; an empty request if it has not read this one.
+// requestOf returns the Request of [Meters.Read]; an empty one if Read did not get this request.
 func requestOf(r *http.Request) *Request {
 	q, _ := r.Context().Value(requestKey{}).(*Request)
 	if q == nil {
@@ -99,7 +99,7 @@ func IsFree(r *http.Request) bool {
 	}) && !strings.Contains(name, "..")
 }
 
-// modelIn returns the model that a path names, where that is in the path; "" for none.
+// modelIn returns the model that a path names; "" if the path names none.
 func modelIn(api rulefile.API, path string) string {
 	after := map[rulefile.API]string{rulefile.APIGemini: "/models/", rulefile.APIBedrock: "/model/"}[api]
 	if after == "" {
@@ -122,11 +122,11 @@ func (q *Request) model() string {
 	return ""
 }
 
-// isLike reports whether other requests of its model tell the cost of the request: it was read completely and is not a
-// batch.
+// isLike reports whether the cost of the request can be learned from other requests of its model: it was read
+// completely and is not a batch.
 func (q *Request) isLike() bool { return q.whole && !q.body.IsBatch() }
 
-// apiOf returns the API that a path is of.
+// apiOf returns the API to which a path belongs.
 func apiOf(path string) rulefile.API {
 	switch {
 	case strings.Contains(path, "/v1/messages") || strings.HasSuffix(path, "/v1/complete"):
@@ -142,7 +142,7 @@ func apiOf(path string) rulefile.API {
 	return rulefile.APIOpenAI
 }
 
-// embeds reports whether a path is one of embeddings, which have no output.
+// embeds reports whether a path is for embeddings, which have no output.
 func embeds(path string) bool {
 	for _, end := range []string{"/embeddings", "/api/embed", ":embedContent", ":batchEmbedContents"} {
 		if strings.HasSuffix(path, end) {
@@ -152,8 +152,8 @@ func embeds(path string) bool {
 	return false
 }
 
-// Read reads the body of a request for the rules that apply to it. It returns the request to continue with, which has
-// what Read has found, and a function to call when the request is over. If no meter applies, it returns the request
+// Read reads the body of a request for the rules that apply to it. It returns the request to continue with, whose
+// context has the result, and a function to call when the request is over. If no meter applies, it returns the request
 // unchanged.
 //
 // If the body breaks off, Read returns no error; the next reader of the body gets it. [ErrNoRoom] and [ErrShare] are
@@ -212,7 +212,7 @@ func (q *Request) read(r *http.Request, most int) error {
 	}
 	size := int64(len(plain))
 	if err != nil {
-		plain, size = text, max(int64(len(text)), r.ContentLength) // it counts by its length
+		plain, size = text, max(int64(len(text)), r.ContentLength) // the length is used instead of the text
 	} else if !whole || !complete {
 		size = max(size, r.ContentLength)
 	}
@@ -243,10 +243,11 @@ func (q *Request) read(r *http.Request, most int) error {
 	return nil
 }
 
-// inflating has an element for each body that is being decompressed: a decompressor may take 16 MiB for itself.
+// inflating has an element for each body that is being decompressed. It bounds their number, because a decompressor may
+// need 16 MiB.
 var inflating = make(chan struct{}, 8)
 
-// encodingOf returns how a body is encoded, in lower case; "" if it is not.
+// encodingOf returns the encoding of a body, in lower case; "" if there is none.
 func encodingOf(h http.Header) string {
 	var all []string
 	for _, e := range strings.Split(strings.Join(h["Content-Encoding"], ","), ",") {
@@ -257,8 +258,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns at most most bytes of a body, and whether these are all. It returns the errors of a claim, and an
-// error for a body that does not have its encoding.
+// decompress returns at most most bytes of a decompressed body, and whether these are all. Its errors are those of a
+// claim, and an error for a body that is not in the encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil

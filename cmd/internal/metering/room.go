@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxRoom is how many bytes the bodies in memory take at a time, of all requests.
+	// maxRoom is how many bytes the bodies of all requests together may take in memory.
 	maxRoom = 256 << 20
-	// maxShare is how many of them are for one client that has several requests under way.
+	// maxShare is how many of these bytes one client with several requests in progress may take.
 	maxShare = maxRoom / 8
 	// maxPiece is how much of a body is read at a time. Longer bodies count for the share of their client.
 	maxPiece = 64 << 10
@@ -44,8 +44,8 @@ func (o *room) take(n int64) bool {
 	return true
 }
 
-// share adds n bytes to a client's count. The request that asks has own bytes already. share returns false if they
-// exceed the client's share, unless this is the client's only request that counts.
+// share adds n bytes to a client's count, for a request that already has own bytes. share returns false if they exceed
+// the client's share, unless this is the client's only request that counts.
 func (o *room) share(client netip.Prefix, n, own int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,16 +62,16 @@ func (o *room) share(client netip.Prefix, n, own int64) bool {
 	return true
 }
 
-// A claim is what one request has of the room. Buffers are claimed before they are made.
+// A claim is the part of the room that one request has. Bytes are claimed before a buffer is made.
 type claim struct {
 	in     *room
 	who    func() netip.Prefix // the client; the zero Prefix for one without a share
 	bytes  int64
-	spare  int64        // of bytes: for a buffer that may be made later
-	client netip.Prefix // that the bytes count for; the zero Prefix before they do
+	spare  int64        // part of bytes: for a buffer that may be made later
+	client netip.Prefix // for whose share the bytes count; the zero Prefix if they do not count yet
 }
 
-// take claims n bytes more. The error is [ErrNoRoom] or [ErrShare].
+// take claims n more bytes. The error is [ErrNoRoom] or [ErrShare].
 func (c *claim) take(n int64) error {
 	if !c.in.take(n) {
 		return ErrNoRoom
@@ -93,7 +93,7 @@ func (c *claim) give(n int64) {
 	c.in.taken.Add(-n)
 }
 
-// count has the bytes, and those that come, count for the share of the client.
+// count makes the current and all later bytes count for the client's share.
 func (c *claim) count() error {
 	if c.client.IsValid() {
 		return nil
@@ -106,7 +106,7 @@ func (c *claim) count() error {
 	return nil
 }
 
-// giveSpare gives back what was claimed for a buffer that is not made.
+// giveSpare gives back the bytes of a buffer that was not made.
 func (c *claim) giveSpare() {
 	c.give(c.spare)
 	c.spare = 0
@@ -148,7 +148,7 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 	if len(pieces) == 1 {
 		return pieces[0], end, nil
 	}
-	if !c.in.take(sizeOf(n)) { // in addition to the pieces, while they are copied
+	if !c.in.take(sizeOf(n)) { // the pieces are still in memory while they are copied
 		return nil, nil, ErrNoRoom
 	}
 	defer c.in.taken.Add(-sizeOf(n))
@@ -160,11 +160,11 @@ func (c *claim) read(from io.Reader, length int64, most int) (text []byte, end, 
 	return text, end, nil
 }
 
-// nextPiece returns how large the next piece is, after n bytes.
+// nextPiece returns the size of the next piece, after n bytes.
 func nextPiece(n int, length int64, most int) int {
 	next := int64(max(n, minPiece))
 	if length >= int64(n) {
-		next = length - int64(n) + 1 // where the reader tells the end
+		next = length - int64(n) + 1 // one more byte, at which the reader reports the end
 	}
 	return int(min(next, maxPiece, int64(most-n)))
 }

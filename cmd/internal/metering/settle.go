@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A reason says by what a hold was settled.
+// A reason says why a hold was settled.
 type reason uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 // reasonNames are labels of metrics.
 var reasonNames = [reasons]string{"usage", "kept", "delivered", "free", "canceled"}
 
-// held is what a rule has taken for a request.
+// held is the tokens that a rule has taken for a request.
 type held struct {
 	meter   *Meter
 	of      *limits.Hold
@@ -38,7 +38,7 @@ type held struct {
 
 // Settled describes how the answer to a request has ended, in addition to what its writer knows.
 type Settled struct {
-	Whole   bool // it has come to its end
+	Whole   bool // the answer is complete
 	Reached bool // an upstream may have got the request
 }
 
@@ -70,7 +70,7 @@ func (ms *Meters) Serve(w http.ResponseWriter, r *http.Request, res *httplimit.R
 	a.rest()
 }
 
-// hold notes what a check has taken.
+// hold notes the tokens that a check has taken.
 func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Time) {
 	of := limits.HoldFrom(r.Context(), m.Rule)
 	h := &held{meter: m, of: of, tokens: of.Taken()}
@@ -81,7 +81,7 @@ func (a *answer) hold(m *Meter, c *httplimit.Check, r *http.Request, now time.Ti
 	}
 }
 
-// settleFinal settles the holds whose costs the answer has said.
+// settleFinal settles the holds whose final costs the answer has reported.
 func (a *answer) settleFinal() {
 	for _, r := range a.readings {
 		u, final := r.of.Final()
@@ -96,7 +96,7 @@ func (a *answer) settleFinal() {
 	}
 }
 
-// settle settles the hold. What a later usage says more is charged.
+// settle settles the hold. If a later usage reports more, the difference is charged.
 func (h *held) settle(cost uint64, why reason, q *Request) {
 	s := h.meter.state
 	if h.settled && cost <= h.cost {
@@ -120,13 +120,13 @@ func (h *held) settle(cost uint64, why reason, q *Request) {
 		if q.isLike() {
 			s.learned.Note(q.model(), cost)
 		}
-		if h.tokens > 0 { // else there was no hold, as of a rule in shadow mode that would have refused
+		if h.tokens > 0 { // otherwise there was no hold, as for a rule in shadow mode that would have refused
 			s.ratio.observe(float64(cost) / float64(h.tokens))
 		}
 	}
 }
 
-// end settles what is left when the answer is over.
+// end settles the remaining holds at the end of the answer.
 func (a *answer) end(how Settled) {
 	for _, r := range a.readings {
 		if how.Whole {
@@ -180,7 +180,7 @@ func (a *answer) endHold(h *held, how Settled) {
 	}
 }
 
-// told returns the cost in the header or the trailer of the answer.
+// told returns the cost from the header or the trailer of the answer.
 func (a *answer) told(m *Meter) (cost uint64, ok bool) {
 	from, h, text := m.tokens.From, a.Header(), ""
 	switch from.Kind {

@@ -13,8 +13,8 @@ import (
 var warnings = [3]uint64{50, 80, 95}
 
 const (
-	lately = time.Minute     // a key that was not seen for so long is not shown
-	pace   = 2 * time.Minute // for about so long, up to twice, the pace is measured
+	lately = time.Minute     // a key that was not seen for this long is not shown
+	pace   = 2 * time.Minute // the rate is measured over one to two of these times
 )
 
 // A watch follows the key of a rule that has the smallest part of its limit left.
@@ -23,7 +23,7 @@ type watch struct {
 	key         watched
 	left, limit uint64
 	at          time.Time
-	from, then  sample // where the pace is measured from, and what comes next
+	from, then  sample // the rate is measured from the first; the second replaces it
 }
 
 // A watched is a key, in memory or in a store.
@@ -32,13 +32,14 @@ type watched struct {
 	text string
 }
 
-// A sample is what the key had left at a time.
+// A sample is how much the key had left at a time.
 type sample struct {
 	left uint64
 	at   time.Time
 }
 
-// note looks at a decision that has taken n tokens. It returns which warning the request has caused; -1 for none.
+// note handles a decision that has taken n tokens. It returns the index of the warning that the request caused; -1 for
+// none.
 func (w *watch) note(key watched, d engine.Decision, n uint64, now time.Time) (warning int) {
 	warning = -1
 	if d.Limit == 0 {
@@ -80,7 +81,7 @@ func (ms *Meters) Refused(res *httplimit.Result) {
 	}
 }
 
-// budget returns what the key has left, and when that ends; nil where none was seen lately.
+// budget returns what the key has left, and when that will be used up; nil if no key was seen recently.
 func (w *watch) budget(now time.Time) *admin.Budget {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,10 +18,10 @@ type Calendar struct {
 	per      engine.Period
 	zone     *time.Location
 	begins   *atomicbucket.Calendar
-	policies sync.Map // engine.Policy by its limit, a uint64: to make one takes milliseconds
+	policies sync.Map // engine.Policy by its limit, a uint64. Making one takes milliseconds
 }
 
-// calendars are those that were made, by their beginnings.
+// calendars has all calendars that were made, by the beginnings of their periods.
 var calendars sync.Map
 
 // periods are the units that a calendar has.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A class is the values of a key that a descriptor stands for by its cidr or regex. The zero class is none.
+// A class is the set of values that a descriptor selects by its cidr or regex. The zero class selects none.
 type class struct {
 	key  string
 	text string // as the operator sees it; "" for no class
@@ -38,19 +38,19 @@ func (c *class) has(key, value string) bool {
 	return err == nil && c.cidr.Contains(addr.Unmap().WithZone(""))
 }
 
-// stat is the class in names of statistics, where dots separate levels.
+// stat returns the class in the form for names of statistics, in which dots separate levels.
 func (c *class) stat() string {
 	return statText(c.key, strings.ReplaceAll(c.text, ".", "_"))
 }
 
-// has reports whether a descriptor of the node stands for the class already.
+// has reports whether a descriptor of the node has the class already.
 func (n *node) has(c class) bool {
 	return c.text != "" && slices.ContainsFunc(n.wildcards, func(w *node) bool {
 		return w.class.key == c.key && w.class.text == c.text
 	})
 }
 
-// checkClass reports what cannot be used together with a class.
+// checkClass reports keys that cannot be used together with a class.
 func (c *compiler) checkClass(d *Descriptor) {
 	switch {
 	case d.CIDR.IsValid() && d.Regex != nil:

@@ -30,7 +30,7 @@ type domain struct {
 // A node is a level of the tree.
 type node struct {
 	children  map[string]*node // by key, or key_value
-	wildcards []*node          // those that stand for several values, in the order of the file
+	wildcards []*node          // descriptors for several values, in the order of the file
 	pattern   [][]byte         // of a wildcard: key_value, cut at each '*'; nil for a class
 	class     class            // of values
 	rules     []*Rule          // empty: only deeper descriptors have limits
@@ -50,21 +50,21 @@ type Rule struct {
 	Metadata       *structpb.Struct
 	Quotas         *Quotas // of single values; nil for none
 
-	shorter bool // another token bucket of the descriptor is for a longer time
+	shorter bool // another token bucket of the descriptor has a longer period
 
-	per    string // of one of several limits of a descriptor: what ends its name in statistics
+	per    string // if the descriptor has several limits: the end of the rule's name in statistics
 	domain string
 	levels []level // from the first descriptor to the one with the limit
 }
 
-// A level is what a rule knows about one of the descriptors above it.
+// A level describes one of the descriptors on the path to a rule.
 type level struct {
 	Entry
-	stat          string // key, or key_value as the file has them
-	shared        string // with share_threshold: the pattern, which stands for the value in the counter's key
-	wild          string // of a key with '*': the pattern, key or key_value, which stands for the value in statistics
+	stat          string // key, or key_value as in the file
+	shared        string // with share_threshold: the pattern, which replaces the value in the counter's key
+	wild          string // for a key with '*': the pattern, key or key_value, which replaces the value in statistics
 	valueToMetric bool   // the request's value goes into the name
-	class         bool   // the value is one of a cidr or a regex
+	class         bool   // the value is selected by a cidr or a regex
 }
 
 // An Entry is what a rule requires of an entry of a descriptor: the key, and the value. A value may be "" for any, or a
@@ -77,8 +77,8 @@ const MaxLimits = 8
 // IsOneOfSeveral reports whether the rule's descriptor has further limits.
 func (r *Rule) IsOneOfSeveral() bool { return r.per != "" }
 
-// ID returns what identifies a rule when its limit changes: its domain and its path of descriptors. All limits of a
-// descriptor have the same ID.
+// ID returns the identity of a rule, which does not change with its limit: its domain and its path of descriptors. All
+// limits of a descriptor have the same ID.
 func (r *Rule) ID() string {
 	id := appendText(nil, r.domain)
 	for _, l := range r.levels {
@@ -129,13 +129,13 @@ type compiler struct {
 	overdraws []overdraw
 }
 
-// An overdraw is where a rule says so.
+// An overdraw is the place of a rule's overdraw in its file.
 type overdraw struct {
 	file, domain string
 	at           place
 }
 
-// checkOverdraws reports rules that overdraw in domains that count nothing of what is refused.
+// checkOverdraws reports rules that overdraw in domains whose refused hits are not counted.
 func (c *compiler) checkOverdraws() {
 	for _, o := range c.overdraws {
 		if c.config.domains[o.domain].allOrNothing {
@@ -202,7 +202,7 @@ func (c *compiler) descriptors(to *node, descriptors []Descriptor, path string, 
 			to.children = map[string]*node{}
 		}
 		if values.text == "" {
-			to.children[name] = child // also a pattern: an entry may be written as it is
+			to.children[name] = child // also for a pattern, because an entry may equal its text
 		}
 		if wild {
 			to.wildcards = append(to.wildcards, child)
@@ -260,7 +260,7 @@ func (r *Rule) AppendStored(to []byte) []byte {
 	return appendText(to, r.Limit.Window.String())
 }
 
-// level is what rules know of a descriptor. name is its key, or key_value; wild says that it has a '*'.
+// level returns the level of a descriptor. name is its key, or key_value; wild says that it has a '*'.
 func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	l := level{
 		Entry: Entry{d.Key, d.Value}, stat: statText(d.Key, d.Value), valueToMetric: d.ValueToMetric && (wild || d.Value == ""),
@@ -284,7 +284,7 @@ func (c *compiler) level(d *Descriptor, name string, wild bool) level {
 	return l
 }
 
-// stat is the name of a rule in statistics.
+// stat returns the name of a rule in statistics.
 func (c *compiler) stat(levels []level) string {
 	name := separators.Replace(c.domain)
 	for _, l := range levels {
@@ -350,7 +350,7 @@ func (c *compiler) limit(l *RateLimit) Limit {
 	return limit
 }
 
-// calendar has windows begin by the calendar of a zone.
+// calendar makes windows begin with the periods of a zone's calendar.
 func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	calendar, err := calendarOf(limit.Unit, l.Zone)
 	switch {
@@ -366,7 +366,7 @@ func (c *compiler) calendar(l *RateLimit, limit *Limit) {
 	}
 }
 
-// numbers reports what does not fit together.
+// numbers reports numbers of a limit that do not fit together.
 func (c *compiler) numbers(at place, limit Limit) {
 	written := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
 	if limit.Burst != 0 {

@@ -49,9 +49,9 @@ type RateLimit struct {
 	Replaces        []string
 
 	// Weir's own.
-	Algorithm engine.Algorithm // zero: fixed windows, as in the reference
+	Algorithm engine.Algorithm // zero means fixed windows, as in the reference
 	Burst     uint64           // of a token bucket; 0: RequestsPerUnit
-	Period    time.Duration    // instead of a unit; 0: the unit says
+	Period    time.Duration    // instead of a unit; 0 if there is a unit
 	Zone      string           // of a day, week or month of the calendar; "" for multiples of their length
 	Overdraw  bool             // hits count even if they exceed what is left
 	Quotas    *QuotasText      // of single values; nil for none
@@ -60,5 +60,5 @@ type RateLimit struct {
 	at, unitAt, multiplierAt, zoneAt, replacesAt place
 }
 
-// A place is where something stands in its file. The zero place is that of an xDS resource.
+// A place is a position in a file. An xDS resource has the zero place.
 type place struct{ line, column int }

@@ -38,15 +38,15 @@ const Units = len(lengths) - 1
 
 // A Limit is what a rule or a request allows. It is a value: equal values are the same limit.
 type Limit struct {
-	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule says another
+	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule has another
 	Requests   uint32           // in a window; 0 refuses
 	Burst      uint64           // of a token bucket, else 0
 	Window     time.Duration    // its length
-	Unit       Unit             // for answers; unknown where the rule has a period
-	Multiplier uint32           // of the unit; 1 unless the rule or the request says another
+	Unit       Unit             // for answers; unknown if the rule has a period
+	Multiplier uint32           // of the unit; 1 unless the rule or the request has another
 	Unlimited  bool             // admits all; the other fields are zero
-	Calendar   *Calendar        // by which windows begin; nil: at multiples of their length
-	Most       uint64           // of tokens that values may have instead; 0: none has; of fixed windows 0
+	Calendar   *Calendar        // whose periods are the windows; nil: windows begin at multiples of their length
+	Most       uint64           // tokens that single values may have; 0: none has a limit, or windows are fixed
 }
 
 // unitOf finds a unit by its name in any case of letters.
@@ -55,7 +55,7 @@ func unitOf(name string) (Unit, bool) {
 	return Unit(unit), ok && Unit(unit) != unknown
 }
 
-// window is the length of that many units. It is false if there is no such unit or the window is too long.
+// window returns the length of a number of units. It returns false if there is no such unit or the window is too long.
 func window(unit Unit, multiplier uint32) (time.Duration, bool) {
 	if unit <= unknown || int(unit) >= len(lengths) || multiplier == 0 {
 		return 0, false
@@ -89,7 +89,8 @@ func (l Limit) rate() spec.Rate {
 	return spec.Of(engine.Per(float64(l.Requests), l.Window))
 }
 
-// IsUnit reports whether the windows have the length of a unit, as a request's own limit may have.
+// IsUnit reports whether the windows have the length of a unit. Only these lengths are possible for a request's own
+// limit.
 func (l Limit) IsUnit() bool {
 	return l.Calendar == nil && l.Window > 0 && slices.Contains(lengths[:], l.Window)
 }

@@ -43,8 +43,8 @@ func Override(from *commonv3.RateLimitDescriptor_RateLimitOverride) (Limit, erro
 	}, nil
 }
 
-// multiplierOf reads unit_multiplier from the unknown fields of a limit. It is 1 if it is absent. Several are merged,
-// as for the fields of messages.
+// multiplierOf reads unit_multiplier from the unknown fields of a limit. It is 1 if it is absent. If the field occurs
+// several times, the values are merged, as for message fields.
 func multiplierOf(fields []byte) (uint32, error) {
 	value, found := &wrapperspb.UInt32Value{}, false
 	for len(fields) > 0 {
@@ -71,7 +71,7 @@ func multiplierOf(fields []byte) (uint32, error) {
 	return value.GetValue(), nil
 }
 
-// Told returns the fields in which an answer reports the multiplier of a limit, if it is not 1.
+// Told returns the encoded field in which an answer reports the multiplier of a limit; nil for 1.
 func (l Limit) Told() []byte {
 	if l.Multiplier <= 1 {
 		return nil

@@ -14,16 +14,16 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// Quotas are limits of single values of a rule's last descriptor, in a file or in a hash of the store.
+// Quotas are limits for single values of a rule's last descriptor. They are in a file or in a hash of the store.
 type Quotas struct {
 	File, Hash string // one of them
 	Every      time.Duration
-	Refuse     bool // values that are not there; else they have the rule's limit
+	Refuse     bool // refuse values without a limit; otherwise they have the rule's limit
 	Plans      map[string]engine.Policy
 	Limit      spec.Limit // the rule's
 }
 
-// A QuotasText is Quotas as they are written.
+// A QuotasText has Quotas as written in the file.
 type QuotasText struct {
 	File, Hash string
 	Every      time.Duration
@@ -43,7 +43,7 @@ func (q *Quotas) From() string {
 	return q.File
 }
 
-// Read returns the table that a reader for the rule's plans and numbers reads.
+// Read calls by with a reader that knows the rule's plans and numbers, and returns its table.
 func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	numbers, err := q.Limit.Quotas()
 	if err != nil {
@@ -53,7 +53,7 @@ func (q *Quotas) Read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	return by(quotas.Reader{Plans: q.Plans, Policy: numbers.Policy})
 }
 
-// Under returns a rule's limit with the numbers of a policy that its quotas have.
+// Under returns a rule's limit with the numbers of a policy from its quotas.
 func (l Limit) Under(p engine.Policy) Limit {
 	switch {
 	case p == engine.Unlimited():
@@ -114,7 +114,7 @@ func (d *decoder) plans(n *yaml.Node, to *[]spec.Tier) {
 	}
 }
 
-// quotas returns those of a limit, and gives it room for other numbers; nil for none.
+// quotas returns the quotas of a limit, and gives the limit room for their numbers; nil for none.
 func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	q := l.Quotas
 	if q == nil {
@@ -141,7 +141,7 @@ func (c *compiler) quotas(l *RateLimit, limit *Limit) *Quotas {
 	if made.File != "" && !filepath.IsAbs(made.File) {
 		made.File = filepath.Join(filepath.Dir(c.file), made.File)
 	}
-	if !q.hasMax && spec.Logs(limit.Algorithm) { // there is room for that many times
+	if !q.hasMax && spec.Logs(limit.Algorithm) { // a log needs room for that many times
 		q.Max = max(1, limit.Requests)
 	}
 	made.Limit = spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm, Tiers: q.Plans, Quota: uint64(q.Max)}

@@ -43,7 +43,7 @@ func Parse(file string, text []byte) (*Document, error) {
 	return d.document, nil
 }
 
-// syntaxError is an error of the parser in the reference's words, with its place if it says one.
+// syntaxError returns an error of the parser in the reference's words, with its place if it has one.
 func syntaxError(file string, err error) *yamlfile.Error {
 	e := &yamlfile.Error{File: file, Line: 1, Column: 1, Message: "error loading config file: " + err.Error()}
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -115,7 +115,7 @@ func (d *decoder) fields(n *yaml.Node, fields map[string]field) {
 	}
 }
 
-// merge reads what "<<" names, a mapping or a list of them, for the keys that are not yet seen.
+// merge reads the value of "<<", a mapping or a list of mappings, for keys that were not seen before.
 func (d *decoder) merge(n *yaml.Node, fields map[string]field, seen map[string]bool) {
 	n = d.value(n)
 	if n == nil {
@@ -141,7 +141,7 @@ func (d *decoder) merge(n *yaml.Node, fields map[string]field, seen map[string]b
 	}
 }
 
-// known are the keys that the reference knows in any place.
+// known are the keys that the reference knows anywhere in a file.
 var known = map[string]bool{
 	"domain": true, "key": true, "value": true, "descriptors": true, "rate_limit": true, "unit": true,
 	"unit_multiplier": true, "requests_per_unit": true, "unlimited": true, "shadow_mode": true, "quota_mode": true,
@@ -208,7 +208,7 @@ func (d *decoder) descriptors(n *yaml.Node, to *[]Descriptor) {
 	})
 }
 
-// rateLimits notes the limits of a descriptor.
+// rateLimits adds limits to a descriptor.
 func (d *decoder) rateLimits(n *yaml.Node, of *Descriptor, all ...*RateLimit) {
 	if of.RateLimits != nil {
 		d.Fail(n, "rate_limit and rate_limits of one descriptor: leave one of them out")
@@ -267,7 +267,7 @@ func (d *decoder) cidr(n *yaml.Node, to *netip.Prefix) {
 	}
 }
 
-// regex reads an expression of the syntax of RE2, which a whole value must match, as in Envoy.
+// regex reads an expression in the syntax of RE2. It must match the whole value, as in Envoy.
 func (d *decoder) regex(n *yaml.Node, to **regexp.Regexp) {
 	text := ""
 	if d.text(n, &text); text == "" {
@@ -306,7 +306,7 @@ func (d *decoder) period(n *yaml.Node, to *time.Duration) {
 	*to = period
 }
 
-// text reads a scalar as the reference does: a whole number or a truth value counts as its text.
+// text reads a scalar as the reference does: a whole number or a Boolean counts as its text.
 func (d *decoder) text(n *yaml.Node, to *string) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -318,7 +318,7 @@ func (d *decoder) text(n *yaml.Node, to *string) {
 	}
 }
 
-// flag reads a truth value, also in the words of YAML 1.1, which the reference reads.
+// flag reads a Boolean, including the words of YAML 1.1, as the reference does.
 func (d *decoder) flag(n *yaml.Node, to *bool) {
 	if n.Kind == yaml.ScalarNode && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
 		switch strings.ToLower(n.Value) {
@@ -372,7 +372,8 @@ func (d *decoder) metadata(n *yaml.Node) *structpb.Struct {
 	return s
 }
 
-// plain counts the nodes below n before a library expands their aliases, and refuses what no Struct can hold.
+// plain counts the nodes below n before a library expands their aliases, and refuses values that a Struct cannot
+// represent.
 func (d *decoder) plain(n *yaml.Node) bool {
 	if n = d.value(n); n == nil {
 		return !d.IsFull()
@@ -389,7 +390,7 @@ func (d *decoder) plain(n *yaml.Node) bool {
 	return true
 }
 
-// shown is a value for a message, cut to a length that a line can hold; an alias by its name.
+// shown returns a value for a message, cut to the length of a line; for an alias, its name.
 func shown(n *yaml.Node) string {
 	if n.Kind == yaml.AliasNode {
 		return "*" + n.Value

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// oneLine keeps a value of a request that is part of a name from beginning a line of its own.
+// oneLine replaces line ends, so that a request's value in a name cannot start a new line.
 var oneLine = strings.NewReplacer("\n", "_", "\r", "_")
 
 // Debug serves the pages for operators: /rlconfig, /stats, and, if page is not nil, the live page.

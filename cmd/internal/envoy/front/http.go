@@ -1,4 +1,4 @@
-// Package front has the HTTP interfaces of the service, and what its gRPC server needs.
+// Package front has the HTTP interfaces of the service, and the TLS settings of its gRPC server.
 package front
 
 import (
@@ -16,7 +16,8 @@ import (
 const maxBody = 1 << 20
 
 // HTTP serves /healthcheck and /json. /json takes a request in the JSON of protobuf, by any method. As in the
-// reference, its status is 200, 429 if the request is over the limit, or 400 for any error, also an error of the store.
+// reference, its status is 200, 429 if the request is over the limit, or 400 for any error, including an error of the
+// store.
 func HTTP(service *envoy.Service, healthy func() bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthcheck", func(w http.ResponseWriter, _ *http.Request) {

@@ -20,7 +20,7 @@ type TLSFiles struct {
 	ClientName       string // with ClientCA: a name that a client's certificate must have; "": any
 }
 
-// lookAgain is how long a changed file may go unnoticed.
+// lookAgain is the time between two checks for changed files.
 const lookAgain = time.Second
 
 // Server returns the settings of a TLS server, and a function that stops reading the files. The error names the file.
@@ -28,7 +28,7 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	if f.ClientCA == "" && f.ClientName != "" {
 		return nil, nil, errors.New("a client's name is required, but there is no CA for clients: set GRPC_CLIENT_TLS_CACERT")
 	}
-	// The reader below reports a wrong file only when the first client comes.
+	// The reader below reports a wrong file only when the first client connects.
 	if _, err := tls.LoadX509KeyPair(f.Certificate, f.Key); err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +62,7 @@ func (f TLSFiles) Server() (*tls.Config, func(), error) {
 	return base, provider.Close, nil
 }
 
-// verify compares the client's certificate with the name that is asked for.
+// verify compares the client's certificate with the required name.
 func (f TLSFiles) verify(state tls.ConnectionState) error {
 	if f.ClientName == "" || len(state.PeerCertificates) > 0 && hasName(state.PeerCertificates[0], f.ClientName) {
 		return nil

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Version    string
 	Keys       admin.Keys
-	Hosts      []string // by which the page may be asked, in addition to localhost and addresses
+	Hosts      []string // names by which the page may be requested, in addition to localhost and addresses
 	Reset      bool     // keys may be reset
 	Pprof      bool
 	ShadowMode bool // of the service
@@ -40,7 +40,7 @@ type Page struct {
 	reload  atomic.Pointer[admin.Reload]
 	loaded  atomic.Uint64 // configurations
 
-	overrides atomic.Bool // a request has had a limit of its own
+	overrides atomic.Bool // a request carried its own limit
 
 	answered, refused, failed atomic.Uint64 // requests
 }
@@ -115,7 +115,7 @@ func (p *Page) Answered(response *rlsv3.RateLimitResponse, err error) {
 }
 
 func (p *Page) requests() admin.Requests {
-	// In this order no part is more than the whole.
+	// Read in this order, no part exceeds the total.
 	refused, failed := p.refused.Load(), p.failed.Load()
 	return admin.Requests{Answered: p.answered.Load(), Refused: refused, Failures: failed}
 }
@@ -132,7 +132,7 @@ func (p *Page) tables() []admin.Table {
 	return all
 }
 
-// rules are those that are shown, and that of the requests' own limits if there were any.
+// rules returns the rules that are shown, plus one for the requests' own limits if there were any.
 func (p *Page) rules() []admin.Rule {
 	rules := p.shown.Load().rules
 	if !p.overrides.Load() {

@@ -12,16 +12,16 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// maxShown is how many rules have a card of their own, which each page is sent once a second.
+// maxShown is how many rules have their own card. Cards are sent to each page once a second.
 const maxShown = 500
 
-// The names of what is no rule: they have spaces, which domains and keys seldom have, and no dot.
+// These names are not of rules. They have spaces, which are rare in domains and keys, and no dot.
 const (
 	ofRequests = "limits of requests"
 	ofOthers   = "all other rules"
 )
 
-// shown are the rules of a configuration as the page has them.
+// shown has the rules of a configuration in the form for the page.
 type shown struct {
 	config *config.Config
 	names  []string // by config.Rule.Index
@@ -41,7 +41,7 @@ func (p *Page) show(c *config.Config) *shown {
 	s := &shown{config: c}
 	taken, others := map[string]bool{ofRequests: true, ofOthers: true}, 0
 	for _, r := range c.Rules() {
-		name := r.Stat // in which separators are replaced
+		name := r.Stat // Stat, with its separators replaced
 		for n := 2; taken[name]; n++ {
 			name = fmt.Sprintf("%s (%d)", r.Stat, n)
 		}
@@ -87,7 +87,7 @@ func (p *Page) rule(r *config.Rule, name string) admin.Rule {
 // open reports whether a rule leaves the value of an entry, or its key, open.
 func open(e config.Entry) bool { return e.Value == "" || strings.Contains(e.Key+e.Value, "*") }
 
-// matches says which descriptors a rule is for.
+// matches describes the descriptors that a rule matches.
 func matches(r *config.Rule) string {
 	all := []string{"domain " + r.Domain()}
 	for _, e := range r.Entries() {

@@ -8,7 +8,7 @@ import (
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 )
 
-// between stands between the entries of a text.
+// between separates the entries of a text.
 const between = " · "
 
 // text writes the entries of a descriptor for people: key=value · key=value. Special characters are quoted, so that
@@ -56,7 +56,7 @@ func parse(from string) (*commonv3.RateLimitDescriptor, error) {
 	return nil, fmt.Errorf("%q is not a list of entries", from)
 }
 
-// word takes a text off, quoted or up to the separator or the end.
+// word cuts off a text, which is quoted or ends at the separator or the end.
 func word(from, separator string) (word, rest string, ok bool) {
 	if strings.HasPrefix(from, `"`) {
 		quoted, err := strconv.QuotedPrefix(from)

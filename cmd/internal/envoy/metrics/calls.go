@@ -18,7 +18,7 @@ import (
 type Calls struct {
 	mapping *Mapping
 	samples bool     // times are kept for statsd
-	methods sync.Map // name -> *method; the server's own, so that there are few
+	methods sync.Map // name -> *method; only methods of the server, so there are few
 }
 
 type method struct {
@@ -55,7 +55,7 @@ func (c *Calls) Times() (all []Timing) {
 	return all
 }
 
-// maxSample bounds what is kept of the times between two flushes.
+// maxSample bounds the number of stored times between two flushes.
 const maxSample = 500
 
 // A sample keeps some of the times that it gets, each with the same probability. All methods may be called
@@ -80,7 +80,7 @@ func (s *sample) add(value float64) {
 	}
 }
 
-// take returns the sample, and how many times it was told since it was taken last.
+// take returns the sample, and how many times it got since the last call of take.
 func (s *sample) take() (values []float64, of uint64) {
 	if s == nil {
 		return nil, 0

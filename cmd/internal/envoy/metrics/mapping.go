@@ -19,10 +19,10 @@ import (
 // name that it does not have stays unchanged, without labels.
 type Mapping struct {
 	mapper mapper.MetricMapper
-	known  sync.Map // name -> *mapped; as many as there are names in statistics
+	known  sync.Map // name -> *mapped; one for each name in the statistics
 }
 
-// mapped is a name as Prometheus has it.
+// mapped is a name in the form for Prometheus.
 type mapped struct {
 	name   string
 	labels prometheus.Labels
@@ -96,7 +96,7 @@ var ruleHelp = map[string]string{
 	"shadow_mode":                 "Hits beyond the limit of a rule in shadow mode.",
 }
 
-// counter returns what a counter or a gauge is called.
+// counter returns the name of a counter or a gauge.
 func (m *Mapping) counter(c envoy.Counter) *mapped {
 	name, kind, noun := c.Name, mapper.MetricTypeCounter, "Counter "
 	if c.Gauge {
@@ -123,7 +123,7 @@ func (m *Mapping) counter(c envoy.Counter) *mapped {
 	return found.(*mapped)
 }
 
-// key tells metrics with other names or labels apart.
+// key returns a text that distinguishes metrics with different names or labels.
 func (m *mapped) key() string {
 	key := m.name
 	for _, label := range slices.Sorted(maps.Keys(m.labels)) {

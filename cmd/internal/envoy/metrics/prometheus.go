@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// A collector reads the counters when it is asked.
+// A collector reads the counters at each scrape.
 type collector struct {
 	service *envoy.Service
 	mapping *Mapping

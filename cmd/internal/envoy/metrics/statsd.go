@@ -17,15 +17,15 @@ import (
 // maxPacket is how many bytes a packet to statsd holds, so that it fits an Ethernet frame.
 const maxPacket = 1400
 
-// patience is how long statsd may take to connect, or to read what it is sent.
+// patience is how long statsd may take to accept a connection, or to read data.
 const patience = 5 * time.Second
 
 // A Statsd sends the increases of counters, changed gauges, and times.
 type Statsd struct {
 	Network, Address string
 	Every            time.Duration     // between two flushes
-	Tags             map[string]string // behind each name, as the reference's library writes them
-	Failed           func(error)       // told when sending begins to fail
+	Tags             map[string]string // appended to each name, as the reference's library does
+	Failed           func(error)       // called when sending begins to fail
 
 	last       map[string]uint64
 	connection net.Conn // nil: not connected
@@ -85,8 +85,8 @@ func (s *Statsd) flush(counters []envoy.Counter, times []Timing) error {
 	return p.err
 }
 
-// A packet collects lines that are to be sent. After an error it sends no more: the increases of counters are sent with
-// the next flush, and times are lost.
+// A packet collects lines to send. After an error it sends no more: the increases of counters are sent with the next
+// flush, and times are lost.
 type packet struct {
 	statsd *Statsd
 	text   bytes.Buffer
@@ -94,7 +94,7 @@ type packet struct {
 	err    error
 }
 
-// add adds a line, and sends those before it if they have no room for it.
+// add adds a line. If it does not fit, add first sends the lines before it.
 func (p *packet) add(line string) {
 	if p.text.Len() > 0 && p.text.Len()+len(line) > maxPacket {
 		p.send()
@@ -116,7 +116,8 @@ func (p *packet) send() {
 	clear(p.brings)
 }
 
-// write sends a packet. A connection that fails is opened anew, once: statsd may have closed it since the last flush.
+// write sends a packet. If the connection fails, write opens a new one, once, because statsd may have closed the old
+// one since the last flush.
 func (s *Statsd) write(packet []byte) error {
 	for fresh := s.connection == nil; ; fresh = true {
 		if s.connection == nil {
@@ -143,16 +144,17 @@ func (s *Statsd) write(packet []byte) error {
 	}
 }
 
-// closeWithPeer closes a connection when its peer has: a write would otherwise be lost before the system knows.
+// closeWithPeer closes a connection when its peer has closed it. Otherwise a write would be lost before the system
+// notices.
 func closeWithPeer(connection net.Conn) {
 	_, _ = io.Copy(io.Discard, connection)
 	connection.Close()
 }
 
-// unreserved takes from a name what parts the fields of a line.
+// unreserved replaces the characters in a name that separate the fields of a line.
 var unreserved = strings.NewReplacer(":", "_", "|", "_", "\n", "_", "\r", "_")
 
-// tags are what stands behind each name: ".__key=value", sorted.
+// tags returns the text that is appended to each name: ".__key=value", sorted.
 func (s *Statsd) tags() string {
 	var all []string
 	for key, value := range s.Tags {

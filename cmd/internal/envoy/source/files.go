@@ -70,7 +70,7 @@ func list(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	// WalkDir does not follow a link, so the root is looked up first. Names are told as the operator wrote them.
+	// WalkDir does not follow a link, so the root is looked up first. Errors have the names as the operator wrote them.
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func list(path string) ([]string, error) {
 				return filepath.SkipDir
 			}
 		case !isDir(name, entry):
-			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would block
 				return fmt.Errorf("%s: want a regular file, got %s", name, info.Mode())
 			}
 			names = append(names, filepath.Join(path, strings.TrimPrefix(name, root)))
@@ -105,7 +105,7 @@ func isDir(name string, entry fs.DirEntry) bool {
 	return err == nil && info.IsDir()
 }
 
-// fingerprint tells whether the files are the same as before: their names and texts.
+// fingerprint returns a hash of the names and texts of the files, to detect changes.
 func fingerprint(path string) string {
 	names, err := list(path)
 	if err != nil {

@@ -36,7 +36,7 @@ func Watch(ctx context.Context, directory string, options config.Options, sink S
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-watcher.Errors: // events may be lost: look again
+		case <-watcher.Errors: // events may be lost: read again
 			changed.Changed()
 		case <-watcher.Events:
 			changed.Changed()

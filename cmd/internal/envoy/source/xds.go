@@ -37,7 +37,7 @@ type Backoff struct {
 	Jitter       bool          // each wait is between a half and all of its length
 }
 
-// wait is the time before a try, which is the first one after this many tries that failed in a row, from 0.
+// wait returns the time before the next try, after a number of failed tries in a row.
 func (b Backoff) wait(failed int) time.Duration {
 	wait := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(failed))
 	wait = min(wait, float64(max(b.Initial, b.Max)))

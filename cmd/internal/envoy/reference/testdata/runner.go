@@ -71,7 +71,7 @@ func (r *Runner) Stop() {
 	<-r.life.done
 }
 
-// environment is what the settings are read from.
+// environment returns the environment variables of the settings.
 func environment(s settings.Settings) []string {
 	var all []string
 	v := reflect.ValueOf(s)
@@ -100,7 +100,7 @@ func environment(s settings.Settings) []string {
 	return all
 }
 
-// stats is a store whose counters have the values that the process tells.
+// stats is a store whose counters have the values that the process reports.
 type base = gostats.Store
 
 type stats struct {
