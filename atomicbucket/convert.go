@@ -21,23 +21,17 @@ type Change struct {
 	Latest        int64  // no request of the record was granted at a later time, and no reservation is due later
 	Promised      int64  // no reservation is due later
 
-	// Of windows: the lowest limit of all tiers after the change, 0 if it is not known; and by what the limit of a tier
-	// has fallen most since New, from one number of tokens to another. 0 is the limit of a tier that is blocked now.
-	Lowest, FellFrom, FellTo uint64
+	// Lowest is the lowest limit that the key of a window may have after the change, in tokens. 0: not known.
+	Lowest uint64
 }
 
-// windows returns how many units come back at the new rate in the time of n units of which each is a window, or a part
-// of one: at least n, rounded up. It does not know under which limit the tokens were taken. But the tokens are no more
-// than that limit has been, so they last no longer than by the limit that has fallen most.
+// windows returns how long the tokens taken in a window last at the new rate: at least n, which is the time of a new
+// window in any unit. The result is rounded up. The key may have any limit after the change, so the lowest one counts.
 func (c Change) windows(taken, n uint64) uint64 {
 	if c.Lowest == 0 {
 		return manyTicks
 	}
-	lasts := proportion(n, c.Lowest, taken)
-	if c.FellTo > 0 {
-		lasts = min(lasts, proportion(n, c.FellTo, c.FellFrom))
-	}
-	return min(max(lasts, n), manyTicks)
+	return min(max(proportion(n, c.Lowest, taken), n), manyTicks)
 }
 
 // after returns the instant after a number of nanoseconds, or the end of time.

@@ -15,22 +15,15 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// converted returns the cell under another algorithm, whose limit is the highest or has fallen from that of this one.
-// Nothing was taken at a later time.
+// converted returns the cell under another algorithm, whose limit is the only one that the key may have then. Nothing
+// was taken at a later time.
 func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
 	was, is := c.algorithm.Quota(), to.Quota()
 	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, atomicbucket.Change{
-		Before: was.Token, After: is.Token, Latest: latest,
-		Lowest: is.Tokens, FellFrom: max(was.Tokens, is.Tokens), FellTo: is.Tokens,
+		Before: was.Token, After: is.Token, Latest: latest, Lowest: is.Tokens,
 	}))
 	return after
-}
-
-// limitsOf returns what converted says of the limits.
-func limitsOf(was, is uint64) (known reference.Limits) {
-	known.Add(is, max(was, is))
-	return known
 }
 
 // requireTokens checks that a record owes the same number of tokens as before, as far as it has room, rounded up to a
@@ -119,7 +112,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		}
 		after := c.converted(&to, nanos, 0)
 		requireTokens(t, c, after, nanos)
-		changed := model.Change(nanos, q.limit, q.window, limitsOf(p.limit, q.limit))
+		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit})
 		late := int64(0) // by which it ends later, because of long ticks
 		if !aligned {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
@@ -159,7 +152,7 @@ func TestConvertSlidingWindow(t *testing.T) {
 		before := *r.cell
 		after.cell = before.converted(&to, nanos, 0)
 		model := r.model.(*reference.SlidingWindow)
-		changed := model.Change(nanos, q.limit, q.window, limitsOf(p.limit, q.limit))
+		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit})
 		if p.window == q.window {
 			same++
 			previous, current := changed.Counts(nanos)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -237,17 +238,22 @@ func (m *model) converts(c *change, k *modelKey) {
 		own.tokens = 0 // it was not asked under that
 		k.story = append(k.story, &event{at: at, q: &own})
 	}
-	if _, changed := c.was[k.last]; changed && m.kind.perNano == 0 && m.kind.refill == 0 {
-		k.notes(k.last, event{at: at}) // what it takes later may come back by these numbers from now on
+	if _, isWindow := k.account.(*window); isWindow && c.one {
+		lowest := *m.grants[0]
+		lowest.tokens = m.limits(latest).Lowest // the key has that limit at least
+		k.story = append(k.story, &event{at: at, q: &lowest})
 	}
 }
 
 // limits returns what a change of the policy knows about the limits of all keys.
 func (m *model) limits(latest int64) reference.Limits {
-	known := reference.Limits{Latest: latest}
+	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64}
+	if len(m.kind.quotas) > 0 {
+		known.Lowest = 1
+	}
 	for _, q := range m.grants {
 		if m.isTier(q) && q.ever > 0 {
-			known.Add(q.tokens, q.ever)
+			known.Lowest = min(known.Lowest, q.tokens)
 		}
 	}
 	return known

@@ -118,8 +118,8 @@ func courseKinds() []courseKind {
 	windows := []courseStep{takesAll(5), takesOne(1), takesOne(5), {"half of what is owed", by((*model).passes, 0, 0, 5)},
 		{"ends", by((*model).ends, 0, 3, 1)}, setsTo(0, 8, 0), setsTo(1, 1, 0), long, short}
 	// In one change, so that no limit has many tokens in a short window.
-	both := func(limit uint64, window time.Duration) courseStep {
-		return courseStep{fmt.Sprintf("tier 1: %d in %v", limit, window), func(m *model) {
+	both := func(tier int, limit uint64, window time.Duration) courseStep {
+		return courseStep{fmt.Sprintf("tier %d: %d in %v", tier, limit, window), func(m *model) {
 			m.set(m.seen)
 			if m.isVague(window) {
 				return
@@ -128,12 +128,16 @@ func courseKinds() []courseKind {
 			for i, p := range policies {
 				policies[i] = p.paced(Policy{window: window})
 			}
-			policies[1].limit = limit
+			policies[tier].limit = limit
 			m.becomes(policies)
 		}}
 	}
-	few, many := both(1, 2*time.Second), both(9, 24*time.Second)
-	toAndFro := []courseStep{takesAll(1), takesOne(2), few, many, allOf(few, courseStep{"four seconds", by((*model).passes, 0, 4, 3)}, many)}
+	few, many, oneFew, oneMany := both(1, 1, 2*time.Second), both(1, 9, 24*time.Second), both(0, 1, 2*time.Second), both(0, 9, 24*time.Second)
+	fourSeconds := courseStep{"four seconds", by((*model).passes, 0, 4, 3)}
+	changes := func(low, high byte) []courseStep { // of the limit of a key and of the length of windows
+		return []courseStep{takesAll(high), takesOne(low), takesOne(high), short, allOf(long, takesAll(high), short, fourSeconds), long}
+	}
+	toAndFro := []courseStep{takesAll(1), takesOne(2), few, many, allOf(few, fourSeconds, many)}
 	return []courseKind{
 		{"tiers", 0, courseSteps(1, 2, setsTo(1, 1000, fast), setsTo(1, 10, slow), setsTo(2, 3, fast), setsTo(0, 1000, slow), reserves(1)), 4, false},
 		{"tiers, to and fro", 0, []courseStep{takesAll(1), takesOne(2), setsTo(1, 1000, time.Second), setsTo(1, 10, time.Second), setsTo(1, 10, slow),
@@ -157,6 +161,14 @@ func courseKinds() []courseKind {
 		{"fixed window, to and fro", 5, toAndFro, 5, false},
 		{"aligned window, to and fro", 6, toAndFro, 5, false},
 		{"sliding window, to and fro", 7, toAndFro, 5, false},
+		{"fixed window, a key changes its quota", 5, changes(7, 5), 4, false},
+		{"aligned window, a key changes its quota", 6, changes(7, 5), 4, false},
+		{"sliding window, a key changes its quota", 7, changes(7, 5), 4, false},
+		{"sliding log, a key changes its quota", 8, changes(7, 5), 4, false},
+		{"fixed window, a key changes its tier", 12, changes(2, 1), 4, false},
+		{"sliding window, a key changes its tier", 13, changes(2, 1), 4, false},
+		{"fixed window, to and fro, one limit", 14, []courseStep{takesAll(0), takesOne(0), oneFew, oneMany, allOf(oneFew, fourSeconds, oneMany)}, 5, false},
+		{"sliding window, to and fro, one limit", 15, []courseStep{takesAll(0), takesOne(0), oneFew, oneMany, allOf(oneFew, fourSeconds, oneMany)}, 5, false},
 		{"a full table of tiers", 0, append(others(2), takesOne(1), takesAll(1), setsTo(1, 10, slow), setsTo(0, 3, slow), second, courseStep{"a sweep", (*model).sweeps},
 			courseStep{"the others", (*model).refills}), 4, true},
 		{"a full table of one rate", 3, append(others(0), takesOne(3), takesAll(0), rate(slow), second, courseStep{"the others", (*model).refills}), 4, true},

@@ -84,15 +84,28 @@ func modelKindOfWindows(policy func(limit uint64) Policy, of func() windowed) mo
 	}}
 }
 
+// without returns the kind without quotas, and without tiers.
+func (kind modelKind) without(tiers bool) modelKind {
+	if kind.quotas = nil; tiers {
+		kind.tiers = nil
+	}
+	return kind
+}
+
 const modelWindow = 10 * time.Second
 
+var (
+	kindOfFixedWindows = modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow) },
+		func() windowed { return reference.NewFixedWindow(5, modelWindow, false) })
+	kindOfSlidingWindows = modelKindOfWindows(func(n uint64) Policy { return SlidingWindow(n, modelWindow) },
+		func() windowed { return reference.NewSlidingWindow(5, modelWindow) })
+)
+
 var modelKinds = append(modelKindsOfBuckets(),
-	modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow) },
-		func() windowed { return reference.NewFixedWindow(5, modelWindow, false) }),
+	kindOfFixedWindows,
 	modelKindOfWindows(func(n uint64) Policy { return FixedWindow(n, modelWindow).Aligned() },
 		func() windowed { return reference.NewFixedWindow(5, modelWindow, true) }),
-	modelKindOfWindows(func(n uint64) Policy { return SlidingWindow(n, modelWindow) },
-		func() windowed { return reference.NewSlidingWindow(5, modelWindow) }),
+	kindOfSlidingWindows,
 	modelKindOfWindows(func(n uint64) Policy { return SlidingLog(n, modelWindow) },
 		func() windowed { return reference.NewSlidingLog(5, modelWindow) }),
 	modelKindOfWindows(func(n uint64) Policy { return Concurrency(n, modelWindow) },
@@ -100,6 +113,7 @@ var modelKinds = append(modelKindsOfBuckets(),
 	modelKindOfBatches(7), // a tier has the highest limit
 	modelKindOfWindows(func(n uint64) Policy { return CalendarWindow(n, Month, berlin) },
 		func() windowed { return reference.NewCalendarWindow(5, months{}) }),
+	kindOfFixedWindows.without(false), kindOfSlidingWindows.without(false), kindOfFixedWindows.without(true), kindOfSlidingWindows.without(true),
 )
 
 // berlin is a zone whose clocks are put forward and back, so that months are not whole numbers of days.

@@ -189,7 +189,7 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 			if was := c.was[q]; c.one && owed > m.limits(0).Lowest { // what is above a limit ends as before
 				wait = max(wait, q.until(m.seen, max(was.longest()+time.Duration(ahead), before)))
 			}
-			if m.stretched && q.policy.algorithm == AlgorithmFixedWindow {
+			if m.stretched {
 				wait = max(wait, before)
 			}
 			if m.stretched && q.policy.algorithm == AlgorithmSlidingWindow {

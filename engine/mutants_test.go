@@ -53,17 +53,35 @@ var mutants = []interleave.Mutant{
 	{"(b)", "a window that begins ahead of the clock ends as one that begins now", "TestWindowsAheadOfTheClockThatBecomeShorter", "(b)", []interleave.Edit{
 		{convertGo, "latest, stays := max(nanos, c.Latest),", "latest, stays := nanos,"},
 	}},
-	{"(b)", "a limit that has fallen counts as if it had not", "TestTheFactorOfATier", "(b)", []interleave.Edit{
-		{"shard/label.go", "c.FellFrom, c.FellTo = tier.limit, tier.Tokens", "c.FellFrom, c.FellTo = tier.limit, tier.limit"},
+	{"(b)", "a window lasts as the limiter's own limit says", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
+		{"shard/label.go", "range p.numbers[:noTier] {\n\t\tif tier.limit", "range p.numbers[:1] {\n\t\tif tier.limit"},
 	}},
-	{"(b)", "a tier that is blocked counts as if it never had a limit", "TestTheFactorOfATier", "(b)", []interleave.Edit{
-		{"shard/label.go", "if tier.limit == 0 {", "if tier.Tokens == 0 {"},
+	{"(b)", "a window lasts as the tiers say, though there are quotas", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
+		{"shard/adopt.go", "change.Lowest = min(change.Lowest, 1)", ""},
+	}},
+	{"(b)", "no quota of windows is remembered", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
+		{"engine/quota.go", "needs := uint64(anyQuota)", "needs := uint64(0)"},
+	}},
+	{"(b)", "a log has no room for what a key took under another tier", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
+		{"engine/plan.go", "len(ps.last) > 1 || ps.quotas > 0", "ps.quotas > 0"},
+	}},
+	{"(b)", "a log has no room for what a key took under another quota", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
+		{"engine/plan.go", "len(ps.last) > 1 || ps.quotas > 0", "len(ps.last) > 1"},
+	}},
+	{"(b)", "a file forgets that there are quotas of windows", "TestQuotasOfWindowsInAFile", "(b)", []interleave.Edit{
+		{"engine/sharedpolicy.go", "ps.base.hasWindows() && ps.quotas < anyQuota", "ps.base.hasWindows()"},
+	}},
+	{"(d)", "a file of windows has quotas from the start", "TestQuotasOfWindowsInAFile", "(d)", []interleave.Edit{
+		{"engine/sharedpolicy.go", "ps.quotas = 0 // it", "ps.quotas = anyQuota // it"},
+	}},
+	{"(b)", "a tier that is blocked counts as if it never had a limit", "TestTheLowestLimitOfAllTiers", "(b)", []interleave.Edit{
+		{"shard/label.go", "if tier.limit > 0 {", "if tier.Tokens > 0 {"},
 	}},
 	{"(b)", "there is no room for what a long window has granted", "TestThereIsRoomForALongWindow", "(b)", []interleave.Edit{
 		{"engine/plan.go", "ps.base.buildRoomy(most, ps.lasts())", "ps.base.build(most)"},
 	}},
-	{"(d)", "windows last as the lowest limit of all tiers says, though none has fallen", "TestTheFactorOfATier", "(d)", []interleave.Edit{
-		{convertGo, "lasts = min(lasts, proportion(n, c.FellTo, c.FellFrom))", "lasts = max(lasts, n)"},
+	{"(d)", "a window never becomes shorter", "TestQuotasOfWindowsInAFile", "(d)", []interleave.Edit{
+		{convertGo, "if c.Lowest == 0 {", "if c.Lowest > 0 {"},
 	}},
 	{"(d)", "a raised limit is not in force", courses + "tiers", "(d)", []interleave.Edit{
 		{setPolicyGo, "	after := policiesOf(to[0], to[1:])\n",

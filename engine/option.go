@@ -92,7 +92,7 @@ func HashStable() Option {
 //
 // Records of token buckets with tiers also say what a token cost: a slot takes 32 bytes, a key 54 ([MaxKeys]). Over any
 // time t a key gets at most the highest burst + the highest rate * t of the tiers and quotas under which it was asked
-// for, however often they change, if the length of windows does not change meanwhile ([Limiter.SetPolicy]).
+// for, however often they change.
 func Tiers(tiers ...Policy) Option {
 	return func(c *config) error {
 		if err := checkTiers(tiers); err != nil {

@@ -107,24 +107,19 @@ func (ps policies) most() uint64 {
 	return ps.limit()
 }
 
-// lasts returns for how long what was taken may count after a change of the length of windows (R24): a window, or the
-// time in which what was taken under a limit comes back if that limit has fallen. It is at most what a key could wait
-// in the longest window that there ever was.
+// lasts returns for how long tokens may count after a change of the length of windows (R24). If keys have one limit, it
+// is a window, or the time in which the tokens of the highest limit come back. Otherwise a key may have taken under one
+// limit, and have another one now. So it is the time until the longest window that there ever was is over.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {
 		longest *= 2
 	}
-	lasts := window
-	for i, last := range ps.last {
-		if last.isFixed() && ps.room[i] > 0 {
-			return max(window, longest)
-		}
-		if lowered := float64(window) * float64(ps.room[i]) / float64(max(last.limit, 1)); lowered > float64(lasts) {
-			lasts = duration(min(lowered*(1+1e-9), float64(longest)))
-		}
+	if len(ps.last) > 1 || ps.quotas > 0 || ps.last[0].isFixed() {
+		return max(window, longest)
 	}
-	return lasts
+	lasts := float64(window) * float64(ps.room[0]) / float64(max(ps.base.limit, 1))
+	return max(window, duration(min(lasts*(1+1e-9), float64(longest))))
 }
 
 // limit returns the highest limit.

@@ -25,9 +25,9 @@ type Quota struct{ quota shard.Quota }
 // for a limit that comes with an access token, from a database, or in an argument.
 //
 // A Quota that is larger than all before may have to wait for a SetPolicy that is under way. This applies to a Quota
-// that takes more than 39 hours to come back, and in a limiter of one rate to a Quota whose limit is above the
-// limiter's. With [Shared] the SetPolicy may be another process's. If that process is stopped, Quota returns an error
-// after 5s.
+// that takes more than 39 hours to come back, in a limiter of one rate to a Quota whose limit is above the limiter's,
+// and in a limiter of windows or logs to the first Quota. With [Shared] the SetPolicy may be another process's. If that
+// process is stopped, Quota returns an error after 5s.
 //
 // p may be:
 //
@@ -42,7 +42,7 @@ type Quota struct{ quota shard.Quota }
 // Two quotas for one key share its record: the debt belongs to the key, and each quota compares it with its own
 // limit. However often the quota or tier of a key changes, the tokens that it has taken still count. So over any
 // time t it gets at most the highest burst + the highest rate * t of the quotas and tiers under which it was asked
-// for, if the length of windows does not change meanwhile ([Limiter.SetPolicy]). Its debt comes back at the rate of
+// for. (With fixed windows it may get one more limit: see [Limiter.SetPolicy].) Its debt comes back at the rate of
 // the last admitted request, or of a later refused one if that has a faster rate. A request under a quota other than
 // the last one takes some hundred nanoseconds.
 //
@@ -63,11 +63,11 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 		if err != nil {
 			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
 		}
-		bucket, ok := plan.Bucket()
-		if !ok {
-			return Quota{plan.NewQuota(quota)}, nil
+		needs := uint64(anyQuota)
+		if bucket, ok := plan.Bucket(); ok {
+			needs = extent(bucket, quota)
 		}
-		known, err := l.remembers(bucket, quota)
+		known, err := l.remembers(needs)
 		if err != nil {
 			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
 		} else if known {

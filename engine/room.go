@@ -28,32 +28,32 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// extent returns how much of the capacity a quota may use.
-func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) uint64 {
-	if !bucket.HasPrices() {
-		return q.Tokens
+// anyQuota is what the table remembers of any quota of windows: keys may have other limits than those of tiers. It is
+// not a size, because a record of windows has room for every quota that can be made.
+const anyQuota = math.MaxInt64
+
+// extent returns how much of the capacity a quota may use. It returns 0 if every bucket that the limiter may ever have
+// has that capacity.
+func extent(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (needs uint64) {
+	always := bucket.Quota().Tokens
+	if needs = q.Tokens; bucket.HasPrices() {
+		needs, always = uint64(bucket.Wait(0, q.Token*q.Tokens)), uint64(atomicbucket.ShortestRoom)
 	}
-	return uint64(bucket.Wait(0, q.Token*q.Tokens))
+	if needs <= always {
+		return 0
+	}
+	return needs
 }
 
-// remembers reports whether the table already knew that keys may owe as much as the quota allows. If it returns false,
-// the table knows it now, and the quota must be made again, because the policy may have changed meanwhile.
-func (l *Limiter) remembers(bucket *atomicbucket.TokenBucket, q atomicbucket.Quota) (bool, error) {
-	needs := extent(bucket, q)
-	if needs <= alwaysRoom(bucket) || needs <= l.table.Largest() {
+// remembers reports whether the table already knew that keys may owe so much under a quota. If it returns false, the
+// table knows it now, and the quota must be made again, because the policy may have changed meanwhile.
+func (l *Limiter) remembers(needs uint64) (bool, error) {
+	if needs <= l.table.Largest() {
 		return true, nil
 	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	return false, retried(func() bool { return l.table.Remember(needs, l.clock.surely) })
-}
-
-// alwaysRoom returns the debt for which a record has room under every policy that the limiter may ever have.
-func alwaysRoom(bucket *atomicbucket.TokenBucket) uint64 {
-	if bucket.HasPrices() {
-		return uint64(atomicbucket.ShortestRoom)
-	}
-	return bucket.Quota().Tokens
 }
 
 // roomy returns a bucket like the policy's, with longer ticks if its records have no room for what keys may owe under

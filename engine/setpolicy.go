@@ -24,12 +24,11 @@ import (
 // The algorithms treat what has already begun as follows:
 //
 //   - A fixed window that has begun becomes shorter or longer with the length of the windows. If a key has taken more
-//     in it than the limit is then, the window lasts until that has come back at the new rate. If it becomes shorter,
-//     it never ends later than it would have; if longer, never later than one that begins now. If the limiter has
-//     several tiers, the factor by which the limit of one has fallen since New may make windows of the others last as
-//     much longer, until that limit rises again. An aligned window ends with a window of the clock, so each change of
-//     the length may give a key one limit more. A change of the length together with a change of the key's tier or
-//     quota may do the same for any fixed window and any sliding window counter.
+//     in it than the limit is then, the window lasts until the excess has come back at the new rate. A window never
+//     ends later than before, or than a new window if that is later. A key may have another tier or quota after the
+//     change. So in a limiter with tiers the lowest limit of all tiers counts, and in a limiter that has made a quota a
+//     limit of 1: a raised rate may then be active only when the window has ended. An aligned window ends with a window
+//     of the clock, so each change of the length may give a key one limit more.
 //   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken
 //     in one window. It is gone when it would have been, or when it comes back at the new rate, if that is sooner.
 //   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. A key that

@@ -18,18 +18,21 @@ func requireAll(t *testing.T, l *Limiter, k Key) uint64 {
 	return left
 }
 
+// windowsOfTests are the kinds of windows, and how many limits a key may get at once.
+var windowsOfTests = map[string]struct {
+	policy func(n uint64, window time.Duration) Policy
+	limits uint64
+}{
+	"fixed window":   {FixedWindow, 2},
+	"sliding window": {SlidingWindow, 1},
+	"sliding log":    {SlidingLog, 1},
+}
+
 // TestWindowsToAndFro (I1): 1000 in an hour and 20 in a minute, in turn. A key gets what one limit of 1000 tokens and a
 // rate of 20 a minute give, and one limit more at an edge of fixed windows. So does a key whose records are swept, and
 // one that takes in every minute.
 func TestWindowsToAndFro(t *testing.T) {
-	for name, kind := range map[string]struct {
-		policy func(n uint64, window time.Duration) Policy
-		limits uint64
-	}{
-		"fixed window":   {FixedWindow, 2},
-		"sliding window": {SlidingWindow, 1},
-		"sliding log":    {SlidingLog, 1},
-	} {
+	for name, kind := range windowsOfTests {
 		for way, takesFew := range map[string]bool{"all": false, "all, and in each minute": true} {
 			t.Run(name+", "+way, func(t *testing.T) {
 				many, few := kind.policy(1000, time.Hour), kind.policy(20, time.Minute)
@@ -50,6 +53,51 @@ func TestWindowsToAndFro(t *testing.T) {
 				}
 				h.advance(2 * time.Hour)
 				assert.EqualValues(t, 1000, requireAll(t, l, k), "when the changes are over")
+			})
+		}
+	}
+}
+
+// TestAKeyThatChangesItsLimitToAndFro (I1): 1000 in an hour, and 20 in a minute under another tier or quota, in turn.
+func TestAKeyThatChangesItsLimitToAndFro(t *testing.T) {
+	quota := func(t *testing.T, l *Limiter, p Policy) Key {
+		t.Helper()
+		q, err := l.Quota(p)
+		require.NoError(t, err)
+		return l.Key("k").With(q)
+	}
+	tier := func(_ *testing.T, l *Limiter, p Policy) Key {
+		if p.limit == 20 {
+			return l.Key("k").Tier(1)
+		}
+		return l.Key("k")
+	}
+	for name, key := range map[string]func(t *testing.T, l *Limiter, p Policy) Key{"tier": tier, "quota": quota} {
+		for policyName, kind := range windowsOfTests {
+			t.Run(name+", "+policyName, func(t *testing.T) {
+				policy := func(n uint64, window time.Duration) (own Policy, tiers []Policy) {
+					if name == "tier" {
+						tiers = append(tiers, kind.policy(20, window))
+					}
+					return kind.policy(n, window), tiers
+				}
+				own, tiers := policy(1000, time.Hour)
+				l, h := newLimiter(t, own, Tiers(tiers...))
+				sum, began := uint64(0), h.now()
+				for range 150 {
+					sum += requireAll(t, l, key(t, l, own))
+					few, tiers := policy(1000, time.Minute)
+					require.NoError(t, l.SetPolicy(few, tiers...))
+					for range 2 {
+						sum += requireAll(t, l, key(t, l, kind.policy(20, time.Minute)))
+						h.advance(time.Minute)
+						l.Sweep()
+					}
+					own, tiers := policy(1000, time.Hour)
+					require.NoError(t, l.SetPolicy(own, tiers...))
+					came := 20 * uint64(h.now().Sub(began)/time.Minute)
+					require.LessOrEqual(t, sum, 1000*kind.limits+came+1, "broken: (b): after %v", h.now().Sub(began))
+				}
 			})
 		}
 	}
@@ -141,26 +189,40 @@ func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	}
 }
 
-// TestTheFactorOfATier (I1): a tier whose limit has fallen keeps its windows until they are back, whatever the limits
-// of the others. If no limit has fallen, a tier's windows become shorter whatever the others' limits.
-func TestTheFactorOfATier(t *testing.T) {
-	ends := func(t *testing.T, from, to [2]uint64, tier int) time.Duration {
-		l, _ := newLimiter(t, FixedWindow(from[0], time.Hour), Tiers(FixedWindow(from[1], time.Hour)))
-		k := l.Key("k").Tier(tier)
-		require.True(t, l.TakeKey(k, from[tier]).Allowed)
-		require.NoError(t, l.SetPolicy(FixedWindow(to[0], time.Minute), FixedWindow(to[1], time.Minute)))
-		return l.Peek(k, 1).ResetAfter
+// TestTheLowestLimitOfAllTiers (I1): a key may have another tier or quota after a change. So its window becomes shorter
+// only to the time in which its tokens come back under the lowest limit of all tiers, or under 1 if there are quotas.
+func TestTheLowestLimitOfAllTiers(t *testing.T) {
+	hours := FixedWindow(20, time.Hour)
+	for _, c := range []struct {
+		name  string
+		to    []Policy
+		quota bool
+		taken uint64
+		ends  time.Duration
+	}{
+		{"no more than the lowest limit", []Policy{FixedWindow(20, time.Minute), FixedWindow(10, time.Minute)}, false, 10, time.Minute},
+		{"more than the lowest limit", []Policy{FixedWindow(20, time.Minute), FixedWindow(10, time.Minute)}, false, 15, 90 * time.Second},
+		{"the lowest limit is the limiter's own", []Policy{FixedWindow(5, time.Minute), FixedWindow(10, time.Minute)}, false, 15, 3 * time.Minute},
+		{"a quota", []Policy{FixedWindow(20, time.Minute), FixedWindow(10, time.Minute)}, true, 15, 15 * time.Minute},
+		{"a blocked tier", []Policy{FixedWindow(20, time.Minute), Blocked()}, false, 1, time.Hour},
+		{"an unlimited tier", []Policy{FixedWindow(20, time.Minute), Unlimited()}, false, 1, time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, h := newLimiter(t, hours, Tiers(FixedWindow(100, time.Hour)))
+			k := l.Key("k")
+			require.True(t, l.TakeKey(k, c.taken).Allowed)
+			if c.quota {
+				_, err := l.Quota(FixedWindow(15, time.Hour))
+				require.NoError(t, err)
+			}
+			require.NoError(t, l.SetPolicy(c.to[0], c.to[1:]...))
+			assert.Equal(t, c.ends, l.Peek(k, 1).ResetAfter, "broken: (b): when it ends")
+			require.NoError(t, l.SetPolicy(FixedWindow(1000, time.Minute), FixedWindow(1000, time.Minute)))
+			assert.Equal(t, c.ends, l.Peek(k, 1).ResetAfter, "broken: (a): a limit that rises later")
+			h.advance(c.ends)
+			assert.EqualValues(t, 1000, l.Peek(k, 1).Remaining)
+		})
 	}
-	assert.Equal(t, time.Minute, ends(t, [2]uint64{10, 1000}, [2]uint64{10, 1000}, 1), "broken: (d): no limit has fallen")
-	assert.Equal(t, 10*time.Minute, ends(t, [2]uint64{10, 1000}, [2]uint64{10, 100}, 1), "broken: (b): of the tier that fell")
-	assert.Equal(t, time.Minute, ends(t, [2]uint64{10, 1000}, [2]uint64{10, 100}, 0), "broken: (d): no more than the lowest limit")
-	assert.Equal(t, 5*time.Minute, ends(t, [2]uint64{1000, 10}, [2]uint64{200, 10}, 0), "broken: (b): of the limiter's own")
-
-	l, _ := newLimiter(t, FixedWindow(10, time.Hour), Tiers(FixedWindow(100, time.Hour)))
-	k := l.Key("k").Tier(1)
-	require.True(t, l.TakeKey(k, 100).Allowed)
-	require.NoError(t, l.SetPolicy(FixedWindow(10, time.Minute), Blocked()))
-	assert.Equal(t, time.Hour, l.Peek(k.Tier(0), 1).ResetAfter, "broken: (b): of a tier that was blocked")
 }
 
 // TestWindowsAheadOfTheClockThatBecomeShorter (I1): what was taken for a time ahead of the clock counts at that time.

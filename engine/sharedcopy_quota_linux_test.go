@@ -29,3 +29,35 @@ func TestACopyWithTiersHasRoomForQuotas(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, c.TakeKey(c.Key("anna").With(q), 1).Allowed)
 }
+
+// TestQuotasOfWindowsInAFile (I1): if one process has made a quota, windows last as a limit of 1 says, also after a
+// change by another process, and in a copy. If none has, they last as the policy's limit says.
+func TestQuotasOfWindowsInAFile(t *testing.T) {
+	for name, quota := range map[string]bool{"a quota": true, "none": false} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			hour, minute := FixedWindow(1000, time.Hour), FixedWindow(1000, time.Minute)
+			limiter := func(file string) *Limiter {
+				l, err := New(hour, Shared(filepath.Join(folder, file)), MaxKeys(100))
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = l.Close() })
+				return l
+			}
+			one, other := limiter("table"), limiter("table")
+			if quota {
+				_, err := one.Quota(hour)
+				require.NoError(t, err)
+			}
+			require.True(t, one.Take("anna", 1000).Allowed)
+			require.NoError(t, CopyShared(filepath.Join(folder, "table"), filepath.Join(folder, "copy")))
+			for _, l := range []*Limiter{other, limiter("copy")} {
+				require.NoError(t, l.SetPolicy(minute))
+				if ends := l.Peek(l.Key("anna"), 1).ResetAfter; quota {
+					require.Greater(t, ends, 30*time.Minute, "broken: (b): a quota may have other numbers")
+				} else {
+					require.LessOrEqual(t, ends, time.Minute+time.Second, "broken: (d): the key has one limit")
+				}
+			}
+		})
+	}
+}

@@ -99,7 +99,9 @@ func policiesOfNumbers(numbers []uint64, of *atomicbucket.Calendar) (policies, e
 		return policies{}, err
 	}
 	ps := policies{all[0], all[1:], last[1:], room[1:], room[0], longest, rounded}
-	ps.last[0] = ps.base
+	if ps.last[0] = ps.base; ps.base.hasWindows() && ps.quotas < anyQuota {
+		ps.quotas = 0 // it is the room for the limits of tiers
+	}
 	if ps.base.hasWindows() && (longest < ps.base.window || longest > atomicbucket.MaxWindow || rounded > atomicbucket.MaxCount) {
 		return policies{}, fmt.Errorf("a longest window of %v, and %d rounded up: want %v to %v, and at most %d",
 			longest, rounded, ps.base.window, atomicbucket.MaxWindow, atomicbucket.MaxCount)

@@ -83,6 +83,8 @@ func (t *Table) converted(
 		change, price = plan.repriced(change, token, owed, known)
 	} else if t.buckets { // quotas may have been larger than every tier's limit; this is read after the state
 		change.Highest = max(change.Highest, plan.product(t.largest.Load(), change.Before))
+	} else if t.largest.Load() > 0 { // the limit of a quota may be 1; this is read after the state
+		change.Lowest = min(change.Lowest, 1)
 	}
 	change.Latest, change.Promised = t.ahead(t.Find(key), now) // after the state: R15
 	change.Latest = max(change.Latest, change.Promised, plan.since(now))

@@ -345,12 +345,12 @@
 //
 // Records of windows preserve the tokens that were taken in a window, whatever the tier, so their key words name none.
 // If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back under
-// the limit by which they were taken. The tier of that limit is not known. But the tokens are at most what its limit
-// has been. So they last no longer than the lowest limit of all tiers says, and no longer than by the limit that has
-// fallen by the largest factor. The smaller of both times counts from the latest time of above, and the window does not
-// end later than before. If windows ended with the new length instead, 1000 an hour and 20 a minute in turn would admit
-// 1000 a minute. If the time were counted from the watermark, tokens that were taken ahead of it would come back
-// sooner.
+// the limit that the key has then. The key may have any tier or quota then, so the lowest limit of all tiers counts, or
+// a limit of one token if a quota was ever made (Largest, R28). That time counts from the latest time of above, and the
+// window does not end later than before. If windows ended with the new length instead, 1000 an hour and 20 a minute in
+// turn would admit 1000 a minute. If the limit under which the tokens were taken counted, a key that changes its tier
+// with the length would get the same. If the time were counted from the watermark, tokens that were taken ahead of it
+// would come back sooner.
 //
 // R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one

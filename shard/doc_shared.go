@@ -176,4 +176,8 @@
 // remembered before it is made, and the limit of tier 0 counts with the number, so the number is at least the limit
 // under which the record was charged. Tokens that a copy of a table brings in from other tiers are remembered, too. By
 // the key word alone, taken tokens would count as waiting time, and come back as if the rate had not changed.
+//
+// The first quota of windows enters a number, too: keys may have any limit from then on. A conversion reads after the
+// state whether there is a number. If a quota could be made while a replacement that does not know it converts records,
+// some windows would end as if there were no quota.
 package shard

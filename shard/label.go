@@ -2,7 +2,6 @@ package shard
 
 import (
 	"math"
-	"math/bits"
 	"runtime"
 	"sync/atomic"
 
@@ -52,28 +51,24 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: max(highest, was.limit)}
 	}
 	if !p.isBucket {
-		p.changes[0] = p.fell(p.changes[0])
+		p.changes[0].Lowest = p.lowest()
 	}
 }
 
-// fell adds what is known about the limits of all tiers to a change of windows (R24). A tier that never had a limit
-// does not count. Nothing is known while a tier that had one is blocked, or if no clock says when tokens were taken.
-func (p *Plan) fell(c atomicbucket.Change) atomicbucket.Change {
+// lowest returns the lowest limit of all tiers (R24). A tier that never had a limit does not count. It returns 0, which
+// stands for a limit that is not known, while a tier that had a limit is blocked or unlimited, or if no clock says when
+// tokens were taken.
+func (p *Plan) lowest() uint64 {
 	if p.clock == nil {
-		return c
+		return 0
 	}
-	c.Lowest, c.FellFrom, c.FellTo = math.MaxUint64, 1, 1
+	lowest := uint64(math.MaxUint64)
 	for _, tier := range p.numbers[:noTier] {
-		if tier.limit == 0 {
-			continue
-		}
-		c.Lowest = min(c.Lowest, tier.Tokens)
-		hi, lo := bits.Mul64(tier.limit, c.FellTo)
-		if most, mostLo := bits.Mul64(c.FellFrom, tier.Tokens); hi > most || hi == most && lo > mostLo {
-			c.FellFrom, c.FellTo = tier.limit, tier.Tokens
+		if tier.limit > 0 {
+			lowest = min(lowest, tier.Tokens)
 		}
 	}
-	return c
+	return lowest
 }
 
 // LastTier returns the tier under which the key at p took last. known is false if the key has no record, if it took

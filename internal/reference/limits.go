@@ -1,33 +1,23 @@
 package reference
 
 import (
+	"math"
 	"math/big"
 )
 
-// Limits is what a change of windows knows about the limits of a key, which may have taken under any of them.
+// Limits is what a change of windows knows about a key.
 type Limits struct {
 	Latest int64  // nothing was taken at a later time
-	Lowest uint64 // limit after the change; 0: not known
-	fell   *big.Rat
+	Lowest uint64 // limit that the key may have after the change; 0: not known
 }
 
-// Add adds a limit, and the highest one that stood in its place before.
-func (l *Limits) Add(limit, highest uint64) {
-	if l.fell == nil || limit < l.Lowest {
-		l.Lowest = limit
-	}
-	if fell := new(big.Rat).SetFrac(integer(max(highest, limit)), integer(limit)); l.fell == nil || fell.Cmp(l.fell) > 0 {
-		l.fell = fell
-	}
-}
-
-// lasts returns in how many nanoseconds, rounded up, the tokens that were taken come back under the limit by which they
-// were taken: at least a window, and no more than the lowest limit needs, or the limit that fell most.
+// lasts returns in how many nanoseconds, rounded up, the tokens that were taken come back under the lowest limit: at
+// least a window.
 func (l Limits) lasts(taken uint64, window int64) *big.Int {
-	times := new(big.Rat).SetFrac(integer(taken), integer(l.Lowest))
-	if l.fell.Cmp(times) < 0 {
-		times = l.fell
+	if l.Lowest == 0 {
+		return big.NewInt(math.MaxInt64)
 	}
+	times := new(big.Rat).SetFrac(integer(taken), integer(l.Lowest))
 	if one := big.NewRat(1, 1); times.Cmp(one) < 0 {
 		times = one
 	}
