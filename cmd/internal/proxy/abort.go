@@ -13,8 +13,8 @@ import (
 // sends, and the answer may be endless.
 type clientAbort struct {
 	answered atomic.Bool
-	cancel   context.CancelFunc // nil where nothing is delayed
-	resume   context.CancelFunc // lets a body that has broken off break off
+	cancel   context.CancelFunc // nil if nothing is delayed
+	resume   context.CancelFunc // ends the delay of a body that has broken off
 }
 
 // delayAbort returns the request that the upstream gets. The end of the server is not delayed. If the body breaks off,

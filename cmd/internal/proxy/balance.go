@@ -15,7 +15,7 @@ import (
 // server, it chooses another: nothing has been sent yet, so no request is executed twice.
 type balancer struct {
 	*pool
-	h2c bool // the servers have HTTP/2 only
+	h2c bool // the servers only speak HTTP/2
 }
 
 // RoundTrip implements [http.RoundTripper]. The request comes from a client ([exchangeOf]), and only its header differs
@@ -46,17 +46,18 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 		m.release()
 		b.of.retries.Inc()
 		m.log.Warn(again, "err", err)
-		m, r = next, r.Clone(r.Context()) // the transport may still hold the one before
+		m, r = next, r.Clone(r.Context()) // the transport may still use the previous request
 		*r.URL = target
 	}
 }
 
-// isHTTP1 reports whether a server is asked over HTTP/1. Of one over TLS that is known when it has answered.
+// isHTTP1 reports whether requests to a server use HTTP/1. For a server with TLS, this is known after its first answer.
 func (b *balancer) isHTTP1(m *member) bool {
 	return !b.h2c && (m.URL.Scheme == "http" || m.protocol.Load() == 1)
 }
 
-// next returns the server that gets a request which failed at m, and what the log says about that; nil if none does.
+// next returns the server that gets a request next after it failed at m, and a text about it for the log; nil if there
+// is none.
 func (b *balancer) next(r *http.Request, s *resend, m *member, err error, tried *[]*member) (next *member, why string) {
 	switch {
 	case r.Context().Err() != nil:

@@ -9,7 +9,7 @@ import (
 // and this causes most of the collector's work.
 type buffers struct{ pool sync.Pool }
 
-const bufferSize = 32 << 10 // as httputil.ReverseProxy has by itself
+const bufferSize = 32 << 10 // the same as in httputil.ReverseProxy
 
 // Buffers is shared by all answers.
 var Buffers httputil.BufferPool = &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}

@@ -16,12 +16,12 @@ type clientBody struct {
 	broken atomic.Pointer[error] // written by the transport's goroutine
 	ended  bool                  // read by the same
 
-	// Where ignore_client_abort delays the end of the body that is broken, that lasts until the context is done.
+	// With ignore_client_abort, the error of a body that broke off is delayed until this context is done.
 	delay   context.Context // nil for no delay
 	longest time.Duration
 }
 
-// begin puts the body in the place of the request's.
+// begin replaces the request's body by the clientBody.
 func (b *clientBody) begin(r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		b.ReadCloser, r.Body = r.Body, b
@@ -48,7 +48,7 @@ func (b *clientBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// err returns the first error of the client's side; nil if there was none.
+// err returns the first error on the client's side; nil if there was none.
 func (b *clientBody) err() error {
 	if err := b.broken.Load(); err != nil {
 		return *err

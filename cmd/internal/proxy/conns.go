@@ -52,7 +52,7 @@ type countedConn struct {
 	closed atomic.Bool
 }
 
-// ReadFrom is for io.Copy, and as fast as that of the connection.
+// ReadFrom is for io.Copy, and as fast as the connection's.
 func (c *countedConn) ReadFrom(from io.Reader) (int64, error) { return io.Copy(c.Conn, from) }
 
 // CloseWrite ends one direction, as both ends of a WebSocket may.

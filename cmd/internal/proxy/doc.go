@@ -5,9 +5,9 @@
 // what both need. Health checks (healthcheck.go) and failed connections decide which servers are used.
 //
 // A [Proxy] is the handler for one upstream. It is an [httputil.ReverseProxy] with another transport (balance.go),
-// which chooses a server for each request, and another one where no connection can be made. No request is executed
+// which chooses a server for each request, and another server if it cannot connect to the first. No request is executed
 // twice (resend.go). An [Exchange] is a request in progress: it distinguishes failures of the client (clientbody.go)
-// from those of the upstream, and bounds what follows a change of the protocol (tunnel.go). forwarded.go sets the
+// from those of the upstream, and bounds the tunnel after a change of the protocol (tunnel.go). forwarded.go sets the
 // header fields that describe the client to an upstream.
 //
 // The package does not know rules. Its caller decides how failures are answered ([Failure]).

@@ -12,26 +12,26 @@ import (
 // this saves an allocation.
 type Exchange struct {
 	http.ResponseWriter                 // of the client
-	client              context.Context // that ends when the client goes
+	client              context.Context // ends when the client goes
 	body                clientBody
 	answer              answer
-	tunnel              *tunnel // that the request has become; nil for none
-	server              *member // that the request was last sent to; nil for none
+	tunnel              *tunnel // the request has become this tunnel; nil for none
+	server              *member // the server to which the request was last sent; nil for none
 	abort               clientAbort
 	resend              resend
-	sent                time.Duration // from epoch until the proxy got it
-	deadline            time.Duration // from epoch until that of a gRPC call; 0 for none
+	sent                time.Duration // when the proxy got it, counted from epoch
+	deadline            time.Duration // of a gRPC call, counted from epoch; 0 for none
 }
 
-// An answer is what an upstream answers, without the caller's own fields.
+// An answer separates the fields of an upstream's answer from the caller's own fields.
 type answer struct {
 	waiting bool        // for its header
-	interim http.Header // of informational answers meanwhile; nil before the first
-	own     []string    // the names of the caller's fields, where it may have a trailer
+	interim http.Header // the header of informational answers; nil before the first
+	own     []string    // the names of the caller's fields, if the answer may have a trailer
 	body    watchedBody
 }
 
-// epoch is what short times are counted from, which take less room than a time.Time.
+// epoch is the origin of times that are stored as durations, which are smaller than a time.Time.
 var epoch = time.Now()
 
 // ExchangeKey is the key of the Exchange in the context of a request.

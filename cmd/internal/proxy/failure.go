@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// unanswered answers when the upstream did not. The details are logged and not sent, because they name machines of the
-// inner network.
+// unanswered answers a request that the upstream did not answer. The details are logged and not sent, because they name
+// machines of the inner network.
 func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.answered()
 	if broken := x.body.err(); broken != nil {
-		// The client may be gone; then the answer is lost.
+		// If the client has gone, the answer is lost.
 		x.Header().Set("Connection", "close")
 		if isTimeout(broken) {
 			p.fail(x, r, http.StatusRequestTimeout, "The body of the request did not come in time")
@@ -24,7 +24,7 @@ func (p *Proxy) unanswered(_ http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if x.client.Err() != nil || x.isHijacked() {
-		panic(http.ErrAbortHandler) // the client has gone: no answer is given, and none counted
+		panic(http.ErrAbortHandler) // the client has gone: nothing is answered or counted
 	}
 	if x.expired() {
 		p.upstream.Fail(x.ResponseWriter, r, Failure{
@@ -93,7 +93,7 @@ func (b *watchedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if errors.Is(err, io.EOF) {
 		for _, name := range b.exchange.answer.own {
-			delete(b.response.Trailer, name) // which has come with the end
+			delete(b.response.Trailer, name) // the trailer has arrived with the end
 		}
 	} else if err != nil && b.exchange.body.err() == nil {
 		b.exchange.failed(b.response.Request, "broken", err)

@@ -15,7 +15,7 @@ import (
 // fields with which a client could report something else.
 type Forwarding struct {
 	Trusted []netip.Prefix // proxies
-	Headers []string       // canonical names of what they write of the client and its limits, without X-Forwarded
+	Headers []string       // canonical names of other fields in which trusted proxies report the client or its limits
 	Client  func(*http.Request) netip.Addr
 	Pass    []string // canonical names of fields that are passed on although they would be removed
 }
@@ -57,7 +57,7 @@ func (f *Forwarding) set(r *httputil.ProxyRequest) {
 	}
 }
 
-// asField returns an address as the values of a field: the given ones if they are that.
+// asField returns an address as the values of a field. It returns same if these are the address already.
 func asField(addr netip.Addr, same []string) []string {
 	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%")]byte
 	text := addr.AppendTo(room[:0])

@@ -42,7 +42,7 @@ func grpcTimeout(r *http.Request) (timeout time.Duration, said bool) {
 	default:
 		return 0, false
 	}
-	if n > uint64(24*365*time.Hour/unit) { // also bounds what is computed with it
+	if n > uint64(24*365*time.Hour/unit) { // also prevents an overflow below
 		return 0, false
 	}
 	return time.Duration(n) * unit, true

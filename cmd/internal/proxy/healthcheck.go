@@ -19,7 +19,7 @@ func (m *member) watch(ctx context.Context, h *Health) {
 		switch err := m.check(ctx, h); {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errNoFile): // which says nothing about the server
+		case errors.Is(err, errNoFile): // this error is not about the server
 		case err == nil:
 			passes, fails = passes+1, 0
 			m.reached()
@@ -40,7 +40,7 @@ func (m *member) watch(ctx context.Context, h *Health) {
 	}
 }
 
-// check asks for the page that says whether the server is well. A status of 200 to 399 says so.
+// check requests the health page of the server. A status of 200 to 399 means that the server is healthy.
 func (m *member) check(ctx context.Context, h *Health) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (m *member) check(ctx context.Context, h *Health) error {
 	if err != nil {
 		return err
 	}
-	_ = response.Body.Close() // what it says beyond the status does not matter
+	_ = response.Body.Close() // only the status matters
 	if response.StatusCode < 200 || response.StatusCode > 399 {
 		return fmt.Errorf("status %d", response.StatusCode)
 	}

@@ -40,10 +40,10 @@ func (m *member) release() { m.inFlight.Add(-1) }
 // a server that restarts is used again within a second, and a dead server delays one request a second.
 const retryAfter = time.Second
 
-// isUp reports whether requests are sent to it as to any other.
+// isUp reports whether requests are sent to the server normally.
 func (m *member) isUp() bool { return !m.sick.Load() && m.retryAt.Load() == 0 }
 
-// isEligible reports whether a request may be sent to it: it is up, or the time for another try has come.
+// isEligible reports whether a request may be sent to the server: it is up, or another try is due.
 func (m *member) isEligible(now time.Time) bool {
 	return !m.sick.Load() && m.retryAt.Load() <= now.UnixNano()
 }

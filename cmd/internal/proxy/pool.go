@@ -18,7 +18,7 @@ import (
 type pool struct {
 	members []*member
 	of      *Upstreams
-	turn    atomic.Uint32 // of the server that an equal choice begins with
+	turn    atomic.Uint32 // selects the first server of a choice among equals
 	end     context.CancelFunc
 	checks  sync.WaitGroup
 }
@@ -76,7 +76,7 @@ func (p *pool) acquire(tried []*member) *member {
 	}
 }
 
-// least returns the server with the fewest requests under way, of those that are up or else of all.
+// least returns the server with the fewest requests in progress among those that are up; if none is up, among all.
 func (p *pool) least(tried []*member, now time.Time) (best *member) {
 	fewest, isUp := int64(0), false
 	first := int(p.turn.Add(1) % uint32(len(p.members)))

@@ -20,17 +20,18 @@ var noAgent = []string{""}
 type Proxy struct {
 	reverse  httputil.ReverseProxy
 	upstream *Upstream
-	http2    bool            // the servers may have HTTP/2, and so gRPC
-	base     context.Context // that ends requests whose clients have gone
+	http2    bool            // the servers may speak HTTP/2, and so gRPC
+	base     context.Context // its end ends requests whose clients have gone
 }
 
 func (u *Upstreams) newProxy(up *Upstream, servers *pool) *Proxy {
 	p := &Proxy{upstream: up, http2: up.mayHaveHTTP2(), base: u.config.Base}
 	p.reverse = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			// As the rules saw it: ReverseProxy has left out what it cannot read, such as all pairs with a semicolon.
+			// The upstream gets the query that the rules saw. ReverseProxy has removed parts that it cannot parse, such
+			// as all pairs with a semicolon.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
-			r.Out.URL.Opaque = "" // it would be sent in place of the path that the rules saw
+			r.Out.URL.Opaque = "" // it would be sent instead of the path that the rules saw
 			if !up.KeepHost {
 				r.Out.Host = "" // that of the URL
 			}
@@ -80,7 +81,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // for hours, if the upstream can have such calls.
 func (p *Proxy) MayBeSilent(r *http.Request) bool { return p.http2 && httplimit.IsGRPC(r) }
 
-// answered looks at the head of an answer.
+// answered handles the header of an answer.
 func (p *Proxy) answered(response *http.Response) error {
 	x := exchangeOf(response.Request)
 	x.answered()
@@ -102,7 +103,7 @@ func (p *Proxy) answered(response *http.Response) error {
 		delete(response.Header, name)
 		delete(response.Trailer, name) // what is announced
 	}
-	if response.ContentLength < 0 || response.ProtoMajor > 1 { // a trailer may come that is not
+	if response.ContentLength < 0 || response.ProtoMajor > 1 { // a trailer may come that was not announced
 		x.answer.own = slices.Collect(maps.Keys(header))
 	}
 	if x.tunnel != nil { // whose header ReverseProxy writes

@@ -39,7 +39,7 @@ var identity = []string{"identity"} // neither a length nor chunks: the body end
 // bound changes a request to a server so that net/http sends it again only as far as s allows.
 func (s *resend) bound(r *http.Request, isHTTP1 bool) {
 	if !s.empty {
-		return // net/http could not read the body again
+		return // net/http cannot read the body again
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:

@@ -37,9 +37,9 @@ func (k transportKey) newTransport(conns *connCount) *http.Transport {
 		ResponseHeaderTimeout: k.respondTime,
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConns:          256,
-		MaxIdleConnsPerHost:   256, // all of them: the default of 2 is for many hosts
+		MaxIdleConnsPerHost:   256, // all idle connections: the default of 2 is for many hosts
 		Protocols:             protocols,
-		DisableCompression:    true, // bodies pass as the two ends agree
+		DisableCompression:    true, // client and upstream decide about compression
 	}
 	dialer := &net.Dialer{Timeout: k.connectTime, KeepAlive: 30 * time.Second}
 	dial := dialer.DialContext

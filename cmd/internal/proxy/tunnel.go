@@ -17,7 +17,7 @@ import (
 const (
 	// tunnelSilence is how long one end of a tunnel may send nothing after the other has sent its last byte.
 	tunnelSilence = 10 * time.Second
-	// tunnelStall is how long an end may take none of the bytes that wait for it.
+	// tunnelStall is how long an end may accept none of the bytes that wait for it.
 	tunnelStall = time.Minute
 )
 
@@ -41,9 +41,9 @@ type tunnelEnd struct {
 	other              *tunnelEnd
 
 	// These are about the bytes from this end to the other one. The mutex of the tunnel guards them.
-	ended   bool        // there are no more
-	writing bool        // some wait for the other end
-	timer   *time.Timer // that closes the tunnel; nil before it is needed
+	ended   bool        // the end has sent its last byte
+	writing bool        // bytes wait for the other end
+	timer   *time.Timer // closes the tunnel; nil before it is needed
 }
 
 var errUnasked = errors.New("the upstream changes to a protocol that the client did not ask for")
@@ -89,7 +89,7 @@ func (t *tunnel) Close() error {
 	return err
 }
 
-// await sets the timer to how long the next step of the bytes from this end may take. The tunnel is locked.
+// await sets the timer for the next step in this end's direction. The tunnel must be locked.
 func (e *tunnelEnd) await() {
 	most := time.Duration(0) // no bound
 	switch {
@@ -101,7 +101,7 @@ func (e *tunnelEnd) await() {
 	}
 	switch {
 	case most > 0 && e.timer == nil:
-		e.timer = time.AfterFunc(most, func() { _ = e.tunnel.Close() }) // what was wrong, ReverseProxy finds out
+		e.timer = time.AfterFunc(most, func() { _ = e.tunnel.Close() }) // ReverseProxy reports the error
 	case most > 0:
 		e.timer.Reset(most)
 	case e.timer != nil:
@@ -136,7 +136,7 @@ func (e *tunnelEnd) setWriting(to bool) {
 	e.await()
 }
 
-// CloseWrite passes the last byte of the other end on.
+// CloseWrite notes that the other end has sent its last byte, and closes this direction.
 func (e *tunnelEnd) CloseWrite() error {
 	half, is := e.ReadWriteCloser.(interface{ CloseWrite() error })
 	if !is {
@@ -148,7 +148,8 @@ func (e *tunnelEnd) CloseWrite() error {
 // Close implements [io.Closer]: both connections end.
 func (e *tunnelEnd) Close() error { return e.tunnel.Close() }
 
-// A hijackedEnd is the end of the client. Its Read and Write are those of the tunnelEnd, which is embedded less deep.
+// A hijackedEnd is the end of the client. Its Read and Write are the tunnelEnd's, which is embedded at the smaller
+// depth.
 type hijackedEnd struct {
 	*tunnelEnd
 	hijackedConn
@@ -156,7 +157,7 @@ type hijackedEnd struct {
 
 type hijackedConn struct{ net.Conn }
 
-// Hijack is for http.ResponseController. What is hijacked has become another protocol.
+// Hijack is for http.ResponseController. A hijacked connection uses another protocol.
 func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(x.ResponseWriter).Hijack()
 	if err != nil || x.tunnel == nil {
@@ -164,7 +165,8 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	x.tunnel.client.ReadWriteCloser = conn
 	conn = hijackedEnd{&x.tunnel.client, hijackedConn{conn}}
-	// The answer is written by it, before anything is copied, and may wait for the client, too.
+	// ReverseProxy writes the answer with this writer, before it copies anything. This write may wait for the client,
+	// too.
 	return conn, bufio.NewReadWriter(buffer.Reader, bufio.NewWriter(conn)), nil
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // stripUpgrade removes the fields by which a request asks to change the protocol, unless the protocol is WebSocket and
-// the upstream can have it. Over HTTP/2 without TLS it cannot, and the transport would return an error for which the
+// the upstream can speak it. Over HTTP/2 without TLS it cannot, and the transport would return an error for which the
 // upstream is not to blame.
 //
 // After a change of the protocol weir copies bytes and sees no requests. A client that changes to h2c could send any

@@ -18,16 +18,16 @@ type Upstream struct {
 type Servers struct {
 	Targets         []Target // at least one, no two the same
 	ConnectTimeout  time.Duration
-	ResponseTimeout time.Duration // until the header of the answer; 0 for none
+	ResponseTimeout time.Duration // until the header of the answer; 0 for no bound
 	KeepHost        bool          // pass the client's Host on instead of the URL's
 	H2C             bool          // HTTP/2 without TLS
-	IgnoreAbort     bool          // a request goes on until the header of the answer, its client gone or not
+	IgnoreAbort     bool          // a request continues until the header of the answer, even if its client has gone
 	Health          *Health       // nil for no checks
 }
 
 // A Target is a server of an upstream.
 type Target struct {
-	URL    *url.URL // with a path to be put before the request's
+	URL    *url.URL // its path is put before the request's path
 	Socket string   // the path of a Unix socket to connect to; "" for none
 }
 
@@ -44,7 +44,7 @@ type Health struct {
 	Path          string // with a query perhaps
 	Interval      time.Duration
 	Timeout       time.Duration
-	Passes, Fails int // in a row, that bring a server back and take it out
+	Passes, Fails int // numbers in a row that bring a server back, and that take it out
 }
 
 // A Failure is why a request is not served.

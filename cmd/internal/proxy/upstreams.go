@@ -17,8 +17,8 @@ import (
 
 // Config holds the settings of [Upstreams].
 type Config struct {
-	Base    context.Context  // whose end ends requests that go on without their clients
-	Now     func() time.Time // by which servers are left out; nil for the system's time
+	Base    context.Context  // its end ends requests that continue without their clients
+	Now     func() time.Time // decides how long failed servers are skipped; nil means the system's time
 	Buckets []float64        // of the time until the header of an answer, in seconds
 	Log     *slog.Logger
 	// Transport is for tests. It replaces the connections to a server; nil keeps them.
@@ -97,10 +97,10 @@ func (u *Upstreams) Open(before *Set, all []*Upstream) (*Set, []*Proxy) {
 	return s, proxies
 }
 
-// pool returns the servers of an upstream: those that there are, or new ones.
+// pool returns the servers of an upstream: the existing ones, or new ones.
 func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	members := make([]*member, len(up.Targets))
-	for i, t := range up.Targets { // also for a pool that there is: the set holds its connections
+	for i, t := range up.Targets { // also for an existing pool: the set holds its connections
 		members[i] = &member{Target: t, transport: u.transport(s, before, up, t), seconds: u.header.WithLabelValues(t.String())}
 	}
 	key := poolOf(up)
@@ -114,7 +114,7 @@ func (u *Upstreams) pool(s, before *Set, up *Upstream) *pool {
 	return s.pools[key].Value
 }
 
-// transport returns the connections to a server: those that there are, or new ones.
+// transport returns the connections to a server: the existing ones, or new ones.
 func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.RoundTripper {
 	key := transportOf(up, t)
 	if s.transports[key] == nil {
@@ -132,7 +132,7 @@ func (u *Upstreams) transport(s, before *Set, up *Upstream, t Target) http.Round
 
 // Close closes what no other set uses. The set must pass on no more requests.
 func (s *Set) Close() {
-	for _, p := range s.pools { // before its connections, which checks use
+	for _, p := range s.pools { // before the connections, because health checks use them
 		p.Release()
 	}
 	for _, t := range s.transports {
@@ -146,8 +146,8 @@ type Server struct {
 	Up       bool
 	InFlight int64   // requests
 	Answered uint64  // requests, since the program started
-	Failed   uint64  // requests that it did not serve, since it is an upstream
-	Seconds  float64 // all together that it took until the headers of its answers
+	Failed   uint64  // requests that it did not serve, since it became an upstream
+	Seconds  float64 // total time until the headers of its answers
 }
 
 // Servers returns the servers of all upstreams, by name. A server of several upstreams is up if it is up for all of

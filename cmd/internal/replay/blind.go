@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logged is what a log says about every one of its requests. Anything else would be a guess.
+// logged is what a log has for each of its requests. Anything else would be a guess.
 type logged struct {
-	fields accesslog.Fields // that the log has, in addition to client, method and path
-	host   string           // that the log is of; "" if that is not known
+	fields accesslog.Fields // fields of the log in addition to client, method and path
+	host   string           // the host of all requests; "" if it is not known
 }
 
-// blind says why a rule cannot be judged from the log; "" if it can.
+// blind returns why a rule cannot be judged from the log; "" if it can.
 func (l *logged) blind(r *rules.Rule) string {
 	if r.IsInFlight() {
 		return "a log does not say which requests were in flight at one time"
@@ -42,7 +42,7 @@ func (l *logged) blind(r *rules.Rule) string {
 	return ""
 }
 
-// notes says what of a rule is judged otherwise than a server would, because the log does not hold it.
+// notes lists the parts of a rule that are judged differently than by a server, because the log lacks the data.
 func (l *logged) notes(r *rules.Rule) (all []string) {
 	reads := r.Reads()
 	for _, s := range reads.Tier {
@@ -63,7 +63,7 @@ func (l *logged) notes(r *rules.Rule) (all []string) {
 	return all
 }
 
-// exemptNotes says which exemptions are not found in the log: their requests are counted.
+// exemptNotes lists exemptions that cannot be recognized in the log. Their requests are counted.
 func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	for _, s := range rules.ExemptReads(f) {
 		if !l.has(s) {
@@ -73,7 +73,7 @@ func (l *logged) exemptNotes(f *rulefile.File) (all []string) {
 	return all
 }
 
-// has reports whether the source is known of every request of the log.
+// has reports whether the log has the source for every request.
 func (l *logged) has(s rulefile.Source) bool {
 	switch s.Kind {
 	case rulefile.SourceHeader:

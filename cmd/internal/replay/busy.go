@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	// busyClients is of how many clients, the first ones of a log, the requests are counted whatever the key is.
+	// busyClients is how many clients, from the start of a log, are counted by address, whatever the key is.
 	busyClients = 1000
-	// fewClients have nearly all requests where the client that is logged is a proxy.
+	// fewClients is how many clients have nearly all requests if the logged client is a proxy.
 	fewClients = 3
-	// mostOf is what share of the requests that is, of at least enough.
+	// mostOf is the share of requests that counts as nearly all. enough is the least number of requests for this
+	// judgment.
 	mostOf, enough = 0.99, 1000
 )
 
@@ -31,7 +32,7 @@ func (b busy) count(client []byte) {
 	*n++
 }
 
-// note says that few clients have nearly all of the requests; "" if it is not so.
+// note returns a text that few clients have nearly all requests; "" if they do not.
 func (b busy) note(requests uint64) string {
 	names := slices.SortedFunc(maps.Keys(b), func(a, c string) int {
 		if d := int64(*b[c]) - int64(*b[a]); d != 0 {

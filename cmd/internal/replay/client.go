@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// client is one key of the log and what became of its requests.
+// client is one key of the log, with the results of its requests.
 type client struct {
 	name     string
 	requests uint64
-	charges  []charge // one for each trial, those in the order of the log last
+	charges  []charge // one for each trial; trials in the order of the log come last
 }
 
 // charge is what one limiter did to a client.
@@ -81,7 +81,7 @@ func clientName(ip *httplimit.ClientIP, host string) string {
 	return prefix.String()
 }
 
-// keyName returns what a key is called, of the texts of its parts.
+// keyName returns the name of a key, made of the texts of its parts.
 func keyName(ip *httplimit.ClientIP, texts []string) string {
 	names := make([]string, len(texts))
 	for i, text := range texts {
@@ -98,7 +98,8 @@ func keyName(ip *httplimit.ClientIP, texts []string) string {
 	return strings.Join(names, " ")
 }
 
-// printable is a text that can be shown: what steers a terminal is escaped, and what is too long for a line is cut.
+// printable returns a text that can be shown: control characters are escaped, and the text is cut to the length of a
+// line.
 func printable(s string) string {
 	const longest = 80
 	if len(s) > longest {

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Comparison is what several policies would have done to the requests of one log.
+// Comparison has the results of several policies for the requests of one log.
 type Comparison struct {
 	Log
 	Limit    uint64        // that all of them have
 	Window   time.Duration // in so much time
 	Outcomes []Compared    // in the order of the policies
-	LeftOut  []LeftOut     // policies that the engine does not make
+	LeftOut  []LeftOut     // policies for which the engine makes no limiter
 }
 
 // LeftOut is a policy that was not compared, and why. For example, a sliding log with a large limit needs too much
@@ -25,7 +25,7 @@ type LeftOut struct {
 	Reason error
 }
 
-// Compared is what one of the policies did.
+// Compared is the result of one policy.
 type Compared struct {
 	Outcome
 	// WorstExcess is by how much the limit was exceeded within one window, wherever the window begins, by the key that

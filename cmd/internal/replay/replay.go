@@ -16,8 +16,8 @@ import (
 // options.
 type NewLimiter func(policy engine.Policy, room int, options ...engine.Option) (*engine.Limiter, error)
 
-// Run takes one token from a limiter of the policy for every request of the log and reports
-// what became of them. The limiter is made before anything is read.
+// Run takes one token from a limiter of the policy for every request of the log, and reports the decisions. The limiter
+// is made before anything is read.
 //
 // A line that cannot be used is skipped and counted. Run returns an error if the input breaks off, because the figures
 // of half a log mislead. It also returns an error if the log has no request at all, because a wrong file must not look
@@ -39,27 +39,27 @@ func Run(policy engine.Policy, newLimiter NewLimiter, log *accesslog.Log) (*Repo
 	})
 }
 
-// A run is a log on its way through one limiter or several, side by side.
+// A run decides the requests of a log with one or several limiters.
 type run struct {
 	attempt
 	log      Log
 	clock    clock             // of the sorted requests
-	logClock clock             // of those in the order of the log
+	logClock clock             // of the limiters in the order of the log
 	limiters []*engine.Limiter // all of them
 	trials   []*trial
-	logged   []*trial // the same policies in the order of the log; none unless that is asked for
+	logged   []*trial // the same policies in the order of the log; empty unless wanted
 	clients  *clients
 	busy     busy
-	window   time.Duration // in which what each key gets through is counted; 0 for nowhere
+	window   time.Duration // for which the admitted requests of each key are counted; 0: none are
 }
 
-// A trial is one limiter and what it did.
+// A trial is one limiter and its results.
 type trial struct {
 	limiter *engine.Limiter
 	outcome Outcome
 }
 
-// newRun returns a run in which the clients are told apart as the file says.
+// newRun returns a run that distinguishes clients as the file says.
 func newRun(f *rulefile.File, a attempt, window time.Duration) (*run, error) {
 	ip, err := rules.PeerIP(f)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *run) close() {
 	}
 }
 
-// An action is what is done with a request.
+// An action handles one request.
 type action func(e *accesslog.Entry, now time.Time) error
 
 // read passes on every request of the log in the order of time and, if asLogged is set, also in the order of the log: a
@@ -173,7 +173,7 @@ func (r *run) takeAsLogged(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// client returns the client of an entry. It is looked for once, although an entry is seen twice.
+// client returns the client of an entry. It is determined once, although an entry is seen twice.
 func (r *run) client(e *accesslog.Entry) *client {
 	if c, known := e.Memo.(*client); known {
 		return c
@@ -185,7 +185,7 @@ func (r *run) client(e *accesslog.Entry) *client {
 	return c
 }
 
-// noRequest says why there was nothing to replay.
+// noRequest returns the error for a log without requests.
 func (l *Log) noRequest() error {
 	if l.Skipped == 0 {
 		return errors.New("the log is empty: there is nothing to replay")

@@ -13,7 +13,7 @@ import (
 // whole wrong file.
 const maxReasons = 5
 
-// Report describes a log, and what a limit would have done to its requests.
+// Report describes a log, and the results of a limit for its requests.
 type Report struct {
 	Log
 	Outcome
@@ -37,22 +37,22 @@ type Log struct {
 	ProxyNote string
 }
 
-// Outcome is what a limit would have done to the requests of a log.
+// Outcome has the results of a limit for the requests of a log.
 type Outcome struct {
 	Policy           engine.Policy
 	Allowed, Refused uint64
-	RefusedKeys      []Key // those refused at least once: most refused first, then by name
+	RefusedKeys      []Key // keys refused at least once: most refused first, then by name
 	// AsLogged is how many requests are refused if they are decided in the order of the log, each at the latest time
 	// before it. It equals Refused if no request is late.
 	AsLogged uint64
 
 	// Evictions and ForgivenTokens count the buckets that the limiter evicted because there was no room, and the tokens
-	// that were then missing in them. If Evictions is not zero, the figures above are approximate: too few requests are
+	// that these buckets still owed. If Evictions is not zero, the figures above are approximate: too few requests are
 	// refused.
 	Evictions, ForgivenTokens uint64
 }
 
-// Key is what became of the requests of one key.
+// Key has the results for the requests of one key.
 type Key struct {
 	Name              string
 	Requests, Refused uint64
@@ -95,7 +95,7 @@ func (l *Log) stamp(e *accesslog.Entry) {
 	}
 }
 
-// outcome returns what the limiter of a trial did, with what is known only at the end.
+// outcome returns the results of a trial, including the numbers that are only known at the end.
 func (r *run) outcome(trial int) Outcome {
 	o := r.trials[trial].outcome
 	o.AsLogged = o.Refused

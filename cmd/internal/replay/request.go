@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// maxTargets is how many targets of requests are remembered with their URLs. Most of the requests of a log are for few.
+// maxTargets is how many targets are remembered with their URLs. Most requests of a log have a few targets.
 const maxTargets = 8192
 
-// requests makes HTTP requests of log lines: always the same one, with what the rules look at.
+// requests makes HTTP requests of log lines. It reuses one request, which has the parts that the rules read.
 type requests struct {
-	host    string // of those of which the log does not say it
+	host    string // of requests for which the log does not have it
 	headers map[string]bool
-	urls    map[string]*url.URL // by target; nil for what is no URL
+	urls    map[string]*url.URL // by target; nil for a target that is not a URL
 	parsed  *reading.Parsed     // of the request
 	request *http.Request
 }
@@ -80,7 +80,7 @@ func (rs *requests) of(e *accesslog.Entry) (*http.Request, bool) {
 	return r, true
 }
 
-// url returns the URL of a request; nil if its target is none.
+// url returns the URL of a request; nil if its target is not a URL.
 func (rs *requests) url(e *accesslog.Entry) *url.URL {
 	if string(e.Method) == http.MethodConnect || string(e.Target) == "*" {
 		return &url.URL{Path: string(e.Target)}

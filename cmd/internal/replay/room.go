@@ -13,17 +13,17 @@ const (
 	// table for a million keys would take longer than everything else.
 	littleRoom = 1 << 15
 	allRoom    = math.MaxInt
-	// betweenLooks is how many requests there are between two looks at whether the room is enough.
+	// betweenLooks is how many requests there are between two checks of the room.
 	betweenLooks = 4096
 )
 
-// errCramped says that a limiter had no room for a key, and that there is more.
+// errCramped says that a limiter had no room for a key, and could have more room.
 var errCramped = errors.New("there is no room for all keys")
 
 // An attempt is how a log is replayed.
 type attempt struct {
-	room     int  // for that many keys there is room at most
-	asLogged bool // the requests are decided in the order of the log as well
+	room     int  // the largest number of keys
+	asLogged bool // the requests are also decided in the order of the log
 }
 
 // repeat replays a log with little memory, and starts over whenever that is not enough: with room for all keys, with

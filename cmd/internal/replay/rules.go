@@ -17,10 +17,10 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// RulesReport is what a rule file would have done to the requests of a log.
+// RulesReport has the results of a rule file for the requests of a log.
 type RulesReport struct {
 	Log
-	NotHTTP uint64 // requests of the log that are none: a server answers them before any limit
+	NotHTTP uint64 // logged requests that are not HTTP: a server answers them before any limit
 	Refused uint64 // requests that a rule refused
 	// AsLogged is how many requests a rule refuses in the order of the log: see [Outcome].
 	AsLogged uint64
@@ -28,25 +28,25 @@ type RulesReport struct {
 	Rules    []RuleReport
 }
 
-// RuleReport is what one rule would have done.
+// RuleReport has the results of one rule.
 type RuleReport struct {
 	Rule  *rulefile.Rule
 	Blind string   // why the rule was not judged; "" if it was
-	Notes []string // what was judged otherwise than a server would
+	Notes []string // what was judged differently than by a server
 	Outcome
 	// Matched is how many requests the rule counts, and Refused how many of these it refuses. A shadow rule would have
 	// refused them.
 	Matched uint64
 	// Elsewhere is how many requests another rule refused although this one would have admitted them. For a shadow
-	// rule, it is how many it was not asked about.
+	// rule, it is how many requests it did not get.
 	Elsewhere uint64
 	Keys      uint64
 	Series    Series
-	Trace     *trace.Trace // of the requests that it counts; nil if it was not asked for
+	Trace     *trace.Trace // of the requests that it counts; nil if it was not wanted
 	Names     []string     // of the keys of the trace
 }
 
-// Close deletes what is kept of the requests.
+// Close deletes the stored requests.
 func (r *RulesReport) Close() (err error) {
 	for i := range r.Rules {
 		if t := r.Rules[i].Trace; t != nil {
@@ -58,7 +58,7 @@ func (r *RulesReport) Close() (err error) {
 
 // RulesOptions says how a rule file is replayed.
 type RulesOptions struct {
-	Host  string // for which requests were of which the log does not say it; "" if it is not known
+	Host  string // the host of requests for which the log has none; "" if it is not known
 	Trace bool   // keep the requests of each rule
 }
 
@@ -94,7 +94,7 @@ func replayRules(f *rulefile.File, a attempt, options RulesOptions, log *accessl
 	return result, nil
 }
 
-// A rulesRun is a log on its way through the rules.
+// A rulesRun decides the requests of a log by the rules.
 type rulesRun struct {
 	*run
 	options  RulesOptions
@@ -106,7 +106,7 @@ type rulesRun struct {
 	inLog    *httplimit.Middleware // the same in the order of the log
 }
 
-// A tally is what became of the requests that a rule counts.
+// A tally has the results for the requests that a rule counts.
 type tally struct {
 	rule    *rules.Rule
 	limit   httplimit.Limit // without a Limiter if the rule cannot be judged
@@ -120,7 +120,7 @@ type ruleClient struct {
 	requests, refused uint64
 }
 
-// compile makes the middleware of the rules that can be judged from what is logged.
+// compile makes the middleware of the rules that can be judged from the log.
 func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	client := logClient{r.clients.ip}
 	all, err := rules.Compile(f, rules.Told{Client: client})
@@ -158,7 +158,7 @@ func (r *rulesRun) compile(f *rulefile.File, l *logged) error {
 	return err
 }
 
-// middleware makes that of the rules that are judged, at the time of a clock.
+// middleware makes the middleware of the judged rules, with the time of a clock.
 func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httplimit.Middleware, error) {
 	var all []httplimit.Limit
 	for _, t := range r.tallies {
@@ -177,7 +177,7 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 		}
 		all = append(all, limit)
 	}
-	// The tokens of requests that wait are taken; the time of the log does not stop for them.
+	// Requests that wait get their tokens at once, because the time of the log does not stop for them.
 	options := []httplimit.Option{httplimit.Pause(func(context.Context, time.Duration) error { return nil })}
 	if exempt != nil {
 		options = append(options, httplimit.Skip(exempt))
@@ -185,7 +185,7 @@ func (r *rulesRun) middleware(c *clock, exempt func(*http.Request) bool) (*httpl
 	return httplimit.New(all, options...)
 }
 
-// request takes one request through the rules that match it.
+// request decides one request by the rules that match it.
 func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 	request, ok := r.requests.of(e)
 	if !ok {
@@ -210,7 +210,7 @@ func (r *rulesRun) request(e *accesslog.Entry, now time.Time) error {
 	return nil
 }
 
-// requestAsLogged takes one request through the rules in the order of the log.
+// requestAsLogged decides one request by the rules, in the order of the log.
 func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
 	request, ok := r.requests.of(e)
 	if !ok || r.inLog == nil {
@@ -232,7 +232,7 @@ func (r *rulesRun) requestAsLogged(e *accesslog.Entry, _ time.Time) error {
 // isRefused reports whether a rule refused a request, or would have if it were not in shadow.
 func isRefused(o limits.Outcome) bool { return o == limits.Refused || o == limits.ShadowRefused }
 
-// count notes what a rule did to a request, and whether the request was allowed by all.
+// count notes the decision of a rule, and whether all rules allowed the request.
 func (r *rulesRun) count(request *http.Request, check httplimit.Check, allowed bool, status int, now time.Time) error {
 	t := r.judged[check.Name()]
 	c := t.client(request, check, r.clients.ip)
@@ -272,7 +272,7 @@ func (t *tally) client(request *http.Request, check httplimit.Check, ip *httplim
 	return c
 }
 
-// result fills in what is known only at the end.
+// result fills in the numbers that are only known at the end.
 func (r *rulesRun) result() *RulesReport {
 	r.report.Log = r.log
 	if !r.asLogged {
@@ -299,7 +299,7 @@ func (r *rulesRun) result() *RulesReport {
 	return &r.report
 }
 
-// sortKeys puts those most refused first, then goes by name.
+// sortKeys sorts by the number of refusals, the most first, and then by name.
 func sortKeys(keys []Key) {
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name))

@@ -27,7 +27,7 @@ func (r *RulesReport) WriteTable(w io.Writer, top int) error {
 	return t.write(w, "")
 }
 
-// rules writes a line for each rule, and what there is to say about it.
+// rules writes a line for each rule, and its remarks.
 func (t *table) rules(r *RulesReport) {
 	g := t.grid("rule", t.number("matched"), t.number("refused"), "   share", t.number("keys"), "keys refused",
 		"refused by others")
@@ -48,7 +48,7 @@ func (t *table) rules(r *RulesReport) {
 	}
 }
 
-// Remarks describes the rule and what to know about its figures.
+// Remarks describes the rule, and explains its figures.
 func (r *RuleReport) Remarks() []string {
 	if r.Blind != "" {
 		return []string{"cannot be judged from this log: " + r.Blind}

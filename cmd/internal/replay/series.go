@@ -2,7 +2,7 @@ package replay
 
 import "time"
 
-// maxBins is how many bins a series has at most; when there would be more, they become longer.
+// maxBins is the most bins of a series. If there would be more, the bins become longer.
 const maxBins = 240
 
 // binLengths are the lengths in which people think. Each is a multiple of the previous one, so that several bins can be
@@ -20,13 +20,13 @@ type Series struct {
 	Bin   time.Duration // length of a bin
 	Bins  []Bin
 
-	first, size int64 // of the first bin: its number; of Bin: its place in binLengths
+	first, size int64 // the number of the first bin; the index of Bin in binLengths
 }
 
-// A Bin is what happened in one stretch of time.
+// A Bin counts the requests of one interval.
 type Bin struct{ Requests, Refused uint64 }
 
-// add counts a request at a time that is not before the one of the first.
+// add counts a request. Its time must not be before the first request's.
 func (s *Series) add(at time.Time, refused bool) {
 	if len(s.Bins) == 0 {
 		s.Bin, s.first = binLengths[0], at.UnixNano()/int64(binLengths[0])
@@ -45,7 +45,7 @@ func (s *Series) add(at time.Time, refused bool) {
 	s.Start = time.Unix(0, s.first*int64(s.Bin))
 }
 
-// lengthen makes bins of the next length of those that are there.
+// lengthen merges the bins into bins of the next length.
 func (s *Series) lengthen() {
 	s.size++
 	many := int64(binLengths[s.size] / s.Bin)

@@ -7,7 +7,7 @@ import "time"
 // the times of one window.
 type span struct {
 	runs       []same // in the order of time
-	held, most uint64 // requests in the last window; in the fullest
+	held, most uint64 // requests in the last window, and in the fullest
 }
 
 // same is requests of one time.
@@ -16,14 +16,14 @@ type same struct {
 	n  uint64
 }
 
-// add counts a request that was let through. Time does not run backwards.
+// add counts an admitted request. Times never decrease.
 func (s *span) add(now time.Time, window time.Duration) {
 	gone := 0
 	for gone < len(s.runs) && now.Sub(s.runs[gone].at) >= window {
 		s.held -= s.runs[gone].n
 		gone++
 	}
-	// What is cut off at the front is given back when append moves the rest.
+	// The memory of the removed front is freed when append moves the rest.
 	if s.runs = s.runs[gone:]; len(s.runs) > 0 && s.runs[len(s.runs)-1].at.Equal(now) {
 		s.runs[len(s.runs)-1].n++
 	} else {

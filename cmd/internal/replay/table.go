@@ -45,9 +45,8 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	return t.write(w, c.EvictionNote())
 }
 
-// table collects the text, so that only one write can fail. Width is that of
-// every column of numbers: tabwriter cannot align one column left and the next
-// right.
+// table collects the text, so that only one write can fail. Width is the width of every column of numbers. (tabwriter
+// cannot align one column left and the next right.)
 type table struct {
 	log   *Log
 	out   bytes.Buffer
@@ -68,14 +67,14 @@ func (t *table) write(w io.Writer, note string) error {
 
 func (t *table) number(text string) string { return fmt.Sprintf("%*s", t.width, text) }
 
-// row is a total, with what there is to say about it.
+// row is a total, with a remark.
 type row struct {
 	name string
 	n    uint64
 	note string
 }
 
-// totals writes rows, and then those that every log has.
+// totals writes rows, and then the rows that every log has.
 func (t *table) totals(rows ...row) {
 	l := t.log
 	late, astray := "", ""
@@ -190,7 +189,7 @@ func (t *table) leftOut(policies []LeftOut) {
 	}
 }
 
-// share writes part as a percentage of whole; there is none of nothing.
+// share returns part as a percentage of whole; "" if whole is 0.
 func share(part, whole uint64) string {
 	if whole == 0 {
 		return "-"
@@ -200,7 +199,7 @@ func share(part, whole uint64) string {
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// days writes a duration with its days apart, which time.Duration does not.
+// days returns a duration with its days as a separate number. (time.Duration does not write days.)
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < day {

@@ -16,8 +16,8 @@ import (
 
 // An Estimate says how much a request holds before its cost is known.
 type Estimate struct {
-	Learned bool   // what requests for its model usually cost, as a rule with "estimate: learned"
-	Tokens  uint64 // otherwise so many; 0 for one, and everything else is charged afterwards
+	Learned bool   // the usual cost of requests for its model, as with "estimate: learned" in a rule
+	Tokens  uint64 // otherwise this number; 0: one is held, and the rest is charged afterwards
 }
 
 // mostTokens is the largest estimate.
@@ -51,16 +51,16 @@ func (e Estimate) String() string {
 	return strconv.FormatUint(e.Tokens, 10)
 }
 
-// UsageReport is what a limit of tokens would have done to the requests of a usage log, by several estimates.
+// UsageReport has the results of a limit of tokens for the requests of a usage log, for several estimates.
 type UsageReport struct {
 	Log
 	Policy    engine.Policy
-	Field     string // by which keys are told apart; "" if there is none
+	Field     string // the field that identifies keys; "" if there is none
 	Tokens    uint64 // that all requests cost
-	Summed    uint64 // requests that are known by sums alone
-	Untimed   uint64 // requests of which it is not known how long they took
+	Summed    uint64 // requests of which the log only has sums
+	Untimed   uint64 // requests without a duration
 	Estimates []Estimated
-	Trace     *trace.Trace // of the requests and their costs; nil if it was not asked for
+	Trace     *trace.Trace // of the requests and their costs; nil if it was not wanted
 	Names     []string     // of its keys
 
 	requests []usagelog.Request
@@ -71,14 +71,14 @@ type UsageReport struct {
 type Estimated struct {
 	Estimate Estimate
 	Outcome
-	Admitted, Rejected uint64 // tokens that the requests cost which were allowed and refused
-	Beyond             uint64 // that allowed ones cost beyond what they held
-	Unused             uint64 // that they held beyond what they cost
-	Lost               uint64 // beyond, and not charged, because a key owes as much as it may
+	Admitted, Rejected uint64 // the costs of allowed and of refused requests, in tokens
+	Beyond             uint64 // tokens that allowed requests cost beyond what they held
+	Unused             uint64 // tokens that allowed requests held beyond what they cost
+	Lost               uint64 // the part of Beyond that was not charged, because the key owed as much as it may
 	Series             Series
 }
 
-// Close deletes what is kept of the requests.
+// Close deletes the stored requests.
 func (r *UsageReport) Close() error {
 	if r.Trace == nil {
 		return nil
@@ -86,8 +86,7 @@ func (r *UsageReport) Close() error {
 	return r.Trace.Close()
 }
 
-// NewUsage returns the report of a log, without the results of a limit. keep says that the requests are kept for a
-// suggestion.
+// NewUsage returns the report of a log, without the results of a limit. keep stores the requests for a suggestion.
 func NewUsage(log *usagelog.Log, keep bool) (*UsageReport, error) {
 	r := &UsageReport{Field: log.Key, Summed: log.Summed, Untimed: log.Untimed, numbers: map[string]uint32{}, requests: log.Requests,
 		Log: Log{
@@ -134,7 +133,7 @@ func (r *UsageReport) Try(policy engine.Policy, estimates []Estimate) error {
 	return nil
 }
 
-// An estimating is a log on its way through one limit.
+// An estimating decides the requests of a log by one limit.
 type estimating struct {
 	Estimated
 	now     time.Time
@@ -143,11 +142,11 @@ type estimating struct {
 	open    openHolds
 }
 
-// estimated returns what becomes of the requests by one estimate.
+// estimated returns the result for one estimate.
 func (r *UsageReport) estimated(policy engine.Policy, by Estimate) (*Estimated, error) {
 	e := &estimating{Estimated: Estimated{Estimate: by, Outcome: Outcome{Policy: policy}}, now: r.First}
 	var err error
-	e.limiter, err = engine.New(policy, engine.MaxKeys(2*len(r.Names)+64), // so that none is forgotten
+	e.limiter, err = engine.New(policy, engine.MaxKeys(2*len(r.Names)+64), // so that no key is evicted
 		engine.ClockFunc(func() time.Time { return e.now }))
 	if err != nil {
 		return nil, err
@@ -184,7 +183,7 @@ func (r *estimating) request(q *usagelog.Request, key engine.Key) bool {
 	if r.Estimate.Learned {
 		var known bool
 		if tokens, known = r.learned.Usual(q.Model); !known {
-			tokens = q.Cost // instead of the worst, which is not known
+			tokens = q.Cost // instead of the largest possible cost, which is not known
 		}
 	}
 	hold := &openHold{at: q.At.Add(q.Took), cost: q.Cost, model: q.Model}
@@ -215,7 +214,7 @@ func (r *estimating) settle(until time.Time) {
 	}
 }
 
-// An openHold is a request that is not over.
+// An openHold is the hold of a request in progress.
 type openHold struct {
 	receipt engine.Receipt
 	at      time.Time // when it is
@@ -223,7 +222,7 @@ type openHold struct {
 	model   string
 }
 
-// openHolds are a heap, of which the first is over first.
+// openHolds are a heap. The hold that ends first is at the top.
 type openHolds []*openHold
 
 func (o openHolds) Len() int           { return len(o) }

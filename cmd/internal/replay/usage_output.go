@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/number"
 )
 
-// Notes returns what to know about the figures.
+// Notes explains the figures.
 func (r *UsageReport) Notes() []string {
 	var notes []string
 	if r.Field == "" {

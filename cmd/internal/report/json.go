@@ -10,8 +10,8 @@ import (
 
 // jsonSuggestion fixes names and order of the fields of a suggestion.
 type jsonSuggestion struct {
-	Abusive  bool           `json:"abusive"` // whom the limits refuse, or else
-	Percent  float64        `json:"percent"` // of the key-days at most
+	Abusive  bool           `json:"abusive"` // the limits refuse abusive keys only; otherwise
+	Percent  float64        `json:"percent"` // the largest share of the key-days
 	Requests uint64         `json:"requests"`
 	Keys     uint64         `json:"keys"`
 	KeyDays  uint64         `json:"key_days"`

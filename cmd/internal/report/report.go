@@ -110,12 +110,12 @@ func span(from, to time.Time) string {
 	return fmt.Sprintf("%d days %v", d/day, d%day)
 }
 
-// plain writes a length of time without the zeros of its smaller units.
+// plain returns a duration without the zeros of its smaller units.
 func plain(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
-// chartHeight is that of a field, in pixels.
+// chartHeight is the height of a chart's field, in pixels.
 const chartHeight = 180
 
 // legend returns a legend of colours and texts that alternate.
@@ -140,7 +140,7 @@ func series(s replay.Series) template.HTML {
 		from := float64(i)
 		to := from + 1
 		if count < 100 {
-			to -= 0.12 // a gap, unless the bars are thin
+			to -= 0.12 // a gap between bars, unless they are thin
 		}
 		p.Column(chart.Orange, from, to, 0, float64(b.Refused))
 		p.Column(chart.Blue, from, to, float64(b.Refused), float64(b.Requests))

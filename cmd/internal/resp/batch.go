@@ -29,8 +29,8 @@ func (b *batch) begin(c *conn) {
 	b.negative, b.fileLimits, b.fileTables = c.settings.Negative, c.settings.Limits, c.settings.Tables
 }
 
-// key returns the key of a text under a quota, which is zero for the limit of the table. What it owes previous limiters
-// is charged to it.
+// key returns the key of a text under a quota, which is zero for the limit of the table. It charges the key with what
+// it owes previous limiters.
 func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	k := t.Limiter.KeyBytes(text).With(quota)
 	if t.Formers.Any() {
@@ -39,7 +39,8 @@ func (t Table) key(text []byte, quota engine.Quota) engine.Key {
 	return k
 }
 
-// place returns the table of a limit, and the key of a text there, or answers that the table does not take the limit.
+// place returns the table of a limit, and the key of a text in it. If the table does not accept the limit, it answers
+// with an error.
 func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) {
 	if l.name != "" {
 		if own, has := b.fileTables[l.name]; has {
@@ -55,7 +56,8 @@ func (b *batch) place(l *limit, text []byte) (t Table, key engine.Key, ok bool) 
 	return t, t.key(l.key(text), quota), true
 }
 
-// ofTable returns the table that a key is in by its name, if it is that of a limit which has one.
+// ofTable returns the table of a key's limit, by the name in the key. ok is false if the key's limit has no table of
+// its own.
 func (b *batch) ofTable(text []byte) (t Table, ok bool) {
 	name, _, isNamed := bytes.Cut(text, []byte{':'})
 	if isNamed {
@@ -64,7 +66,7 @@ func (b *batch) ofTable(text []byte) (t Table, ok bool) {
 	return t, ok
 }
 
-// command answers a command, or gathers it.
+// command answers a command, or adds it to the gathered takes.
 func (b *batch) command(c *conn, args [][]byte) {
 	i, ok := lookup(args[0])
 	if !ok {
@@ -90,7 +92,7 @@ func (b *batch) command(c *conn, args [][]byte) {
 	b.run(c, known, args)
 }
 
-// run answers a command, or gathers it.
+// run answers a command, or adds it to the gathered takes.
 func (b *batch) run(c *conn, known *command, args [][]byte) {
 	if !known.gathers {
 		b.decide()
@@ -100,7 +102,7 @@ func (b *batch) run(c *conn, known *command, args [][]byte) {
 
 // fail answers an error, and counts it.
 func (b *batch) fail(text string) {
-	b.decide() // answers before it come first
+	b.decide() // earlier answers come first
 	b.counts.errors++
 	b.failure(text)
 }
@@ -112,7 +114,7 @@ func (b *batch) broken(c *conn, err error) {
 	c.closing = true
 }
 
-// flush decides what is gathered and writes the answers. It reports false if the client does not take them.
+// flush decides the gathered takes and writes the answers. It returns false if the client does not accept them.
 func (b *batch) flush(c *conn) bool {
 	b.decide()
 	if len(b.out) == 0 {

@@ -5,7 +5,7 @@ import "time"
 const (
 	// maxCommand is the longest command, in bytes, and so the longest key.
 	maxCommand = 64 << 10
-	// maxArguments is how many arguments a command may have, its name included.
+	// maxArguments is how many arguments a command may have, including its name.
 	maxArguments = 1024
 	// smallBuffer is what a connection holds while it waits for a command.
 	smallBuffer = 4 << 10
@@ -17,7 +17,7 @@ const (
 	// gathered is how many takes are decided together.
 	gathered = 128
 
-	// Before a client has given its password it is let to say little more than that.
+	// Before a client has sent its password, it may send little more than that.
 	strangersCommand   = smallBuffer
 	strangersArguments = 10
 
@@ -31,11 +31,11 @@ const (
 
 // Timeouts. A client may wait between commands for as long as it likes, or Settings.IdleTimeout.
 const (
-	// commandTimeout is how long the rest of a command may take, a TLS handshake, and a stranger's password.
+	// commandTimeout is how long the rest of a command, a TLS handshake, or the password of a new client may take.
 	commandTimeout = 10 * time.Second
-	// transactionTimeout is how long a client may say nothing in a transaction.
+	// transactionTimeout is how long a client may send nothing in a transaction.
 	transactionTimeout = time.Minute
-	// writeTimeout is how long a client may read nothing while answers wait for it.
+	// writeTimeout is how long a client may accept no answers while some wait.
 	writeTimeout = 10 * time.Second
 )
 

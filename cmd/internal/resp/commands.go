@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A command is one that a client may send.
+// A command describes a command of clients.
 type command struct {
 	name            string // in small letters
 	atLeast, atMost int    // arguments, the name included
-	lastKey         int    // the first argument is a key, and others up to this one; 0: there is none; -1: all
+	lastKey         int    // the arguments from the first to this one are keys; 0: none is; -1: all are
 	early           bool   // before the password, too
-	gathers         bool   // it decides by a batch, together with others
+	gathers         bool   // it is decided in a batch, together with others
 	direct          bool   // it is answered at once in a transaction, too
 	run             func(*conn, *batch, [][]byte)
 	syntax          string // its arguments
@@ -24,7 +24,7 @@ const (
 	commandCount = 33
 )
 
-// commands are those that there are, byName where each is. Some of them look at all, so init fills them.
+// commands has all commands, and byName the index of each. Some commands read these variables, so init sets them.
 var (
 	commands [commandCount]command
 	byName   = map[string]int{}
@@ -102,7 +102,7 @@ func index() {
 	}
 }
 
-// lookup finds a command by its name, in letters of either case.
+// lookup finds a command by its name, ignoring case.
 func lookup(name []byte) (int, bool) {
 	var room [longestName]byte
 	if len(name) > len(room) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A conn is the connection of a client. All but leave belongs to its goroutine.
+// A conn is the connection of a client. Only its goroutine may call its methods, except leave.
 type conn struct {
 	net.Conn
 	server   *Server
@@ -16,19 +16,19 @@ type conn struct {
 	id       int64
 	name     string
 	resp3    bool
-	known    bool         // the client has given its password, or needs none
-	closing  bool         // after the answers that are gathered
-	wrong    int          // passwords that it has given, which RESET does not forget
-	multi    *transaction // that has begun; nil for none
+	known    bool         // the client has sent its password, or needs none
+	closing  bool         // the connection ends after the gathered answers
+	wrong    int          // wrong passwords so far, which RESET does not clear
+	multi    *transaction // the current transaction; nil for none
 
 	parser parser
 	small  [smallBuffer]byte
-	large  *[maxCommand]byte // of largeBuffers, while it is in use
+	large  *[maxCommand]byte // from largeBuffers, while it is needed
 	buffer []byte            // small or large
-	end    int               // of what was read into buffer and is not answered
+	end    int               // of the bytes in buffer that are not answered yet
 
 	waits    wait
-	progress bool // a command was complete since it waits
+	progress bool // a command was completed since the wait began
 
 	leaving atomic.Bool
 }
@@ -46,7 +46,7 @@ func (c *conn) NetConn() net.Conn {
 // leave ends the connection when it waits for a command. Any goroutine may call it.
 func (c *conn) leave() {
 	c.leaving.Store(true)
-	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
+	_ = c.NetConn().SetReadDeadline(time.Unix(1, 0)) // only fails on a closed connection
 }
 
 // serve answers commands until the connection ends.
@@ -76,7 +76,7 @@ func (c *conn) serve() {
 	c.finish()
 }
 
-// enter takes the present settings, which the caller leaves.
+// enter takes the current settings. The caller must call leave.
 func (c *conn) enter() (leave func()) {
 	settings := c.server.Settings()
 	if settings == nil {
@@ -88,18 +88,18 @@ func (c *conn) enter() (leave func()) {
 	return settings.Leave
 }
 
-// A wait says what a connection waits for, and so how long.
+// A wait says what a connection waits for, which determines for how long.
 type wait uint8
 
 const (
-	forNothing  wait = iota // not set yet, or for as long as the client likes
+	forNothing  wait = iota // not set yet, or without a bound
 	forCommand              // within Settings.IdleTimeout
-	forItsRest              // the rest of a command of which a part is there
+	forItsRest              // the rest of a command that has begun
 	forExec                 // the rest of a transaction
-	forPassword             // what a stranger says does not begin its time anew
+	forPassword             // data of a client without a password does not restart its time
 )
 
-// await sets the time until which the next bytes have to be there. It reports false if the server is stopping.
+// await sets the deadline of the next bytes. It returns false if the server is stopping.
 func (c *conn) await() bool {
 	next, most := forNothing, time.Duration(0)
 	switch {
@@ -117,7 +117,7 @@ func (c *conn) await() bool {
 	if !goesOn && c.setReadTime(most) != nil {
 		return false
 	}
-	return !c.leaving.Load() // after the deadline, so that it does not undo that of leave
+	return !c.leaving.Load() // after the deadline is set, so that leave's deadline is not lost
 }
 
 // setReadTime sets how long reading may take from now on; 0 for no bound.
@@ -144,10 +144,10 @@ func (c *conn) handshake() error {
 	return c.SetDeadline(time.Time{})
 }
 
-// resize makes room for more of a command that is longer than what was read, or gives room back.
+// resize enlarges the buffer for a command that does not fit, or gives a large buffer back.
 func (c *conn) resize(read int) {
 	switch full := len(c.buffer); {
-	case c.large == nil && c.end+read >= full && c.known: // the client has more to say than fits at once
+	case c.large == nil && c.end+read >= full && c.known: // the client sends more than fits at once
 		c.large = largeBuffers.Get().(*[maxCommand]byte)
 		copy(c.large[:], c.buffer[:c.end])
 		c.buffer = c.large[:]
@@ -163,7 +163,7 @@ func (c *conn) shrink() {
 	}
 }
 
-// answer answers the complete commands of the buffer, and keeps the rest. It reports false if the connection is broken.
+// answer answers the complete commands in the buffer, and keeps the rest. It returns false if the connection is broken.
 func (c *conn) answer() bool {
 	defer c.enter()()
 	b := batches.Get().(*batch)
@@ -200,7 +200,7 @@ func (c *conn) bounds() bounds {
 	return strangersBounds
 }
 
-// Until a client has closed its side, or for so long, what it sends is read and dropped.
+// These bound how long, and how much, data of a client is read and dropped until it closes its side.
 const (
 	lastWords      = time.Second
 	lastWordsAtEnd = 20 * time.Millisecond // of the server

@@ -31,7 +31,7 @@ func choose(_ *conn, b *batch, args [][]byte) {
 	b.ok()
 }
 
-// hello answers HELLO [version [AUTH user password] [SETNAME name]]. What is wrong with it changes nothing.
+// hello answers HELLO [version [AUTH user password] [SETNAME name]]. A wrong HELLO changes nothing.
 func hello(c *conn, b *batch, args [][]byte) {
 	resp3, known, name := c.resp3, c.known, c.name
 	if len(args) > 1 {
@@ -132,7 +132,7 @@ func (b *batch) named(text []byte) (string, bool) {
 	return string(text), true
 }
 
-// client answers CLIENT. What it does not know of it is an error.
+// client answers CLIENT. Unknown subcommands are errors.
 func client(c *conn, b *batch, args [][]byte) {
 	is := func(word string, arguments int) bool { return isWord(args[1], word) && len(args) == 2+arguments }
 	switch {
@@ -148,11 +148,11 @@ func client(c *conn, b *batch, args [][]byte) {
 			b.ok()
 		}
 	case is("SETINFO", 2) && (isWord(args[2], "LIB-NAME") || isWord(args[2], "LIB-VER")):
-		if _, ok := b.named(args[3]); ok { // it is not shown anywhere
+		if _, ok := b.named(args[3]); ok { // the name is not shown anywhere
 			b.ok()
 		}
 	case isWord(args[1], "TRACKING") && len(args) > 2, is("NO-EVICT", 1), is("NO-TOUCH", 1):
-		b.ok() // no command reads a value, so there is nothing to track, and no connection is evicted
+		b.ok() // nothing is tracked, because no command reads a value; and no connection is evicted
 	default:
 		b.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s': want CLIENT ID, GETNAME, SETNAME, "+
 			"SETINFO, TRACKING, NO-EVICT or NO-TOUCH", clip(args[1])))
@@ -233,7 +233,8 @@ func describe(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// entry is what clients of a cluster look at: the name, how many arguments, and where the keys are.
+// entry writes the data that cluster clients read about a command: its name, the number of arguments, and the places of
+// keys.
 func (b *batch) entry(c *command) {
 	arity, first, last, step := int64(c.atLeast), int64(0), int64(c.lastKey), int64(0)
 	if c.atMost != c.atLeast {
@@ -252,7 +253,7 @@ func (b *batch) entry(c *command) {
 	b.integer(step)
 }
 
-// documents answers with the commands of the names that there are, or with all.
+// documents answers with the commands that have the given names, or with all commands.
 func (b *batch) documents(names [][]byte) {
 	if len(names) == 0 {
 		names = allNames

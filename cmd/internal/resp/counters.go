@@ -12,10 +12,10 @@ type Counters struct {
 
 // Count is a snapshot of [Counters].
 type Count struct {
-	Commands         map[string]uint64 // by their name in small letters, those that failed included
+	Commands         map[string]uint64 // by name in lower case, including those that failed
 	Allowed, Limited uint64            // decisions
-	Errors           uint64            // commands that were answered by an error, those below included
-	Unknown          uint64            // commands that there are not
+	Errors           uint64            // commands answered with an error, including those below
+	Unknown          uint64            // commands that do not exist
 	Broken           uint64            // connections ended by a mistake in the protocol
 	WrongPasswords   uint64
 	Slow             uint64 // connections ended because the client did not read its answers
@@ -34,7 +34,8 @@ func (c *Counters) Count() Count {
 	return n
 }
 
-// counts are those of a batch, so that the goroutines of several connections seldom write the same words.
+// counts are the counts of a batch. They exist so that the goroutines of several connections seldom write the same
+// words.
 type counts struct {
 	commands                                      [commandCount]uint32
 	allowed, limited                              uint64
@@ -49,7 +50,7 @@ func (n *counts) decision(allowed bool) {
 	}
 }
 
-// addTo adds the counts, and begins anew.
+// addTo adds the counts to c, and sets them to 0.
 func (n *counts) addTo(c *Counters) {
 	add := func(to *atomic.Uint64, n uint64) {
 		if n > 0 {

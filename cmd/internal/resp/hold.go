@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// heldKeys bounds the keys of a hold, in bytes, since they stand in its id.
+// heldKeys bounds the keys of a hold, in bytes, because its id contains them.
 const heldKeys = 4 << 10
 
 // maxFor is the longest time in which a hold may give something back, in seconds.
 const maxFor = uint64(sealed.MaxLifetime / time.Second)
 
-// cutFor reads and takes away FOR seconds, which may stand at the end of a command.
+// cutFor parses and cuts off an optional FOR seconds at the end of a command.
 func (b *batch) cutFor(args [][]byte) (rest [][]byte, asked time.Duration, ok bool) {
 	n := len(args)
 	if n < 4 || !isWord(args[n-2], "FOR") {
@@ -107,13 +107,13 @@ func (b *batch) holdSeveral(c *conn, s *several, asked time.Duration) (id string
 	return c.settings.Holds.Sealer.Seal(text, c.settings.Holds.Uses.Expires(asked)), true, true
 }
 
-// A holding is what an id holds of one key.
+// A holding is the part of an id that is about one key.
 type holding struct {
 	key     engine.Key
 	receipt engine.Receipt
 }
 
-// open returns what an id holds. The text is one that we have sealed.
+// open returns the holdings of an id. text is the content of an id, which this program has sealed.
 func (b *batch) open(text []byte) (all []holding, err error) {
 	for len(text) > 0 {
 		name, rest, ok := cutText(text)
@@ -142,7 +142,7 @@ func (b *batch) open(text []byte) (all []holding, err error) {
 	return all, nil
 }
 
-// cutQuota takes the numbers of a limit from what an id holds.
+// cutQuota cuts the numbers of a limit off the content of an id.
 func (b *batch) cutQuota(text []byte) (quota engine.Quota, rest []byte, err error) {
 	const size = 24
 	if len(text) < size {

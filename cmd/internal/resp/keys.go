@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// owes returns how long it takes until a key owes nothing, at the rate at which it comes back now.
+// owes returns the time until a key owes nothing, at the current rate.
 func (b *batch) owes(text []byte) (left time.Duration) {
 	left = Table{b.limiter, b.formers}.owes(text)
 	if t, ok := b.ofTable(text); ok {
@@ -35,7 +35,7 @@ func exists(_ *conn, b *batch, args [][]byte) {
 	b.integer(owing)
 }
 
-// noKey is what TTL answers of a key that there is not: one that owes nothing.
+// noKey is the answer of TTL for a key that does not exist, which means that it owes nothing.
 const noKey = -2
 
 // ttl answers TTL key and PTTL key, rounded up.

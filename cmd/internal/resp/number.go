@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// integer reads a decimal number as Redis does: a minus perhaps, no plus, no space, no leading zero.
+// integer parses a decimal number as Redis does: with an optional minus, no plus, no space and no leading zero.
 func integer(text []byte) (n int64, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {
@@ -28,7 +28,7 @@ func integer(text []byte) (n int64, ok bool) {
 	}
 	switch {
 	case negative && u <= 1<<63:
-		return -int64(u), true // -2^63 is its own negative
+		return -int64(u), true // for 2^63, int64(u) is -2^63, and so is its negative
 	case !negative && u <= math.MaxInt64:
 		return int64(u), true
 	}

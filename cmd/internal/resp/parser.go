@@ -70,7 +70,7 @@ func (p *parser) next(text []byte, most bounds) (length int, err error) {
 	return at, nil
 }
 
-// unfinished is the answer to a command whose end is not there.
+// unfinished returns the result for a command whose end has not arrived: 0, or the error if it is already too long.
 func (p *parser) unfinished(text []byte, most bounds) (int, error) {
 	p.args = p.args[:0]
 	if len(text) >= most.command {
@@ -83,7 +83,7 @@ func tooLong(most bounds) error {
 	return broken("a command of more than %d bytes", most.command)
 }
 
-// number reads the digits from at on, and the end of their line. next is 0 if the end is not there yet.
+// number reads the digits from at on, and the end of their line. next is 0 if the end has not arrived yet.
 func number(text []byte, at int, what string) (n int64, next int, err error) {
 	line := text[at:min(len(text), at+lineMax)]
 	end := bytes.IndexByte(line, '\n')
@@ -173,7 +173,7 @@ func quoted(line []byte, to, at int, quote byte) (end, next int, err error) {
 	return to, at + 1, nil
 }
 
-// escaped reads a backslash and what follows it: what that stands for, and how long it is.
+// escaped reads an escape. It returns the character, and the length of the escape.
 func escaped(text []byte, quote byte) (c byte, n int) {
 	switch c = text[1]; {
 	case quote == '\'' && c != '\'':

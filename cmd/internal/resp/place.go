@@ -10,20 +10,20 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// MinPlace and MaxPlace bound for how long a place in flight is certainly counted.
+// MinPlace and MaxPlace bound the lifetime of a place in flight: the time for which it is certainly counted.
 const (
 	MinPlace = time.Second
-	MaxPlace = sealed.MaxLifetime / 2 // it may be counted for twice that, and its id has to be good as long
+	MaxPlace = sealed.MaxLifetime / 2 // it may be counted for twice that, and its id must be valid for as long
 )
 
-// maxPlaces is the highest limit of what is in flight.
+// maxPlaces is the highest limit of requests in flight.
 const maxPlaces = 1<<16 - 1
 
 // Places counts requests in flight. It outlives all Settings.
 type Places struct {
 	Limiter  *engine.Limiter
-	Lifetime time.Duration // for which a place that is not left is counted
-	ids      Holds         // apart from those of holds, or settles would leave no room for releases
+	Lifetime time.Duration // for which a place that is not released is counted
+	ids      Holds         // separate from the ids of holds; otherwise settles could use up the room for releases
 }
 
 // NewPlaces returns Places with room for keys keys, and for the same number of ids whose places were given back. now is
@@ -47,7 +47,7 @@ func NewPlaces(lifetime time.Duration, keys int, overflow engine.OverflowPolicy,
 // Close closes the Places. No place can be taken or given back afterwards.
 func (p *Places) Close() error { return errors.Join(p.Limiter.Close(), p.ids.Uses.Close()) }
 
-// places returns them, or answers that there are none.
+// places returns the Places, or answers with an error if there are none.
 func (b *batch) places(c *conn) (*Places, bool) {
 	if c.settings.Places == nil {
 		b.fail("ERR requests in flight are not counted: write for example in_flight: 1m in redis: of the rule file")
@@ -115,7 +115,7 @@ func release(c *conn, b *batch, args [][]byte) {
 		text := opened.Receipt // of ours
 		receipt, err = places.Limiter.ParseReceipt(places.Limiter.KeyBytes(text[engine.ReceiptBytes:]), text[:engine.ReceiptBytes])
 	}
-	use := sealed.Late // and then nobody has to remember it: nothing of it is left
+	use := sealed.Late // then the release need not be remembered, because the place is forgotten
 	if err == nil && !places.ids.Uses.IsLate(opened) {
 		use, err = places.ids.Uses.Use(context.Background(), opened)
 	}

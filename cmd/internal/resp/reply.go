@@ -25,7 +25,7 @@ func (r *reply) integer(n int64) { r.header(':', n) }
 
 func (r *reply) array(n int) { r.header('*', int64(n)) }
 
-// pairs begins a map of n pairs: in RESP2 an array of twice as many.
+// pairs begins a map of n pairs; in RESP2 an array of 2n elements.
 func (r *reply) pairs(n int) {
 	if r.resp3 {
 		r.header('%', int64(n))
@@ -44,7 +44,7 @@ func (r *reply) bulkBytes(text []byte) {
 	r.out = append(append(r.out, text...), '\r', '\n')
 }
 
-// text is a bulk string that a person reads: in RESP3 a verbatim one.
+// text writes a text for people: a bulk string, or in RESP3 a verbatim string.
 func (r *reply) text(text string) {
 	if !r.resp3 {
 		r.bulk(text)
@@ -76,7 +76,7 @@ func (r *reply) boolean(yes bool) {
 	}
 }
 
-// seconds is a time as a double: in RESP2 a bulk string.
+// seconds writes a time in seconds: a double, or in RESP2 a bulk string.
 func (r *reply) seconds(d time.Duration) {
 	var room [24]byte
 	text := appendSeconds(room[:0], d)
@@ -117,7 +117,8 @@ func ceilSeconds(d time.Duration) int64 {
 // shown is how much of a client's text an error repeats.
 const shown = 128
 
-// failure answers an error. Its text is made one line of printable ASCII, since it may repeat what the client sent.
+// failure writes an error. It converts the text to one line of printable ASCII, because the text may repeat the
+// client's data.
 func (r *reply) failure(text string) {
 	r.out = append(r.out, '-')
 	for i := range len(text) {

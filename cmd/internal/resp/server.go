@@ -14,12 +14,12 @@ import (
 
 // A Server answers the clients of a listener.
 type Server struct {
-	// Settings returns the current settings. nil means that there are none any more, and connections keep those that
-	// they have. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
+	// Settings returns the current settings. nil means that there are no settings any more, and connections keep their
+	// last ones. It is called for each batch, from any goroutine, and each call is followed by one of Settings.Leave.
 	Settings func() *Settings
 	// TLS is the TLS configuration; nil for none.
 	TLS *tls.Config
-	// Counters counts what is done. Several servers may share it. It must not be nil.
+	// Counters counts commands and connections. Several servers may share it. It must not be nil.
 	Counters *Counters
 	// Version is the version of the program.
 	Version string
@@ -62,7 +62,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// noRoom are the errors of a listener that pass.
+// noRoom are the temporary errors of a listener.
 var noRoom = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 
 func (s *Server) add(c *conn) bool {
@@ -122,7 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mutex.Lock()
 	for c := range s.open {
-		_ = c.NetConn().SetDeadline(time.Unix(1, 0)) // fails on a closed connection only
+		_ = c.NetConn().SetDeadline(time.Unix(1, 0)) // only fails on a closed connection
 	}
 	s.mutex.Unlock()
 	<-done

@@ -19,10 +19,10 @@ type Settings struct {
 	Formers *live.Formers
 	// Longest is the longest time in which a bucket of Limiter may fill. Errors mention it.
 	Longest time.Duration
-	// Limits are those that commands name: token buckets that Limiter takes, and others that have Tables. A name begins
-	// with a letter and has no colon.
+	// Limits are the limits that commands can name: token buckets for Limiter, and others, which have Tables. A name
+	// begins with a letter and has no colon.
 	Limits map[string]engine.Policy
-	// Tables are those that some limits have for themselves, by the names of the limits. Their keys have the same names
+	// Tables are the tables of limits that have their own, by the names of the limits. Their keys have the same names
 	// as in Limiter.
 	Tables map[string]Table
 	// Passwords are the valid passwords for AUTH. Without any, no client needs one.
@@ -43,10 +43,10 @@ type Settings struct {
 // A Table has the keys of one limit.
 type Table struct {
 	Limiter *engine.Limiter
-	Formers *live.Formers // whose keys' debts it takes over
+	Formers *live.Formers // previous limiters, whose keys' debts it takes over
 }
 
-// Stats returns those of all tables together: how many keys and slots they have, their memory, and what found no room.
+// Stats returns the sums over all tables: keys, slots, memory, and the counts of keys without room.
 func (s *Settings) Stats() engine.Stats {
 	all := s.Limiter.Stats()
 	for _, t := range s.Tables {
@@ -106,5 +106,5 @@ func ParsePasswords(text string) (all Passwords, err error) {
 	return all, err
 }
 
-// have reports whether a password is one of them.
+// have reports whether a password is valid.
 func (p Passwords) have(text []byte) bool { return secretfile.Find(p, text) >= 0 }

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// maxKeys bounds the keys of a command that takes from several: what [engine.TakeAll] takes from at once.
+// maxKeys bounds the keys of a command that takes from several: it is the bound of [engine.TakeAll].
 const maxKeys = 64
 
-// A several is what a command asks of several keys, all or nothing.
+// A several is a command that takes from several keys, all or nothing.
 type several struct {
 	texts    [][]byte // of the keys
 	limits   []limit

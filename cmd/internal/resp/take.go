@@ -2,7 +2,7 @@ package resp
 
 import "github.com/weir-go/weir/engine"
 
-// A form is how a decision is answered.
+// A form is the format of an answer.
 type form uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	weirForm             // names and values
 )
 
-// takes are those that are gathered. All take as many tokens.
+// takes are the gathered takes. All take the same number of tokens.
 type takes struct {
 	n       int
 	tokens  uint64
@@ -20,7 +20,7 @@ type takes struct {
 	decided [gathered]engine.Decision
 }
 
-// take gathers a take of the tokens that a limit says, by its policy. One of a table of its own is decided at once.
+// take adds a take under a limit to the gathered takes. If the limit has its own table, it is decided at once.
 func (b *batch) take(text []byte, l *limit, f form) {
 	tokens := l.cost
 	t, key, ok := b.place(l, text)
@@ -44,14 +44,14 @@ func (b *batch) take(text []byte, l *limit, f form) {
 	b.takes.n++
 }
 
-// decide decides what is gathered, and answers it.
+// decide decides and answers the gathered takes.
 func (b *batch) decide() {
 	n := b.takes.n
 	if n == 0 {
 		return
 	}
 	b.takes.n = 0
-	// It fails only if there is no room for the decisions, and there is.
+	// It only fails if there is no room for the decisions, and there is.
 	_ = b.limiter.TakeBatch(b.keys[:n], b.tokens, b.decided[:n])
 	for i := range n {
 		b.answer(&b.decided[i], b.forms[i])
@@ -64,7 +64,7 @@ func (b *batch) look(limiter *engine.Limiter, key engine.Key, limit engine.Polic
 	b.decide()
 	d := limiter.Peek(key, 0)
 	if d.Remaining == 0 && d.ResetAfter > 0 && limiter == b.limiter {
-		// A limit to which no token can be added is as long as a record can say, and is looked at as it is.
+		// If no token can be added to the limit, it is the largest possible, and is peeked at unchanged.
 		if more, err := limiter.Quota(engine.TokenBucket(limit.Rate(), limit.Limit()+1)); err == nil {
 			above := limiter.Peek(key.With(more), 1)
 			d.Allowed, d.RetryAfter = above.Allowed, above.RetryAfter
@@ -97,7 +97,7 @@ func (b *batch) cell(d *engine.Decision) {
 	b.integer(ceilSeconds(d.ResetAfter))
 }
 
-// gcra answers as Redis' own command did: the times have fractions.
+// gcra answers in the form of Redis' GCRA command: the times have fractions.
 func (b *batch) gcra(d *engine.Decision) {
 	b.array(5)
 	b.counted(d)
@@ -109,7 +109,7 @@ func (b *batch) gcra(d *engine.Decision) {
 	b.seconds(d.ResetAfter)
 }
 
-// counted answers what both have in common.
+// counted writes the numbers that both forms have in common.
 func (b *batch) counted(d *engine.Decision) {
 	limited := int64(1)
 	if d.Allowed {
@@ -120,7 +120,7 @@ func (b *batch) counted(d *engine.Decision) {
 	b.integer(int64(d.Remaining))
 }
 
-// decision answers with names. A request that never passes has to wait for -1 seconds.
+// decision answers with a map of names. For a request that never passes, the wait is -1 seconds.
 func (b *batch) decision(d *engine.Decision) {
 	b.pairs(5)
 	b.pairsOf(d)

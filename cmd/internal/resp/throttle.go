@@ -13,7 +13,7 @@ import (
 // These are the ranges of the numbers in commands. The limiter may still refuse a number within its range, because it
 // knows the longest time in which a bucket may fill.
 const (
-	maxBurst  = spec.MaxBurst - 1 // the limit is one more
+	maxBurst  = spec.MaxBurst - 1 // the limit is max_burst + 1
 	maxCount  = 1e15
 	maxPeriod = uint64(spec.MaxWindow / time.Second)
 	maxTokens = math.MaxInt64
@@ -47,7 +47,7 @@ func throttle(_ *conn, b *batch, args [][]byte) {
 	b.throttle(args[1], &limit{policy: bucket(count, time.Duration(period)*time.Second, burst)}, args[5:])
 }
 
-// throttle takes the quantity that a command ends with, or one.
+// throttle takes the quantity at the end of a command, or one.
 func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
 	ok := true
 	l.cost = 1
@@ -63,16 +63,16 @@ func (b *batch) throttle(text []byte, l *limit, quantity [][]byte) {
 	b.take(text, l, cellForm)
 }
 
-// giveBack answers a take of less than nothing.
+// giveBack answers a take of a negative quantity, which gives tokens back.
 func (b *batch) giveBack(text []byte, l *limit, tokens uint64) {
-	b.decide() // before the key takes over what it owes
+	b.decide() // before the key is charged with its debts to previous limiters
 	if t, key, ok := b.place(l, text); ok {
 		t.Limiter.Refund(key, tokens)
 		b.look(t.Limiter, key, l.policy, cellForm)
 	}
 }
 
-// bucket is the limit of count tokens in a period and that many more at once.
+// bucket returns the policy of count tokens in a period, with a burst of burst+1.
 func bucket(count uint64, period time.Duration, burst uint64) engine.Policy {
 	full := burst + 1
 	return spec.PolicyOf(engine.AlgorithmTokenBucket, spec.Numbers{Rate: spec.Of(engine.Per(float64(count), period)), Burst: &full}, false)
@@ -107,7 +107,7 @@ func gcra(_ *conn, b *batch, args [][]byte) {
 	b.take(args[1], &limit{policy: bucket(count, period, burst), cost: tokens}, gcraForm)
 }
 
-// ranged reads a whole number in a range, or answers what is wrong.
+// ranged parses a whole number in a range, or answers with an error.
 func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool) {
 	n, ok := integer(text)
 	if !ok || n < 0 || uint64(n) < low || uint64(n) > high {
@@ -117,7 +117,7 @@ func (b *batch) ranged(what string, text []byte, low, high uint64) (uint64, bool
 	return uint64(n), true
 }
 
-// refuse answers an error of the engine about a limit.
+// refuse answers with the engine's error about a limit.
 func (b *batch) refuse(p engine.Policy, err error) {
 	if fills := p.Window(); fills > b.longest {
 		b.fail(fmt.Sprintf("ERR a limit of %d tokens that takes %v to fill: want at most %v; for this limit write longest: %v in redis: of the "+
@@ -127,7 +127,7 @@ func (b *batch) refuse(p engine.Policy, err error) {
 	b.fail("ERR " + strings.TrimPrefix(err.Error(), "engine: "))
 }
 
-// isWord reports whether an argument is a keyword, in letters of either case.
+// isWord reports whether an argument is a keyword, ignoring case.
 func isWord(arg []byte, word string) bool {
 	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
 }

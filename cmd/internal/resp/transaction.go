@@ -9,9 +9,9 @@ import (
 // A transaction has the commands between MULTI and EXEC, which are then answered together, one after the other. nil
 // means that there is no transaction.
 type transaction struct {
-	queued  []byte // of each command how many arguments it has, and of each argument how long it is, and itself
+	queued  []byte // for each command: the number of arguments, and each argument after its length
 	n       int    // commands
-	aborted bool   // a command was wrong, so that none is run
+	aborted bool   // a command was wrong, so no command is run
 }
 
 // abort has EXEC run nothing.
@@ -21,7 +21,7 @@ func (t *transaction) abort() {
 	}
 }
 
-// add keeps a command for EXEC, and answers that it does.
+// add queues a command for EXEC, and answers QUEUED.
 func (t *transaction) add(b *batch, args [][]byte) {
 	size := lengthBytes(len(args))
 	for _, arg := range args {
@@ -44,17 +44,17 @@ func (t *transaction) add(b *batch, args [][]byte) {
 	b.line('+', "QUEUED")
 }
 
-// lengthBytes is how many bytes a length takes in what is queued.
+// lengthBytes returns how many bytes a length takes in queued.
 func lengthBytes(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
-// length takes a length out of what is queued.
+// length cuts a length off queued.
 func (t *transaction) length() int {
 	n, size := binary.Uvarint(t.queued) // of ours
 	t.queued = t.queued[size:]
 	return int(n)
 }
 
-// next takes the first command out. Its arguments are parts of what is queued.
+// next cuts off the first command. Its arguments are parts of queued.
 func (t *transaction) next(args [][]byte) [][]byte {
 	for range t.length() {
 		n := t.length()
@@ -91,7 +91,7 @@ func exec(c *conn, b *batch, _ [][]byte) {
 		i, _ := lookup(args[0]) // it was there
 		b.run(c, &commands[i], args)
 		if len(b.out) >= flushAt && !b.flush(c) {
-			c.closing = true // and the rest is not run
+			c.closing = true // the rest is not run
 			return
 		}
 	}

@@ -11,11 +11,11 @@ import (
 // The arguments of WEIR.TAKE and its siblings are key LIMIT rate [BURST n] [COST n], with the options in any order. The
 // name of a limit in the rule file may replace rate and burst.
 
-// A limit is what a command holds a key against.
+// A limit is the limit of a command.
 type limit struct {
 	policy engine.Policy
 	cost   uint64
-	name   string // of the rule file; "" for one that came with the command
+	name   string // in the rule file; "" for a limit that came with the command
 }
 
 // key returns the key for a text. Each limit of the rule file has its own keys. Otherwise a call under a fast limit
@@ -27,12 +27,12 @@ func (l *limit) key(text []byte) []byte {
 	return slices.Concat([]byte(l.name), []byte{':'}, text)
 }
 
-// isName reports whether a text can be the name of a limit of the rule file, and so is no rate.
+// isName reports whether a text can be the name of a limit of the rule file. Such a text is not a rate.
 func isName(text []byte) bool {
 	return len(text) > 0 && (text[0]|' ' >= 'a' && text[0]|' ' <= 'z')
 }
 
-// byName finds a limit of the rule file, or answers that there is none.
+// byName finds a limit of the rule file, or answers with an error.
 func (b *batch) byName(name []byte) (l limit, ok bool) {
 	if l.policy, ok = b.fileLimits[string(name)]; !ok {
 		b.fail(fmt.Sprintf("ERR no limit '%s': want one of redis: limits of the rule file, or a rate such as 100/m", clip(name)))
@@ -42,7 +42,7 @@ func (b *batch) byName(name []byte) (l limit, ok bool) {
 	return l, true
 }
 
-// limit reads them, or answers what is wrong.
+// limit parses these arguments, or answers with an error.
 func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	numbers := spec.Limit{}
 	cost := uint64(1)
@@ -95,7 +95,7 @@ func (b *batch) limit(args [][]byte) (l limit, ok bool) {
 	return l, true
 }
 
-// rate reads what follows LIMIT: the name of a limit of the rule file, or a rate.
+// rate parses the argument of LIMIT: the name of a limit of the rule file, or a rate.
 func (b *batch) rate(text []byte, l *limit, numbers *spec.Limit) (ok bool) {
 	if isName(text) {
 		*l, ok = b.byName(text)
@@ -133,7 +133,7 @@ func weirPeek(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// weirRefund gives tokens back, and answers how the key stands then.
+// weirRefund gives tokens back, and answers with the new state of the key.
 func weirRefund(_ *conn, b *batch, args [][]byte) {
 	if of, key, cost, ok := b.keyed(args); ok {
 		of.Refund(key, cost)
@@ -142,7 +142,7 @@ func weirRefund(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// weirCharge takes tokens that need not be there, and answers how the key stands then.
+// weirCharge takes tokens whether the key has them or not, and answers with the new state of the key.
 func weirCharge(_ *conn, b *batch, args [][]byte) {
 	if of, key, cost, ok := b.keyed(args); ok {
 		d, lost := of.Charge(key, cost)
@@ -153,10 +153,10 @@ func weirCharge(_ *conn, b *batch, args [][]byte) {
 	}
 }
 
-// anyLimit is one by which the debt of every key can be seen.
+// anyLimit is a limit under which the debt of any key can be read.
 var anyLimit = engine.TokenBucket(engine.PerSecond(1), 1)
 
-// resetKeys answers DEL and WEIR.RESET key...: how many of the keys owed something.
+// resetKeys answers DEL and WEIR.RESET key... with how many of the keys owed something.
 func resetKeys(_ *conn, b *batch, args [][]byte) {
 	quota, err := b.limiter.Quota(anyLimit)
 	if err != nil {

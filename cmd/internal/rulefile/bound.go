@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// debtOfBuckets is how many limits a key of a bucket may owe, and of any other algorithm one ([engine.MaxDebt]).
+// debtOfBuckets is how many limits a key of a bucket may owe. For other algorithms it is one limit ([engine.MaxDebt]).
 const debtOfBuckets = 10
 
 // Bound returns how many tokens the requests of a key can cost at most, with the terms of docs/budgets.md: one line for
@@ -39,7 +39,7 @@ func (r *Rule) Bound() []string {
 	return lines
 }
 
-// ofHolds is how many tokens are held at most in a time T.
+// ofHolds returns the most tokens that are held in a time T, as text.
 func (r *Rule) ofHolds() string {
 	limit, rate := r.Policy.Limit(), r.Policy.Rate()
 	per, zone, calendar := r.Policy.Calendar()
@@ -54,7 +54,7 @@ func (r *Rule) ofHolds() string {
 	return fmt.Sprintf("%d for each %v that T touches", limit, r.Policy.Window())
 }
 
-// overdraft says how much one request may cost beyond its hold.
+// overdraft returns how much one request may cost beyond its hold, as text.
 func (t *Tokens) overdraft() string {
 	most := fmt.Sprintf("at most %d each", t.scaledMost())
 	switch {
@@ -74,7 +74,7 @@ func (t *Tokens) overdraft() string {
 	return fmt.Sprintf("what is above %d, %s", held, most)
 }
 
-// scaledMost is the most that an answer may say a request has cost, in tokens of the limit.
+// scaledMost returns the largest cost that an answer can report, in tokens of the limit.
 func (t *Tokens) scaledMost() uint64 {
 	if t.From != (CostPlace{}) {
 		return usage.MaxField

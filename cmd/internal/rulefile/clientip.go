@@ -43,7 +43,7 @@ func (c *ClientIP) readFrom(d *decoder, n *yaml.Node, what string) {
 	}
 }
 
-// check fills in where addresses come from: the default depends on whether a proxy is trusted.
+// check fills in the source of addresses: the default depends on whether a proxy is trusted.
 func (c *ClientIP) check(d *decoder, n *yaml.Node, trusted bool) {
 	switch {
 	case c.From == "" && trusted:
@@ -71,7 +71,7 @@ func (c *ClientIP) describe(proxies int) string {
 	return from + fmt.Sprintf("; IPv6 by /%d", c.IPv6Prefix)
 }
 
-// header names the header that the address of a client is read from.
+// header returns the name of the header from which the client's address is read.
 func (c *ClientIP) header() string {
 	switch c.From {
 	case FromForwarded:
@@ -83,7 +83,7 @@ func (c *ClientIP) header() string {
 	return "X-Forwarded-For"
 }
 
-// prefix is an address, or a range of them.
+// prefix is an address, or a range of addresses.
 var prefix = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) netip.Prefix {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 type CORS struct {
 	Origins     []string // in lower case: "https://app.example.com", "https://*.example.com", or "*" alone for all
 	Methods     []string // the methods of requests that need a preflight
-	Headers     []string // that such requests may have, in canonical form; nil for any
-	Expose      []string // of answers, that pages may read in addition to those of limits
+	Headers     []string // allowed in such requests, in canonical form; nil for any
+	Expose      []string // of answers that pages may read, in addition to the fields of limits
 	Credentials bool     // cookies and HTTP authentication
 	MaxAge      time.Duration
 }
@@ -75,7 +75,7 @@ func (c *CORS) describe() string {
 	return strings.Join(c.Origins, ", ")
 }
 
-// origin is an origin as browsers write it.
+// origin is an origin in the form of browsers.
 var origin = one(pattern("", `^(\*|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+)$`), func(d *decoder, n *yaml.Node, what, s string) string {
 	if s == "*" {
 		return s

@@ -24,7 +24,7 @@ func (c *Decide) describe() string {
 	return c.Address + when(c.ReusePort, reusable) + ", for other proxies"
 }
 
-// checkDecide keeps decisions from being all one client's.
+// checkDecide refuses settings under which all decisions would be for one client.
 func (d *decoder) checkDecide(f *File, n *yaml.Node) {
 	byAddress := slices.ContainsFunc(f.Rules,
 		func(r Rule) bool { return r.Key.Uses(SourceIP) || r.Match.UsesClient() }) ||

@@ -17,11 +17,11 @@ const maxNodes = 200_000
 type decoder struct {
 	yamlfile.Walker
 
-	certificates []certificate // to be tried by Load
-	proxied      *yaml.Node    // proxy_protocol, where it is true
+	certificates []certificate // to be read by Load
+	proxied      *yaml.Node    // proxy_protocol, if it is true
 	concurrent   *yaml.Node    // the first concurrency of a rule
-	settled      *yaml.Node    // the first cost that only answers tell
-	passwords    *yaml.Node    // password_file or password_env of redis, to be tried by Load
+	settled      *yaml.Node    // the first cost that is only in answers
+	passwords    *yaml.Node    // password_file or password_env of redis, to be read by Load
 	tokens       *yaml.Node    // token_file of admin, the same
 }
 
@@ -30,7 +30,7 @@ type certificate struct {
 	files *TLS
 }
 
-// enter counts a node and returns what it stands for; nil if there is nothing to read.
+// enter counts a node and returns it, or the node of its alias; nil if there is nothing to read.
 func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 	t := d.Visit(n, maxNodes, "the file has more than %d values, each counted as often as an alias names it: use "+
 		"fewer aliases")
@@ -44,7 +44,7 @@ func (d *decoder) enter(n *yaml.Node) *yaml.Node {
 	return t
 }
 
-// knownTags are those of the values of YAML.
+// knownTags are the tags of YAML's values.
 var knownTags = []string{
 	"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!binary", "!!merge",
 }

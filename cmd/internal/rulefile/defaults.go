@@ -20,7 +20,7 @@ func NewRule(name string) Rule {
 	return t.Rule
 }
 
-// defaults returns a file with nothing but what goes without saying.
+// defaults returns a file that has only defaults.
 func defaults() *File {
 	f := &File{}
 	s := f.section()

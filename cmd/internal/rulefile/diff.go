@@ -14,14 +14,14 @@ import (
 // styles, is read from the new file and loses no counts.
 type Changes struct {
 	Rules   []RuleChange // in the order of the new file
-	Removed []string     // names of the rules whose limiters are to be closed
+	Removed []string     // names of the rules whose limiters must be closed
 
 	// Opened and Closed are listeners, by address, TLS files and H2C. A listener that is in neither list stays; its
 	// certificate is read again.
 	Opened, Closed []Listener
-	Admin          bool // the administrator's listener is another
-	Decide         bool // that for decisions is another
-	Redis          bool // that for clients of Redis is another, or what is said of it
+	Admin          bool // the administrator's listener differs
+	Decide         bool // the listener for decisions differs
+	Redis          bool // the listener for Redis clients, or its settings, differ
 
 	// RedisTable says what happens to the keys of Redis clients, and RedisReason gives the reason for Carry and
 	// Replace.
@@ -37,8 +37,8 @@ type Changes struct {
 type RuleChange struct {
 	Name   string
 	Limit  Continuity
-	Reason string // of Carry and Replace: what it was that the limiter cannot take
-	From   string // of Adjust, Carry and Replace: the policy before
+	Reason string // for Carry and Replace: what the limiter cannot change to
+	From   string // for Adjust, Carry and Replace: the previous policy
 	To     string // the policy now
 	Other  []string
 }
@@ -49,9 +49,9 @@ type Continuity int
 // What Continuity can be.
 const (
 	Keep    Continuity = iota // as it is
-	Adjust                    // by SetPolicy: each key keeps what it has used up
-	Carry                     // by a new one, to which keys bring what they have used up (package limits/live)
-	Replace                   // by a new one: every bucket is full again
+	Adjust                    // SetPolicy changes the limiter: what each key has used still counts
+	Carry                     // a new limiter: what keys have used still counts (package limits/live)
+	Replace                   // a new limiter: every bucket is full again
 	Add                       // there was none
 )
 
@@ -96,7 +96,7 @@ func Compare(before, now *Rule) RuleChange {
 		c.Limit = Replace
 		return c
 	}
-	if !now.Counts() { // its limiter waits until it does
+	if !now.Counts() { // its limiter stays until it counts again
 		if now.Constant != before.Constant {
 			c.Limit = Adjust
 		}
@@ -129,7 +129,7 @@ func (c *RuleChange) Correct(now *Rule, has []engine.Policy) {
 	c.From = before.limits()
 }
 
-// another says why nothing that the rule as it was has counted is of use for it now; "" if that is.
+// another returns the reason why the counts of the previous rule cannot be used; "" if they can.
 func (r *Rule) another(before *Rule) string {
 	inFlight := func(r *Rule) bool { return r.Policy.Algorithm() == engine.AlgorithmConcurrency }
 	switch {
@@ -141,13 +141,13 @@ func (r *Rule) another(before *Rule) string {
 		return "it was only on this machine and is now kept in the store"
 	case r.Counts() && before.Counts() && !r.Store.Same(before.Store):
 		return "the store is a different one"
-	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // in the file other processes count
+	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // others may use the file
 		return r.incompatible(before)
 	}
 	return ""
 }
 
-// incompatible says why the limiter of the rule as it was cannot serve it now; "" if it can.
+// incompatible returns the reason why the limiter of the previous rule cannot be used; "" if it can.
 func (r *Rule) incompatible(before *Rule) string {
 	switch {
 	case r.Counts() != before.Counts():
@@ -188,7 +188,7 @@ func (r *Rule) incompatible(before *Rule) string {
 	return ""
 }
 
-// named returns a file's path, or that there is none.
+// named returns a file's path, or a text that there is none.
 func named(path string) string {
 	if path == "" {
 		return "none"
@@ -214,19 +214,19 @@ func (l Listener) Equal(other Listener) bool {
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// others names the keys of the file that are not as they were.
+// others returns the names of the file's keys that have changed.
 func (f *File) others(before *File) []string {
 	s := f.section()
 	return s.differing(before.section())
 }
 
-// others names the keys of the rule that are not as they were and do not make another limiter.
+// others returns the names of the rule's keys that have changed and do not need another limiter.
 func (r *Rule) others(before *Rule) []string {
 	s := (&ruleText{Rule: *r}).section()
 	return s.differing((&ruleText{Rule: *before}).section())
 }
 
-// tierNames is what of the tiers is not a limit.
+// tierNames returns the texts of the tiers that are not limits.
 func (r *Rule) tierNames() []string {
 	if r.Tiers == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// doubts says which rules, exceptions and routes of a good file do less than they seem to, and what to write instead.
+// doubts returns warnings about rules, exceptions and routes of a valid file that do less than they seem to, and what
+// to write instead.
 func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	for i := range f.Exempt {
 		all = append(all, exceptionDoubts("exempt", &f.Exempt[i])...)
@@ -47,7 +48,7 @@ func (f *File) doubts(upstreams []*Upstream) (all []string) {
 	return append(all, f.inventedKeys(upstreams)...)
 }
 
-// exceptionDoubts says what is wrong with requests that no rule, or one rule, is not for.
+// exceptionDoubts returns warnings about an exception from one rule or from all rules.
 func exceptionDoubts(where string, m *reading.Match) []string {
 	all := literalDoubts(where, m)
 	onlyPaths := len(m.Hosts)+len(m.Methods)+len(m.Headers)+len(m.Query)+len(m.Clients) == 0
@@ -70,7 +71,7 @@ func exceptionDoubts(where string, m *reading.Match) []string {
 
 func isEveryPath(p reading.Path) bool { return p.String() == "/" || p.String() == "prefix /" }
 
-// literalDoubts says which texts look like patterns of other programs, and are none here.
+// literalDoubts returns warnings about texts that look like patterns of other programs, but are literal here.
 func literalDoubts(where string, m *reading.Match) (all []string) {
 	for _, p := range m.Paths {
 		if p.IsText() {
@@ -101,7 +102,8 @@ func valueDoubts(where string, fields []reading.Field) (all []string) {
 	return all
 }
 
-// slashDoubts says which paths of a rule are one page, while others of the file are below it.
+// slashDoubts returns warnings about paths of a rule that match one page, although other paths in the file are below
+// it.
 func (f *File) slashDoubts(r *Rule) (all []string) {
 	for _, p := range r.Match.Paths {
 		page := p.String()
@@ -122,7 +124,7 @@ func (f *File) slashDoubts(r *Rule) (all []string) {
 	return all
 }
 
-// liftsNothing says which rules limit requests of one that is unlimited.
+// liftsNothing returns warnings about rules that limit requests of an unlimited rule.
 func (f *File) liftsNothing(unlimited *Rule) []string {
 	var others []string
 	for i := range f.Rules {
@@ -140,7 +142,7 @@ func (f *File) liftsNothing(unlimited *Rule) []string {
 		"same requests: write what it matches under exempt, or under not of the other rule", unlimited.Name, strings.Join(others, ", "))}
 }
 
-// mayOverlap reports whether a request could meet both matches. It is false only where that is plain.
+// mayOverlap reports whether a request could meet both matches. It returns false only if they obviously cannot.
 func mayOverlap(a, b *reading.Match) bool {
 	apart := func(a, b []string) bool {
 		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
@@ -161,7 +163,7 @@ func mayOverlap(a, b *reading.Match) bool {
 	return false
 }
 
-// begins reports whether one path may begin as another, up to what may be anything.
+// begins reports whether one path may begin like another, up to the first part that may be anything.
 func begins(p, q reading.Path) bool {
 	if p.IsText() || q.IsText() {
 		return true
@@ -173,7 +175,7 @@ func begins(p, q reading.Path) bool {
 	return strings.HasPrefix(plain(p), plain(q))
 }
 
-// covers reports whether every request of one match is plainly one of the other, too.
+// covers reports whether every request of one match obviously meets the other, too.
 func covers(m, of *reading.Match) bool {
 	within := func(narrow, wide []string) bool {
 		return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(s string) bool { return !slices.Contains(wide, s) })
@@ -212,7 +214,7 @@ func returnsAll(s Statuses) bool {
 	return true
 }
 
-// inventedKeys says that each rule goes by a value which clients choose, if that is so.
+// inventedKeys returns a warning if the keys of all rules are values that clients choose.
 func (f *File) inventedKeys(upstreams []*Upstream) []string {
 	var keys []string
 	for i := range f.Rules {
@@ -222,14 +224,14 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		}
 		bounded := true
 		if r.Quota.refusesOthers(r.Key) {
-			return nil // the values are those of its file
+			return nil // the values come from its file
 		}
 		for _, part := range r.Key {
 			switch s := part[0]; s.Kind {
 			case SourceHeader, SourceCookie, SourceQuery:
 				bounded = false
 				if !s.isDropped(upstreams) && !slices.Contains(keys, s.String()) {
-					keys = append(keys, s.String()) // of the others droppedKeys says more
+					keys = append(keys, s.String()) // droppedKeys warns about the others
 				}
 			case SourceIP, SourcePath, SourceMethod, SourceHost, SourceGlobal, SourceNone:
 			}
@@ -246,7 +248,7 @@ func (f *File) inventedKeys(upstreams []*Upstream) []string {
 		"checked", strings.Join(keys, " and "), strings.Join(keys, " and "))}
 }
 
-// muchMemory is more than limits take on most machines.
+// muchMemory is more memory than limits take on most machines.
 const muchMemory = 32 << 30
 
 // MemoryWarning returns a warning if the limits may take much memory; "" otherwise. A server with less memory refuses

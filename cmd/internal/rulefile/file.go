@@ -14,12 +14,12 @@ import (
 // A File is a rule file, converted and checked, with the defaults filled in. It must not be
 // changed after Parse.
 type File struct {
-	Name           string // as it was given to Load or Parse
+	Name           string // as given to Load or Parse
 	Listen         []Listener
 	Admin          *Admin    // nil for none
 	Decide         *Decide   // nil for none
 	Redis          *Redis    // nil for none
-	Upstream       *Upstream // of requests that no route takes; nil for none
+	Upstream       *Upstream // for requests that match no route; nil for none
 	Routes         []Route   // the first that matches takes a request
 	TrustedProxies []netip.Prefix
 	ClientIP       ClientIP
@@ -29,11 +29,11 @@ type File struct {
 	CORS           *CORS // nil for none
 	Server         Server
 	Log            Log
-	Exempt         []reading.Match // requests that no rule is for: see [reading.Match.IsCertain]
+	Exempt         []reading.Match // requests to which no rule applies: see [reading.Match.IsCertain]
 	Store          *Store          // nil for none
-	State          string          // folder of the files that outlive the process; "" for none
+	State          string          // folder of files that outlive the process; "" for none
 	Rules          []Rule          // in the order of the file; at most MaxRules
-	Tests          []Test          // what the file is expected to answer: weir check runs them
+	Tests          []Test          // expected answers, for weir check
 }
 
 // Echo reports whether the built-in echo answers requests, because the file has no upstream and no routes. With routes
@@ -66,7 +66,7 @@ func (l Listener) String() string {
 	return fmt.Sprintf("%s (%s)%s", l.Address, spoken, when(l.ReusePort, reusable))
 }
 
-// reusable is what Describe says of an address with ReusePort.
+// reusable is Describe's text for an address with ReusePort.
 const reusable = ", beside other processes"
 
 // TLS names the files of a certificate. Relative names are made relative to the directory of the rule file. Load has
@@ -80,7 +80,7 @@ type Admin struct {
 	AllowRemote bool
 	Pprof       bool
 	Keys        admin.Keys
-	Hosts       []string // names by which the page may be asked, in addition to localhost and addresses; in lower case
+	Hosts       []string // other names for the page than localhost and addresses; in lower case
 	// TokenFile has the tokens that may do everything, ReadTokenFile those that may only read; "" for none.
 	TokenFile, ReadTokenFile string
 }
@@ -98,7 +98,7 @@ func (d *Decide) Listener() Listener {
 	return Listener{Address: d.Address, Mode: d.Mode, ReusePort: d.ReusePort}
 }
 
-// An Upstream is a server that gets requests, or several of which one gets each request.
+// An Upstream is a server that gets requests, or several servers, one of which gets each request.
 type Upstream struct {
 	proxy.Servers
 	PassHeaders []string // canonical names of fields that are passed on although they mislead servers
@@ -134,7 +134,7 @@ type From string
 // What From can be.
 const (
 	FromSocket        From = "socket"
-	FromXForwardedFor From = "x-forwarded-for" // the default where there are trusted proxies
+	FromXForwardedFor From = "x-forwarded-for" // the default if there are trusted proxies
 	FromForwarded     From = "forwarded"
 	FromHeader        From = "header"
 )
@@ -154,8 +154,8 @@ const (
 // Response says how a refusal is answered.
 type Response struct {
 	Body        Body
-	RetryJitter time.Duration // up to so much is added to Retry-After, by chance
-	Refusal     Refusal       // of rules that say nothing else
+	RetryJitter time.Duration // the most that is added to Retry-After, at random
+	Refusal     Refusal       // for rules without their own
 }
 
 // Body is the form of a refusal.
@@ -179,14 +179,14 @@ type Server struct {
 	ReadTimeout       time.Duration
 	WriteTimeout      time.Duration
 	IdleTimeout       time.Duration
-	ShutdownTimeout   time.Duration // for requests under way at the end
-	ShutdownDelay     time.Duration // before that, not ready any more and still serving
+	ShutdownTimeout   time.Duration // for requests in progress at the end
+	ShutdownDelay     time.Duration // before that: not ready any more, but still serving
 	MaxHeaderBytes    int
-	MaxConnections    int // of all listeners together; ByOpenFiles for as many as the limit of open files allows
-	// MaxConnectionsPerClient is how many of them one client may have; an IPv6 /64 is one client. ByShare stands for an
-	// eighth.
+	MaxConnections    int // of all listeners together; ByOpenFiles: as the limit of open files allows
+	// MaxConnectionsPerClient is how many of these connections one client may have; an IPv6 /64 is one client. ByShare
+	// means an eighth.
 	MaxConnectionsPerClient int
-	SendTimeout             time.Duration // that a client may take no byte of an answer
-	MaxWaiting              int           // requests that wait for tokens at one time, of all rules together
+	SendTimeout             time.Duration // how long a client may accept no byte of an answer
+	MaxWaiting              int           // requests of all rules that may wait for tokens at a time
 	MinBodyRate             int           // of a request's body, in bytes a second; not for gRPC
 }

@@ -46,7 +46,7 @@ func value[V any](text, what string, k kind[V]) (v V, err error) {
 	return none, errors.New(strings.Join(lines, "; "))
 }
 
-// scalar is the node of a value as a file would write it, or of a list of values in brackets.
+// scalar returns the node of a value as written in a file, or of a list of values in brackets.
 func scalar(text string) *yaml.Node {
 	if items, isList := strings.CutPrefix(text, "["); isList && strings.HasSuffix(items, "]") {
 		list := &yaml.Node{Kind: yaml.SequenceNode}

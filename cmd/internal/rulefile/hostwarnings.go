@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// hostWarnings returns warnings about rules and exceptions that a client can choose by its Host, because the upstream
-// does not get the Host and answers for any.
+// hostWarnings returns warnings about rules and exceptions that a client can select or avoid by its Host header,
+// because the upstream does not get the Host and answers for any host.
 func (f *File) hostWarnings() (all []string) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
@@ -61,7 +61,7 @@ func (f *File) blindTo(hosts []string) *Upstream {
 	return nil
 }
 
-// takesAll reports whether a route has all requests for the hosts.
+// takesAll reports whether a route gets all requests for the hosts.
 func takesAll(m *reading.Match, hosts []string) bool {
 	return len(m.Paths)+len(m.Methods)+len(m.Headers) == 0 &&
 		(len(m.Hosts) == 0 || !slices.ContainsFunc(hosts, func(host string) bool {

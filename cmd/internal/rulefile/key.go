@@ -20,13 +20,13 @@ type KeyPart []Source
 // A Source is a property of a request that identifies a bucket.
 type Source struct {
 	Kind SourceKind
-	Name string // of a header, canonical, of a cookie or of a query parameter
+	Name string // of a header (canonical), a cookie or a query parameter
 }
 
 // SourceKind is the kind of a Source.
 type SourceKind string
 
-// What SourceKind can be. A request may lack a header, a cookie or a query parameter, nothing else.
+// The values of SourceKind. A request may lack a header, a cookie or a query parameter, but not the others.
 const (
 	SourceIP     SourceKind = "ip" // the client's address, as ClientIP says
 	SourceHeader SourceKind = "header"

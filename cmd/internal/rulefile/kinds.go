@@ -13,11 +13,10 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// A kind is what the values of some entries have in common: how to read one, and what the schema and the reference say
-// about it.
+// A kind describes the values of entries: how to read a value, its schema, and its text in the reference.
 type kind[V any] struct {
 	read   func(d *decoder, n *yaml.Node, what string, into *V)
-	fill   func(into *V) // the value of a file that has none; nil for the zero value
+	fill   func(into *V) // sets the value for a file that has none; nil means the zero value
 	schema func() schema
 	span   string
 }
@@ -28,7 +27,7 @@ func (k kind[V]) within(span string) kind[V] {
 	return k
 }
 
-// one is the kind of a value that is read from a text, which a function may refuse.
+// one returns the kind of a value that is parsed from a text. parse may refuse the text.
 func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string) V) kind[V] {
 	return kind[V]{
 		read: func(d *decoder, n *yaml.Node, what string, into *V) {
@@ -40,7 +39,7 @@ func one[V any](s schema, parse func(d *decoder, n *yaml.Node, what, text string
 	}
 }
 
-// text reads any single value as it is written.
+// text reads any single value as written.
 func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	s := d.enter(n)
 	if s == nil {
@@ -53,7 +52,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	return s.Value, true
 }
 
-// text is any single value, read as it is written.
+// text is any single value, read as written.
 var text = one(textSchema, func(_ *decoder, _ *yaml.Node, _, text string) string { return text })
 
 // yes is true or false.
@@ -92,14 +91,14 @@ func whole[V int | uint64](low, high uint64) kind[V] {
 			}
 			*into = V(value)
 		},
-		schema: func() schema { // in quotes, too, where the range is not looked at
+		schema: func() schema { // also in quotes, where editors do not check the range
 			return schema{"type": []string{"integer", "string"}, "minimum": low, "maximum": high, "pattern": "^(0|[1-9][0-9]*)$"}
 		},
 		span: fmt.Sprintf("%d to %d", low, high),
 	}
 }
 
-// bare is KindOf with numbers as they are written.
+// bare is KindOf, but returns numbers as written.
 func bare(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && len(n.Value) < 40 {
 		return n.Value
@@ -131,7 +130,7 @@ func duration(low, high time.Duration) kind[time.Duration] {
 	}
 }
 
-// short is a duration without the units that are zero.
+// short returns a duration without the units that are zero.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
@@ -182,7 +181,7 @@ func size(low, high uint64) kind[int] {
 	}
 }
 
-// shortSize is a size as a file would write it.
+// shortSize returns a size in the notation of files.
 func shortSize(bytes uint64) string {
 	if bytes == 0 {
 		return "0"
@@ -190,7 +189,7 @@ func shortSize(bytes uint64) string {
 	return strings.NewReplacer(".0 ", "", " ", "").Replace(humanize.IBytes(bytes))
 }
 
-// choice is one of a few values, by their words.
+// choice is one of a few values, which are written as words.
 func choice[V fmt.Stringer](all ...V) kind[V] {
 	words := make([]string, len(all))
 	for i, v := range all {
@@ -208,7 +207,7 @@ func words[V ~string](all ...V) kind[V] {
 	return chosen(texts, all)
 }
 
-// either is a truth value by two words.
+// either is a Boolean that is written as one of two words.
 func either(no, yes string) kind[bool] { return chosen([]string{no, yes}, []bool{false, true}) }
 
 func chosen[V any](words []string, values []V) kind[V] {
@@ -253,7 +252,7 @@ func mapped[I, V any](k kind[I], read func(d *decoder, n *yaml.Node, what string
 	}}
 }
 
-// optional is a value that need not be there. A section with mistakes is there all the same.
+// optional is a value that may be missing. A section with mistakes counts as present.
 func optional[V any](k kind[V]) kind[*V] {
 	return kind[*V]{
 		read: func(d *decoder, n *yaml.Node, what string, into **V) {

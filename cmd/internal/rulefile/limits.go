@@ -13,13 +13,13 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// tierTexts are the tiers of a rule as they are written.
+// tierTexts are the tiers of a rule as written.
 type tierTexts struct {
 	Header string
 	all    []*tierText
 }
 
-// A tierText is what is written for a value of the header.
+// A tierText has the numbers that are written for a value of the header.
 type tierText struct {
 	spec.Tier
 	at   *yaml.Node
@@ -56,7 +56,7 @@ func readNamed(d *decoder, n *yaml.Node, what string, into *[]*tierText, of func
 	})
 }
 
-// planSection is that of a plan, which is of a rate.
+// planSection is the section of a plan, which must have a rate.
 func (t *tierText) planSection() section {
 	s := t.section()
 	s.name, s.entries = fmt.Sprintf("plan %q", t.Name), s.entries[:2]
@@ -73,13 +73,13 @@ func (t *tierText) section() section {
 	}
 }
 
-// isBroken reports whether a number of the tier is there and was refused.
+// isBroken reports whether a number of the tier was refused.
 func (t *tierText) isBroken() bool {
 	return t.seen["rate"] != nil && t.Rate == spec.Rate{} || t.seen["burst"] != nil && t.Burst == nil ||
 		t.seen["concurrency"] != nil && t.Concurrency == 0
 }
 
-// tiersOf returns the tiers of a limit. Next to a limit of requests in flight those without a number of it are none.
+// tiersOf returns the tiers of a limit. For a limit of requests in flight, tiers without a concurrency are left out.
 func (t *ruleText) tiersOf(l *spec.Limit) (tiers []spec.Tier) {
 	if t.tiers == nil {
 		return nil
@@ -174,7 +174,7 @@ func (t *ruleText) stored(d *decoder, f *File, l *spec.Limit) bool {
 	return true
 }
 
-// placeOf returns where the number is that is wrong.
+// placeOf returns the place of the wrong number.
 func (t *ruleText) placeOf(e *spec.Error, r *Rule) *yaml.Node {
 	if e.Tier != "" {
 		for _, tier := range t.tiersAndPlans() {
@@ -200,7 +200,7 @@ func (t *ruleText) tiersAndPlans() (all []*tierText) {
 	return all
 }
 
-// explain says what is wrong with a number, and what to write.
+// explain returns the text of a problem with a number, and what to write.
 func (t *ruleText) explain(e *spec.Error, r *Rule) string {
 	switch {
 	case e.Tier != "" && t.quota != nil:

@@ -40,7 +40,7 @@ func (l *Listener) section() section {
 	}
 }
 
-// notTaken refuses a listener at the address of one before it.
+// notTaken refuses a listener at the address of an earlier one.
 func notTaken(d *decoder, n *yaml.Node, _ string, before []Listener, l Listener) {
 	for _, other := range before {
 		if overlap(l.Address, other.Address) {
@@ -101,7 +101,7 @@ func (a *Admin) Access() (*admin.Access, error) {
 	return admin.NewAccess(a.TokenFile, a.ReadTokenFile)
 }
 
-// tryTokens reads those that the file names.
+// tryTokens reads the token files that the file names.
 func (d *decoder) tryTokens(f *File) {
 	if d.tokens == nil || f.Admin == nil {
 		return
@@ -173,7 +173,7 @@ func reusePortEntry(into *bool) entry {
 			"cannot change it while the port is open").within("Linux; a port that is not 0")
 }
 
-// checkAddress refuses what the address of a listener has no use for.
+// checkAddress refuses keys that do not apply to the address of a listener.
 func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	if l.Address == "" {
 		return
@@ -191,7 +191,7 @@ func (d *decoder) checkAddress(seen map[string]*yaml.Node, l Listener) {
 	}
 }
 
-// checkPlaces keeps the listeners that are not for clients off the addresses of those, and of each other.
+// checkPlaces refuses a listener with another purpose at the address of a client listener, or of each other.
 func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	type place struct{ whose, address string }
 	var taken []place
@@ -217,7 +217,7 @@ func (d *decoder) checkPlaces(f *File, seen map[string]*yaml.Node) {
 	}
 }
 
-// address is host:port, of which the host may be missing, or unix:/path.
+// address is host:port, in which the host may be missing, or unix:/path.
 var address = referring("address", one(nil, func(d *decoder, n *yaml.Node, what, s string) string {
 	if path, isSocket := unixsocket.Path(s); isSocket {
 		d.socketPath(n, what, path)
@@ -265,7 +265,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// isRemote reports whether a good address can be reached from other machines.
+// isRemote reports whether a valid address can be reached from other machines.
 func isRemote(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && !isSocket(address) && !isLoopback(host)

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// MaxBytes is the longest file that is read.
+// MaxBytes is the size of the largest file that is read.
 const MaxBytes = 1 << 20
 
 // Load reads a rule file and the certificates that it names. The error is of type [yamlfile.Errors]
@@ -73,7 +73,7 @@ func read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parse reads what it can, and everything that is wrong.
+// parse reads the file as far as possible, and collects all mistakes.
 func parse(name string, text []byte) (*File, *decoder) {
 	f, d := defaults(), &decoder{Walker: yamlfile.Walker{File: name}}
 	f.Name = name
@@ -91,7 +91,8 @@ func parse(name string, text []byte) (*File, *decoder) {
 	return f, d
 }
 
-// printable refuses what is not text. (The library says so too, but not where.)
+// printable refuses text with characters that are not printable. (The library refuses them, too, but does not report
+// the place.)
 func (d *decoder) printable(text []byte) bool {
 	line, column := 1, 0
 	for i := 0; i < len(text); {
@@ -139,7 +140,7 @@ func (d *decoder) document(text []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// syntax notes what the library says about text that is not YAML.
+// syntax notes the library's error about text that is not YAML.
 func (d *decoder) syntax(err error, text []byte) {
 	at, message := &yaml.Node{}, err.Error()
 	if load := (*yaml.LoadError)(nil); errors.As(err, &load) {
@@ -157,10 +158,10 @@ func (d *decoder) syntax(err error, text []byte) {
 	d.Fail(at, "not YAML: %s", message)
 }
 
-// wild is a path with braces that is not in quotes: YAML reads the braces.
+// wild matches a path with braces that is not in quotes, so that YAML interprets the braces.
 var wild = regexp.MustCompile(`path: *\[? *(/[^\s"',]*\{\w+(?:\.\.\.)?\}[^\s"',{}\]]*)`)
 
-// lineOf returns a line of a text, from 1 on, "" if there is none.
+// lineOf returns a line of a text, counted from 1; "" if there is none.
 func lineOf(text []byte, line int) string {
 	lines := strings.SplitN(string(text), "\n", line+1)
 	if line < 1 || line > len(lines) {
@@ -179,7 +180,7 @@ func tabBefore(text []byte, line int) int {
 	return 0
 }
 
-// tryCertificates reads those that the file names.
+// tryCertificates reads the certificates that the file names.
 func (d *decoder) tryCertificates() {
 	for _, c := range d.certificates {
 		if _, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile); err != nil {

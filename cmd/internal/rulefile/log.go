@@ -16,7 +16,7 @@ type Log struct {
 	Format   LogFormat
 	Level    slog.Level
 	Access   Sample // of all requests
-	Refusals Sample // of those that a rule refuses, or would if it were not in shadow mode
+	Refusals Sample // of requests that a rule refuses, or would refuse if it were not in shadow mode
 }
 
 // LogFormat is the form of the lines of the log.

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// mergeKey is YAML's way to take the keys of other mappings over: <<: *anchor.
+// mergeKey is YAML's key that merges other mappings: <<: *anchor.
 const mergeKey = "<<"
 
 // pairs calls each for the keys of a mapping, once for each key. Merged keys come last, and a key of the mapping itself
@@ -41,7 +41,7 @@ func (d *decoder) filled(n *yaml.Node, what string, each func(key, value *yaml.N
 	}
 }
 
-// own calls each for the keys that stand in m itself and were not seen before.
+// own calls each for the keys in m itself that were not seen before.
 func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, value *yaml.Node)) {
 	here := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -66,10 +66,10 @@ func (d *decoder) own(m *yaml.Node, seen map[string]*yaml.Node, each func(key, v
 	}
 }
 
-// merges returns the mappings that m merges in, the first with precedence, and theirs.
+// merges returns the mappings that m merges, including those that they merge. Earlier mappings take precedence.
 func (d *decoder) merges(m *yaml.Node, inside []*yaml.Node) (all []*yaml.Node) {
 	if slices.Contains(inside, m) {
-		return nil // it merges itself: nothing new
+		return nil // it merges itself, which adds nothing
 	}
 	inside = append(inside, m)
 	for i := 0; i+1 < len(m.Content); i += 2 {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// routeMatch is the match of a route. Others have more.
+// routeMatch is the section of a route's match. Other matches have more keys.
 func routeMatch(m *reading.Match) section {
 	host := one(textSchema, (*decoder).host)
 	return section{
@@ -34,7 +34,7 @@ func routeMatch(m *reading.Match) section {
 	}
 }
 
-// exception is a match of requests that a rule, or every rule, is not for.
+// exception is the section of a match of requests that are excepted from a rule, or from every rule.
 func exception(m *reading.Match) section {
 	s := routeMatch(m)
 	s.entries = append(s.entries,
@@ -43,7 +43,7 @@ func exception(m *reading.Match) section {
 	return s
 }
 
-// ruleMatch is the match of a rule.
+// ruleMatch is the section of a rule's match.
 func ruleMatch(m *reading.Match) section {
 	s := exception(m)
 	s.entries = append(s.entries,
@@ -74,7 +74,7 @@ func (d *decoder) host(n *yaml.Node, what, s string) string {
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
-// path is a pattern, or a mapping with the text of one.
+// path is a pattern, or a mapping with the text of a text pattern.
 var path = kind[reading.Path]{
 	read: func(d *decoder, n *yaml.Node, what string, into *reading.Path) {
 		if yamlfile.Target(n).Kind != yaml.MappingNode {
@@ -121,7 +121,7 @@ func byText[V any](s schema, parse func(string) (V, error)) kind[V] {
 	})
 }
 
-// methods are those that slips are looked for in. Others are let pass.
+// methods are the methods for which misspellings are detected. Any other method is accepted.
 var methods = []string{
 	"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "QUERY",
 	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
@@ -139,7 +139,7 @@ var method = one(schema{"type": []string{"string", "number"}, "pattern": "^[^a-z
 	return s
 })
 
-// The fields of a match: names with the values that are wanted of them.
+// The fields of a match: names with their wanted values.
 var (
 	headerFields = mapped(list(text, nil), func(d *decoder, n *yaml.Node, what string, into *[]reading.Field) {
 		*into = d.fields(n, what, func(key *yaml.Node) (string, bool) {
@@ -192,7 +192,7 @@ func (d *decoder) fields(n *yaml.Node, what string, nameOf func(key *yaml.Node) 
 	return all
 }
 
-// notHeaders are taken out of the header by net/http: they would look absent in every request.
+// notHeaders are removed from the header by net/http, so they would look absent in every request.
 var notHeaders = []string{"Host", "Trailer", "Transfer-Encoding"}
 
 // headerName checks the name of a header field and returns its canonical form.
@@ -211,8 +211,8 @@ func (d *decoder) headerName(n *yaml.Node, s string) (string, bool) {
 	return "", false
 }
 
-// perHop has the fields that are for weir and not passed on to the upstream. As a key, each would be a bucket of the
-// client's choice (RFC 9110, section 7.6.1).
+// perHop has the fields that are not passed on to the upstream (RFC 9110, section 7.6.1). As a key, they would let a
+// client choose its bucket.
 var perHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
 }

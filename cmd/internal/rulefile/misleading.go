@@ -13,13 +13,13 @@ func isDropped(name string) bool {
 	return !fieldname.IsPlain(name) || fieldname.Misleads(name) || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }
 
-// isDropped reports whether it is a header that no upstream gets.
+// isDropped reports whether the source is a header that no upstream gets.
 func (s Source) isDropped(upstreams []*Upstream) bool {
 	return s.Kind == SourceHeader && isDropped(s.Name) &&
 		!slices.ContainsFunc(upstreams, func(u *Upstream) bool { return slices.Contains(u.PassHeaders, s.Name) })
 }
 
-// droppedKeys says which rules have a key that a client makes up for weir alone.
+// droppedKeys returns warnings about rules whose key is a header that only weir gets, so that a client can make it up.
 func (f *File) droppedKeys(upstreams []*Upstream) (all []string) {
 	for i := range f.Rules {
 		for _, part := range f.Rules[i].Key {

@@ -16,7 +16,7 @@ func didYouMean(word string, known []string) string {
 	return ": want " + oneOf(known)
 }
 
-// others are words that people write for some of ours.
+// others are words that people write instead of some known words.
 var others = map[string]string{
 	"limit": "rate", "requests": "rate", "capacity": "burst", "dry_run": "shadow", "by": "key",
 	"bind": "listen", "backend": "upstream", "proxy": "upstream", "timeout": "response_timeout", "port": "address",

@@ -17,19 +17,19 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A Quota says where the numbers of a request come from, if not from the rule: one of a file, a hash and a header.
+// A Quota says where the numbers of a request come from, if not from the rule: a file, a hash or a header.
 type Quota struct {
 	File    string        // with the limits of many keys
-	Hash    string        // in the file's store, with the same
+	Hash    string        // in the file's store, with the limits of many keys
 	Every   time.Duration // between two readings of the hash
 	Header  string        // canonical: a field that trusted proxies write
 	Item    string        // of the header
 	By      KeyPart       // what is looked up in the file or the hash
-	Unknown UnknownKey    // what becomes of a request for which there is nothing
-	Plans   []Plan        // that the file or the hash names, in their order
+	Unknown UnknownKey    // for a request without a limit from outside
+	Plans   []Plan        // that the file or the hash may name, in their order
 	Max     uint64        // tokens of a limit from outside
 
-	limit spec.Limit // of which there are other numbers
+	limit spec.Limit // the rule's limit, which the numbers replace
 }
 
 // A Plan is a limit that a file of limits can name.
@@ -38,19 +38,19 @@ type Plan struct {
 	Policy engine.Policy
 }
 
-// UnknownKey says what becomes of a request to which nobody outside gives a limit.
+// UnknownKey says what happens to a request without a limit from outside.
 type UnknownKey string
 
 // What UnknownKey can be.
 const (
-	UnknownDefault UnknownKey = "default" // it has the rule's own numbers
+	UnknownDefault UnknownKey = "default" // the rule's own numbers apply
 	UnknownRefuse  UnknownKey = "refuse"  // it is refused, as by a rate of 0
 )
 
-// Numbers returns what checks the numbers of the file or the hash. The caller closes it.
+// Numbers returns a checker for the numbers of the file or the hash. The caller closes it.
 func (q *Quota) Numbers() (*spec.Quotas, error) { return q.limit.Quotas() }
 
-// Field returns what reads the header of a rule. unit is what its tokens are; "" for requests.
+// Field returns the reader of the rule's header. unit is the unit of its tokens; "" for requests.
 func (q *Quota) Field(unit string) *quotas.Field {
 	return &quotas.Field{Limit: q.limit, Name: q.Item, Unit: unit}
 }
@@ -66,7 +66,7 @@ func (q *Quota) From() string {
 	return q.File
 }
 
-// A quotaText is a quota as it is written.
+// A quotaText is a quota as written.
 type quotaText struct {
 	Quota
 	plans []*tierText
@@ -109,7 +109,7 @@ var quotaFile = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) s
 	return d.beside(s)
 })
 
-// lookedUp is a part of a key that a file may have limits by.
+// lookedUp is a part of a key by which a file may have limits.
 var lookedUp = one(pattern("", "^ *(ip|host|(header|cookie|query):.+) *( or .*)?$"), (*decoder).keyPart)
 
 // hashName is the name of a hash in a store.
@@ -128,7 +128,7 @@ var itemName = one(schema{"type": "string", "pattern": "^[ -~]+$", "maxLength": 
 	return s
 })
 
-// checkSource finds keys of other sources than the quota's, and sources that cannot be.
+// checkSource refuses keys of other sources than the quota's, and sources that are not possible.
 func (t *ruleText) checkSource(d *decoder, f *File) {
 	q := t.quota
 	var sources []string
@@ -166,7 +166,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 		d.Fail(q.seen["header"], "header: it needs trusted_proxies: anyone can send a header, so only theirs is trusted")
 	case t.limit.Algorithm == engine.AlgorithmBatchRefill:
 		d.Fail(q.seen["header"], "header: a batch-refill keeps its rate, and the header has another: use another algorithm")
-	case q.Header != "": // else it is no name at all
+	case q.Header != "": // otherwise it is not a valid name
 		q.checkHeader(d, f)
 	}
 	if q.Item == "" {
@@ -174,7 +174,7 @@ func (t *ruleText) checkSource(d *decoder, f *File) {
 	}
 }
 
-// checkHeader finds names of fields that cannot have limits.
+// checkHeader refuses names of fields that cannot carry limits.
 func (t *quotaText) checkHeader(d *decoder, f *File) {
 	err := quotas.CheckName(t.Header)
 	switch {
@@ -188,7 +188,7 @@ func (t *quotaText) checkHeader(d *decoder, f *File) {
 	}
 }
 
-// checkQuota finds what does not go with a quota, and fills in what depends on the rule.
+// checkQuota refuses keys that do not fit a quota, and fills in defaults that depend on the rule.
 func (t *ruleText) checkQuota(d *decoder, f *File) {
 	q := t.quota
 	if q == nil || q.seen == nil {
@@ -221,7 +221,7 @@ func (t *ruleText) checkQuota(d *decoder, f *File) {
 	}
 }
 
-// quotaOf gives a limit the plans and the room of the rule's quota.
+// quotaOf adds the plans and the room of the rule's quota to a limit.
 func (t *ruleText) quotaOf(l *spec.Limit) {
 	if t.quota == nil || l.Concurrency != 0 {
 		return
@@ -239,7 +239,7 @@ func (t *ruleText) quotaOf(l *spec.Limit) {
 	}
 }
 
-// resolved is the quota of a rule whose limit has come to these policies of plans.
+// resolved returns the quota of a rule. plans are the policies of the quota's plans.
 func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 	q := t.Quota
 	q.Max, q.limit = l.Quota, *l
@@ -254,11 +254,11 @@ func (t *quotaText) resolved(l *spec.Limit, plans []engine.Policy) *Quota {
 func (q *Quota) Same(other *Quota) bool {
 	a, b := *q, *other
 	a.Every, b.Every = 0, 0
-	a.limit.InStore, b.limit.InStore = nil, nil // of the store and the numbers, and no two functions are equal
+	a.limit.InStore, b.limit.InStore = nil, nil // functions are never equal; these depend on the store and the numbers
 	return reflect.DeepEqual(a, b)
 }
 
-// say is the quota as a text, and what a reload compares of it.
+// say returns the quota as text. A reload compares this text.
 func (q *Quota) say() string {
 	if q == nil {
 		return ""
@@ -288,7 +288,7 @@ func (q *Quota) lines() (lines []string) {
 	return lines
 }
 
-// limitText is a policy, or a rate that needs no counting, as a text.
+// limitText returns a policy, or a constant rate, as text.
 func limitText(p engine.Policy) string {
 	if c := constantOf(p); c != Counted {
 		return c.describe()
@@ -296,7 +296,7 @@ func limitText(p engine.Policy) string {
 	return describePolicy(p)
 }
 
-// LimitText returns the limit of a request as a text.
+// LimitText returns the limit of a request as text.
 func LimitText(p engine.Policy) string { return limitText(p) }
 
 // ByQuota reports whether each request brings its own limit to the rule's limiter, as a quota: the rule has a [Quota],
@@ -305,7 +305,7 @@ func (r *Rule) ByQuota() bool {
 	return r.Quota != nil || r.Store == nil && r.Tiers != nil && len(r.Tiers.Policies) > spec.MaxTiers
 }
 
-// room returns what the limiter's [engine.MaxQuota] is; 0 for none.
+// room returns the limiter's [engine.MaxQuota]; 0 for none.
 func (r *Rule) room() uint64 {
 	switch {
 	case !r.ByQuota() || !r.Counts():
@@ -316,7 +316,7 @@ func (r *Rule) room() uint64 {
 	return spec.Room(r.Policy, spec.Highest(r.Tiers.Policies...))
 }
 
-// tierLimits returns the limits of the tiers as a text, or "" if they are tiers of the limiter.
+// tierLimits returns the limits of the tiers as text, or "" if they are tiers of the limiter.
 func (r *Rule) tierLimits() string {
 	if r.Quota == nil && r.ByQuota() {
 		return strings.Join(r.tierLines(), "; ")
@@ -324,8 +324,8 @@ func (r *Rule) tierLimits() string {
 	return ""
 }
 
-// HeadersOfProxies yields the canonical names of the fields in which rules and client_ip have trusted proxies say
-// something of a client.
+// HeadersOfProxies yields the canonical names of the fields in which trusted proxies report something about a client,
+// by client_ip and the rules.
 func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	if f.ClientIP.Header != "" && !yield(f.ClientIP.Header) {
 		return
@@ -337,8 +337,7 @@ func (f *File) HeadersOfProxies(yield func(name string) bool) {
 	}
 }
 
-// IsOfProxies reports whether a header field, by its canonical name, is one in which trusted proxies say something of a
-// client.
+// IsOfProxies reports whether HeadersOfProxies yields the canonical name of a header field.
 func (f *File) IsOfProxies(name string) bool {
 	for header := range f.HeadersOfProxies {
 		if header == name {

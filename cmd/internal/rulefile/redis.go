@@ -30,12 +30,12 @@ type Redis struct {
 	Overflow     engine.OverflowPolicy
 	IdleTimeout  time.Duration // 0 for none
 	Negative     bool          // a negative quantity gives tokens back
-	InFlight     time.Duration // for which a place that is not left is counted; 0 for none
+	InFlight     time.Duration // how long a place that is not released is counted; 0 for no places
 	ReusePort    bool
-	State        string // file in which the keys are kept beyond the process; "" for none
+	State        string // file of the keys, which outlives the process; "" for none
 }
 
-// RedisAlone reports whether the server is for Redis clients only, so that it needs no rule.
+// RedisAlone reports whether the server only serves Redis clients, so that it needs no rule.
 func (f *File) RedisAlone() bool { return f.Redis != nil && f.Decide == nil && len(f.Listen) == 0 }
 
 // Policy returns the policy of the table.
@@ -133,14 +133,14 @@ const environmentName = "^[A-Za-z_][A-Za-z0-9_]*$"
 
 var passwordEnv = one(schema{"type": "string", "pattern": environmentName}, func(d *decoder, n *yaml.Node, what, s string) string {
 	if !regexp.MustCompile(environmentName).MatchString(s) {
-		// It may be a password, and so is not repeated.
+		// The value may be a password, so the error does not repeat it.
 		d.Fail(n, "%s: want the name of a variable of the environment, such as WEIR_REDIS_PASSWORD", what)
 		return ""
 	}
 	return s
 })
 
-// tryPasswords reads those that the file names.
+// tryPasswords reads the passwords that the file names.
 func (d *decoder) tryPasswords(f *File) {
 	if d.passwords == nil || f.Redis == nil {
 		return
@@ -150,12 +150,12 @@ func (d *decoder) tryPasswords(f *File) {
 	}
 }
 
-// compare says what becomes of the table of the file before.
+// compare returns what happens to the table of the previous file, and the reason.
 func (r *Redis) compare(before *Redis) (Continuity, string) {
 	switch {
 	case r == nil || before == nil:
 		return Add, ""
-	case r.State != before.State && before.State != "": // in that file other processes count
+	case r.State != before.State && before.State != "": // other processes may count in that file
 		return Replace, fmt.Sprintf("its file was %s and is %s", named(before.State), named(r.State))
 	case r.State != before.State:
 		return Carry, "it is in the file " + r.State + " now"

@@ -20,10 +20,10 @@ type RedisLimit struct {
 	Policy engine.Policy
 
 	text spec.Limit
-	at   *yaml.Node // nil where a reload compares
+	at   *yaml.Node // nil for the comparison of a reload
 }
 
-// redisLimitName is what no command takes for a number, and no key of another limit begins with.
+// redisLimitName matches names that no command mistakes for a number, and with which no key of another limit begins.
 var redisLimitName = regexp.MustCompile("^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
 
 func (l *RedisLimit) section() section {
@@ -70,18 +70,18 @@ func readRedisLimits(d *decoder, n *yaml.Node, what string, into *[]RedisLimit) 
 	})
 }
 
-// HasTable reports whether the limit has keys in a table of its own: one of clients of Redis has token buckets only.
+// HasTable reports whether the limit has its own table. The common table of Redis clients only has token buckets.
 func (l *RedisLimit) HasTable() bool { return l.Policy.Algorithm() != engine.AlgorithmTokenBucket }
 
-// Rule returns a rule that counts what the limit counts, for the table of one that has its own. No rule of a file has
-// such a name.
+// Rule returns a rule with the limit's numbers, for a limit with its own table. No rule of a file has such a name.
 func (l *RedisLimit) Rule(r *Redis) *Rule {
 	rule := NewRule("redis:" + l.Name)
 	rule.Policy, rule.MaxKeys, rule.Overflow = l.Policy, r.MaxKeys, r.Overflow
 	return &rule
 }
 
-// checkRedisLimits finds limits that the table of clients of Redis cannot count. Without a longest it is made for them.
+// checkRedisLimits refuses limits that the table of Redis clients cannot count. Without longest, the table is made for
+// the limits.
 func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 	if seen["longest"] == nil {
 		for _, l := range r.Limits {
@@ -98,7 +98,7 @@ func (d *decoder) checkRedisLimits(r *Redis, seen map[string]*yaml.Node) {
 			if _, err := l.Rule(r).Memory(); err != nil {
 				d.Fail(l.at, "limit %q: %s", l.Name, plain(err))
 			}
-		case err != nil: // a longest that was refused
+		case err != nil: // longest was refused already
 		case l.Policy.Window() > r.Longest:
 			d.Fail(l.at, "limit %q: it takes %v to fill, and longest is %v", l.Name, l.Policy.Window(), r.Longest)
 		default:

@@ -19,14 +19,14 @@ import (
 // A Refusal describes the answer to a refused request. The zero Refusal leaves it unchanged.
 type Refusal struct {
 	Status      int         // 0 for 429
-	Header      http.Header // added to the fields of limits
+	Header      http.Header // in addition to the fields of limits
 	ContentType string      // of the template; "" for plain text
-	Template    string      // of the body; "" for that of Body
+	Template    string      // of the body; "" for the form of Body
 }
 
 // RefusalValues are the values that a template can use.
 type RefusalValues struct {
-	Rule       string // that refuses; of several the one with the longest wait
+	Rule       string // the rule that refuses; of several, the one with the longest wait
 	Status     int
 	Limit      uint64 // of the rule, for this client
 	Remaining  uint64 // what is left, less than the request costs
@@ -59,12 +59,12 @@ func (r *Refusal) Compile() (t Template, err error) {
 	return t, nil
 }
 
-// templateName is what errors of templates begin with; a line and perhaps a column follow.
+// templateName matches the beginning of a template's error. A line and perhaps a column follow.
 var templateName = regexp.MustCompile(`^(html/)?template: ?template:? ?`)
 
 const plainText = "text/plain; charset=utf-8"
 
-// section is the response of a rule. That of the file has more.
+// section is the section of a rule's response. The file's has more keys.
 func (r *Refusal) section() section {
 	return section{
 		name: "response", entries: []entry{
@@ -110,7 +110,7 @@ func refusalHeader(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	})
 }
 
-// isOwnHeader reports whether weir writes a field of refusals.
+// isOwnHeader reports whether weir itself writes this field in refusals.
 func isOwnHeader(name string) bool {
 	switch name {
 	case "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Date", "Retry-After":
@@ -119,7 +119,7 @@ func isOwnHeader(name string) bool {
 	return strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// check finds what is wrong with a refusal as a whole.
+// check refuses a refusal whose parts do not fit together.
 func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	if r.ContentType != "" && r.Template == "" {
 		d.Fail(seen["content_type"], "content_type needs a template: write template, too")
@@ -128,13 +128,13 @@ func (r *Refusal) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 	if _, err := r.Compile(); err != nil {
 		what := templateName.ReplaceAllString(err.Error(), "")
-		what, _, _ = strings.Cut(what, ": {") // a state of the library
+		what, _, _ = strings.Cut(what, ": {") // internal state of the library
 		what = strings.Replace(what, " in type rulefile.RefusalValues", ": want .Rule, .Status, .Limit, .Remaining, .RetryAfter or .Never", 1)
 		d.Fail(seen["template"], "template: %s", what)
 	}
 }
 
-// RefusalOf returns how a rule's refusals are answered: as the rule says, otherwise as the file says.
+// RefusalOf returns the Refusal of a rule: its own, or else the file's.
 func (f *File) RefusalOf(rule *Rule) Refusal {
 	all := f.Response.Refusal
 	own := rule.Refusal

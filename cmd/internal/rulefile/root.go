@@ -11,7 +11,7 @@ import (
 // be asked at once.
 const MaxRules = 64
 
-// The longest that a timeout may be: what is longer is a mistake in the unit.
+// The longest timeout. A longer one is probably a mistake in the unit.
 const longest = 24 * time.Hour
 
 const defaultAddress = "127.0.0.1:8080"
@@ -24,7 +24,7 @@ func (f *File) section() section {
 	}
 }
 
-// places are the entries that say where weir listens, where requests go, and where they come from.
+// places are the entries about listeners, upstreams and client addresses.
 func (f *File) places() []entry {
 	return []entry{
 		at("listen", list(mapping((*Listener).section), notTaken), &f.Listen, "",
@@ -83,7 +83,7 @@ func (f *File) places() []entry {
 	}
 }
 
-// behavior are the entries that say what weir does.
+// behavior are the entries about weir's behavior.
 func (f *File) behavior() []entry {
 	return []entry{
 		at("ambiguous_paths", words(AmbiguousMatch, AmbiguousRefuse), &f.AmbiguousPaths, string(AmbiguousMatch),
@@ -118,7 +118,7 @@ func (f *File) behavior() []entry {
 	}
 }
 
-// check finds what is wrong between the parts of the file, and fills in what depends on several.
+// check refuses parts of the file that do not fit together, and fills in values that depend on several parts.
 func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	if _, ok := seen["rules"]; !ok && !f.RedisAlone() {
 		d.Fail(n, "no rules: want at least one under rules")
@@ -137,7 +137,7 @@ func (f *File) check(d *decoder, n *yaml.Node, seen map[string]*yaml.Node) {
 	d.checkState(f, seen["state"])
 }
 
-// describeUpstream says where requests go that no route takes.
+// describeUpstream describes where requests go that match no route.
 func (f *File) describeUpstream() string {
 	switch {
 	case f.RedisAlone():
@@ -194,7 +194,7 @@ func (s *Server) section() section {
 	}}
 }
 
-// connections is a number of them, with another standard value than a number.
+// connections is a number of connections, with a standard value that is not a number.
 func connections(standard int) kind[int] {
 	k := whole[int](0, 1<<30)
 	k.fill = func(into *int) { *into = standard }

@@ -15,22 +15,22 @@ type Rule struct {
 	Name     string // unique in the file
 	Match    reading.Match
 	Key      Key
-	Policy   engine.Policy // of the algorithm, the rate and the burst; of no request if Constant is set
-	Constant Constant      // the rule's own rate, if it needs no counting
-	MaxWait  time.Duration // that a request waits for its tokens rather than be refused; 0 for none
+	Policy   engine.Policy // made of the algorithm, the rate and the burst; not used for requests if Constant is set
+	Constant Constant      // the rule's own rate, if requests are not counted
+	MaxWait  time.Duration // how long a request waits for tokens instead of being refused; 0: it does not
 	Tiers    *Tiers        // nil for none
 	Quota    *Quota        // of limits from outside; nil for none
 	Cost     Cost
-	Tokens   *Tokens  // of a cost that only the answer tells; nil for none
-	Refund   Statuses // of answers whose requests count for nothing
-	Refusal  *Refusal // nil for that of the file
+	Tokens   *Tokens  // for a cost that comes from the answer; nil for none
+	Refund   Statuses // of answers that give the tokens of their requests back
+	Refusal  *Refusal // nil for the file's
 	Shadow   bool     // count, never refuse
 	MaxKeys  int
 	Overflow engine.OverflowPolicy
 	Spread   bool   // one bucket on all processors (engine.Spread)
-	Store    *Store // of the file, if the limit is kept there; nil for this machine alone
-	State    string // file in which the limit is kept beyond the process; "" for none
-	Debts    string // what the files begin with in which it is kept what the store is owed; "" for none
+	Store    *Store // the file's store, if the limit is kept there; nil: the limit is on this machine
+	State    string // file of the limit, which outlives the process; "" for none
+	Debts    string // beginning of the files with what the store is owed; "" for none
 	Line     int    // in the file
 }
 
@@ -54,7 +54,7 @@ type Cost struct {
 	Header       string // canonical; "" for Default always
 	Default, Max uint64
 	Estimate     uint64    // with From
-	From         CostPlace // zero where the request tells it
+	From         CostPlace // zero if the cost comes from the request
 }
 
 // Statuses are ranges of HTTP statuses.
@@ -75,7 +75,7 @@ func (r *Rule) NewLimiter(options ...engine.Option) (*engine.Limiter, error) {
 	return engine.New(r.Policy, append(own, options...)...)
 }
 
-// limitOptions are those of limits that have other numbers than the rule's own.
+// limitOptions returns the options for limits with other numbers than the rule's own.
 func (r *Rule) limitOptions() []engine.Option {
 	if room := r.room(); room > 0 {
 		return []engine.Option{engine.MaxQuota(room)}
@@ -96,7 +96,7 @@ func (r *Rule) Policies() []engine.Policy {
 	return append([]engine.Policy{r.Policy}, r.TierPolicies()...)
 }
 
-// limits returns the policy, and those of the tiers, as a text.
+// limits returns the policy, and the policies of the tiers, as text.
 func (r *Rule) limits() string {
 	s := r.OwnLimit()
 	if r.Tiers != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// A ruleText is a rule as it is written, which may stand for two: see [ruleText.rules].
+// A ruleText is a rule as written. It may stand for two rules: see [ruleText.rules].
 type ruleText struct {
 	Rule
-	limit spec.Limit // its numbers, but for those of tiers
+	limit spec.Limit // its numbers, without those of tiers
 	tiers *tierTexts
 	quota *quotaText
-	store *bool // nil if it does not say
+	store *bool // nil if the key is not set
 
 	at   *yaml.Node
 	seen map[string]*yaml.Node
@@ -35,7 +35,7 @@ func (t *ruleText) section() section {
 	}
 }
 
-// numbers are the entries that say whom the rule limits, and how much.
+// numbers are the entries about whom the rule limits, and how much.
 func (t *ruleText) numbers() []entry {
 	r := &t.Rule
 	return []entry{
@@ -76,7 +76,7 @@ func (t *ruleText) numbers() []entry {
 	}
 }
 
-// deeds are the entries that say what else the rule does, and where it counts.
+// deeds are the entries about what else the rule does, and where it counts.
 func (t *ruleText) deeds() []entry {
 	r := &t.Rule
 	return []entry{
@@ -98,7 +98,7 @@ func (t *ruleText) deeds() []entry {
 			saying("bucket", func() string { return when(r.Spread, "on all processors") }),
 		maxKeysEntry(&r.MaxKeys).saying("memory", func() string {
 			if r.Spread || r.Store != nil || !r.Counts() {
-				return "" // they are elsewhere, or it has none
+				return "" // they are described elsewhere, or there are none
 			}
 			memory, _ := r.Memory() // Describe has tried it
 			return fmt.Sprintf("%s for %s keys, then %v", humanize.IBytes(memory), humanize.Comma(int64(r.MaxKeys)), r.Overflow)
@@ -172,15 +172,15 @@ var zone = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string
 	return s
 })
 
-// plain is the text of an error of the engine, which names itself and its options.
+// plain returns the text of an error of the engine, without the names of the package and its options.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "engine: "), "Tiers: ")
 }
 
-// maxName is how long a name may be.
+// maxName is the length of the longest name.
 const maxName = 64
 
-// ruleName is the name of a rule: it stands in header fields and metrics.
+// ruleName is the name of a rule, which appears in header fields and metrics.
 var ruleName = one(schema{"type": []string{"string", "number", "boolean"}, "pattern": "^[-A-Za-z0-9_.]{1,64}$"},
 	func(d *decoder, n *yaml.Node, what, s string) string {
 		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool {
@@ -252,7 +252,7 @@ var status = one(anyOf(schema{"type": "integer", "minimum": 100, "maximum": 599}
 		return StatusRange{status, status}
 	})
 
-// rulesKind is the list of the rules. Where a rule is kept, the file's store decides, which is read before.
+// rulesKind is the list of the rules. It depends on the file's store, which is read before.
 func (f *File) rulesKind() kind[[]Rule] {
 	return kind[[]Rule]{
 		read:   f.readRules,
@@ -291,7 +291,7 @@ func (f *File) readRules(d *decoder, n *yaml.Node, what string, into *[]Rule) {
 	}
 }
 
-// rules returns the rule, and the one for its concurrency if it has a rate, too: about the same requests and keys.
+// rules returns the rule. If it has a rate and a concurrency, rules returns two rules for the same requests and keys.
 func (t *ruleText) rules(d *decoder, f *File) []Rule {
 	if len(t.Key) > 1 && t.Key.Uses(SourceGlobal) {
 		d.Fail(t.seen["key"], "key: global is one bucket for all requests and cannot be joined with others")

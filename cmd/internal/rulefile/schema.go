@@ -25,7 +25,7 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// schema is a mapping with the keys of the section and no others, or a value of the brief entry.
+// schema returns the schema of a section: a mapping with its keys and no others, or a value of the brief entry.
 func (s *section) schema() schema {
 	properties, needed := map[string]schema{}, []string{}
 	for _, e := range s.entries {
@@ -63,11 +63,11 @@ func (s *section) schema() schema {
 	return all
 }
 
-// described is the schema of the entry's values, with what it says and the value of a file without it.
+// described returns the schema of the entry's values, with its help and its default.
 func (e *entry) described() schema {
 	s := e.schema()
 	if s["$ref"] != nil {
-		s = schema{"allOf": []schema{s}} // what stands next to a reference is not looked at
+		s = schema{"allOf": []schema{s}} // keys next to a reference are ignored
 	} else {
 		s = maps.Clone(s)
 	}
@@ -94,7 +94,7 @@ func (e *entry) described() schema {
 // link is one of Markdown.
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// plainHelp is a text of the reference without links.
+// plainHelp returns a text of the reference without links.
 func plainHelp(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // many is one value, or a list of them that is not empty.
@@ -115,10 +115,10 @@ func pattern(description, p string) schema {
 // ref stands for a definition of the schema.
 func ref(name string) schema { return schema{"$ref": "#/definitions/" + name} }
 
-// textSchema is any single value, which is read as it is written.
+// textSchema is any single value, which is read as written.
 var textSchema = schema{"type": []string{"string", "number", "boolean"}}
 
-// durationSchema is what a duration refers to. Only 0 needs no unit.
+// durationSchema is the definition for durations. Only 0 needs no unit.
 var durationSchema = func() schema {
 	const part = `([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
 	return anyOf(pattern("A time with its unit: 500ms, 10s, 1h30m", `^(\+?(`+part+`)+|0)$`), schema{"const": 0})
@@ -135,7 +135,7 @@ func referring[V any](name string, k kind[V]) kind[V] {
 	return k
 }
 
-// The kinds of matches: of a route, of what no rule is for, and of a rule.
+// The kinds of matches: of a route, of an exemption, and of a rule.
 var (
 	routeMatches = referring("match", mapping(routeMatch))
 	exceptions   = referring("exception", mapping(exception))

@@ -20,7 +20,7 @@ import (
 // stateSuffix ends the names of the files of a state.
 const stateSuffix = ".weir"
 
-// parseState reads the folder in which the limits are kept beyond the process.
+// parseState reads the folder of the limits' files, which outlive the process.
 func parseState(d *decoder, n *yaml.Node, what, s string) string {
 	if !filepath.IsAbs(s) {
 		d.Fail(n, "%s: %s: want the full path of a folder, such as /dev/shm/weir", what, yamlfile.Quote(s))
@@ -73,19 +73,19 @@ func (d *decoder) checkState(f *File, at *yaml.Node) {
 // the old file.
 func (r *Rule) stateName() string { return layoutName(r.stateStem()) }
 
-// layoutName is the name of the file of this layout.
+// layoutName returns the name of the file with this program's layout.
 func layoutName(stem string) string {
 	return fmt.Sprintf("%s.v%d%s", stem, sharedfile.LayoutVersion, stateSuffix)
 }
 
-// stateStem is what the names of the file of all layouts begin with. No rule has such a name.
+// stateStem returns the beginning of the file names of all layouts. No rule has such a name.
 func (r *Redis) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%d\n%s", r.Longest, r.MaxKeys, r.Overflow) // never an error
 	return fmt.Sprintf("redis~%016x", said.Sum64())
 }
 
-// stateStem is what the names of the rule's files of all layouts begin with.
+// stateStem returns the beginning of the names of the rule's files of all layouts.
 func (r *Rule) stateStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %v %q\n%d\n%s", r.Key, // never an error
@@ -99,13 +99,13 @@ func (r *Rule) stateStem() string {
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
 }
 
-// debtStem returns the start of the names of the files that keep what the rule owes the store. The files themselves say
-// what else they must have in common.
+// debtStem returns the start of the names of the files that keep what the rule owes the store. The files themselves
+// contain what else must be the same.
 func (r *Rule) debtStem() string {
 	said := fnv.New64a()
 	_, _ = fmt.Fprintf(said, "%v\n%v %q\n%s", r.Key, // never an error
 		r.Policy.Algorithm(), r.limitedTiers(), r.Store.Redacted())
-	if r.StorePolicy() != r.Policy { // what the store is owed is of quotas
+	if r.StorePolicy() != r.Policy { // the store is owed tokens of quotas
 		_, _ = fmt.Fprint(said, "\nquotas")
 	}
 	return fmt.Sprintf("%s-%016x", r.Name, said.Sum64())
@@ -141,7 +141,7 @@ func (r *Redis) FormerStates() []string {
 	})
 }
 
-// afterName is what follows the rule's name in the names of its files, of all versions of weir.
+// afterName matches the text after the rule's name in the names of its files, for all versions of weir.
 var afterName = regexp.MustCompile(`^-[0-9a-f]{16}(\.v[0-9]+)?` + regexp.QuoteMeta(stateSuffix) + `$`)
 
 // FormerStates returns the paths of the files of rules that have the same name, but differ in something else that is in
@@ -162,11 +162,12 @@ func (f *File) UnusedStates() []string {
 	})
 }
 
-// stateFiles returns the paths of the tables that a folder has, by name: none if it cannot be read, or is "".
+// stateFiles returns the paths of the tables in a folder, sorted by name. It returns none if the folder cannot be read,
+// or is "".
 func stateFiles(folder string) []string { return filesWith(stateSuffix, folder) }
 
 func filesWith(suffix, folder string) (paths []string) {
-	entries, _ := os.ReadDir(folder) // whoever wants a file there is told the error
+	entries, _ := os.ReadDir(folder) // a rule with a file there reports the error
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) && !strings.HasPrefix(e.Name(), ".") {
 			paths = append(paths, filepath.Join(folder, e.Name()))

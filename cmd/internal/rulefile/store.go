@@ -20,19 +20,19 @@ import (
 
 // A Store is a Redis or Valkey that keeps limits for several machines together.
 type Store struct {
-	URL     string        // as redislimit.Open takes it; it may have a password in it
+	URL     string        // in the form for redislimit.Open; it may contain a password
 	Prefix  string        // of the keys' names
-	Timeout time.Duration // that a request waits for it at most
+	Timeout time.Duration // the longest time that a request waits for it
 	Nodes   int           // that share the limits
 	OnLoss  redislimit.FailurePolicy
 
 	Partitions int
 	Mode       redislimit.Mode
-	Share      uint64 // of the limit that a machine admits with FailShare, in percent; 0: one of Nodes parts
+	Share      uint64 // of the limit that a machine admits with FailShare, in percent; 0: 1/Nodes
 	FullKeys   bool   // keys are not hashed
-	Secret     string // that they are hashed with; "" for none
+	Secret     string // with which keys are hashed; "" for none
 
-	Files redislimit.Files // by which it is connected to
+	Files redislimit.Files // for connections to it
 }
 
 // Redacted returns the URL without its password.
@@ -81,7 +81,7 @@ func (s *Store) Options() []redislimit.ClientOption {
 	return options
 }
 
-// StorePolicy returns the policy that redislimit.New takes for a rule that is kept in a store.
+// StorePolicy returns the argument of redislimit.New for a rule in a store.
 func (r *Rule) StorePolicy() engine.Policy {
 	if r.Quota != nil {
 		return spec.StoredPolicy(r.Policy)
@@ -89,7 +89,7 @@ func (r *Rule) StorePolicy() engine.Policy {
 	return r.Policy
 }
 
-// SameInStore reports whether the limiter of a rule in a store would be equal to that of another one.
+// SameInStore reports whether two rules in a store would have equal limiters.
 func (r *Rule) SameInStore(other *Rule) bool {
 	return r.Name == other.Name && r.Store != nil && other.Store != nil && *r.Store == *other.Store &&
 		r.StorePolicy() == other.StorePolicy() && slices.Equal(r.TierPolicies(), other.TierPolicies()) &&
@@ -187,7 +187,7 @@ func (s *Store) describe() string {
 	return fmt.Sprintf("%s, %d %s; if it is lost: %v", s.Redacted(), s.Nodes, english.PluralWord(s.Nodes, "node", ""), s.OnLoss)
 }
 
-// storeURL is the address of a store. A password in it is not repeated.
+// storeURL is the address of a store. Errors do not repeat a password in it.
 var storeURL = one(pattern("redis://host:port", "^[Rr][Ee][Dd][Ii][Ss][Ss]?://.+"), func(d *decoder, n *yaml.Node, what, s string) string {
 	u, err := url.Parse(s)
 	switch {
@@ -232,7 +232,7 @@ var percent = one(schema{"type": "string", "pattern": "^[0-9]+%$"}, func(d *deco
 	return percent
 }).within("1% to 100%")
 
-// secret is what keys are hashed with. It is not repeated.
+// secret is the secret with which keys are hashed. Errors do not repeat it.
 var secret = one(textSchema, func(d *decoder, n *yaml.Node, what, s string) string {
 	if len(s) < 16 {
 		d.Fail(n, "%s: %d characters: want at least 16", what, len(s))

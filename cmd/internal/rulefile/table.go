@@ -16,22 +16,22 @@ import (
 // An entry has a pointer to its field: the entries of a mapping are made by a method of the struct with these fields.
 type entry struct {
 	name     string
-	standard string // what a file without the key means, as it would write it; "" for the zero value
-	help     string // what it says, for the reference and the schema
+	standard string // the value of a file without the key, as written in a file; "" for the zero value
+	help     string // for the reference and the schema
 	missing  string // what to write instead of leaving it out; "" if it may be left out
-	instead  string // of standard, in the reference, where that is not the whole truth
-	span     string // the values that are good, for the reference
+	instead  string // text for the reference, if standard is not the whole truth
+	span     string // the valid values, for the reference
 
 	read   func(d *decoder, n *yaml.Node, what string)
 	fill   func() // puts the standard value into the field
 	schema func() schema
-	value  func() any // what a reload compares; nil if it says of the key in another way what has changed
+	value  func() any // what a reload compares; nil if it reports changes of the key in another way
 
 	label string          // of the lines of the summary
 	says  func() []string // the lines of the summary; nil for none
 }
 
-// at is the entry of a field.
+// at returns the entry of a field.
 func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	return entry{
 		name: name, standard: standard, help: help, span: k.span,
@@ -52,37 +52,37 @@ func at[V any](name string, k kind[V], into *V, standard, help string) entry {
 	}
 }
 
-// needed is an entry that cannot be left out. The hint says what to write.
+// needed makes the entry mandatory. The hint says what to write.
 func (e entry) needed(hint string) entry {
 	e.missing = hint
 	return e
 }
 
-// unless has the reference say more of the standard value than the value.
+// unless sets the reference's text about the standard value.
 func (e entry) unless(text string) entry {
 	e.instead = text
 	return e
 }
 
-// within has the reference say more of the range than the kind does.
+// within sets the reference's text about the range.
 func (e entry) within(span string) entry {
 	e.span = span
 	return e
 }
 
-// apart is an entry of which a reload says in another way what has changed.
+// apart marks an entry whose changes a reload reports in another way.
 func (e entry) apart() entry {
 	e.value = nil
 	return e
 }
 
-// comparing is an entry of which a reload compares another value than the field's.
+// comparing sets the value that a reload compares instead of the field.
 func (e entry) comparing(value func() any) entry {
 	e.value = value
 	return e
 }
 
-// saying has the summary say something of the field, behind a label: a line, or none for "".
+// saying adds a line with a label to the summary; no line for "".
 func (e entry) saying(label string, says func() string) entry {
 	return e.listing(label, func() []string {
 		if line := says(); line != "" {
@@ -98,14 +98,14 @@ func (e entry) listing(label string, says func() []string) entry {
 	return e
 }
 
-// A section is a mapping of a rule file: its entries, and what is between them.
+// A section is a mapping of a rule file: its entries, and the check between them.
 type section struct {
 	name    string // in messages
 	help    string
 	entries []entry
-	brief   string // the entry of which a value that is no mapping is the value; "" for none
-	open    bool   // keys that begin with x- are passed over
-	// check finds what is wrong between several entries, given the values that are there by the names of their keys.
+	brief   string // the entry that gets a value which is not a mapping; "" for none
+	open    bool   // keys that begin with x- are ignored
+	// check finds mistakes between several entries. seen has the values that are present, by their keys.
 	check func(d *decoder, n *yaml.Node, seen map[string]*yaml.Node)
 
 	anyOf [][]string // for the schema: the keys of one of these are needed
@@ -191,7 +191,7 @@ func (s *section) keys(d *decoder, n *yaml.Node) map[string]*yaml.Node {
 	return seen
 }
 
-// lacks joins the name of a section and that of a key that it does not have.
+// lacks joins the name of a section and the name of a key that is missing in it.
 func lacks(name string) string {
 	if strings.HasPrefix(name, "a ") {
 		return " without "
@@ -210,7 +210,7 @@ func (s *section) differing(before section) (names []string) {
 	return names
 }
 
-// summary writes what the entries say of their fields, line by line.
+// summary writes the lines of the entries for the summary.
 func (s *section) summary(line func(label, text string)) {
 	for _, e := range s.entries {
 		if e.says == nil {

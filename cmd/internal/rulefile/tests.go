@@ -20,13 +20,13 @@ type Test struct {
 	Line, Column int // in the file
 	Asked        Asked
 	Answer       int      // the status of the upstream
-	Rules        []string // that count the request, in any order; nil if that is not said
+	Rules        []string // that count the request, in any order; nil if this is not tested
 	Status       int      // the status of the answers to the first requests
 	Times        uint64   // the number of these first requests
 	Then         int      // the status of the answer to the next request request; 0 for none
 }
 
-// Asked is a request as a person writes it.
+// Asked is a request in the form in which people write it.
 type Asked struct {
 	Line   string // method and target: "GET /login"
 	Client netip.Addr
@@ -60,7 +60,7 @@ func (a *Asked) Request() (*http.Request, error) {
 	return r, nil
 }
 
-// The most that a test may ask for: with it a check stays one of a second or so.
+// Bounds of a test, so that a check takes about a second at most.
 const (
 	maxTests = 1000
 	maxTimes = 100_000
@@ -152,7 +152,7 @@ func readAsked(d *decoder, n *yaml.Node, what string, into *http.Header) {
 	})
 }
 
-// readRules reads names of rules, which are read before.
+// readRules reads names of rules. The rules must have been read before.
 func (t *Test) readRules(d *decoder, n *yaml.Node, what string, f *File) {
 	t.Rules = []string{}
 	if l := yamlfile.Target(n); l.Kind == yaml.SequenceNode && len(l.Content) == 0 {

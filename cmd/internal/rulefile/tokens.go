@@ -31,7 +31,7 @@ type Tokens struct {
 	AskUsage      bool
 	MaxBody       int
 	Fields        TokenFields
-	From          CostPlace // where the cost is, of an API that is none of a model; zero for none
+	From          CostPlace // the place of the cost, for an API that is not of a language model; zero for none
 }
 
 // API is the form of requests and refusals. The usage in an answer is read in the forms of all APIs.
@@ -51,7 +51,7 @@ const (
 type Count struct {
 	Word    string // total, input or output; "" for weights
 	Weights usage.Weights
-	Models  []ModelWeights // of some models instead, the longest names first
+	Models  []ModelWeights // weights of single models, the longest names first
 }
 
 // ModelWeights are the weights of a model, or of all models whose names begin with Name.
@@ -234,7 +234,7 @@ func readModels(d *decoder, n *yaml.Node, what string, into *[]ModelWeights) {
 		}
 		*into = append(*into, m)
 	})
-	slices.SortStableFunc(*into, func(a, b ModelWeights) int { // an exact name before the same one as a beginning
+	slices.SortStableFunc(*into, func(a, b ModelWeights) int { // an exact name comes before the same name as a prefix
 		return cmp.Or(cmp.Compare(len(b.Name), len(a.Name)), map[bool]int{false: 0, true: 1}[a.Prefix]-map[bool]int{false: 0, true: 1}[b.Prefix])
 	})
 }
@@ -328,7 +328,7 @@ var costFrom = one(pattern("json:usage.total, header:X-Cost or trailer:X-Cost", 
 // String returns the place as written in a file.
 func (f CostPlace) String() string { return string(f.Kind) + ":" + f.Name }
 
-// describe is a line for the summary.
+// describe returns a line for the summary.
 func (t *Tokens) describe() string {
 	if t == nil {
 		return ""
@@ -358,7 +358,7 @@ func (t *Tokens) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkTokens refuses what does not go with a cost that is known only afterwards.
+// checkTokens refuses keys that do not fit a cost that is only known afterwards.
 func (t *ruleText) checkTokens(d *decoder) {
 	key := "tokens"
 	switch {
@@ -391,7 +391,7 @@ func (t *ruleText) checkClamp(d *decoder) {
 	}
 }
 
-// checkSettled refuses costs that only answers tell where weir does not see them.
+// checkSettled refuses costs from answers if weir does not see the answers.
 func (d *decoder) checkSettled(f *File) {
 	if d.settled != nil && f.Decide != nil {
 		d.Fail(d.settled, "the cost comes from the answer, but a proxy that asks at decide does not pass answers "+

@@ -52,7 +52,7 @@ func (u *Upstream) check(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 	}
 }
 
-// notTwice refuses what a list has already.
+// notTwice refuses a value that the list already has.
 func notTwice[V any](d *decoder, n *yaml.Node, what string, before []V, v V) {
 	text := fmt.Sprint(v)
 	if slices.ContainsFunc(before, func(other V) bool { return fmt.Sprint(other) == text }) {
@@ -102,7 +102,7 @@ var passedHeader = one(textSchema, func(d *decoder, n *yaml.Node, what, s string
 	return name
 })
 
-// isPort reports whether the port of a URL is one, or there is none.
+// isPort reports whether the port of a URL is valid or missing.
 func isPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0

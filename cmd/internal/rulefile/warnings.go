@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Warnings returns what in a valid file is probably not intended, one sentence for each.
+// Warnings returns warnings about parts of a valid file that are probably not intended, one sentence for each.
 func (f *File) Warnings() (all []string) {
 	for _, p := range f.TrustedProxies {
 		if p.Bits() == 0 {
@@ -39,7 +39,7 @@ func (f *File) Warnings() (all []string) {
 	return append(all, f.doubts(upstreams)...)
 }
 
-// priceWarnings finds models that count more than one whose name is not known: a client writes the name.
+// priceWarnings returns warnings about models that cost more than an unknown model, because the client writes the name.
 func (r *Rule) priceWarnings() (all []string) {
 	if r.Tokens == nil {
 		return nil
@@ -77,7 +77,7 @@ func sameServer(u *url.URL, listened string) bool {
 		(isLoopback(u.Hostname()) || !isEvery(hostOf(listened)))
 }
 
-// loopbackOf is the address with its host by number, if that is localhost.
+// loopbackOf returns the address, with the host localhost replaced by its number.
 func loopbackOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/spelling"
 )
 
-// partKey returns the key of one part of a rule's key: that of the first source that a request has.
+// partKey returns the KeyFunc of one part of a rule's key. It uses the first source that a request has.
 func partKey(sources rulefile.KeyPart, client httplimit.KeyFunc, m *reading.Match) (key httplimit.KeyFunc, err error) {
-	// From the last source to the first: each is what the one before falls back to.
+	// From the last source to the first: each is the fallback of the one before it.
 	for i := len(sources) - 1; i >= 0 && err == nil; i-- {
 		key, err = sourceKey(sources[i], client, m, key)
 	}
@@ -44,12 +44,12 @@ func sourceKey(s rulefile.Source, client httplimit.KeyFunc, m *reading.Match,
 	case rulefile.SourceGlobal:
 		return httplimit.Everyone, nil
 	case rulefile.SourceNone:
-		return nil, nil // such a request the rule does not count
+		return nil, nil // the rule does not count such a request
 	}
 	return nil, fmt.Errorf("a key of %s: this source does not exist", s)
 }
 
-// query returns the key of a parameter of the query. All requests in which it has several values have one key together.
+// query returns the KeyFunc of a query parameter. All requests in which it has several values share one key.
 func query(name string, fallback httplimit.KeyFunc) httplimit.KeyFunc {
 	return func(h httplimit.Hasher, r *http.Request) (engine.Key, bool) {
 		switch value, ok := reading.QueryKey(r, name); {

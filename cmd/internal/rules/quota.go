@@ -17,19 +17,18 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// A lookup finds the limit of a request from outside: that of its key in a table, or that of a header.
+// A lookup finds the limit of a request from outside: the limit of its key in a table, or the limit in a header.
 type lookup struct {
 	of    *rulefile.Quota
 	by    httplimit.KeyFunc
 	own   engine.Policy
-	table *quotas.Live // nil for a header, and for a hash that was not read
+	table *quotas.Live // nil for a header, and for a hash that was not read yet
 
-	field  *quotas.Field // of a header; else nil
+	field  *quotas.Field // for a header; else nil
 	trusts func(*http.Request) bool
 }
 
-// newLookup reads the file of the rule's quota. The error has the line of what is wrong there. A hash is read by
-// [Rule.ReadHash].
+// newLookup reads the file of the rule's quota. The error has the line of a mistake. A hash is read by [Rule.ReadHash].
 func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *lookup, err error) {
 	l = &lookup{of: r.Quota, own: r.PolicyIn(0), trusts: trusts}
 	if r.Quota.Header != "" {
@@ -55,9 +54,8 @@ func (r *Rule) newLookup(client Client, trusts func(*http.Request) bool) (l *loo
 // A Hash yields the fields of a hash in a store, with their values. A field may come several times.
 type Hash func(ctx context.Context, name string, yield func(field, value string) error) error
 
-// ReadHash reads the hash of the rule's quota, if it has one, so that keys have the limits there. Before that, none is
-// known.
-// What it returns can be read again; nil for a rule without a hash.
+// ReadHash reads the hash of the rule's quota, if it has one. Before that, no key has a limit from the hash. The result
+// can be read again; it is nil for a rule without a hash.
 func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	if r.Quota == nil || r.Quota.Hash == "" {
 		return nil, nil
@@ -74,11 +72,11 @@ func (r *Rule) ReadHash(ctx context.Context, hash Hash) (*quotas.Live, error) {
 	return table, nil
 }
 
-// UseHash has the rule use a table that ReadHash returned for another rule with the same key and quota. It must not be
-// called while requests are under way.
+// UseHash makes the rule use a table that ReadHash returned for another rule with the same key and quota. It must not
+// be called while requests are in progress.
 func (r *Rule) UseHash(table *quotas.Live) { r.lookup.table = table }
 
-// read returns the table that a reader for the rule's keys and plans reads.
+// read calls by with a reader for the rule's keys and plans, and returns its table.
 func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Table, error) {
 	q := l.of
 	numbers, err := q.Numbers()
@@ -93,7 +91,7 @@ func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 		}
 		write(request, source, text)
 		key, ok := l.by.Text(request)
-		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // which no request alone has
+		if !ok || !carries(request, source, text) || strings.HasPrefix(key, "number:") { // no request has it
 			return "", fmt.Errorf("a key that no request can have as its %s", q.By)
 		}
 		return key, nil
@@ -104,7 +102,7 @@ func (l *lookup) read(by func(quotas.Reader) (*quotas.Table, error)) (*quotas.Ta
 	return by(in)
 }
 
-// unwrapped is an error without the name of the file, if it is one of the system's.
+// unwrapped returns an error of the system without the name of the file; any other error unchanged.
 func unwrapped(err error) error {
 	if bad := (*fs.PathError)(nil); errors.As(err, &bad) {
 		return bad.Err
@@ -112,7 +110,7 @@ func unwrapped(err error) error {
 	return err
 }
 
-// policy returns the limit that a request is under. The error is that of its header.
+// policy returns the limit of a request. The error is about its header.
 func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	if l.field != nil {
 		return l.told(request)
@@ -125,7 +123,7 @@ func (l *lookup) policy(request *http.Request) (engine.Policy, error) {
 	return l.other(), nil
 }
 
-// told returns the limit that the header of a trusted proxy says.
+// told returns the limit in the header of a trusted proxy.
 func (l *lookup) told(request *http.Request) (engine.Policy, error) {
 	lines := request.Header[l.of.Header]
 	if len(lines) == 0 || !l.trusts(request) {
@@ -147,7 +145,7 @@ func asItem(member httpsfv.Member) quotas.Item {
 	return quotas.Item{Value: item.Value, Param: item.Params.Get}
 }
 
-// other returns the limit of requests for which there is nothing outside.
+// other returns the limit of requests without a limit from outside.
 func (l *lookup) other() engine.Policy {
 	if l.of.Unknown == rulefile.UnknownRefuse {
 		return engine.Blocked()
@@ -155,7 +153,7 @@ func (l *lookup) other() engine.Policy {
 	return l.own
 }
 
-// instead returns the limit of requests whose limit from outside is bad.
+// instead returns the limit of requests whose limit from outside is not valid.
 func (l *lookup) instead() engine.Policy {
 	if l.field != nil {
 		return l.other()
@@ -163,7 +161,7 @@ func (l *lookup) instead() engine.Policy {
 	return l.own
 }
 
-// under returns the limit that a request is under, also where that from outside is bad.
+// under returns the limit of a request, even if its limit from outside is not valid.
 func (l *lookup) under(request *http.Request) engine.Policy {
 	p, err := l.policy(request)
 	if err != nil {
@@ -172,7 +170,7 @@ func (l *lookup) under(request *http.Request) engine.Policy {
 	return p
 }
 
-// quota returns what says the limit of a request, where its limiter does not know it; nil where it does.
+// quota returns the function that finds the limit of a request; nil if the limiter itself has all limits.
 func (r *Rule) quota() func(*http.Request) (engine.Policy, error) {
 	switch {
 	case r.lookup != nil:

@@ -6,14 +6,13 @@ import (
 	"github.com/weir-go/weir/httplimit/reading"
 )
 
-// Reads says what a rule reads from a request. It is for requests of which not everything is known. It only lists
-// headers, cookies, query parameters and the host. The others, which are the client, the method and the path, are known
-// for every request.
+// Reads lists what a rule reads from a request, for requests that are not completely known. It only lists headers,
+// cookies, query parameters and the host. The client, the method and the path are known for every request.
 type Reads struct {
-	Match []rulefile.Source // to tell whether the rule is for the request
+	Match []rulefile.Source // to decide whether the rule applies to the request
 	Key   []rulefile.Source // to tell the bucket
 	Tier  []rulefile.Source
-	Quota []rulefile.Source // of a trusted proxy, which may write several lines
+	Quota []rulefile.Source // headers of a trusted proxy, which may write several lines
 	Cost  []rulefile.Source
 }
 
@@ -41,7 +40,7 @@ func (r *Rule) Reads() (all Reads) {
 	return all
 }
 
-// named returns those of the sources that a request may lack.
+// named returns the sources that a request may lack.
 func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	for _, s := range part {
 		switch s.Kind {
@@ -53,7 +52,7 @@ func named(part rulefile.KeyPart) (all []rulefile.Source) {
 	return all
 }
 
-// readsOf returns what a match looks at.
+// readsOf returns the sources that a match reads.
 func readsOf(m *reading.Match) (all []rulefile.Source) {
 	if len(m.Hosts) > 0 {
 		all = append(all, rulefile.Source{Kind: rulefile.SourceHost})

@@ -26,14 +26,14 @@ type Rule struct {
 	lookup *lookup // of a quota; nil for none
 }
 
-// A Client finds the address of the client of a request, and its key: a [httplimit.ClientIP] does.
+// A Client finds the address of the client of a request, and its key. A [httplimit.ClientIP] is one.
 type Client interface {
 	Key(httplimit.Hasher, *http.Request) (engine.Key, bool)
 	Addr(*http.Request) netip.Addr
 }
 
-// Told is a Client of requests that are known completely, such as those of a log. A header that only trusted proxies
-// may send counts there.
+// Told is a Client for requests that are trusted completely, such as those of a log. Headers that only trusted proxies
+// may send count for them.
 type Told struct{ Client }
 
 // Compile compiles the rules of a file, in their order, and reads the files of their quotas. It returns an error if one
@@ -136,9 +136,9 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 			value := valueOf(r, c.Header)
 			if len(value) > longestNumber {
 				if value[0] == '0' {
-					return c.Max // it may be any number
+					return c.Max // the number is not known, and may be large
 				}
-				value = value[:longestNumber] // either out of range or none, whatever follows
+				value = value[:longestNumber] // already out of range, or not a number
 			}
 			n, err := strconv.ParseUint(value, 10, 64)
 			if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -152,7 +152,7 @@ func cost(c rulefile.Cost) func(*http.Request) uint64 {
 	return func(*http.Request) uint64 { return c.Default }
 }
 
-// isFor reports whether the rule has anything to do with a request. With one in a tier that is unlimited it has not.
+// isFor reports whether the rule applies to a request. It does not for a tier that is unlimited.
 func (r *Rule) isFor(request *http.Request) bool {
 	return r.Meets(request) && (r.lookup != nil || !r.IsUnlimited(request))
 }
@@ -160,10 +160,10 @@ func (r *Rule) isFor(request *http.Request) bool {
 // Meets reports whether the rule applies to a request, even if it does not limit that request.
 func (r *Rule) Meets(request *http.Request) bool { return r.index.Meets(r.number, request, r.client) }
 
-// denied is a tier that no limiter has: it refuses for ever, without a record (see [engine.Key.Tier]).
+// denied is a tier that no limiter has. It always refuses, without a record (see [engine.Key.Tier]).
 const denied = math.MaxInt
 
-// tier returns under which tier of the limiter a request is; nil for always 0.
+// tier returns the function that finds the limiter's tier of a request; nil if it is always 0.
 func (r *Rule) tier() func(*http.Request) int {
 	if r.ByQuota() || r.Tiers == nil && r.Constant == rulefile.Counted {
 		return nil
@@ -177,7 +177,7 @@ func (r *Rule) tier() func(*http.Request) int {
 	}
 }
 
-// tierOf returns under which tier of the rule a request is.
+// tierOf returns the rule's tier of a request.
 func (r *Rule) tierOf(request *http.Request) int {
 	if r.Tiers == nil {
 		return 0

@@ -26,12 +26,12 @@ func (r *Rule) Typed(texts []string) *http.Request {
 	return request
 }
 
-// blank is a request of which nothing tells a client.
+// blank returns a request that identifies no client.
 func blank() *http.Request {
 	return &http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: http.Header{}}
 }
 
-// meant returns the source of a part that a text is for.
+// meant returns the source of a part to which a text belongs.
 func meant(sources rulefile.KeyPart, text string) rulefile.Source {
 	_, err := netip.ParseAddr(text)
 	if last := sources[len(sources)-1]; last.Kind == rulefile.SourceIP && err == nil {

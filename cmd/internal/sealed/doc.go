@@ -1,6 +1,6 @@
 // Package sealed makes ids for requests whose cost is reported by a later call: a reservation of Kuadrant's service, or
-// a hold of a Redis client. An id contains the receipt of what was taken, sealed with a key. So there is no registry of
-// holds that could grow or leak, and a hold that is never settled costs only its estimate.
+// a hold of a Redis client. An id contains the receipt of the taken tokens, sealed with a key. So there is no registry
+// of holds that could grow or leak, and a hold that is never settled costs only its estimate.
 //
 // # What an id is good for
 //

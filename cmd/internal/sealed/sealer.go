@@ -60,18 +60,19 @@ func FromFile(use, name string) (*Sealer, error) {
 	return &Sealer{sha256.Sum256(text), use}, nil
 }
 
-// cipher returns what seals the one id that has a salt: no two have one, so the nonce is always the same.
+// cipher returns the cipher for the id with a salt. Each id has its own salt, and so its own key, and the nonce is
+// constant.
 func (s *Sealer) cipher(salt []byte) cipher.AEAD {
 	of := hmac.New(sha256.New, s.key[:])
 	of.Write(salt)
 	of.Write([]byte(s.use))
 	block, err := aes.NewCipher(of.Sum(nil))
 	if err != nil {
-		panic(err) // of a key that has another length than 16, 24 or 32 bytes
+		panic(err) // only for a key whose length is not 16, 24 or 32 bytes
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		panic(err) // of a block that has another length than 16 bytes
+		panic(err) // only for a block size other than 16 bytes
 	}
 	return aead
 }

@@ -24,11 +24,11 @@ type Use uint8
 const (
 	// Repeated: the id has been used, and nothing changes.
 	Repeated Use = iota
-	// First: what was not used comes back, and what was used beyond the estimate is charged.
+	// First: unused tokens come back, and the cost beyond the estimate is charged.
 	First
-	// Late: the lifetime of the id is over. Nothing comes back, and what was used beyond the estimate is charged.
+	// Late: the lifetime of the id is over. Nothing comes back, and the cost beyond the estimate is charged.
 	Late
-	// NoRoom: there is none to remember that the id has been used. What is Late holds, and the id is as good as before.
+	// NoRoom: there is no room to remember that the id was used. Treat the id as Late; it can be used again.
 	NoRoom
 )
 
@@ -52,7 +52,7 @@ func NewUses(lifetime time.Duration, ids int, options ...engine.Option) (*Uses, 
 	if err := checkLifetime(lifetime); err != nil {
 		return nil, err
 	}
-	policy := engine.TokenBuckets(lifetime + skew) // of one token that comes back when its id has expired
+	policy := engine.TokenBuckets(lifetime + skew) // one token, which comes back when the id has expired
 	options = append([]engine.Option{engine.MaxKeys(ids), engine.Overflow(engine.Refuse)}, options...)
 	if _, err := engine.Bytes(policy, options...); err != nil {
 		return nil, err
@@ -123,13 +123,13 @@ func (u *Uses) Use(ctx context.Context, o Opened) (Use, error) {
 	}
 	key := u.memory.KeyBytes(o.Salt).With(quota)
 	switch {
-	// A refused take would make the id's debt come back by the take's own quota, which is shorter. A Peek leaves the
-	// debt unchanged.
+	// A refused take would make the id's debt come back at the rate of the take's own quota, which is faster. A Peek
+	// leaves the debt unchanged.
 	case !u.memory.Peek(key, 1).Allowed:
 		return Repeated, nil
 	case u.memory.TakeKey(key, 1).Allowed:
 		return late, nil
-	case late == First && u.memory.Peek(key, 1).Allowed: // it is not known, and there is no room
+	case late == First && u.memory.Peek(key, 1).Allowed: // the id is not known to be used, and there is no room
 		return NoRoom, nil
 	case u.memory.Peek(key, 1).Allowed:
 		return Late, nil

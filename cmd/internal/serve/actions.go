@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// judgedRules returns the rules of a generation as actions see them.
+// judgedRules returns the rules of a generation in the form for actions.
 func (g *generation) judgedRules() *actions.Rules {
 	all := &actions.Rules{Addr: g.ip.Addr}
 	for _, rule := range g.rules {
@@ -30,7 +30,7 @@ func (g *generation) judgedRules() *actions.Rules {
 	return all
 }
 
-// formOf says what the text of a rule's key is made of: the sources, and which bits of an address count.
+// formOf describes how the text of a rule's key is made: from which sources, and from how many bits of an address.
 func (g *generation) formOf(rule *rules.Rule) string {
 	return fmt.Sprintf("%v; /%d, /%d", rule.Key, g.file.ClientIP.IPv4Prefix, g.file.ClientIP.IPv6Prefix)
 }
@@ -38,7 +38,7 @@ func (g *generation) formOf(rule *rules.Rule) string {
 type verdictKey struct{}
 
 // act judges a request by the active actions. It answers a banned request and returns false. Otherwise it returns the
-// request, with the verdict about it.
+// request, with the verdict in its context.
 func (s *Server) act(g *generation, w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if g.file.Admin != nil && s.actions.Seen.Wants() {
 		s.noteSender(g, r)
@@ -91,7 +91,7 @@ func (s *Server) isExempt(r *http.Request) bool {
 	return is && v.Exempt != nil
 }
 
-// noteSender notes who has sent a request. The user is what the keys of rules have of it besides its address.
+// noteSender notes the sender of a request. The user is made of the parts of the rules' keys, except the address.
 func (s *Server) noteSender(g *generation, r *http.Request) {
 	from := actions.Sender{Client: g.ip.Prefix(r), Agent: r.UserAgent()}
 	if g.file.Admin.Keys == admin.KeysFull {
@@ -137,7 +137,7 @@ func (l *requestLog) banned(r *http.Request, by *actions.Active) {
 		slog.String("method", r.Method), slog.Uint64("action", by.ID))
 }
 
-// watchActions forgets actions that have ended, and takes over those of other processes, until ctx ends.
+// watchActions forgets actions that have ended, and reads the actions of other processes, until ctx ends.
 func (s *Server) watchActions(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -151,7 +151,7 @@ func (s *Server) watchActions(ctx context.Context) {
 	}
 }
 
-// openActions keeps the actions where a file says, and their texts only where keys are shown.
+// openActions opens the actions in the file's state folder. It keeps texts of keys only if keys are shown.
 func (s *Server) openActions(f *rulefile.File) error {
 	if err := s.actions.Open(f.State); err != nil {
 		return fmt.Errorf("state: the actions: %w", err)
@@ -164,7 +164,8 @@ func (s *Server) openActions(f *rulefile.File) error {
 	return nil
 }
 
-// buildActing is build with the actions where the file wants them, or on an error where they were.
+// buildActing is build, and also moves the actions to the file's state folder. After an error they stay in the previous
+// one.
 func (s *Server) buildActing(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (*generation, error) {
 	if err := s.openActions(file); err != nil {
@@ -181,13 +182,13 @@ func (s *Server) buildActing(file *rulefile.File, before *generation, changes *r
 func (s *Server) actionsForPage() *admin.Actions {
 	return &admin.Actions{
 		Table: s.actions,
-		// Without a token whoever reaches the listener could ban everybody.
+		// Without a token, anyone who reaches the listener could ban every client.
 		NeedToken: func() bool { a := s.current.Load().file.Admin; return a != nil && a.IsRemote() },
 		Client:    func(a netip.Addr) netip.Prefix { return s.current.Load().ip.PrefixOf(a) },
 	}
 }
 
-// An actionCollector reads the counts of actions when Prometheus asks.
+// An actionCollector reads the counts of actions at each scrape.
 type actionCollector struct{ table *actions.Table }
 
 var (

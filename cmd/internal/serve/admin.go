@@ -43,7 +43,7 @@ func (s *Server) observer(f *rulefile.File, before *generation) (a *admin.Admin,
 	return a, true, err
 }
 
-// accessOf reads the tokens that a file names; nil where it names none.
+// accessOf reads the tokens that a file names; nil if it names none.
 func accessOf(f *rulefile.File) (*admin.Access, error) {
 	if f.Admin == nil {
 		return nil, nil
@@ -63,7 +63,7 @@ func (s *Server) ready() error {
 	return nil
 }
 
-// shownRules returns the rules of a generation as the administrator sees them.
+// shownRules returns the rules of a generation in the form for the administrator's page.
 func (g *generation) shownRules() []admin.Rule {
 	shown := make([]admin.Rule, len(g.rules))
 	for i, rule := range g.rules {
@@ -99,7 +99,7 @@ func (g *generation) shownRules() []admin.Rule {
 			request := rule.Typed(parts)
 			k, _ := key(limits.HasherOf(limiter.Limiter), request)
 			if rule.ByQuota() {
-				quota, _ := limiter.Quota(policyOf(rule, request)) // it was tried when it was read
+				quota, _ := limiter.Quota(policyOf(rule, request)) // it was checked when it was read
 				k = k.With(quota)
 			}
 			limiter.Formers().Move(limiter.Limiter, k, func(l *engine.Limiter) (engine.Key, bool) {
@@ -111,7 +111,7 @@ func (g *generation) shownRules() []admin.Rule {
 	return shown
 }
 
-// policyOf returns the limit of a request under a rule whose requests bring theirs.
+// policyOf returns the limit of a request under a rule with limits from outside.
 func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
 	l := rule.Limit()
 	p, err := l.Quota(request)
@@ -121,7 +121,7 @@ func policyOf(rule *rules.Rule, request *http.Request) engine.Policy {
 	return p
 }
 
-// partLabels names the parts of a key that a person types. A global key has none.
+// partLabels returns the labels of the parts of a key for an input form. A global key has none.
 func partLabels(key rulefile.Key) (labels []string) {
 	for _, part := range key {
 		if part[0].Kind != rulefile.SourceGlobal {
@@ -131,7 +131,7 @@ func partLabels(key rulefile.Key) (labels []string) {
 	return labels
 }
 
-// note keeps the outcome of a reload for the administrator.
+// note stores the outcome of a reload for the administrator.
 func (s *Server) note(err error) {
 	r := &admin.Reload{At: time.Now(), OK: err == nil, Generation: s.current.Load().number}
 	result := "done"

@@ -29,7 +29,7 @@ func newFieldsRead(f *rulefile.File, all []*rules.Rule) fieldsRead {
 	for _, rule := range all {
 		reads := rule.Reads()
 		for _, s := range reads.Match {
-			read.host = read.host || s.Kind == rulefile.SourceHost // of headers it reads all values
+			read.host = read.host || s.Kind == rulefile.SourceHost // all values of headers are read
 		}
 		for _, s := range slices.Concat(reads.Key, reads.Tier, reads.Cost) {
 			read.add(s)

@@ -17,8 +17,8 @@ import (
 //     an upstream.
 type budget struct {
 	clients        int64 // connections; 0 for no bound
-	decisions      int64 // the same of proxies that ask
-	redis          int64 // and of clients of Redis
+	decisions      int64 // connections of proxies that ask for decisions
+	redis          int64 // connections of Redis clients
 	upstreams      int64 // connections; 0 for no bound
 	administrators int64
 }
@@ -28,7 +28,7 @@ const (
 	maxReserve = 256
 )
 
-// newBudget divides that many files, 0 for no bound.
+// newBudget divides the given number of files; 0 means no bound.
 func newBudget(files uint64, f *rulefile.File) budget {
 	most := int64(f.Server.MaxConnections)
 	b := budget{administrators: maxReserve / 2}
@@ -43,14 +43,14 @@ func newBudget(files uint64, f *rulefile.File) budget {
 		most = rest / 2
 	}
 	b.divide(most, f)
-	b.upstreams = rest // without a bound of clients, upstreams cannot know what those leave
+	b.upstreams = rest // without a bound for clients, it is not known what remains for upstreams
 	if most > 0 {
 		b.upstreams = max(rest-most, 1)
 	}
 	return b
 }
 
-// divide gives connections to clients, to proxies that ask, and to clients of Redis.
+// divide divides connections among clients, proxies that ask for decisions, and Redis clients.
 func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients, b.decisions, b.redis = most, most, most
 	parts := int64(0)
@@ -66,7 +66,7 @@ func (b *budget) divide(most int64, f *rulefile.File) {
 	b.clients = most - (parts-1)*(most/parts)
 }
 
-// warn says that more connections are allowed than there can be.
+// warn logs a warning if more connections are allowed than the open files permit.
 func (b budget) warn(files uint64, log *slog.Logger) {
 	if files > 0 && (b.clients == 0 || 2*uint64(b.clients)+minReserve > files) {
 		log.Warn("the limit of open files is too low for max_connections: raise LimitNOFILE or ulimit -n",
@@ -81,18 +81,18 @@ const (
 	minPerClient   = 16
 )
 
-// perClient returns how many connections one client may have, of so many; 0 for no bound.
+// perClient returns how many of all connections one client may have; 0 for no bound.
 func perClient(said int, all int64) int64 {
 	if said != rulefile.ByShare {
 		return int64(said)
 	}
 	if all <= minPerClient {
-		return 0 // the bound of all is the narrower one
+		return 0 // the bound for all clients is lower
 	}
 	return max(all/perClientShare, minPerClient)
 }
 
-// bound sets the bounds of connections to what a file says.
+// bound sets the bounds of connections of a file.
 func (s *Server) bound(f *rulefile.File) {
 	b := newBudget(s.config.OpenFiles, f)
 	b.warn(s.config.OpenFiles, s.config.Log)

@@ -17,7 +17,7 @@ import (
 
 // build makes the generation of a file. It takes over what it can use from the previous generation. changes says what
 // happens to the limiters; build corrects it if a limiter does not accept the new numbers after all. After an error
-// everything is as before.
+// nothing has changed.
 func (s *Server) build(file *rulefile.File, before *generation, changes *rulefile.Changes,
 	a *admin.Admin) (_ *generation, err error) {
 	g := &generation{file: file, held: held{
@@ -57,7 +57,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 		return nil, err
 	}
 	g.judged, g.requests, g.cors = g.judgedRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
-	if !file.RedisAlone() { // nothing comes over HTTP then
+	if !file.RedisAlone() { // otherwise nothing comes over HTTP
 		if g.meters, err = s.metersOf(g); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	return g, nil
 }
 
-// limitersOf puts the limiters of all rules into g. undo are the limits that it may have changed.
+// limitersOf puts the limiters of all rules into g. undo has the previous limits that it may have changed.
 func (s *Server) limitersOf(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
@@ -138,12 +138,12 @@ func (s *Server) middleware(g *generation, a *admin.Admin) (*httplimit.Middlewar
 	return httplimit.New(limits, options...)
 }
 
-// admitted counts what comes through the limits.
+// admitted counts the requests that the limits admit.
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.traffic.allowed.Add(1)
 		x := exchangeOf(r)
-		if r.URL.Path == "*" { // of OPTIONS: it is about the server that was asked (RFC 9110, section 9.3.7)
+		if r.URL.Path == "*" { // OPTIONS * is about this server (RFC 9110, section 9.3.7)
 			x.by = byWeir
 			w.WriteHeader(http.StatusOK)
 			return

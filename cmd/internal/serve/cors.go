@@ -17,7 +17,7 @@ type cors struct {
 	methods, headers, expose, maxAge string
 }
 
-// newCORS returns what the file says, nil for nothing.
+// newCORS returns the cors of a file; nil if the file has none.
 func newCORS(f *rulefile.File) *cors {
 	if f.CORS == nil {
 		return nil
@@ -29,7 +29,7 @@ func newCORS(f *rulefile.File) *cors {
 	}
 }
 
-// answer sets the fields of the answer to a request, and reports whether that was a preflight, which it has answered.
+// answer sets the fields of the answer to a request. If the request is a preflight, answer answers it and returns true.
 func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	if c == nil {
 		return false
@@ -67,7 +67,7 @@ func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	return preflight
 }
 
-// allow says what requests an origin may send.
+// allow writes the fields that tell a browser which requests an origin may send.
 func (c *cors) allow(h http.Header, r *http.Request) {
 	h["Access-Control-Allow-Methods"] = []string{c.methods}
 	h["Access-Control-Max-Age"] = []string{c.maxAge}

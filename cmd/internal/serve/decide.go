@@ -62,7 +62,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// refusalStatus returns the status that the proxy wants for a refusal; 0 for no wish.
+// refusalStatus returns the status that the proxy wants for a refusal; 0 if it names none.
 func refusalStatus(u *url.URL) (int, error) {
 	text := u.Query().Get("status")
 	if text == "" {
@@ -104,8 +104,8 @@ func describedRequest(r *http.Request, needsHost bool) (*http.Request, error) {
 }
 
 // readTarget puts the target of a described request into its URL. It returns an error if rules cannot be applied to the
-// target. That is the client's fault and not the proxy's. nginx chooses a location by what comes before a "#", but
-// passes on the whole target.
+// target. That is the client's fault and not the proxy's. nginx chooses a location by the part before a "#", but passes
+// on the whole target.
 func readTarget(described *http.Request) (err error) {
 	if described.URL, err = url.ParseRequestURI(described.RequestURI); err != nil {
 		return fmt.Errorf("the target %q is not valid", described.RequestURI)
@@ -113,7 +113,8 @@ func readTarget(described *http.Request) (err error) {
 	return checkTarget(described)
 }
 
-// describedHost returns the host of X-Forwarded-Host; "" without one, where no rule is about hosts.
+// describedHost returns the host in X-Forwarded-Host. Without the field it returns "", or an error if rules need the
+// host.
 func describedHost(r *http.Request, needed bool) (string, error) {
 	hosts := r.Header.Values("X-Forwarded-Host")
 	switch {
@@ -150,7 +151,7 @@ type otherStatus struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *otherStatus) WriteHeader(status int) {
-	// The 503 of a limit that is closed without its store is replaced too. The proxy would read it as a weir that is
+	// The 503 of a closed limit whose store is lost is replaced, too. Otherwise the proxy would assume that weir is
 	// down.
 	if w.status != 0 {
 		w.Header().Set("Weir-Status", strconv.Itoa(status))

@@ -21,7 +21,7 @@ const (
 // endpoints returns all endpoints of a file.
 func endpoints(f *rulefile.File) (all []listen.Endpoint) {
 	untimed := httpSettings(&f.Server)
-	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles last
+	untimed.ReadTimeout, untimed.WriteTimeout = 0, 0 // event streams and profiles take long
 	for _, l := range f.Listen {
 		all = append(all, endpoint(clients, l, httpSettings(&f.Server)))
 	}
@@ -70,7 +70,7 @@ func (s *Server) newConnLimits() map[listen.Role]*listen.ConnLimit {
 	return all
 }
 
-// protocol returns what answers the connections of an endpoint; over is TLS, nil for none.
+// protocol returns the protocol of an endpoint's connections. over is the TLS configuration; nil for none.
 func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	if e.Role == redisClients {
 		return &resp.Server{
@@ -84,7 +84,7 @@ func (s *Server) protocol(e listen.Endpoint, over *tls.Config) listen.Protocol {
 	return s.sockets.HTTP(e, handler, over)
 }
 
-// handler returns the handler of a role. It looks up the present generation at each request.
+// handler returns the handler of a role. It looks up the current generation at each request.
 func (s *Server) handler(r listen.Role) http.Handler {
 	switch r {
 	case clients:

@@ -83,7 +83,7 @@ type response struct {
 	status int // the final one; 0 if none has been written
 	bytes  int64
 	stream *listen.StreamSender // over HTTP/2 with a send_timeout; else nil
-	body   *listen.Body         // of the request, which must come at a least rate; nil for none
+	body   *listen.Body         // of the request, with a minimum rate; nil for none
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -112,7 +112,7 @@ func (w *response) FlushError() error {
 	return w.stream.Flush(http.NewResponseController(w.ResponseWriter))
 }
 
-// Hijack is for http.ResponseController. What is hijacked has become another protocol.
+// Hijack is for http.ResponseController. A hijacked connection uses another protocol.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil && w.status == 0 {

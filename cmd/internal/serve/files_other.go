@@ -2,5 +2,5 @@
 
 package serve
 
-// openFiles returns 0: there is no bound to know of.
+// openFiles returns 0, because the bound is not known here.
 func openFiles() uint64 { return 0 }

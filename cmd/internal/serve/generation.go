@@ -26,43 +26,43 @@ type generation struct {
 	number uint64 // from 0
 	held
 	front
-	redis *resp.Settings // nil where no client of Redis is served
+	redis *resp.Settings // nil if no Redis clients are served
 
-	hashes    []hash // of limits, which are read again
+	hashes    []hash // hashes of limits, which are read again and again
 	following context.Context
-	follow    context.CancelFunc // ends that; nil before it begins
+	follow    context.CancelFunc // ends the reading of hashes; nil before it begins
 
 	shown []admin.Rule // to the administrator
 
-	users atomic.Int64 // requests under way, and one for being the present generation
+	users atomic.Int64 // requests in progress, plus one while it is the current generation
 	ended func()
 }
 
-// held is what a generation may share with the generations before and after it.
+// held has the values that a generation may share with the generations before and after it.
 type held struct {
 	limiters   map[string]*live.Limiter                        // by the name of the rule
-	counted    map[string]*rulefile.Rule                       // of limiters: the rule when it last counted requests
-	store      *refcount.Value[*redislimit.Client]             // nil where no rule is kept in one
-	stored     map[string]*refcount.Value[*redislimit.Limiter] // those that are, by the name of the rule
-	redisTable *live.Limiter                                   // nil where no client of Redis is served
-	buckets    map[string]*live.Limiter                        // of redisTable, by limit, which the next one took over
+	counted    map[string]*rulefile.Rule                       // the rule when its limiter last counted
+	store      *refcount.Value[*redislimit.Client]             // nil if no rule is in a store
+	stored     map[string]*refcount.Value[*redislimit.Limiter] // the limiters in the store, by the name of the rule
+	redisTable *live.Limiter                                   // nil if no Redis clients are served
+	buckets    map[string]*live.Limiter                        // parts of redisTable taken over, by limit
 	upstreams  *proxy.Set                                      // nil before there are any
 }
 
-// A front is what a request passes, from its client to the handler behind the limits.
+// A front is the chain through which a request passes, from its client to the handler behind the limits.
 type front struct {
 	ip       *httplimit.ClientIP
 	rules    []*rules.Rule
 	judged   *actions.Rules // the same, for actions
 	read     fieldsRead
 	limits   *httplimit.Middleware
-	meters   *metering.Meters // of rules whose cost the answer tells; nil for none
+	meters   *metering.Meters // of rules whose cost comes from the answer; nil for none
 	requests *requestLog
 	cors     *cors        // nil for none
 	handler  http.Handler // the limits, and the routes behind them
 }
 
-// enter returns the present generation, which the caller leaves; nil when the server has ended.
+// enter returns the current generation; nil when the server has ended. The caller must leave it.
 func (s *Server) enter() *generation {
 	for {
 		g := s.current.Load()
@@ -71,7 +71,7 @@ func (s *Server) enter() *generation {
 				return g
 			}
 		}
-		// It is closed. Unless another one has taken its place there will be none.
+		// The generation is closed. If no other has replaced it, the server has ended.
 		if s.current.Load() == g {
 			return nil
 		}
@@ -81,7 +81,7 @@ func (s *Server) enter() *generation {
 func (g *generation) leave() {
 	switch {
 	case g.users.Add(-1) > 0:
-	case len(g.stored) > 0: // it may take a question to the store, which no request waits for
+	case len(g.stored) > 0: // it may call the store, and no request should wait for that
 		go g.close()
 	default:
 		g.close()
@@ -130,7 +130,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.traffic.inFlight.Add(1)
 	x := newExchange(w, r)
 	w = x
-	defer func() { // also if the handler panics, which cuts the connection off
+	defer func() { // also after a panic of the handler, which cuts the connection off
 		s.traffic.inFlight.Add(-1)
 		s.traffic.ended(x)
 		g.requests.answered(x, r)
@@ -143,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
-	// Before any answer: a body that is not read must not take for ever either.
+	// Before any answer, because a body that is not read must not take forever either.
 	x.body = listen.NewBody(w, r, settings.MinBodyRate, settings.ReadTimeout)
 	if g.cors.answer(w, r) {
 		return

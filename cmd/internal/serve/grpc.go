@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The gRPC status codes of answers that are weir's own.
+// The gRPC status codes of weir's own answers.
 const (
 	grpcInvalidArgument  = 3
 	grpcDeadlineExceeded = 4
@@ -21,7 +21,7 @@ func failGRPC(w http.ResponseWriter, code int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(code))
-	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC wants all but printable ASCII encoded, and allows more
+	h.Set("Grpc-Message", url.PathEscape(detail)) // gRPC requires encoding of all but printable ASCII, and allows more
 	w.WriteHeader(http.StatusOK)
 }
 

@@ -33,7 +33,7 @@ func (s *Server) HandOver(ctx context.Context) error {
 func (s *Server) yield() {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
-	s.life.stopped = true // a reload would bind what is the other process's now
+	s.life.stopped = true // a reload would bind addresses that the other process has now
 	s.sockets.Yield()
 	close(s.life.upgrade.done)
 }
@@ -45,7 +45,7 @@ func (s *Server) handOver(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errStopped
 	}
-	done, ok := s.life.takeTurn() // no reload changes the sockets or the limits meanwhile
+	done, ok := s.life.takeTurn() // no reload can change the sockets or the limits meanwhile
 	if !ok {
 		return errStopped
 	}
@@ -70,7 +70,7 @@ func (s *Server) handOver(ctx context.Context) error {
 		tellSystemd(fmt.Sprintf("MAINPID=%d", next.Pid))
 		s.yield()
 		return nil
-	case "": // it has undone nothing of what it did
+	case "": // it has not undone its changes
 		err = errors.Join(err, s.putBack(limits))
 	default:
 		err = errors.New(outcome)
@@ -78,7 +78,7 @@ func (s *Server) handOver(ctx context.Context) error {
 	return fmt.Errorf("process %d did not start: %w", next.Pid, err)
 }
 
-// handed returns the sockets for the next process. The caller closes what it returns.
+// handed returns the sockets for the next process. The caller closes the result.
 func (s *Server) handed() (*listen.Handed, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
@@ -88,7 +88,7 @@ func (s *Server) handed() (*listen.Handed, error) {
 	return s.sockets.HandOver()
 }
 
-// tellSystemd tells systemd what has become of the service, if it wants to know (Type=notify).
+// tellSystemd reports the state of the service to systemd, if it wants reports (Type=notify).
 func tellSystemd(state string) {
-	_, _ = daemon.SdNotify(false, state) // weir works as well without
+	_, _ = daemon.SdNotify(false, state) // weir does not depend on it
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// progressEvery is how often the log says how far the reading of a hash is when a rule file is put in force.
+// progressEvery is how often the log reports the progress of reading a hash when a rule file becomes active.
 const progressEvery = 10 * time.Second
 
-// readHashes reads the limits of keys from the store. One that cannot be read ends a start. A reload goes on with the
-// limits before, if the rule reads them as it did. A large hash takes its time: the store has a time for each answer.
+// readHashes reads the limits of keys from the hashes in the store. If a hash cannot be read, a start fails. A reload
+// continues with the previous limits, if the rule reads them in the same way. There is no timeout for a whole hash,
+// only for each answer.
 func (s *Server) readHashes(g, before *generation) error {
 	g.following, g.follow = context.WithCancel(s.life.base)
-	var read rules.Hash // not with g: a table may outlive it
+	var read rules.Hash // without g, because a table may outlive it
 	if g.store != nil {
 		read = g.store.Value.Hash
 	}
 	for _, rule := range g.rules {
-		name := rule.Name // and not the rule, which the table may outlive
+		name := rule.Name // not the rule, because the table may outlive it
 		table, err := rule.ReadHash(s.life.base, progress(read, time.Now, func(fields int) {
 			s.config.Log.Info("limits are being read", "rule", name, "fields", fields)
 		}))
@@ -43,7 +44,7 @@ func (s *Server) readHashes(g, before *generation) error {
 	return nil
 }
 
-// progress returns a hash that tells every [progressEvery] how many of its fields were read.
+// progress returns a hash that calls told every [progressEvery] with the number of fields read.
 func progress(read rules.Hash, now func() time.Time, told func(fields int)) rules.Hash {
 	return func(ctx context.Context, name string, yield func(field, value string) error) error {
 		fields, last := 0, now()
@@ -63,7 +64,7 @@ type hash struct {
 	table *quotas.Live
 }
 
-// keptHash returns the table that the rule had before, if a new one would be made in the same way.
+// keptHash returns the previous table of the rule, if a new one would be made in the same way.
 func keptHash(g, before *generation, rule *rules.Rule) *quotas.Live {
 	if g.store != before.store || g.file.ClientIP != before.file.ClientIP {
 		return nil

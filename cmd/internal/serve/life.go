@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A life is how far a server is between its start and its end.
+// A life is the state of a server between its start and its end.
 type life struct {
 	loaded sum                // of the first file
 	base   context.Context    // of all requests
@@ -17,14 +17,14 @@ type life struct {
 
 	upgrade upgrade
 
-	turn     chan struct{} // of reloads and upgrades, so that the last one to read the file is the last to replace
-	changing sync.Mutex    // guards the sockets of the server, and what follows
-	stopped  bool          // the sockets change no more
+	turn     chan struct{} // of reloads and upgrades, so that they replace rules in the order in which they read files
+	changing sync.Mutex    // guards the sockets of the server, and the fields below
+	stopped  bool          // the sockets do not change any more
 }
 
 // An upgrade replaces the process by another one.
 type upgrade struct {
-	begun     atomic.Bool                // one is under way, or has taken place
+	begun     atomic.Bool                // an upgrade is in progress, or is done
 	successor atomic.Pointer[os.Process] // until it serves
 	done      chan struct{}              // closed when another process serves
 }
@@ -39,14 +39,14 @@ func (u *upgrade) isDone() bool {
 	}
 }
 
-// killSuccessor ends a process that has not heeded that it should end, and has the sockets; or it has ended.
+// killSuccessor kills a new process that has the sockets and was told to end, unless it has ended.
 func (u *upgrade) killSuccessor() {
 	if next := u.successor.Load(); next != nil {
 		_ = next.Kill()
 	}
 }
 
-// begin makes what a server needs to live.
+// begin initializes the fields.
 func (l *life) begin() {
 	l.base, l.cut = context.WithCancel(context.Background())
 	l.failed, l.ending, l.upgrade.done = make(chan error, 1), make(chan struct{}), make(chan struct{})

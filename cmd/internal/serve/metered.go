@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// metersOf returns the meters of the rules whose cost comes from the answer; nil if there are none. What they have
-// learned and counted outlives reloads.
+// metersOf returns the meters of the rules whose cost comes from the answer; nil if there are none. Their learned costs
+// and counts outlive reloads.
 func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	var all []*metering.Meter
 	for _, rule := range g.rules {
@@ -30,7 +30,7 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 }
 
 // limited returns the handler of the limits. If rules have meters, it reads the request before the limits decide, and
-// settles by the answer.
+// settles when the answer reports the cost.
 func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	plain := g.limits.Handler(next)
 	if g.meters == nil {
@@ -72,7 +72,7 @@ func (s *Server) limited(g *generation, next http.Handler) http.Handler {
 	})
 }
 
-// warnOfBodies says in the log why a request finds no room for its body. Those that repeat are summed up there.
+// warnOfBodies logs why a request finds no room for its body. The log sums up repeated warnings.
 func (s *Server) warnOfBodies(g *generation, r *http.Request, reason error) {
 	text := "bodies of requests take all the memory for bodies: further requests are answered 503"
 	if errors.Is(reason, metering.ErrShare) {

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin"
 )
 
-// A page is that of the administrator, which reloads may replace, add and remove.
+// A page is the administrator's page. Reloads may replace, add and remove it.
 type page struct {
 	admin    atomic.Pointer[admin.Admin]  // nil for none
 	reloaded atomic.Pointer[admin.Reload] // the last one
-	access   atomic.Pointer[admin.Access] // nil where no token is wanted
+	access   atomic.Pointer[admin.Access] // nil if no token is required
 }
 
 // ServeHTTP implements [http.Handler].
@@ -21,7 +21,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// replace shows another page, nil for none. The event streams of the one before end, so that its connections do.
+// replace shows another page, nil for none. The event streams of the previous page end, so that its connections end.
 func (p *page) replace(next *admin.Admin) {
 	if last := p.admin.Swap(next); last != nil && last != next {
 		_ = last.Close() // always nil

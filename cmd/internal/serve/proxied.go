@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// withoutForgedClient removes what a request says about its client if the PROXY protocol header named no client. Such a
+// withoutForgedClient removes the fields about a request's client if the PROXY protocol header named no client. Such a
 // request has the address of the trusted balancer, but the balancer has written none of these fields.
 func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -25,7 +25,7 @@ func (s *Server) withoutForgedClient(next http.Handler) http.Handler {
 	})
 }
 
-// trustsPeer reports whether an address is that of a trusted proxy in the present generation.
+// trustsPeer reports whether an address belongs to a trusted proxy of the current generation.
 func (s *Server) trustsPeer(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.current.Load().file.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
@@ -40,6 +40,6 @@ func (s *Server) clientOf(addr netip.Addr) (client netip.Prefix) {
 	if addr.Is4() {
 		bits = 32
 	}
-	client, _ = addr.Prefix(bits) // fails for other numbers of bits only
+	client, _ = addr.Prefix(bits) // only fails for other numbers of bits
 	return client
 }

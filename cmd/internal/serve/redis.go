@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// redisSettings returns those of the present generation, which is left by them; nil if there are none.
+// redisSettings returns the settings of the current generation; nil if there are none. Their Leave leaves the
+// generation.
 func (s *Server) redisSettings() *resp.Settings {
 	g := s.enter()
 	if g == nil {
@@ -25,9 +26,9 @@ func (s *Server) redisSettings() *resp.Settings {
 	return g.redis
 }
 
-// openRedis puts what clients of Redis are answered by into g: the table that there was, or a new one.
+// openRedis puts the tables and settings for Redis clients into g: the existing table, or a new one.
 //
-// undo are the limits that were changed of tables that there were.
+// undo has the previous limits of existing tables that were changed.
 func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (undo []ruleLimits, err error) {
 	if g.file.Redis == nil {
 		return nil, nil
@@ -40,7 +41,7 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 		rule, change := l.Rule(g.file.Redis), rulefile.RuleChange{Limit: rulefile.Add}
 		was := before.counted[rule.Name]
 		switch {
-		case was != nil: // a token bucket keeps a table, too, and so its keys what they have used
+		case was != nil: // the limit is now a token bucket; its table stays, so that what keys have used still counts
 			change = rulefile.Compare(was, rule)
 		case !l.HasTable():
 			continue
@@ -60,8 +61,8 @@ func (s *Server) openRedis(g, before *generation, changes *rulefile.Changes) (un
 	return undo, nil
 }
 
-// handOverBucket has the table of a limit take over what its keys owe as a token bucket in the table of all. The
-// generation that decides by that bucket releases it.
+// handOverBucket makes the table of a limit take over what its keys owe as token buckets in the common table. The
+// generation that decides by those buckets releases them.
 func (s *Server) handOverBucket(before *generation, name string, to *live.Limiter) error {
 	own := before.buckets[name]
 	if own == nil {
@@ -69,7 +70,7 @@ func (s *Server) handOverBucket(before *generation, name string, to *live.Limite
 		if now == nil {
 			now = time.Now
 		}
-		// A bucket that fills within longest owes ten limits at most.
+		// A bucket that fills within longest owes at most ten limits.
 		own = before.redisTable.Share(11*before.file.Redis.Longest, now, math.MaxUint64)
 		before.buckets[name] = own
 	}
@@ -100,7 +101,7 @@ func (s *Server) openRedisTable(g, before *generation, changes *rulefile.Changes
 			g.redisTable = next
 		}
 	}
-	if s.redis.holds == nil { // which outlive all generations: an id that was used would else be good again
+	if s.redis.holds == nil { // the holds outlive all generations; otherwise a used id would be valid again
 		if s.redis.holds, err = resp.NewHolds(want.MaxKeys, s.config.Clock, s.config.LimiterOptions...); err != nil {
 			return err
 		}
@@ -132,18 +133,17 @@ func (s *Server) redisPlaces(want *rulefile.Redis) (_ *resp.Places, err error) {
 	return s.redis.places, err
 }
 
-// redisCollector reads the statistics of Redis clients when Prometheus asks. There are none if there is no listener for
-// them.
+// redisCollector reads the statistics of Redis clients at each scrape. There are none without a listener for them.
 type redisCollector struct {
 	server            *Server
 	collecting        sync.Mutex
 	evictions, noRoom rising
 }
 
-// A rising is a counter of what is counted by several, which does not fall when one of them is gone.
+// A rising is a sum of several counters, which does not decrease when one of them is removed.
 type rising struct{ last, gone uint64 }
 
-// at returns the counter where those that are left have counted n.
+// at returns the sum if the remaining counters have n.
 func (r *rising) at(n uint64) uint64 {
 	if n < r.last {
 		r.gone += r.last - n

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A look is how a rule's refusals look, with its template.
+// A look is the form of a rule's refusals, with its template.
 type look struct {
 	rulefile.Refusal
 	body rulefile.Template // nil for the usual body
@@ -83,7 +83,7 @@ func (l *look) answer(w http.ResponseWriter, r *http.Request, res *httplimit.Res
 		values.RetryAfter = int64(wait / time.Second)
 	}
 	var body bytes.Buffer
-	if err := l.body.Execute(&body, values); err != nil { // of these values it was tried when the file was read
+	if err := l.body.Execute(&body, values); err != nil { // reading the file tried the template
 		res.Answer(w, r, status)
 		return
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // Reload reads the rule file again and makes it active. No connection is dropped, and no bucket is filled unless the
-// file changes its identity. After an error everything stays as it was. The error is logged unless it says that the
-// server ends. Reload may be called from any goroutine, and waits for an upgrade in progress.
+// file changes its identity. After an error nothing has changed. The error is logged unless it says that the server
+// ends. Reload may be called from any goroutine, and waits for an upgrade in progress.
 func (s *Server) Reload() error {
 	log := s.config.Log
 	if s.config.Load == nil {
@@ -51,7 +51,7 @@ func (s *Server) Reload() error {
 
 var errStopped = errors.New("the server is stopping")
 
-// replace puts the generation of a file in place of the present one.
+// replace replaces the current generation by the generation of a file.
 func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	s.life.changing.Lock()
 	defer s.life.changing.Unlock()
@@ -86,11 +86,11 @@ func (s *Server) replace(file *rulefile.File) (*rulefile.Changes, error) {
 	if s.config.SetLog != nil {
 		s.config.SetLog(file.Log)
 	}
-	s.page.access.Store(access) // before a page that may be one for all
+	s.page.access.Store(access) // before the page is replaced, because the new page may need no token
 	s.page.replace(observer)
 	s.bound(file)
 	sockets.Apply(file.Server.ShutdownTimeout)
-	if before.users.Load() > 0 { // 0 is where the first one came from: nothing
+	if before.users.Load() > 0 { // 0 for the empty generation before the first one
 		before.leave()
 	}
 	return changes, nil

@@ -16,7 +16,7 @@ import (
 type requestLog struct {
 	settings rulefile.Log
 	ip       *httplimit.ClientIP
-	matches  map[string]string // what a rule is for, by its name
+	matches  map[string]string // which requests a rule matches, by its name
 	log      *slog.Logger
 }
 

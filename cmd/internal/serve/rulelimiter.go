@@ -5,8 +5,8 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// limiter puts the limiter of a rule into g: the existing one, or a new one. undo has the limits that it may have
-// changed, also in a file that other processes use.
+// limiter puts the limiter of a rule into g: the existing one, or a new one. undo has the previous limits that it may
+// have changed, including those in a file that other processes use.
 //
 // A rule that counts no request (rate: 0, rate: unlimited) keeps its limiter, in case it counts again later.
 func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rulefile.RuleChange) (undo []ruleLimits, err error) {
@@ -29,7 +29,7 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 				g.limiters[rule.Name] = old.Acquire()
 				return undo, nil
 			}
-			if rule.State != "" { // a new limiter would have the same file
+			if rule.State != "" { // a new limiter would use the same file
 				return nil, &LimiterError{rule.Name, err}
 			}
 			change.Limit, change.Reason = rulefile.Carry, "the limiter does not accept the new numbers: "+err.Error()
@@ -52,7 +52,7 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 	return undo, nil
 }
 
-// adjust gives the limiter of a rule the numbers that the rule has now.
+// adjust sets the limiter of a rule to the rule's current numbers.
 func adjust(l *live.Limiter, rule *rulefile.Rule, change *rulefile.RuleChange) ([]ruleLimits, error) {
 	limits := limitsOf(rule, l)
 	change.Correct(rule, limits.had)

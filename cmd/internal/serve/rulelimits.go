@@ -30,7 +30,7 @@ func (b oneBucket) Policy(int) engine.Policy { return b.Spread.Policy() }
 
 func (b oneBucket) SetPolicy(p engine.Policy, _ ...engine.Policy) error { return b.Spread.SetPolicy(p) }
 
-// adjustableOf returns what has the policies of a limit.
+// adjustableOf returns the adjustable of a limit.
 func adjustableOf(l *live.Limiter) adjustable {
 	if l.Spread != nil {
 		return oneBucket{l.Spread}
@@ -38,13 +38,13 @@ func adjustableOf(l *live.Limiter) adjustable {
 	return l.Limiter
 }
 
-// limitsOf returns those that the limiter of a rule has now. Another process may have changed those in a file.
+// limitsOf returns the current policies of a rule's limiter. For a file, another process may have changed them.
 func limitsOf(rule *rulefile.Rule, l *live.Limiter) ruleLimits {
 	of := adjustableOf(l)
 	return ruleLimits{rule.Name, of, policiesOf(of, len(rule.TierPolicies())+1)}
 }
 
-// policiesOf returns the first n policies of a limiter: its own, and those of tiers.
+// policiesOf returns the first n policies of a limiter: its own, then those of its tiers.
 func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	for tier := range n {
 		all = append(all, l.Policy(tier))
@@ -52,7 +52,7 @@ func policiesOf(l adjustable, n int) (all []engine.Policy) {
 	return all
 }
 
-// putBack gives the limiter the policies that it had, if it has others. The error is a limitsError.
+// putBack restores the limiter's policies, if it has others. The error is a limitsError.
 func (l ruleLimits) putBack() error {
 	has := policiesOf(l.limiter, len(l.had))
 	if slices.Equal(has, l.had) {
@@ -87,18 +87,18 @@ func (s *Server) stateLimits() (all []ruleLimits) {
 	return all
 }
 
-// putBack undoes what a process that was killed has changed of the limits in the files, or was about to change.
+// putBack undoes changes of the limits in files that a killed process has made, or was about to make.
 func (s *Server) putBack(limits []ruleLimits) (err error) {
 	for _, l := range limits {
 		if in, ok := l.limiter.(*engine.Limiter); ok {
-			in.Sweep() // completes what it had announced, which would overtake what is put back
+			in.Sweep() // completes an announced change, which would otherwise replace the restored limits
 		}
 		err = errors.Join(err, l.putBack())
 	}
 	return err
 }
 
-// policiesIn returns the policies that a file has, nil if there is no file whose policies could be told.
+// policiesIn returns the policies in a file; nil if they cannot be read.
 func policiesIn(path string) []engine.Policy {
 	table, _ := engine.ReadShared(path)
 	return table.Policies

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// limitOf returns the limit of a rule with what decides in this generation.
+// limitOf returns the limit of a rule with its limiter or source in this generation.
 func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 	l := rule.Limit()
 	if m := g.meters.Of(rule.Name); m != nil {
@@ -32,8 +32,8 @@ func (g *generation) limitOf(rule *rules.Rule) httplimit.Limit {
 		}
 		return l
 	}
-	// The stored limiter knows what a lost store means. It returns an error only for a rule with on_loss: closed, or
-	// for a client that has gone. In both cases the request must not reach the upstream.
+	// The stored limiter applies on_loss itself. It returns an error only for a rule with on_loss: closed, or for a
+	// client that has gone. In both cases the request must not reach the upstream.
 	l.Source, l.OnLoss = g.stored[rule.Name].Value.Source(), limits.Closed
 	return l
 }

@@ -47,7 +47,7 @@ type Config struct {
 type Server struct {
 	config      Config
 	current     atomic.Pointer[generation]
-	generations sync.WaitGroup // those with requests under way
+	generations sync.WaitGroup // generations with requests in progress
 	traffic     *traffic
 	connections map[listen.Role]*listen.ConnLimit
 	sockets     *listen.Sockets
@@ -59,7 +59,7 @@ type Server struct {
 	life        life
 }
 
-// A door is what of clients of Redis outlives all generations.
+// A door has the state of Redis clients that outlives all generations.
 type door struct {
 	counters resp.Counters
 	holds    *resp.Holds  // nil before there are any
@@ -129,7 +129,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watch.Go(func() { s.watchStates(watching) })
 	watch.Go(func() { s.watchActions(watching) })
-	if !s.config.Inherited.HandedOver() { // else the weir before says which process is the service's now
+	if !s.config.Inherited.HandedOver() { // otherwise the previous process reports the main process
 		tellSystemd(daemon.SdNotifyReady)
 	}
 	var err error

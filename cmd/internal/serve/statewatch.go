@@ -10,16 +10,17 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// stateInterval is the time between two looks at the files of rules: that between two sweeps, which find a file lost.
+// stateInterval is the time between two checks of the files of rules. It equals the time between two sweeps, which
+// detect a lost file.
 const stateInterval = engine.DefaultSweepInterval
 
-// stateSeen is what was logged last of the file of a rule.
+// stateSeen is the last logged state of a rule's file.
 type stateSeen struct {
-	lost   string          // why it is not at its path any more, or ""
-	limits []engine.Policy // that another process has given it, nil for those of the rule file
+	lost   string          // why it is no longer at its path; "" if it is
+	limits []engine.Policy // that another process has set; nil if they are those of the rule file
 }
 
-// watchStates looks at the files of rules until ctx ends.
+// watchStates checks the files of rules until ctx ends.
 func (s *Server) watchStates(ctx context.Context) {
 	ticker := time.NewTicker(stateInterval)
 	defer ticker.Stop()
@@ -32,8 +33,8 @@ func (s *Server) watchStates(ctx context.Context) {
 	}
 }
 
-// lookAtStates logs what has happened to the files of rules since the last look: that one was removed, moved or
-// replaced, or that another process has changed the limits.
+// lookAtStates logs changes of the files of rules since the last check: a file was removed, moved or replaced, or
+// another process has changed its limits.
 func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	g := s.enter()
 	if g == nil {
@@ -52,7 +53,7 @@ func (s *Server) lookAtStates(seen map[string]stateSeen) {
 	}
 }
 
-// lookAt is lookAtStates for one file, of a limiter with the policies of the rule file.
+// lookAt is lookAtStates for the file of one limiter. want are the policies of the rule file.
 func lookAt(limiter *engine.Limiter, want []engine.Policy, log *slog.Logger, before stateSeen) (now stateSeen) {
 	if err := limiter.Stats().FileLost; err != nil {
 		now.lost = err.Error()

@@ -61,10 +61,10 @@ func (s *Server) stop() {
 	}
 }
 
-// settle has the store charged with what it does not know yet, until ctx ends.
+// settle charges the store with all debts, until ctx ends.
 func (s *Server) settle(ctx context.Context) {
 	var all sync.WaitGroup
-	g := s.current.Load() // not previous configurations, whose limiters were closed
+	g := s.current.Load() // not earlier generations, whose limiters were closed
 	for i := range g.file.Rules {
 		rule := &g.file.Rules[i]
 		stored := g.stored[rule.Name]

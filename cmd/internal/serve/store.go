@@ -52,7 +52,7 @@ func storedLimiter(g, before *generation, rule *rulefile.Rule) error {
 	return nil
 }
 
-// sameStored reports whether a new limiter of the rule would be equal to the present one.
+// sameStored reports whether a new limiter of the rule would be equal to the current one.
 func sameStored(before *rulefile.File, rule *rulefile.Rule) bool {
 	return slices.ContainsFunc(before.Rules, func(r rulefile.Rule) bool { return r.SameInStore(rule) })
 }

@@ -46,7 +46,7 @@ func checkTarget(r *http.Request) error {
 }
 
 // endsInBlank reports whether the last byte of a target is 85 or A0, and not the end of a UTF-8 character. Python's
-// http.server treats both as blanks and uses what comes before them. In a query they do not matter, because
+// http.server treats both as blanks, and only reads the text before them. In a query they do not matter, because
 // [reading.QueryKey] ignores them.
 func endsInBlank(target string) bool {
 	last, size := utf8.DecodeLastRuneInString(target)
@@ -86,7 +86,7 @@ func checkHost(host string) error {
 	return nil
 }
 
-// inNames are the characters that names of hosts have.
+// inNames has the characters of host names.
 var inNames = func() (in [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") {
 		in[c] = true

@@ -16,9 +16,9 @@ import (
 // traffic counts requests and their answers, for the log and for the administrator. It exists as long as the server. A
 // request counts once, however many rules it matches.
 type traffic struct {
-	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without one
+	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// requests are all, decisions for other proxies included; allowed are those that no rule refused.
+	// requests counts all requests, including decisions for other proxies; allowed counts those that no rule refused.
 	requests, allowed atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer
@@ -58,13 +58,13 @@ func (t *traffic) ended(x *exchange) {
 		status = maxStatus
 	}
 	t.answers[x.by][status].Add(1)
-	if status == http.StatusSwitchingProtocols { // what follows lasts as long as it likes
+	if status == http.StatusSwitchingProtocols { // the connection may last for any time
 		return
 	}
 	t.seconds[x.by].Observe(time.Since(x.begin).Seconds())
 }
 
-// requestsForPage returns the requests as the live page shows them.
+// requestsForPage returns the counts of requests for the live page.
 func (s *Server) requestsForPage() admin.Requests {
 	t := s.traffic
 	r := admin.Requests{Failures: s.upstreams.Failures(), InFlight: t.inFlight.Load(), Times: timesOf(t.seconds[byUpstream])}
@@ -79,7 +79,7 @@ func (s *Server) requestsForPage() admin.Requests {
 	return r
 }
 
-// timesOf returns what is in a histogram.
+// timesOf returns the content of a histogram.
 func timesOf(observer prometheus.Observer) (times admin.Times) {
 	var now dto.Metric
 	metric, ok := observer.(prometheus.Metric)
@@ -97,7 +97,7 @@ func timesOf(observer prometheus.Observer) (times admin.Times) {
 // summary returns the numbers for the log.
 func (s *Server) summary() []slog.Attr {
 	t := s.traffic
-	allowed := t.allowed.Load() // first: a request is counted before it is allowed
+	allowed := t.allowed.Load() // read first, because a request is counted before it is allowed
 	requests := t.requests.Load()
 	return []slog.Attr{
 		slog.Uint64("requests", requests),
@@ -107,7 +107,7 @@ func (s *Server) summary() []slog.Attr {
 	}
 }
 
-// collectors returns what the administrator's metrics show of the server.
+// collectors returns the collectors of the server's metrics.
 func (s *Server) collectors() []prometheus.Collector {
 	gauge := func(name, help string, read func() int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -126,8 +126,7 @@ func (s *Server) collectors() []prometheus.Collector {
 	)
 }
 
-// An answerCollector reads the counts of answers when Prometheus asks. It has one series for each status that has
-// occurred.
+// An answerCollector reads the counts of answers at each scrape. It has one series for each status that has occurred.
 type answerCollector struct{ traffic *traffic }
 
 var answersDesc = prometheus.NewDesc("weir_http_requests_total",

@@ -84,7 +84,7 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// Refused returns why a request is answered 400 before any rule is asked; nil if it is not.
+// Refused returns why a request is answered 400 before any rule decides; nil if it is not.
 func (t *Trial) Refused(r *http.Request) error {
 	if err := checkTarget(r); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// upstream returns what a proxy needs of an upstream of the file.
+// upstream returns the proxy's form of an upstream in the file.
 func (g *generation) upstream(u *rulefile.Upstream) *proxy.Upstream {
 	return &proxy.Upstream{
 		Servers: u.Servers,
@@ -42,7 +42,7 @@ func (p passedOn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Proxy.ServeHTTP(w, r)
 }
 
-// shownUpstreams returns the servers of the present generation's upstreams, by name.
+// shownUpstreams returns the servers of the current generation's upstreams, by name.
 func (s *Server) shownUpstreams() (all []admin.Upstream) {
 	g := s.enter()
 	if g == nil {
@@ -57,7 +57,7 @@ func (s *Server) shownUpstreams() (all []admin.Upstream) {
 	return all
 }
 
-// An upstreamCollector tells Prometheus how the servers of the upstreams do.
+// An upstreamCollector reads the state of the upstreams' servers at each scrape.
 type upstreamCollector struct{ server *Server }
 
 var (

@@ -53,7 +53,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// watchAgain watches the directories that the files are in now, and returns the files.
+// watchAgain watches the current directories of the files, and returns the files.
 func (s *Server) watchAgain(watcher *fsnotify.Watcher) []string {
 	files := filesOf(s.current.Load().file)
 	for _, file := range files {
@@ -110,7 +110,7 @@ func fingerprint(files []string) sum {
 		} else if err != nil {
 			_, _ = io.WriteString(one, "no file")
 		} else {
-			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // half a file is another one
+			_, _ = io.Copy(one, io.LimitReader(file, quotas.MaxBytes+1)) // a partial read changes the hash, too
 			_ = file.Close()
 		}
 		all.Write(one.Sum(nil))

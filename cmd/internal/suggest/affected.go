@@ -13,11 +13,11 @@ import (
 // mostAffected is how many keys are shown.
 const mostAffected = 10
 
-// Affected is what a limit would have done to a key.
+// Affected has the results of a limit for one key.
 type Affected struct {
 	Key               string
 	Requests, Refused uint64
-	// LongestWait is the longest wait that the key would have been told: [engine.Never] for a request that costs more
+	// LongestWait is the longest RetryAfter that the key would have got: [engine.Never] for a request that costs more
 	// than the limit.
 	LongestWait time.Duration
 	First       time.Time // when it was refused first
@@ -37,7 +37,7 @@ func (r *requests) affected(p *Point, names []string) (refused uint64, all []Aff
 		return 0, nil, nil
 	}
 	var now atomic.Int64
-	limiter, err := engine.New(p.Policy, engine.MaxKeys(2*keys+64), // so that none is forgotten
+	limiter, err := engine.New(p.Policy, engine.MaxKeys(2*keys+64), // so that no key is evicted
 		engine.ClockFunc(func() time.Time { return time.Unix(0, now.Load()) }))
 	if err != nil {
 		return 0, nil, err

@@ -11,5 +11,5 @@
 //
 // Each rule is considered separately. Package replay has noted which requests its middleware counts under the rule, by
 // which key and at which cost. For a single limit, a middleware only takes, and gives back if the answer says so. This
-// is what is replayed here.
+// package replays the same steps.
 package suggest

@@ -30,7 +30,7 @@ func newCandidate(p *Point) (*candidate, error) {
 	return c, nil
 }
 
-// algorithmOf returns what the engine decides by for a policy.
+// algorithmOf returns the engine's algorithm for a policy.
 func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 	n, window := p.Limit(), p.Window()
 	switch p.Algorithm() {
@@ -57,16 +57,16 @@ func algorithmOf(p engine.Policy) (atomicbucket.Algorithm, error) {
 const (
 	// together is how many candidates are tried in one pass over the requests.
 	together = 64
-	// roomy is how many words the records of a pass may take; one candidate is tried whatever its records take.
+	// roomy is how many words the records of a pass may take. A single candidate is tried whatever its records take.
 	roomy = 4 << 20
 )
 
-// A record is a candidate's state of a key, and when it was written. A record that was not written for so long that it
-// is idle counts as empty.
+// A record is a candidate's state of a key, and the time at which it was written. A record whose last write is so long
+// ago that it must be idle counts as empty.
 type record struct {
 	state   atomicbucket.State
 	at      int64
-	refused int64 // the last day on which the key was
+	refused int64 // the last day on which the key was refused
 }
 
 // A pass is a set of candidates that are tried on the requests together, each with its own record for each key that it
@@ -75,11 +75,11 @@ type record struct {
 type pass struct {
 	requests   *requests
 	candidates []*candidate
-	judges     []uint64 // for each key, a bit for each candidate that may refuse it something
+	judges     []uint64 // for each key, a bit for each candidate that may refuse some of its requests
 	first      []uint32 // for each key, its first record; those of its candidates follow
 	records    []record
 	rings      []atomicbucket.Ring // of the records; none if no candidate has rings
-	word       atomicbucket.Word   // for what an algorithm does in place
+	word       atomicbucket.Word   // for algorithms that change a record in place
 }
 
 // try counts the keys that each limit refuses, each key once for each day on which it is refused, in as few passes as
@@ -112,7 +112,7 @@ func (r *requests) try(points []Point) error {
 	return nil
 }
 
-// keysOf is how many keys a candidate may refuse something.
+// keysOf returns for how many keys a candidate may refuse requests.
 func (p *pass) keysOf(c *candidate) (n int) {
 	for key := range p.judges {
 		if p.requests.peaks.mayRefuse(c.bound, key) {
@@ -147,7 +147,7 @@ func (p *pass) run() error {
 	return p.requests.each(p.request)
 }
 
-// request shows a request to the candidates that may refuse its key something.
+// request passes a request to the candidates that may refuse requests of its key.
 func (p *pass) request(q *trace.Request) bool {
 	at, day := p.first[q.Key], dayOf(q)
 	for judges := p.judges[q.Key]; judges != 0; judges &= judges - 1 {
@@ -161,7 +161,7 @@ func (p *pass) request(q *trace.Request) bool {
 	return true
 }
 
-// take asks a candidate for what a request costs, and gives it back where the answer does.
+// take takes the cost of a request from a candidate, and gives it back if the request's answer does.
 func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	if q.Cost > c.quota.Tokens {
 		return false
@@ -200,7 +200,7 @@ func (p *pass) take(c *candidate, at uint32, q *trace.Request) bool {
 	return true
 }
 
-// clear makes an empty ring for a record that begins, if its algorithm has one.
+// clear empties the ring of a new record, if its algorithm has rings.
 func (p *pass) clear(c *candidate, at uint32, s atomicbucket.State) {
 	if c.algorithm.RingSize() == 0 {
 		return
@@ -219,7 +219,8 @@ func (p *pass) record(at uint32) atomicbucket.Record {
 	return r
 }
 
-// version is that of all states here: it tells calls apart that meet on a record, and here none do.
+// version is the version of all states here. Versions distinguish concurrent changes of a record, and there are none
+// here.
 const version = 1
 
 func live(payload uint64) atomicbucket.State {

@@ -12,9 +12,10 @@ import (
 const (
 	// paces is how many rates there are for which the peaks of a key are known.
 	paces = 24
-	// slowest is the first of them, in tokens a second; each is twice the one before. That of 1/d lies above it.
+	// slowest is the first rate, in tokens a second. Each rate is twice the one before it. The rate 1/d is above the
+	// first.
 	slowest = 0.5 / 86400
-	// few is up to which total cost of a key its peaks are not worth their memory.
+	// few: for a key whose total cost is at most this, the peaks are not worth their memory.
 	few = 16
 )
 
@@ -49,7 +50,7 @@ func newPeaks(r *requests) (*peaks, error) {
 			return true
 		}
 		b, peak, cost := &now[row], &p.levels[row], float64(q.Cost)
-		// Of a key's first request this is a long time, and the bucket is empty anyway.
+		// For a key's first request this is a long time, which does not matter because the bucket is empty.
 		gone := time.Duration(q.UnixNano-b.at).Seconds() * slowest
 		b.at = q.UnixNano
 		for i := range b.levels {
@@ -62,11 +63,11 @@ func newPeaks(r *requests) (*peaks, error) {
 	return p, err
 }
 
-// A bound tells which keys a limit may refuse something.
+// A bound decides for which keys a limit may refuse requests.
 type bound struct {
 	most float64 // tokens that a key may have at once
-	pace int     // -1 where the limit is slower than all paces
-	more float64 // that the limit needs on top of the peak
+	pace int     // -1 if the limit is slower than all paces
+	more float64 // tokens that the limit needs above the peak
 }
 
 // boundOf returns the bound below which a key's peak cannot cause a refusal by the policy.

@@ -12,7 +12,7 @@ type requests struct {
 	trace   *trace.Trace
 	count   uint64   // without those in a tier
 	keys    uint64   // of those
-	keyDays uint64   // of each key the days on which it came
+	keyDays uint64   // the sum over all keys of the days on which they came
 	totals  []uint64 // costs of all requests of each key
 	most    uint64   // the largest of them
 	dearest uint64   // the largest cost of one request

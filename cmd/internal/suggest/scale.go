@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits/spec"
 )
 
-// periods are the rule's own, if it has one, and usual ones that a log so long supports.
+// periods returns the rule's own period, if it has one, and the usual periods that a log of this length supports.
 func periods(own, span time.Duration) []time.Duration {
 	var all []time.Duration
 	for _, p := range []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour, own} {
@@ -22,7 +22,7 @@ func periods(own, span time.Duration) []time.Duration {
 }
 
 // amounts returns round numbers: 1 to 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, ... They start at the cost
-// of the most expensive request, and end at a number that is abusiveTimes what is enough for any key.
+// of the most expensive request, and end at abusiveTimes the number that is enough for any key.
 func amounts(dearest, most uint64) (all []uint64) {
 	series := []uint64{10, 20, 30, 40, 50, 60, 70, 80, 90}
 	for ten := uint64(1); ; ten *= 10 {
@@ -74,7 +74,7 @@ func (r *requests) curves(rule *rulefile.Rule, periods []time.Duration, progress
 		if none < 0 {
 			continue
 		}
-		// Those above say nothing more, and no goal needs more than a multiple of it.
+		// Higher limits add nothing, and no goal needs more than a multiple of this limit.
 		need := abusiveTimes * c.Points[none].Rate.Tokens
 		if enough := slices.IndexFunc(c.Points, func(p Point) bool { return p.Rate.Tokens >= need }); enough >= 0 {
 			c.Points = c.Points[:enough+1]

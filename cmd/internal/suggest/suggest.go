@@ -15,7 +15,7 @@ const (
 	// ordinary is the percentage of keys that may ask for more than the others without being abusive. A limit that
 	// refuses no more keys than that is considered enough for the others.
 	ordinary = 1
-	// abusiveTimes is how many times that a key has to ask for to be abusive.
+	// abusiveTimes: a key is abusive if it asks for this many times what is enough for the others.
 	abusiveTimes = 2
 	// supports is how many times the length of a limit's period a log must cover. A key may never do again what it did
 	// once in a log.
@@ -28,7 +28,7 @@ type Goal struct {
 	Percent float64 // of the keys, 0 up to, not including, 100; ignored for Abusive
 }
 
-// percent is the share of keys by which the limit is found.
+// percent returns the share of keys by which the limit is found.
 func (g Goal) percent() float64 {
 	if g.Abusive {
 		return ordinary
@@ -54,7 +54,7 @@ type Suggestion struct {
 	// Curves has one curve for each of several periods, in ascending order: which keys its limits refuse.
 	Curves []Curve
 	Best   int    // of the curves, the one to choose; -1 for none
-	Reason string // why, or why there is none
+	Reason string // why this curve was chosen, or why there is none
 	// Refused is how many requests the suggested limit refuses. Affected has the keys with the most refusals, at most
 	// ten.
 	Refused  uint64
@@ -136,7 +136,7 @@ func Find(rule *rulefile.Rule, trace *trace.Trace, names []string, goal Goal, pr
 	return s, err
 }
 
-// ownPeriod is that of a window or a batch, which is a choice of the rule; 0 for a bucket, which has none.
+// ownPeriod returns the period of a window or a batch refill, which the rule chooses; 0 for a bucket.
 func ownPeriod(p engine.Policy) time.Duration {
 	if p.Algorithm() == engine.AlgorithmTokenBucket {
 		return 0
@@ -144,7 +144,7 @@ func ownPeriod(p engine.Policy) time.Duration {
 	return p.Rate().Period
 }
 
-// tooFew says why there are not enough requests or keys; "" if there are.
+// tooFew returns why there are not enough requests or keys; "" if there are enough.
 func (s *Suggestion) tooFew() string {
 	percent := s.percent()
 	switch {
@@ -157,17 +157,17 @@ func (s *Suggestion) tooFew() string {
 	return ""
 }
 
-// allowed is how many keys may be refused anything by the limit by which others are found.
+// allowed returns how many keys the limit may refuse requests of, by percent.
 func (s *Suggestion) allowed() uint64 {
 	return uint64(math.Floor(s.percent()*float64(s.KeyDays)/100 + 1e-9))
 }
 
-// lowest returns the lowest limit that refuses at most what is allowed.
+// lowest returns the lowest limit that refuses requests of at most allowed keys.
 func (s *Suggestion) lowest(c *Curve) int {
 	return slices.IndexFunc(c.Points, func(p Point) bool { return p.Refused <= s.allowed() })
 }
 
-// limit returns the lowest limit of a period that reaches the goal; -1 if the engine makes none.
+// limit returns the lowest limit of a period that reaches the goal; -1 if the engine cannot make one.
 func (s *Suggestion) limit(c *Curve) int {
 	at := s.lowest(c)
 	if !s.Abusive {

@@ -68,7 +68,7 @@ func row(tw io.Writer, p *Point, best bool, keys uint64) {
 	fmt.Fprintf(tw, "%s\t%v\t%s\t%s\t\n", mark, p.Rate, number.Comma(p.Refused), share(p.Refused, keys))
 }
 
-// affected writes what the keys that are refused most would have seen.
+// affected writes the results for the keys with the most refusals.
 func (s *Suggestion) affected(out io.Writer) {
 	if len(s.Affected) == 0 {
 		return
@@ -83,10 +83,10 @@ func (s *Suggestion) affected(out io.Writer) {
 	tw.Flush()
 }
 
-// right puts a text under the end of its heading.
+// right aligns a text with the end of its heading.
 func right(heading, text string) string { return fmt.Sprintf("%*s", len(heading), text) }
 
-// Wait returns the longest wait as a text.
+// Wait returns the longest wait as text.
 func (a *Affected) Wait() string {
 	if a.LongestWait == engine.Never {
 		return "for ever"

@@ -16,7 +16,7 @@ func New(what string) (*File, error) {
 	if err != nil {
 		return nil, Explain(what, err)
 	}
-	_ = os.Remove(f.Name()) // where the system allows it; else Close does
+	_ = os.Remove(f.Name()) // if the system allows it; otherwise Close removes it
 	return &File{f}, nil
 }
 

@@ -11,10 +11,10 @@ import (
 // A Reader returns the requests of a trace, in order.
 type Reader struct {
 	trace  *Trace
-	buffer []byte // of what comes from the file
+	buffer []byte // for bytes from the file
 	rest   []byte // not decoded yet
 	offset int64  // in the file
-	own    bool   // what is pending has been taken, too
+	own    bool   // the pending bytes have been read, too
 	last   int64
 	err    error
 }
@@ -57,7 +57,7 @@ func (r *Reader) Next(to *Request) bool {
 	return true
 }
 
-// fill reads on, so that at least one whole request is there, and reports whether there is one.
+// fill reads more bytes until there is at least one complete request, and reports whether there is one.
 func (r *Reader) fill() bool {
 	if r.err != nil {
 		return false

@@ -26,12 +26,12 @@ type Trace struct {
 	Requests uint64
 
 	last    int64  // time of the last request
-	pending []byte // what is not in the file
+	pending []byte // bytes that are not in the file yet
 	file    *tempfile.File
 	written int64 // bytes in the file
 }
 
-// What the first byte of a request says.
+// The bits of a request's first byte.
 const (
 	isRefund    = 1 << iota
 	hasCost     // other than 1
@@ -84,7 +84,7 @@ func (t *Trace) Add(r Request) error {
 // maxRequest is the most bytes that a request takes: flags and tier, and three numbers.
 const maxRequest = 2 + 3*binary.MaxVarintLen64
 
-// spill moves what is pending to the file.
+// spill moves the pending bytes to the file.
 func (t *Trace) spill() (err error) {
 	if t.file == nil {
 		if t.file, err = tempfile.New(what); err != nil {

@@ -9,8 +9,8 @@ import (
 // Bounds are the places of a request at which a server reads bounds for its answer. A bound at another place has no
 // effect there. A nil *Bounds is for an unknown server, and has none. Bounds are safe for concurrent use.
 type Bounds struct {
-	Object []string   // the spellings of the object that they are in; none for the body itself
-	Fields [][]string // the spellings of each, of which the first is for a new one
+	Object []string   // the spellings of the object that contains them; none for the body itself
+	Fields [][]string // the spellings of each field; the first is used for a new one
 	Batch  bool       // the body is a batch of Anthropic's, and its items have them in params
 }
 
@@ -20,7 +20,7 @@ const maxBounds = 2
 // ofItem are the bounds of an item of a batch.
 var ofItem = &Bounds{Object: []string{"params"}, Fields: [][]string{{"max_tokens"}}}
 
-// caps are the paths of what may be a bound of an answer, in lower case: some servers do not mind the case of keys.
+// caps are the paths at which a bound of an answer may be, in lower case, because some servers ignore the case of keys.
 var caps = []string{
 	"max_tokens", "max_completion_tokens", "max_output_tokens", "generationconfig.maxoutputtokens",
 	"generation_config.max_output_tokens", "generationconfig.max_output_tokens", "generation_config.maxoutputtokens",
@@ -28,10 +28,10 @@ var caps = []string{
 	"n_predict", "max_tokens_to_sample",
 }
 
-// IsBound reports whether a folded path may be that of a bound, for any server.
+// IsBound reports whether a folded path may be the path of a bound for any server.
 func IsBound(path string) bool { return slices.Contains(caps, path) }
 
-// IsObject reports whether a folded key, in any spelling, is that of the object in which the server reads its bounds.
+// IsObject reports whether a folded key names, in any spelling, the object from which the server reads its bounds.
 func (b *Bounds) IsObject(key string) bool {
 	return b != nil && slices.ContainsFunc(b.Object, func(o string) bool { return Fold(o) == key })
 }
@@ -76,22 +76,22 @@ func fold(key []byte) []byte {
 	return out
 }
 
-// Fold returns an object's key in lower case, because servers may look for it so.
+// Fold returns an object's key in lower case, because servers may compare keys in this form.
 func Fold(key string) string { return string(fold([]byte(key))) }
 
 // A tally counts the bounds of a body, or of an item of a batch. A field is a bound if its spelling is the server's,
 // and if no other spelling that a server may read has a different value.
 type tally struct {
-	largest uint64 // of all that may be bounds
+	largest uint64 // the largest value that may be a bound
 	fields  [maxBounds]struct {
 		is, not bool
 		largest uint64
 	}
-	objects int  // how often the object of bounds comes: a server may take any of them
-	not     bool // something is neither a bound nor null, so a server may take it for no bound
+	objects int  // how many objects of bounds there are: a server may use any of them
+	not     bool // a value is neither a bound nor null, so a server may ignore it
 }
 
-// note notes a value at a path that may be one of a bound.
+// note notes a value at a path at which a bound may be.
 func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	n := Bound(text)
 	t.largest = max(t.largest, n)
@@ -108,7 +108,7 @@ func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	f.is, f.not, f.largest = f.is || exact, f.not || n == 0, max(f.largest, n)
 }
 
-// bound returns the largest bound that the server heeds; 0 for none.
+// bound returns the largest bound that the server obeys; 0 for none.
 func (t *tally) bound() (most uint64) {
 	if t.not || t.objects > 1 {
 		return 0
@@ -121,7 +121,8 @@ func (t *tally) bound() (most uint64) {
 	return most
 }
 
-// output returns how long an answer may be of which only the bound is known, or else a default.
+// output returns the longest answer: the bound that the server obeys, or else a default, or what looks like a bound if
+// that is larger.
 func (t *tally) output(bound, standard uint64) uint64 {
 	if bound == 0 {
 		bound = standard

@@ -13,7 +13,7 @@ type Fixture struct {
 	Path        string // of the request, for a model "tiny"
 	ContentType string `json:"content_type"`
 	Known       bool   // it has a usage
-	Final       bool   // it says that this is all of it
+	Final       bool   // the answer reports its complete usage
 	UsageChunk  bool   `json:"usage_chunk"` // the usage is an event for clients that have asked for it
 	Says        struct {
 		Input, Output, Total, Cached uint64
@@ -23,7 +23,7 @@ type Fixture struct {
 	Body []byte `json:"-"`
 }
 
-// Usage returns what the answer has cost, if that is known.
+// Usage returns the cost of the answer, as far as it is known.
 func (f *Fixture) Usage() Usage {
 	u := f.Says
 	return Usage{Input: u.Input, Output: u.Output, Total: u.Total, Cached: u.Cached, CacheWrite: u.CacheWrite, NoInput: u.NoInput}

@@ -4,7 +4,7 @@ package usage
 // tokens.
 const MaxField = 10_000_000
 
-// A field is something that a document can say.
+// A field is a kind of value that a document can have.
 type field uint8
 
 const (
@@ -20,16 +20,16 @@ const (
 	fCost             // of a plain path
 	counts            // how many of the above there are
 
-	fUsage  // an object that has them
-	fMeta   // Gemini's, which every event has
+	fUsage  // an object with these fields
+	fMeta   // Gemini's usage object, which every event has
 	fText   // text that the model has written
 	fType   // of an event
 	fDone   // a truth value
 	fFinish // the reason why an answer has ended
-	fChoice // an item of what an event brings
+	fChoice // an item of an event's content
 )
 
-// Usage is what a request has cost, as far as it is known.
+// Usage is the cost of a request, as far as it is known.
 type Usage struct {
 	Input      uint64 // of the prompt, caches included
 	Cached     uint64 // part of Input that was read from a cache
@@ -37,10 +37,10 @@ type Usage struct {
 	Output     uint64 // thoughts included
 	Total      uint64
 	Cost       uint64 // of a plain path
-	NoInput    bool   // the input is not known, as of Ollama where the prompt was cached
+	NoInput    bool   // the input is not known, as for Ollama if the prompt was cached
 }
 
-// raw are the numbers as a server has them: of each field the last that is one.
+// raw has the numbers as reported: for each field, the last valid number.
 type raw struct {
 	has uint16
 	bad uint16 // fields whose last value is not a count
@@ -51,10 +51,10 @@ func (r *raw) set(f field, n uint64) { r.has, r.bad, r.n[f] = r.has|1<<f, r.bad&
 
 func (r *raw) is(f field) bool { return r.has>>f&1 != 0 }
 
-// isNothing reports whether no field says what the request has cost.
+// isNothing reports whether no field reports a cost.
 func (r *raw) isNothing() bool { return r.has&(1<<fInput|1<<fOutput|1<<fTotal|1<<fCost) == 0 }
 
-// isWhole reports whether the numbers are all of the cost. They are not if a field that adds to the cost has a bad
+// isWhole reports whether the numbers include the whole cost. They are not if a field that adds to the cost has a bad
 // value. A bad input is estimated, and a bad total is not needed next to an output.
 func (r *raw) isWhole() bool {
 	adds := uint16(1<<fOutput | 1<<fThoughts | 1<<fCacheRead | 1<<fCacheWrite | 1<<fToolInput)
@@ -83,7 +83,7 @@ func (r *raw) usage() Usage {
 	return u
 }
 
-// number returns the whole number that a text is; false for any other text and above [MaxField].
+// number parses a whole number of at most [MaxField]; it returns false for any other text.
 func number(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 || len(text) > 8 {
 		return 0, false

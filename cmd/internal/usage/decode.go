@@ -16,7 +16,7 @@ import (
 
 const (
 	maxDecoding = 32        // answers that are decompressed at one time; further ones are not read
-	maxInflated = 256 << 20 // bytes that one may come to
+	maxInflated = 256 << 20 // decompressed bytes of one answer
 	maxWindow   = 8 << 20   // of zstd: RFC 9659
 )
 
@@ -30,13 +30,13 @@ type Answer struct {
 
 	mu      sync.Mutex // of scanner
 	scanner *Scanner
-	head    []byte // the first bytes, which tell a compressed body that does not say so; nil after them
+	head    []byte // the first bytes, by which a compressed body without Content-Encoding is recognized; nil after them
 	began   bool
-	pipe    *io.PipeWriter // to what decompresses; nil for nothing
+	pipe    *io.PipeWriter // to the decompressor; nil if there is none
 	done    chan struct{}
 	unread  bool
 
-	out     []byte // of Filter: what it has returned, and the event so far
+	out     []byte // for Filter: the bytes that it has returned, and the event so far
 	passed  int    // bytes of out that it has returned
 	passing bool   // the event is too long
 }
@@ -71,7 +71,7 @@ func (a *Answer) Unread() bool {
 	return a.unread
 }
 
-// magic is how many bytes tell an encoding.
+// magic is how many bytes are needed to recognize an encoding.
 const magic = 4
 
 // Write reads a piece of the body.
@@ -100,7 +100,7 @@ func (a *Answer) pass(p []byte) {
 	switch {
 	case len(p) == 0:
 	case a.pipe != nil:
-		_, _ = a.pipe.Write(p) // an error is one of decompressing: a.unread
+		_, _ = a.pipe.Write(p) // an error comes from the decompressor, which sets a.unread
 	default:
 		a.mu.Lock()
 		if !a.unread {
@@ -137,7 +137,7 @@ func (a *Answer) Close() {
 
 type opener func(io.Reader) (io.Reader, func(), error)
 
-// decoder returns what decompresses a body; nil if it is not compressed.
+// decoder returns the opener of a decompressor for a body; nil if the body is not compressed.
 func (a *Answer) decoder(head []byte) opener {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -177,7 +177,7 @@ var openers = map[string]opener{
 
 func init() { openers["x-gzip"] = openers["gzip"] }
 
-// decode has a goroutine decompress what is written from now on.
+// decode starts a goroutine that decompresses the bytes that are written from now on.
 func (a *Answer) decode(open opener) {
 	if decoding.Add(1) > maxDecoding {
 		decoding.Add(-1)
@@ -201,7 +201,7 @@ func (a *Answer) decode(open opener) {
 
 var errUnread = errors.New("usage: the body is no longer read")
 
-// inflate writes what a compressed body has to the scanner.
+// inflate writes the decompressed body to the scanner.
 func (a *Answer) inflate(open opener, r io.Reader) error {
 	z, closed, err := open(r)
 	if err != nil {
@@ -234,16 +234,16 @@ func Decompressor(body io.Reader, encoding string) (plain io.Reader, closed func
 	return open(body)
 }
 
-// maxEvent is how long an event may be to be hidden.
+// maxEvent is the length of the longest event that can be hidden.
 const maxEvent = 32 << 10
 
-// Filter is Write for uncompressed server-sent events. It returns the events that a client gets that has not asked for
-// the usage. It returns each event when it is complete or longer than 32 KiB. The bytes are valid until the next call.
+// Filter is Write for uncompressed server-sent events. It returns the events for a client that has not asked for the
+// usage. It returns each event when it is complete or longer than 32 KiB. The bytes are valid until the next call.
 func (a *Answer) Filter(p []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.began = true
-	begin, at := 0, copy(a.out, a.out[a.passed:]) // of the event, and of what is not read
+	begin, at := 0, copy(a.out, a.out[a.passed:]) // the beginning of the event, and of the unread bytes
 	a.out = append(a.out[:at], p...)
 	for at < len(a.out) {
 		n, event := a.scanner.Step(a.out[at:])
@@ -260,7 +260,7 @@ func (a *Answer) Filter(p []byte) []byte {
 	return a.out[:begin]
 }
 
-// Rest returns, at the end of an answer, what [Answer.Filter] has not returned yet.
+// Rest returns, at the end of an answer, the bytes that [Answer.Filter] has not returned yet.
 func (a *Answer) Rest() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

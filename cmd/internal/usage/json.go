@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// A node is a place in a JSON document that is looked for: the end of a path, or a step of one.
+// A node is a wanted place in a JSON document: the end of a path, or a step of one.
 type node struct {
 	keys  map[string]*node // of an object
 	items *node            // of an array
-	field field            // what its value is; none for a step
-	all   bool             // the field is that of everything below, too
+	field field            // the meaning of its value; none for a step
+	all   bool             // the field also applies to everything below
 }
 
-// at returns the node below n by the keys; "[]" is any item of an array. It makes what is missing.
+// at returns the node below n at a path of keys. "[]" means any item of an array. It makes missing nodes.
 func (n *node) at(path ...string) *node {
 	for _, key := range path {
 		next := n.items
@@ -57,12 +57,12 @@ type sink interface {
 }
 
 const (
-	maxText  = 128  // bytes of a key or a value that are kept
-	maxNodes = 16   // levels of paths that are looked for
+	maxText  = 128  // bytes of a key or a value that are stored
+	maxNodes = 16   // levels of wanted paths
 	maxDepth = 1024 // levels of a document
 )
 
-// A step is what a document wants next.
+// A step is what must come next in a document.
 type step uint8
 
 const (
@@ -77,7 +77,7 @@ const (
 	inUnicode
 	inNumber
 	inLiteral
-	broken // it is no JSON: until the next document
+	broken // it is not JSON; until the next document
 )
 
 // A document reads JSON that is written to it in pieces. Its size is fixed.
@@ -90,7 +90,7 @@ type document struct {
 	depth int
 	nodes [maxNodes]*node // of containers; nodes[0] is the root
 	array [maxDepth / 64]uint64
-	at    *node // of the value that comes
+	at    *node // of the next value
 	text  [maxText]byte
 	kept  int // bytes of text
 	size  int // of the string
@@ -98,7 +98,7 @@ type document struct {
 	digit int  // of the code
 	over  bool // the text did not fit
 
-	// Of the piece that is read: where the present value begins, without its quotes, and where it ends.
+	// In the current piece: the beginning of the current value, without its quotes, and its end.
 	from, to int
 }
 
@@ -112,7 +112,7 @@ func (d *document) reset() {
 	d.step, d.depth, d.at = wantValue, 0, d.root
 }
 
-// write reads a piece. What is no JSON is passed over until reset.
+// write reads a piece. After bytes that are not JSON, it ignores everything until reset.
 func (d *document) write(p []byte) {
 	for i := 0; i < len(p); i++ {
 		switch d.step {
@@ -131,7 +131,7 @@ func (d *document) write(p []byte) {
 			}
 			d.to = i
 			d.scalar()
-			i-- // what ends it is looked at again
+			i-- // the byte that ends it is read again
 		case wantValue, wantItem, wantKey, wantNextKey, wantColon, wantMore:
 			if c := p[i]; !isBlank(c) {
 				if d.from = i; c == '"' {
@@ -205,7 +205,7 @@ func (d *document) first(c byte) {
 
 func (d *document) begin(s step) { d.step, d.kept, d.size, d.over = s, 0, 0, false }
 
-// keep keeps a byte of a text, if there is room.
+// keep stores a byte of a text, if there is room.
 func (d *document) keep(c byte) {
 	d.size++
 	if d.kept == len(d.text) {
@@ -216,7 +216,7 @@ func (d *document) keep(c byte) {
 	d.kept++
 }
 
-// inside reads bytes of a string from p[i] on, and returns the last that it has read.
+// inside reads bytes of a string from p[i] on, and returns the index of the last byte that it has read.
 func (d *document) inside(p []byte, i int) int {
 	end := i
 	for end < len(p) && p[end] != '"' && p[end] != '\\' {
@@ -311,7 +311,7 @@ func (d *document) scalar() {
 		}
 	}
 	if d.over {
-		d.kept = 0 // it is none that is looked for
+		d.kept = 0 // it is not a wanted value
 	}
 	d.sink.value(d, d.at, k, d.text[:d.kept], d.size)
 	d.endValue()

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	maxModels = 64    // of a rule; the others share one entry
-	enough    = 20    // costs from which something is learned
-	fresh     = 1_000 // costs after which those before count half
+	maxModels = 64    // models of a rule; further models share one entry
+	enough    = 20    // the fewest costs from which the usual cost is computed
+	fresh     = 1_000 // after this many costs, the earlier ones count half
 )
 
 // Learned has the costs of requests so far, by model. The zero Learned has none. It is safe for concurrent use.
@@ -68,7 +68,8 @@ func (l *Learned) Note(model string, cost uint64) {
 	}
 }
 
-// Usual returns 1.2 times the 95th percentile of the costs of requests for a model; false while that is not known.
+// Usual returns 1.2 times the 95th percentile of the costs of requests for a model; known is false until there are
+// enough costs.
 func (l *Learned) Usual(model string) (cost uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

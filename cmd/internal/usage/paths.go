@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A Fields has the fields to look for in an answer. It is safe for concurrent use.
+// A Fields has the fields to read from an answer. It is safe for concurrent use.
 type Fields struct{ root *node }
 
 // Models has the fields of the APIs of all language models together, because the API of a server need not be known.
 var Models = func() *Fields {
 	root := &node{}
-	root.items = root // Gemini without server-sent events: an array of what would be events
+	root.items = root // Gemini without server-sent events: an array with the contents of the events
 	root.at("usage").field = fUsage
 	for _, at := range [][]string{{"usage"}, {"response", "usage"}, {"message", "usage"}, {"x_groq", "usage"}} {
 		fields(root.at(at...), map[string]field{
@@ -42,11 +42,11 @@ var Models = func() *Fields {
 			text.at(name)
 		}
 	}
-	root.at("response").field = fText // Ollama; that of OpenAI's responses is an object
+	root.at("response").field = fText // Ollama; in OpenAI's responses it is an object
 	return &Fields{root}
 }()
 
-// fields sets those at paths below a node.
+// fields sets the fields of the paths below a node.
 func fields(below *node, at map[string]field) {
 	for path, f := range at {
 		below.at(strings.Split(path, ".")...).field = f

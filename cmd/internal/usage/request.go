@@ -13,31 +13,31 @@ const (
 	perToken  = 4     // bytes of text
 	perMedia  = 1_500 // tokens of an image, a sound, a document
 	maxTimes  = 1_000 // answers to one request
-	leastBlob = 256   // bytes that a text has at least to be taken for media
+	leastBlob = 256   // the shortest text that counts as media, in bytes
 )
 
-// A Request is what the body of a request says about its cost.
+// A Request has the data about the cost in the body of a request.
 type Request struct {
-	Model  string // "" if it names none, or several
-	Stream bool   // the answer may be one
-	Asked  bool   // stream_options.include_usage: the stream has a usage, of every server
+	Model  string // "" if the body names no model, or several
+	Stream bool   // the answer may be a stream
+	Asked  bool   // stream_options.include_usage: every server reports the usage in the stream
 
 	text    uint64 // bytes
 	numbers uint64 // in lists: a prompt may be a list of tokens
 	media   uint64
-	own     uint64 // the largest bound of the answer that its server heeds; 0 for none
+	own     uint64 // the largest bound of the answer that its server obeys; 0 for none
 	bounds  tally  // what looks like one
-	times   uint64 // how many answers are asked for
+	times   uint64 // how many answers the request asks for
 	batch   batch
 	unread  uint64 // bytes of the body that were not read
 }
 
-// A batch is a request with several inside.
+// A batch is a request that contains several requests.
 type batch struct {
-	is      bool // by its path: others may have a field of the same name, which means nothing to their servers
+	is      bool // by its path; for other requests, a field of the same name has no meaning
 	items   uint64
 	unbound uint64 // items without a bound
-	bounds  uint64 // the sum of what looks like bounds, of each item the largest
+	bounds  uint64 // the sum over all items of the largest value that looks like a bound
 }
 
 // add adds an item.
@@ -62,7 +62,7 @@ const (
 	qItemObject // of its bounds
 )
 
-// asked are the fields of a request.
+// asked has the wanted fields of a request.
 var asked = func() *node {
 	root := &node{}
 	fields(root, map[string]field{
@@ -83,14 +83,14 @@ var asked = func() *node {
 	return root
 }()
 
-// media are the keys, in lower case, whose texts are media where they look like them.
+// media has the keys, in lower case, whose texts count as media if they look like media.
 var media = map[string]bool{
 	"url": true, "image_url": true, "data": true, "bytes": true, "file_data": true, "file_id": true, "file_uri": true,
 	"fileuri": true, "uri": true, "images": true, "image": true,
 }
 
 // ReadRequest reads the decompressed body of a request to a server that reads the bounds of. size is the length of the
-// complete body if it is longer; what is missing counts as text. A body that is not JSON counts as text. If a body is
+// complete body if it is longer; the missing part counts as text. A body that is not JSON counts as text. If a body is
 // not exactly one JSON document, nothing in it is a bound, and it may ask for a stream, because a server may read it
 // differently.
 func ReadRequest(body []byte, size int64, of *Bounds) Request {
@@ -103,9 +103,9 @@ func ReadRequest(body []byte, size int64, of *Bounds) Request {
 	a.doc.write([]byte{'\n'})
 	switch {
 	case a.doc.step == inString, a.doc.step == inEscape, a.doc.step == inUnicode:
-		q.text += uint64(a.doc.size) // the body has been cut here
+		q.text += uint64(a.doc.size) // the body was cut here
 	case a.doc.step == broken:
-		q.text = max(q.text, uint64(len(body))) // and nothing in it is taken for media
+		q.text = max(q.text, uint64(len(body))) // nothing in it counts as media
 		q.media, q.Model = 0, ""
 	}
 	if q.batch.items > 0 {
@@ -125,13 +125,13 @@ type asker struct {
 	q         *Request
 	of        *Bounds
 	key       string          // the last one, in lower case
-	keys      [maxKeys]string // of objects, by their depths, as they are spelled
+	keys      [maxKeys]string // the keys of the enclosing objects, by depth, in their original spelling
 	named     bool            // a model
-	item      tally           // of the item of a batch that is read
+	item      tally           // of the current item of a batch
 	documents int
 }
 
-// maxKeys is how deep what is looked for by its spelling may be, and 1.
+// maxKeys is one more than the largest depth at which spellings are compared.
 const maxKeys = 8
 
 // atItem is the depth of the keys of an item of a batch.
@@ -192,14 +192,14 @@ func (a *asker) field(d *document, f field, k kind, text []byte) {
 	}
 }
 
-// path returns the keys that the present value is at, as they are spelled, from those at a depth on.
+// path returns the path of the current value from a depth on, in its original spelling.
 func (a *asker) path(d *document, from int) string {
 	return strings.Join(a.keys[from:min(d.depth+1, maxKeys)], ".")
 }
 
 func (a *asker) ended(*document) { a.documents++ }
 
-// name notes a model. Of two that differ a server may take either, so the request has none then.
+// name notes a model. If the body names two different models, a server may use either, so the request then has none.
 func (a *asker) name(ok bool, model string) {
 	switch {
 	case !ok || a.named && a.q.Model != model:
@@ -225,7 +225,7 @@ func bound(text []byte, most uint64) uint64 {
 	return uint64(n)
 }
 
-// isMedia reports whether the text at a key for media is a URL or what bytes are encoded as, by its begin.
+// isMedia reports whether the text at a key for media looks like a URL or like encoded bytes, by its beginning.
 func isMedia(text []byte, size int) bool {
 	for _, c := range text {
 		if c <= ' ' || c >= 0x7f {
@@ -244,7 +244,7 @@ func (q *Request) Input() uint64 {
 // Cap returns the largest bound of the answer that the server obeys; 0 for none.
 func (q *Request) Cap() uint64 { return q.own }
 
-// Times returns how many answers are asked for, at least 1.
+// Times returns how many answers the request asks for, at least 1.
 func (q *Request) Times() uint64 { return max(q.times, 1) }
 
 // IsBatch reports whether the request is a batch of other requests.

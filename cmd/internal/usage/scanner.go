@@ -11,29 +11,29 @@ type Scanner struct {
 	raw    raw
 	event  event
 	text   uint64 // bytes that the model has written
-	bad    uint64 // fields that are no counts
+	bad    uint64 // fields that are not counts
 	final  bool
-	done   bool // the answer says that it has ended
-	stops  bool // where an event ends, which the caller wants to know
+	done   bool // the answer has reported its end
+	stops  bool // at the end of an event, for Step
 }
 
-// An event is what the present document has said.
+// An event is the data of the current document.
 type event struct {
 	usage   bool // it has a number
-	object  bool // it has a usage as OpenAI writes it
+	object  bool // it has a usage in OpenAI's form
 	choices bool // it has something else for the client
 	finish  bool
 	done    bool
-	binary  bool // it is a frame of Amazon's that ends an answer with its usage
+	binary  bool // it is the frame of Amazon's event stream that ends an answer with its usage
 	kind    terminal
 }
 
-// terminal says which events end an answer.
+// terminal says whether an event ends an answer.
 type terminal uint8
 
 const (
 	untyped  terminal = iota
-	other             // the event has a type that ends nothing
+	other             // the event's type does not end an answer
 	withUse           // it ends the answer if it has a usage
 	terminus          // it ends the answer
 )
@@ -62,7 +62,7 @@ func (s *Scanner) Write(p []byte) {
 }
 
 // Step reads the start of a piece that is not empty, and returns the number of bytes that it has read: at most to the
-// end of an event, or of the last of several that have only text. event reports that it reached that end.
+// end of an event, or of the last of several events that only have text. event reports that it reached that end.
 func (s *Scanner) Step(p []byte) (n int, event bool) {
 	s.stops = true
 	return s.frames.step(s, p)
@@ -76,8 +76,8 @@ func (s *Scanner) End() {
 	s.final = s.final || s.raw.isWhole()
 }
 
-// Usage returns the usage that the answer has reported so far. known means that any field was there, and final that the
-// usage is from the end of the answer.
+// Usage returns the usage that the answer has reported so far. known means that the answer had any of the fields, and
+// final that the usage is from the end of the answer.
 func (s *Scanner) Usage() (u Usage, known, final bool) {
 	return s.raw.usage(), !s.raw.isNothing(), s.final
 }
@@ -130,7 +130,7 @@ func (s *Scanner) value(d *document, at *node, k kind, text []byte, size int) {
 	}
 }
 
-// count notes a number. The last one that is good stays.
+// count notes a number. The last valid number of a field counts.
 func (s *Scanner) count(f field, k kind, text []byte) {
 	n, ok := number(text)
 	switch {
@@ -139,7 +139,7 @@ func (s *Scanner) count(f field, k kind, text []byte) {
 		s.bad++
 		s.raw.bad |= 1 << f
 		s.shape.learning = false
-	case s.final && n < s.raw.n[f]: // a second usage, and what was settled is not given back
+	case s.final && n < s.raw.n[f]: // a second usage is lower, but settled tokens are not given back
 		s.event.usage = true
 	default:
 		s.raw.set(f, n)
@@ -162,14 +162,14 @@ func (s *Scanner) ended(d *document) {
 	s.event = event{binary: e.binary}
 }
 
-// reset begins a document, whatever the one before was.
+// reset begins a document, whatever the state of the previous one.
 func (s *Scanner) reset() {
 	s.shape.learning = false
 	s.doc.reset()
 	s.leave()
 }
 
-// leave leaves a document. If it has not ended, its last number may be cut, and others may be missing.
+// leave ends a document early. If the document has not ended, its last number may be cut, and others may be missing.
 func (s *Scanner) leave() {
 	if s.event.usage {
 		s.raw.bad |= 1<<fOutput | 1<<fCost

@@ -18,22 +18,22 @@ const (
 // places. A line of the same shape is compared instead of being read, which takes a tenth of the time.
 //
 // Text may differ, and so may strings and numbers that have no meaning here: these are holes. Everything else must be
-// the same: keys, types of events, and what the answer says about its end. So a line of the shape differs from the
-// earlier line only in the length of its text.
+// the same: keys, types of events, and values that report the end of the answer. So a line of the shape differs from
+// the earlier line only in the length of its text.
 //
 // Most holes have the same content in all events of a stream, such as the name of the model. A line is first compared
 // as if only text and the holes that have differed so far may differ. So most of the line is one comparison.
 //
-// Several lines of the shape in one piece have the same bytes between them, too. What follows the last hole of a line,
-// up to the first hole of the next line, is then one comparison.
+// Several lines of the shape in one piece have the same bytes between them, too. The bytes from the last hole of a line
+// to the first hole of the next line are then compared at once.
 type shape struct {
 	line     []byte
 	holes    []hole
-	varying  []hole // text, and holes in which lines have differed
-	between  []byte // from the last hole that varies to the first one of the next line; empty while it is not known
+	varying  []hole // texts, and other holes in which lines have differed
+	between  []byte // bytes from the last varying hole to the first one of the next line; empty until known
 	known    bool
 	learning bool   // the line is being read
-	began    []byte // a line that has come in part, and is like this one so far: it has said nothing but text
+	began    []byte // the beginning of a line that has the shape so far, so it only has text
 }
 
 // A hole is a value of the line: its bytes from from to to.
@@ -43,7 +43,7 @@ type hole struct {
 	varies       bool
 }
 
-// begin has the shape become that of a line which is read next, in one piece.
+// begin makes the shape learn a line, which is read next, in one piece.
 func (s *shape) begin(line []byte) {
 	s.known, s.learning = false, len(line) <= maxShape
 	if s.learning {
@@ -51,7 +51,7 @@ func (s *shape) begin(line []byte) {
 	}
 }
 
-// value notes a value of the line that is read.
+// value notes a value of the current line.
 func (s *shape) value(at *node, k kind, from, to int) {
 	free := at == nil || at.field == none || at.field == fText
 	if !free || k != isString && k != isNumber {
@@ -65,7 +65,7 @@ func (s *shape) value(at *node, k kind, from, to int) {
 	s.holes = append(s.holes, hole{from: from, to: to, text: text, number: k == isNumber, varies: text})
 }
 
-// end ends the line, whose last byte that was read is at.
+// end ends the line. at is the last byte that was read.
 func (s *shape) end(says bool, at int) {
 	s.known, s.learning = s.learning && !says && at == len(s.line)-1, false
 	s.vary()
@@ -83,9 +83,8 @@ func (s *shape) vary() {
 }
 
 // matches reports whether a piece begins with a whole line that has the shape. It returns the length of the line
-// without its end, and how many bytes of text the line has. With a prefix, which is in front of the document in each
-// further line, it includes further lines of the shape: with ends, only those behind which the next such document
-// begins.
+// without its end, and how many bytes of text the line has. With a prefix, it includes further lines of the shape, in
+// which the prefix is before the document. With ends, it only includes lines after which the next such document begins.
 func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	if !s.known {
 		return 0, 0, false
@@ -99,7 +98,7 @@ func (s *shape) matches(piece []byte, prefix string, ends bool) (n, text int, ok
 	return n, text, ok
 }
 
-// compare is matches of lines that differ in some holes alone. Without a prefix it compares one line.
+// compare is matches for lines that only differ in some holes. Without a prefix it compares one line.
 func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n, text int, ok bool) {
 	first, last := len(s.line), len(s.line)
 	if len(holes) > 0 {
@@ -150,8 +149,7 @@ func (s *shape) compare(holes []hole, piece []byte, prefix string, ends bool) (n
 	return n, text, true
 }
 
-// texts returns how many bytes of rest are texts, each with what is between it and the next one, and the size of the
-// texts without escapes.
+// texts returns how many bytes of rest are texts and the bytes between them, and the size of the texts without escapes.
 func texts(rest, between []byte) (n, size int) {
 	for {
 		end, special := n, uint64(0)
@@ -181,8 +179,8 @@ func texts(rest, between []byte) (n, size int) {
 // maxBetween is how many bytes there may be between two documents of a run: names of events, for example.
 const maxBetween = 128
 
-// follow notes what is between a line of the shape, behind which rest begins, and the next line with a document: from
-// the last hole that varies to the first one. It has only lines without data, which say nothing.
+// follow notes the bytes between a line of the shape, after which rest begins, and the next line with a document: from
+// the last varying hole to the first one. Only lines without data may be between them.
 func (s *shape) follow(rest []byte, prefix string, first, last int) {
 	rest = rest[:min(len(rest), maxBetween)]
 	for at := 0; ; {
@@ -196,7 +194,7 @@ func (s *shape) follow(rest []byte, prefix string, first, last int) {
 			s.between = append(slices.Grow(s.between[:0], len(s.line)-last+at+first), s.line[last:]...)
 			s.between = append(append(s.between, rest[:at]...), s.line[:first]...)
 			return
-		} else if len(next) == 0 || next[0] >= 0x80 { // a byte order mark is no part of a name
+		} else if len(next) == 0 || next[0] >= 0x80 { // a byte order mark is not part of a name
 			return
 		}
 	}
@@ -207,9 +205,9 @@ func isEnd(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == '\n' || len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n'
 }
 
-// note has the holes vary in which a line of the shape differs from that of the shape.
+// note marks the holes in which a line differs from the shape's line as varying.
 func (s *shape) note(line []byte) {
-	moved := 0 // how much longer the line is so far
+	moved := 0 // by how much the line is longer so far
 	for i := range s.holes {
 		h := &s.holes[i]
 		n, _ := h.length(line[h.from+moved:])
@@ -219,8 +217,7 @@ func (s *shape) note(line []byte) {
 	s.vary()
 }
 
-// begins reports whether a line that has come in part is like that of the shape so far. What it has said so far is then
-// text alone.
+// begins reports whether the beginning of a line has the shape so far, so that it only has text.
 func (s *shape) begins(line []byte) bool {
 	if !s.known {
 		return false
@@ -248,13 +245,13 @@ func (s *shape) begins(line []byte) bool {
 	return bytes.HasPrefix(s.line[from:], line)
 }
 
-// What length returns of what is not the whole of a value.
+// Results of length for an incomplete or different value.
 const (
-	open   = -1 // it ends behind the line
+	open   = -1 // it ends after the line
 	unlike = -2 // it is of another kind, or must be read
 )
 
-// length returns how many bytes of a line the value in a hole has, and the size of a text without escapes.
+// length returns the length in bytes of the value in a hole, and the size of a text without escapes.
 func (h *hole) length(line []byte) (n, size int) {
 	if h.number {
 		return numeric(line), 0
@@ -284,8 +281,8 @@ var inNumeric = func() (is [256]bool) {
 	return is
 }()
 
-// quoted returns the length of the text that a line begins with, up to its quote, and the size of that without escapes.
-// It returns unlike for escapes of code points, and for what ends a line.
+// quoted returns the length of the text at the beginning of a line, up to its quote, and its size without escapes. It
+// returns unlike for escapes of code points, and for a line end.
 func quoted(line []byte) (n, size int) {
 	escapes := 0
 	for n < len(line) {
@@ -313,17 +310,17 @@ func quoted(line []byte) (n, size int) {
 	return open, 0
 }
 
-// specials returns a word whose lowest bit that is set is the top bit of the first byte of a word that is a quote, a
-// backslash or a control character; 0 if there is none.
+// specials finds the first byte of a word that is a quote, a backslash or a control character. The lowest bit of the
+// result that is set is the top bit of that byte. The result is 0 if there is no such byte.
 func specials(word uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := word^ones*'"', word^ones*'\\'
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & tops
 }
 
-// passes reports whether a piece begins with a whole line with a document, which begins and ends in it, that needs not
-// be read: its shape is known, and its text is counted. It returns the length of the line without its end. If the next
-// lines are like it, they are included if there is a prefix: what is in front of their documents.
+// passes reports whether a piece begins with a complete line that need not be read, because it has the known shape. It
+// counts the text of the line, and returns the length of the line without its end. With a prefix, which is the text
+// before a document, it includes further lines of the shape.
 func (s *Scanner) passes(piece []byte, prefix string) (n int, ok bool) {
 	n, text, ok := s.shape.matches(piece, prefix, s.stops)
 	if ok {

@@ -14,7 +14,7 @@ var (
 
 // Most returns the largest cost that an answer can report: all fields that are input, or output, at [MaxField].
 func (w Weights) Most() uint64 {
-	// Two caches and the input of tools are fields of the input, and thoughts of the output.
+	// The input has fields for two caches and for the input of tools, and the output has a field for thoughts.
 	const inputs, outputs = 4 * MaxField, 2 * MaxField
 	if w == Total {
 		return inputs + outputs
@@ -39,7 +39,7 @@ func (w Weights) Estimate(input, output uint64) uint64 {
 	return w.sum(input, 0, 0, output)
 }
 
-// sum adds the weighted counts; what does not fit into 64 bits is the largest number.
+// sum adds the weighted counts. If the sum does not fit into 64 bits, it returns the largest number.
 func (w Weights) sum(input, cached, written, output uint64) uint64 {
 	var all, over uint64
 	for _, part := range [][2]uint64{{input, w.Input}, {cached, w.Cached}, {written, w.CacheWrite}, {output, w.Output}} {

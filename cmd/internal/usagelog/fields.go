@@ -13,7 +13,7 @@ import (
 // fields are the members of a record, by name.
 type fields map[string]any
 
-// Where records have what is looked for: the first of the names that is there.
+// The names under which records have each value. The first name that is present counts.
 var (
 	timeNames = []string{
 		"start_time", "startTime", "started_at", "timestamp", "@timestamp", "time", "ts", "created_at", "created", "date",
@@ -64,7 +64,7 @@ func (f fields) first(names []string) string {
 	return ""
 }
 
-// count returns the whole number of a name, 0 if it is not there.
+// count returns the whole number under a name; 0 if it is absent.
 func (f fields) count(name string) (uint64, error) {
 	text := f.text(name)
 	if text == "" {
@@ -105,7 +105,7 @@ func (f fields) times() (at time.Time, took time.Duration, err error) {
 	return at, 0, nil
 }
 
-// errTime is the error of a time that is none.
+// errTime is the error of a value that is not a time.
 var errTime = errors.New("want RFC 3339, or seconds, milliseconds, microseconds or nanoseconds since 1970, from 1970 to 2261")
 
 // parseTime reads a time. A text without a zone is UTC.
@@ -115,7 +115,7 @@ func parseTime(text string) (time.Time, error) {
 		if !(n >= 0 && n < math.MaxInt64) {
 			return time.Time{}, bad
 		}
-		switch { // the four are a thousand times apart, and no log is of 1970
+		switch { // the four units are a factor of a thousand apart, and no log is from 1970
 		case n >= 1e17:
 			n /= 1e9
 		case n >= 1e14:

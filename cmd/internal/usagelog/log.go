@@ -17,8 +17,8 @@ import (
 
 // A Request is a request in a log.
 type Request struct {
-	At         time.Time     // when it began; when it was logged, where a log does not say more
-	Took       time.Duration // 0 where the log does not say it
+	At         time.Time     // when it began; or when it was logged, if the log only has that
+	Took       time.Duration // 0 if the log does not have it
 	Key, Model string
 	Cost       uint64
 }
@@ -27,12 +27,12 @@ type Request struct {
 type Log struct {
 	Format   string
 	Requests []Request // in the order of time
-	Key      string    // the field that has the keys; "" where none was found
-	Summed   uint64    // requests that the log has sums of
-	Untimed  uint64    // requests of which the log does not say how long they took
-	Late     uint64    // requests that were before one of an earlier line
+	Key      string    // the field that has the keys; "" if none was found
+	Summed   uint64    // requests of which the log only has sums
+	Untimed  uint64    // requests without a duration in the log
+	Late     uint64    // requests that are earlier than one in an earlier line
 	MostLate time.Duration
-	Skipped  uint64 // records that are not used
+	Skipped  uint64 // records that were not used
 	Reasons  []*accesslog.LineError
 }
 
@@ -82,7 +82,7 @@ type reader struct {
 	log     *Log
 	file    string            // of several
 	latest  time.Time         // of the requests so far
-	texts   map[string]string // so that a text that comes again takes no memory
+	texts   map[string]string // so that a repeated text takes no memory
 }
 
 func (r *reader) open(name string) error {
@@ -122,7 +122,7 @@ func (r *reader) skip(line int, err error) {
 	}
 }
 
-// format notes of what form a record is.
+// format notes the form of a record.
 func (r *reader) format(name string) {
 	switch {
 	case r.log.Format == "":
@@ -142,7 +142,7 @@ func (r *reader) add(q Request) error {
 	return nil
 }
 
-// one adds a request that the log has by itself.
+// one adds a single request of the log.
 func (r *reader) one(q Request) error {
 	if q.Took == 0 {
 		r.log.Untimed++
@@ -155,7 +155,7 @@ func (r *reader) one(q Request) error {
 	return r.add(q)
 }
 
-// sum adds n requests that cost so much together, evenly spread over a time.
+// sum adds n requests with a total cost, evenly spread over a time.
 func (r *reader) sum(q Request, n uint64, over time.Duration) error {
 	if n = max(n, 1); n > uint64(r.most) {
 		return r.errMany()
@@ -179,7 +179,7 @@ func (r *reader) errMany() error {
 	return fmt.Errorf("more than %d requests: use a part of the log", r.most)
 }
 
-// same returns the text that is kept of those that are equal.
+// same returns the stored copy of a text.
 func (r *reader) same(text string) string {
 	kept, ok := r.texts[text]
 	if !ok {
@@ -189,7 +189,7 @@ func (r *reader) same(text string) string {
 	return kept
 }
 
-// keyOf returns the key of a record, by the field that was found in the first one that has any.
+// keyOf returns the key of a record. The field is the first usual one that the first record with a key has.
 func (r *reader) keyOf(f fields) string {
 	name := cmp.Or(r.log.Key, r.options.Key)
 	if name == "" {

@@ -64,7 +64,7 @@ func nextLine(in *bufio.Reader) (line []byte, more bool, err error) {
 	}
 }
 
-// line reads a value that is a line.
+// line reads a value that is one line.
 func (r *reader) line(number int, line []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
@@ -76,7 +76,7 @@ func (r *reader) line(number int, line []byte) error {
 	return r.value(number, value, line)
 }
 
-// stream reads values one after the other. There is no way past one that is wrong.
+// stream reads values one after the other. It cannot continue after a wrong value.
 func (r *reader) stream(in io.Reader) error {
 	decoder := json.NewDecoder(in)
 	decoder.UseNumber()
@@ -122,7 +122,7 @@ func (r *reader) value(number int, value any, text []byte) error {
 	return nil
 }
 
-// record reads what a line says of one request.
+// record reads the record of one request.
 func (r *reader) record(number int, f fields, text []byte) error {
 	r.format(formatLines)
 	at, took, err := f.times()
@@ -136,7 +136,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 		}
 	}
 	u, known := scan(text)
-	if !known { // next to the other members
+	if !known { // the usage is among the other members
 		u, known = scan(slices.Concat([]byte(`{"usage":`), text, []byte("}")))
 	}
 	if !known {
@@ -146,7 +146,7 @@ func (r *reader) record(number int, f fields, text []byte) error {
 	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)})
 }
 
-// scan returns the usage that a document says.
+// scan returns the usage in a document.
 func scan(text []byte) (usage.Usage, bool) {
 	s := usage.NewScanner("application/json", usage.Models)
 	s.Write(text)
@@ -155,7 +155,7 @@ func scan(text []byte) (usage.Usage, bool) {
 	return u, known
 }
 
-// bucket reads the sums of a time.
+// bucket reads the sums of an interval.
 func (r *reader) bucket(number int, of fields, results []any) error {
 	for _, one := range results {
 		f, ok := one.(map[string]any)
@@ -189,7 +189,7 @@ func (r *reader) result(number int, bucket, f fields) error {
 		return nil
 	}
 	if n == 0 && input+output == 0 {
-		return nil // a time in which there was none
+		return nil // an interval without requests
 	}
 	u := usage.Usage{Input: input, Cached: min(cached, input), Output: output, Total: input + output}
 	return r.sum(Request{At: at, Key: r.keyOf(f), Model: f.first(modelNames), Cost: r.options.Counts.Of(u)}, n, over)
@@ -261,7 +261,7 @@ func (r *reader) row(number int, names, row []string) error {
 	return r.one(Request{At: at, Took: took, Key: r.keyOf(f), Model: f.first(modelNames), Cost: cost})
 }
 
-// cost returns what a row of a table costs.
+// cost returns the cost in a row of a table.
 func (f fields) cost(counts usage.Weights) (uint64, error) {
 	numbers := map[string]json.Number{}
 	for name := range f {

@@ -10,7 +10,7 @@ import (
 // An Error is one mistake in a file, or a warning about it.
 type Error struct {
 	File         string
-	Line, Column int // from 1; 0 where the mistake has no place, such as in an empty file
+	Line, Column int // from 1; 0 if the mistake has no place, such as in an empty file
 	Message      string
 }
 

@@ -23,7 +23,7 @@ type Walker struct {
 	full  bool
 }
 
-// variable is what other programs replace by a value of the environment.
+// variable matches references to environment variables, which other programs replace.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*[^}]*\}`)
 
 // Note returns a message with the place of n.
