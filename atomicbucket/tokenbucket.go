@@ -256,7 +256,7 @@ func (b *TokenBucket) Tokens(ticks uint64) uint64 {
 
 // Wait returns the time from the instant nanos until a number of ticks have passed: the exact inverse of
 // [TokenBucket.Ticks]. One nanosecond less is not enough. A wait longer than the longest Duration, about 292 years, is
-// reported as that. So is, if the algorithm rounds, a wait that ends 2^63 ns or more after the origin.
+// reported as that. If the algorithm rounds, so is a wait that ends 2^63 ns or more after the origin.
 func (b *TokenBucket) Wait(nanos int64, ticks uint64) time.Duration {
 	if ticks == 0 {
 		return 0

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// An algorithm as the tests below use it: that many tokens a minute.
+// perMinute makes policies of one algorithm, with a number of tokens a minute.
 type perMinute struct {
 	name   string
 	policy func(limit uint64) Policy
@@ -51,8 +51,8 @@ func forEach(t *testing.T, options []Option, f func(t *testing.T, a perMinute, l
 	}
 }
 
-// 100 tokens in 60 s, from the key's first request on. Every answer says how many are left and when the window ends.
-// That is the same instant from the first request of the window to its last.
+// A window of 100 tokens in 60 s begins with the key's first request. Every answer says how many tokens are left and
+// when the window ends. All answers in one window name the same end.
 func TestFixedWindowBeginsWithTheFirstRequest(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	for i := range uint64(100) {
@@ -103,7 +103,7 @@ func TestSlidingWindowEstimate(t *testing.T) {
 	assert.EqualValues(t, 80, l.Peek(l.Key("k"), 0).Remaining, "floor(20.5)")
 }
 
-// The exact log: no token leaves the window too early, and each leaves at its own time.
+// The exact log: each token leaves the window at its own time, and none earlier.
 func TestSlidingLogIsExact(t *testing.T) {
 	l, h := newLimiter(t, SlidingLog(100, time.Minute))
 	for range 10 {
@@ -502,7 +502,7 @@ func TestNewRefusesNumbersOfEveryAlgorithm(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.Nil(t, l)
 
-		// Nor by SetPolicy, and then nothing has changed.
+		// SetPolicy does not accept them either, and changes nothing then.
 		if c.policy.algorithm != NoAlgorithm && !c.policy.aligned && c.policy.algorithm != AlgorithmSlidingLog {
 			var good Policy
 			for _, a := range algorithms {
@@ -610,7 +610,8 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// One of the clock ends with that, also if a request ahead of the clock was in the next one by the old length.
+	// An aligned window ends with the clock's, even if a request ahead of the clock was in the next one by the old
+	// length.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
@@ -719,8 +720,8 @@ func underTraffic(t *testing.T, a perMinute, seed uint64) {
 	}
 }
 
-// Free and paying users in one limiter, and partners: each tier has its own limit, and
-// strangers have none.
+// Free users, paying users and partners in one limiter: each tier has its own limit, and keys under a tier that does
+// not exist are refused.
 func TestTiers(t *testing.T) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {
@@ -832,7 +833,7 @@ func TestRefund(t *testing.T) {
 		l.Refund(l.Key("k"), 100)
 		require.True(t, l.Take("k", 100).Allowed)
 
-		// After the end there is nothing to be given back: nothing is left for later.
+		// After the end of the window nothing is owed, so a refund does nothing. It is not kept for later either.
 		h.advance(3 * time.Minute)
 		l.Refund(l.Key("k"), 50)
 		require.EqualValues(t, 100, l.Peek(l.Key("k"), 0).Remaining)
@@ -841,7 +842,7 @@ func TestRefund(t *testing.T) {
 	})
 }
 
-// Which requests are given back, where that makes a difference.
+// In windows it matters which requests a refund gives back.
 func TestRefundOfWindows(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(10, time.Minute))
 	require.True(t, l.Take("k", 10).Allowed)
@@ -971,8 +972,8 @@ func TestNoAlgorithmAllocates(t *testing.T) {
 	}
 }
 
-// Every algorithm has a name, policies in the list above, and a case in each switch. An algorithm without a case
-// panics, and is not treated as another one.
+// Every algorithm has a name, policies in the list above, and a case in each switch. An algorithm without a case panics
+// instead of being treated as another one.
 func TestEveryAlgorithmHasItsCases(t *testing.T) {
 	tested := map[Algorithm]bool{}
 	for _, a := range algorithms {

@@ -97,8 +97,8 @@ func TestTakeAllOfManyRequests(t *testing.T) {
 	require.True(t, allowed)
 }
 
-// A request that was admitted without a record took nothing, so nothing is given back for it. Otherwise another key's
-// tokens would be given back.
+// A request that was admitted without a record took nothing, so nothing is given back for it. A refund would give back
+// another key's tokens.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
@@ -117,7 +117,7 @@ func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
 	}
 }
 
-// The same key of the same limiter twice, no request, no limiter: errors that say which.
+// The same key of the same limiter twice, no request, and no limiter: each has its own error.
 func TestAllRefuses(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l, m := pinned(t, &now, TokenBucket(PerSecond(1), 5)), pinned(t, &now, TokenBucket(PerSecond(1), 5))
@@ -161,7 +161,7 @@ func TestAllInOppositeOrders(t *testing.T) {
 	}
 }
 
-// hooked returns a limiter, and what is called, once, when it reads its clock next.
+// hooked returns a limiter, and a function that sets a call to make once, when the limiter next reads its clock.
 func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	var then atomic.Pointer[func()]
 	l, err := New(policy, MaxKeys(1), SweepInterval(24*time.Hour), ClockFunc(func() time.Time {
@@ -175,7 +175,8 @@ func hooked(t *testing.T, policy Policy) (l *Limiter, next func(func())) {
 	return l, func(call func()) { then.Store(&call) }
 }
 
-// TestWhatTakeAllsSeeOfEachOther: a call sees what others have taken and will give back, and is refused for it.
+// TestWhatTakeAllsSeeOfEachOther: a call may be refused because of tokens that another call has taken and will give
+// back.
 func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 	one := func(l *Limiter) Request { return Request{Limiter: l, Key: l.Key("k"), N: 1} }
 	hour, plenty := TokenBucket(Per(1, time.Hour), 1), TokenBucket(PerSecond(100), 100)
@@ -236,7 +237,8 @@ func TestWhatTakeAllsSeeOfEachOther(t *testing.T) {
 	})
 }
 
-// TestTakeAllsInOneOrder: of calls for the same tokens in the same order as many pass as one after the other.
+// TestTakeAllsInOneOrder: if concurrent calls name the same limits in the same order, as many are admitted as one after
+// the other.
 func TestTakeAllsInOneOrder(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 100 {

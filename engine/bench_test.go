@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What can be measured from outside is measured by the module bench/.
+// The module bench/ has the benchmarks that use only the public API.
 
 // BenchmarkCoarseLateness measures how late the word of a coarse clock is while every processor is busy and no request
 // is refused, since a refusal would renew the word. ns/op has no meaning here; the metrics do.

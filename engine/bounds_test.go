@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestATimeIsAtMostASecondAhead: to the nanosecond. A time long past is not ahead, at whatever time of the timeline.
+// TestATimeIsAtMostASecondAhead tests the bound to the nanosecond. A time long past is not ahead, wherever the clock is
+// in the timeline.
 func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	k := l.Key("k")
@@ -27,8 +28,9 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 	require.LessOrEqual(t, early, time.Duration(0))
 }
 
-// TestARefusalForWantOfRoomHasAWait: until the first record becomes idle, to the nanosecond. A request ahead of
-// the clock finds no room in a record that is idle only by that time, and is told to wait all the same.
+// TestARefusalForWantOfRoomHasAWait: the wait lasts until the first record becomes idle, to the nanosecond. A request
+// ahead of the clock may not use a record that is idle at the request's time but not yet at the clock's. It is told to
+// wait, too.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {
@@ -131,8 +133,8 @@ type pastDeadline struct{ context.Context }
 
 func (pastDeadline) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestWaitTakesWhatIsThere: unless the context is done. Then it takes nothing. If the context is done only afterwards,
-// or if its deadline is over and it is not done, the tokens are taken.
+// TestWaitTakesWhatIsThere: Wait takes nothing if the context is done before. If the context is done only afterwards,
+// or if its deadline is over but it is not done, the tokens are taken.
 func TestWaitTakesWhatIsThere(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -160,8 +162,8 @@ func TestTheErrorOfAWaitNamesTheWait(t *testing.T) {
 	require.ErrorContains(t, l.Wait(shortly(t), "k", 4), "engine: Wait(4): the wait would be too long: 30s, and ")
 }
 
-// TestARefundOfNothingChangesNoReceipt: of the last in line all comes back, also when nothing was given back before, at
-// whatever version the record is.
+// TestARefundOfNothingChangesNoReceipt: the last in line gets all its tokens back, even after a refund of 0 tokens and
+// at any version of the record.
 func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	for name, options := range map[string][]Option{"one rate": nil, "several rates": {MaxQuota(20)}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)
@@ -178,8 +180,8 @@ func TestARefundOfNothingChangesNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAllowAsksTheExactClockBeforeARefusalCosts: by the coarse clock, which is late, there is no token yet. Time is
-// that of synctest, so nothing waits.
+// TestAllowAsksTheExactClockBeforeARefusalCosts: the coarse clock is late, so by it there is no token yet. The test
+// runs in synctest's time.
 func TestAllowAsksTheExactClockBeforeARefusalCosts(t *testing.T) {
 	for _, charge := range []RefusalCharge{ChargeTheRest, ChargePenalty} {
 		synctest.Test(t, func(t *testing.T) {
@@ -216,7 +218,7 @@ func TestOneOfTwoRefusalsIsObserved(t *testing.T) {
 	require.Less(t, seen, 1000)
 }
 
-// TestALookAheadIsOfItsTime: the waits are from then on.
+// TestALookAheadIsOfItsTime: the waits in the answer of a look ahead begin at the time it looks at.
 func TestALookAheadIsOfItsTime(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	require.True(t, l.Take("k", 5).Allowed)

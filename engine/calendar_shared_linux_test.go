@@ -23,8 +23,8 @@ func calendars(t *testing.T, now *time.Time) (attach func(p Policy, options ...O
 	}, path
 }
 
-// TestCalendarsInAFile: all processes of a file count in one period, which ends for all at once, to the nanosecond.
-// What one holds in it and another settles in the next takes nothing from anybody.
+// TestCalendarsInAFile: all processes of a file count in one period, which ends for all at once, to the nanosecond. A
+// hold of one period that another process settles in the next takes nothing from the next.
 func TestCalendarsInAFile(t *testing.T) {
 	for _, c := range []struct {
 		per        Period
@@ -67,7 +67,7 @@ func TestCalendarsInAFile(t *testing.T) {
 	}
 }
 
-// TestNumbersOfACalendarInAFile are changed by one process for all. Its period and its zone stay.
+// TestNumbersOfACalendarInAFile: one process changes the numbers for all. The period and the zone stay.
 func TestNumbersOfACalendarInAFile(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)
@@ -103,7 +103,7 @@ func TestNumbersOfACalendarInAFile(t *testing.T) {
 	assert.EqualValues(t, 2, table.Indebted)
 }
 
-// TestCopiesOfCalendars owe what the file owes, in the period that is then.
+// TestCopiesOfCalendars: keys of a copy owe as much as in the file, in the current period.
 func TestCopiesOfCalendars(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	p := CalendarWindow(100, Month, berlin)
@@ -156,7 +156,7 @@ func TestRulesOfZones(t *testing.T) {
 	require.ErrorContains(t, err, "control characters")
 }
 
-// TestForeignNumbersOfCalendars: a file of a calendar whose numbers are of something else is damaged.
+// TestForeignNumbersOfCalendars: a calendar's file with the numbers of another kind of limit is reported as damaged.
 func TestForeignNumbersOfCalendars(t *testing.T) {
 	for name, p := range map[string]Policy{
 		"another period": FixedWindow(5, Week.Longest()).Aligned(), "not aligned": FixedWindow(5, Day.Longest()),

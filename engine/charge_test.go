@@ -233,7 +233,7 @@ func TestChargesAreExact(t *testing.T) {
 	}
 }
 
-// TestChargeAllocatesNothing: nor does a refusal that costs.
+// TestChargeAllocatesNothing: charges and refusals that cost do not allocate.
 func TestChargeAllocatesNothing(t *testing.T) {
 	for name, c := range quotasOf {
 		l, _ := limiterOf(t, c.own, engine.ClockPrecise(), engine.ChargeRefusals(engine.ChargePenalty))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// checked are policies with tiers: good ones, and such as New refuses.
+// checked are policies with tiers, valid ones and ones that New refuses.
 var checked = [][]engine.Policy{
 	{engine.TokenBucket(engine.PerSecond(100), 200)},
 	{engine.TokenBucket(engine.PerSecond(100), 200), engine.TokenBucket(engine.PerSecond(1000), 5)},

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coarseInABubble runs f in a bubble with a limiter whose coarse clock is as late as f makes it before each call.
+// coarseInABubble runs f in a bubble with a limiter. Before each call f chooses how late the coarse clock is.
 func coarseInABubble(t *testing.T, policy Policy, f func(t *testing.T, l *Limiter, late func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(policy, ClockCoarse(), MaxKeys(10))

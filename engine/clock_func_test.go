@@ -12,7 +12,7 @@ import (
 // set makes the clock read a time, of any year.
 func (h *hand) set(at time.Time) { h.other.Store(&at) }
 
-// pass lets time pass, of which the limiter reads every half minute.
+// pass lets time pass. The limiter reads the clock every half minute of it.
 func (h *hand) pass(l *Limiter, d time.Duration) {
 	for ; d > 0; d -= maxBack / 2 {
 		h.advance(maxBack / 2)
@@ -51,8 +51,8 @@ func TestAClockThatLeapsAndComesBack(t *testing.T) {
 	})
 }
 
-// TestAClockThatIsWrongAgainAndAgain (I1): single readings are early or late by any amount. Of those that are ahead,
-// the worst one counts, once.
+// TestAClockThatIsWrongAgainAndAgain (I1): single readings are early or late by any amount. Of the readings that are
+// ahead, only the worst one admits more, and only once.
 func TestAClockThatIsWrongAgainAndAgain(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		require.True(t, l.Take("k", 100).Allowed)

@@ -25,7 +25,7 @@ import (
 // Failures of the environment of a shared table: too little memory, copies with holes, processes that stop, folders and
 // clocks of other users, and files that are removed. `make test-environment` runs these tests. Mounting needs root.
 
-// mounted returns a folder that is memory of that many bytes.
+// mounted mounts a tmpfs of a number of bytes, and returns its folder.
 func mounted(t *testing.T, size int64) string {
 	folder := t.TempDir()
 	if err := unix.Mount("weir-test", folder, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {

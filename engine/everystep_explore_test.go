@@ -13,8 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// stepPolicies are limiters of every algorithm, with a tier that has another limit. If limits come with the calls, the
-// first of them is also a tier.
+// stepPolicies are the policies of a limiter and of its tier, which has another limit, for every algorithm.
 var stepPolicies = [][2]Policy{
 	{TokenBucket(PerSecond(1), 20), TokenBucket(Per(1, 700*time.Millisecond), 30)},
 	{BatchRefill(3, time.Minute, 20), BatchRefill(3, time.Minute, 30)},
@@ -34,12 +33,12 @@ type step struct {
 	*Limiter
 	key Key
 	own Quota // that of the limiter itself, or of its other tier
-	// priced says that a token does not cost the same under both.
+	// priced says that a token has different prices under the two policies.
 	priced bool
-	// waiting says that somebody waits. Then what is refused under a price, while another call is made under another
-	// price, may be told to wait longer than after it or before it.
+	// waiting says that a caller waits in line. Then a request that is refused beside a call at another price may be
+	// told to wait longer than it would before or after that call.
 	waiting bool
-	// again makes another one, in which nobody waits.
+	// again makes another step, in which nobody waits.
 	again func() step
 }
 
@@ -246,7 +245,7 @@ var stepVerbs = map[string]func(s step) any{
 	},
 }
 
-// outcomeOf is what two calls have answered, and what they left.
+// outcomeOf returns the answers of two calls, and the tokens that are left after them.
 func outcomeOf(s step, call, other any) any {
 	own, tier := s.Peek(s.key.With(s.own), 1), s.Peek(s.key, 1)
 	if s.priced { // of two prices at once, either may be the one by which it comes back
@@ -289,7 +288,7 @@ func TestVerbsBesideEachOtherAtEveryStep(t *testing.T) {
 	}
 }
 
-// under puts the key of a step under something.
+// under puts the key of a step under the limiter's own policy, or under a quota of its own.
 func (s *step) under(t *testing.T, quota bool) {
 	s.key = s.key.Tier(0)
 	if s.priced && s.Policy(0).grant == grantsQuotas {
@@ -321,7 +320,7 @@ func (s *step) change(t *testing.T) {
 	require.NoError(t, s.SetPolicy(own, tier))
 }
 
-// waits makes somebody wait for tokens of the key; false if that is not possible.
+// waits makes a caller wait for tokens of the key. It returns false if that is not possible.
 func (s *step) waits() bool {
 	if !s.TakeKey(s.key, s.Peek(s.key, 0).Remaining).Allowed {
 		return false

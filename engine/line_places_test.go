@@ -47,7 +47,7 @@ func TestATurnEndsOnce(t *testing.T) {
 	}
 }
 
-// TestACallerThatLeavesAgain gives nothing back that another turn has of the same reservation.
+// TestACallerThatLeavesAgain: leaving twice gives back no tokens that another turn has from the same reservation.
 func TestACallerThatLeavesAgain(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 4)
@@ -61,8 +61,8 @@ func TestACallerThatLeavesAgain(t *testing.T) {
 	})
 }
 
-// TestUntilIsFromNowOn: a turn that is asked late, or again, waits until the same moment. A turn whose moment is over
-// does not wait.
+// TestUntilIsFromNowOn: Until, called late or again, returns the wait from now until the same moment. If the moment is
+// over, the wait is at most 0.
 func TestUntilIsFromNowOn(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)
@@ -208,8 +208,8 @@ func TestALineOfBatches(t *testing.T) {
 	}
 }
 
-// TestTheReceiptOfATurnThatMovesUp: by its own number of tokens, the turn has the receipt for them. By another number,
-// the receipt is for nothing, so no token of another turn comes back.
+// TestTheReceiptOfATurnThatMovesUp: if a turn moves up by its own number of tokens, it has the receipt for them. If it
+// moves up by another number, its receipt is for nothing, so no token of another turn comes back.
 func TestTheReceiptOfATurnThatMovesUp(t *testing.T) {
 	for _, c := range []struct{ leaves, first, second, taken, rest uint64 }{
 		{1, 1, 2, 1, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {1, 1, 1, 1, 1}, {3, 1, 2, 0, 0},
@@ -262,8 +262,8 @@ func TestALineAfterAReset(t *testing.T) {
 }
 
 // TestALineUnderTwoRates: the first two callers of a line have reserved at another rate than those behind them. When
-// the first leaves, the others move up by the shorter time of its tokens. When the last comes first, each of the others
-// has its own time behind it. Both end where somebody else has reserved.
+// the first leaves, the others move up by the shorter time of its tokens. When the last comes first, the others come
+// after it, each at its own time. No turn moves past a reservation of somebody else.
 func TestALineUnderTwoRates(t *testing.T) {
 	slow, fast := TokenBucket(PerSecond(1), 4), TokenBucket(PerSecond(5), 4)
 	for _, c := range []struct {

@@ -38,8 +38,8 @@ func waits(t *testing.T, seconds map[*Turn]int) {
 	}
 }
 
-// TestALineUnderAQuotaMovesUpByItsTokens, and not by tokens of the limiter's own policy: where the turns are of several
-// costs, up to one in front of which somebody else has reserved.
+// TestALineUnderAQuotaMovesUpByItsTokens, and not by tokens of the limiter's own policy. If the turns have several
+// costs, those behind a reservation of somebody else do not move.
 func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {
@@ -66,8 +66,8 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 	}
 }
 
-// TestATurnUnderAQuotaComesFirst: one that comes before those in front of it has the first tokens, and each of them
-// goes when it would have gone; but not those in front of somebody else who has reserved.
+// TestATurnUnderAQuotaComesFirst: a turn that comes before those in front of it has the first tokens, and each of them
+// goes later. Turns in front of a reservation of somebody else stay.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

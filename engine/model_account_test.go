@@ -23,7 +23,7 @@ type account interface {
 	refund(at int64, n uint64, near nearby)
 }
 
-// grants is what a key is asked under: a tier, or a quota. A token of a bucket takes ticks.
+// grants are the numbers under which a call for a key is made: those of the limiter, of a tier, or of a quota.
 type grants struct {
 	name   string
 	key    func(Key) Key
@@ -38,7 +38,7 @@ type grants struct {
 
 func (q *grants) limit() int64 { return int64(q.tokens) * q.token }
 
-// paper is what a receipt means: how many tokens of a take were not given back, and which take it was.
+// paper is the model's receipt of a take. It has the number of tokens that were not given back yet.
 type paper struct {
 	n     uint64
 	at    int64
@@ -48,12 +48,13 @@ type paper struct {
 	mark  reference.Mark
 }
 
-// nearby is what a limiter knows of keys near one's own.
+// nearby is what a limiter knows about the keys near the key of a call.
 type nearby struct {
 	latest int64 // the latest time at which a request was granted, or goes that waits, or that of the call
 }
 
-// A tick is a part of a nanosecond, or a token of a bucket that is refilled in batches.
+// A ticker converts between nanoseconds and ticks. A tick is a part of a nanosecond, or of a token of a bucket that is
+// refilled in batches.
 type ticker struct {
 	perNano          int64 // 0 of batches
 	refill, interval int64
@@ -92,7 +93,7 @@ func tickerOf(p Policy) ticker {
 	return ticker{}
 }
 
-// A bucket is full at a tick. What it owes is the ticks until then, whatever a quota's token takes.
+// A bucket is full at a tick. Its debt is the number of ticks until then.
 type bucket struct {
 	ticker
 	q     *grants
@@ -102,7 +103,8 @@ type bucket struct {
 	price int64 // what a token of what is owed cost; of a limiter that has prices
 }
 
-// prices are what a limiter of several rates knows of all keys.
+// prices are what a limiter of several rates knows about all keys. The price of a token is the ticks that it takes to
+// come back.
 type prices struct {
 	fastest   int64        // the least price at which somebody's debt was converted; 0: none
 	clock     func() int64 // the earliest time at which a later call may be decided
@@ -110,7 +112,7 @@ type prices struct {
 	ahead     func() int64 // the latest time at which a request was granted, or goes that waits
 }
 
-// seen returns what is owed, at the price of a token of the quota.
+// seen returns the debt at the price of the quota of the call.
 func (b *bucket) seen(at int64) int64 {
 	if b.prices == nil || b.price == 0 || b.price == b.q.token {
 		return b.owed(at)
@@ -118,8 +120,8 @@ func (b *bucket) seen(at int64) int64 {
 	return b.counted(at, min(at, b.clock()), max(at, b.ahead()))
 }
 
-// counted returns the debt at the price of a quota: the same number of tokens, counted at the earliest time, and at the
-// latest time at which some may have been granted.
+// counted returns the debt at the price of a quota. The tokens owed are counted at the earliest time and at the latest
+// time at which some may have been granted. The larger debt counts.
 func (b *bucket) counted(at, earliest, latest int64) int64 {
 	owed := b.owed(earliest)
 	kept := scaled(owed, b.price, b.q.token)
@@ -133,10 +135,10 @@ func (b *bucket) counted(at, earliest, latest int64) int64 {
 	return max(min(kept, mostTicks+mostTicks/2)-(b.ticks(at)-b.ticks(earliest)), 0)
 }
 
-// speeds reports whether the quota has a faster price than what is owed.
+// speeds reports whether tokens come back faster under the quota than under the price of the debt.
 func (b *bucket) speeds() bool { return b.prices != nil && b.q.token < b.price }
 
-// charges makes the bucket owe so much at the price of a token of the quota.
+// charges sets the debt, in ticks, and its price to that of the quota.
 func (b *bucket) charges(at, owed int64) {
 	if b.prices != nil && b.price != b.q.token {
 		if b.owed(b.watermark()) > 0 && (b.fastest == 0 || min(b.price, b.q.token) < b.fastest) {
@@ -147,7 +149,7 @@ func (b *bucket) charges(at, owed int64) {
 	b.set(at, owed)
 }
 
-// mostTicks is what a record has room for.
+// mostTicks is the largest debt that a record can hold.
 const mostTicks = 1 << 51
 
 func (b *bucket) under(q *grants) { b.q = q }
@@ -203,7 +205,7 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 	if b.speeds() { // who is refused makes it come back faster
 		return b.wait(at, b.seen(at)+int64(n)*b.q.token-b.q.limit())
 	}
-	// What is owed comes back at its price. The first instant at which it is little enough is found by halves.
+	// The debt comes back at its own price. A binary search finds the first instant at which it is small enough.
 	may, earliest := b.q.limit()-int64(n)*b.q.token, min(at, b.clock())
 	first, last := int64(0), b.wait(earliest, b.owed(earliest)) // sort.Search counts in int: 32 bits at times
 	for first < last {

@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell is a place in the tables of docs/correctness.md: a verb, in a limiter of one rate or of several, under what.
+// A cell is a place in the tables of docs/correctness.md: a verb, in a limiter of one rate or of several, and the
+// situation of the key (its tier or quota, a change of the policy, a wait).
 type cell struct{ rates, verb, under string }
 
-// makes notes that a verb is called for a key that is asked under q, or was charged so.
+// makes notes that a verb is called for a key under q, or for a key that was last charged under q.
 func (m *model) makes(verb string, q *grants) {
 	if m.made == nil || q == nil || verb == "enter" && m.kind.policy.algorithm != AlgorithmConcurrency {
 		return

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// modelPeriods are the times that a token takes to come back, and modelBursts the bursts, that one tier changes to.
+// A change of one tier draws from modelPeriods the time in which a token comes back, and from modelBursts the burst.
 var (
 	modelPeriods = []time.Duration{time.Second, 700 * time.Millisecond, 90 * time.Millisecond, 11 * time.Millisecond, 10 * time.Second}
 	modelBursts  = []uint64{1, 3, 5, 10, 100, 1000}
 )
 
-// What all limits of a limiter change to at once: rates, whose ticks are as long or not, batches, and lengths of
+// A change of all limits of a limiter draws from these: rates, of the same ticks and of others, batches, and lengths of
 // windows.
 var (
 	modelRates = []Policy{
@@ -29,7 +29,7 @@ var (
 	modelWindows = []time.Duration{modelWindow, 3 * time.Second, 7 * time.Second, 25 * time.Second}
 )
 
-// A change is what a change of the policy does to what keys are asked under.
+// A change is a change of the policy, with the numbers before it.
 type change struct {
 	was      map[*grants]grants // whose numbers change, as they were
 	from, to ticker
@@ -37,7 +37,7 @@ type change struct {
 	one      bool  // rate, batch or length of windows changes: that of all limits at once
 }
 
-// setsPolicy draws other numbers for one tier, or for all limits what they have in common.
+// setsPolicy changes the numbers of one tier, or the rate, batches or windows of all limits.
 func (m *model) setsPolicy() {
 	if m.byte()%4 > 0 {
 		return
@@ -65,7 +65,7 @@ func (m *model) setsPolicy() {
 	m.sets(tier, burst, period, longest)
 }
 
-// pace draws what all limits have in common.
+// pace draws the rate, the batches or the windows of all limits.
 func (m *model) pace() Policy {
 	switch p := m.limiter.Policy(0); {
 	case p.algorithm == AlgorithmTokenBucket:
@@ -80,7 +80,7 @@ func (m *model) pace() Policy {
 	}
 }
 
-// policiesNow returns those of the limiter and of its tiers.
+// policiesNow returns the current policies of the limiter and of its tiers.
 func (m *model) policiesNow() []Policy {
 	all := make([]Policy, len(m.kind.tiers)+1)
 	for i := range all {
@@ -106,7 +106,7 @@ func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	m.becomes(policies)
 }
 
-// setsPace changes what all limits have in common to that of another policy: the rate, the batches, or the windows.
+// setsPace changes the rate, the batches or the windows of all limits to those of another policy.
 func (m *model) setsPace(of Policy) {
 	if m.isVague(of.window) {
 		return
@@ -127,7 +127,7 @@ func (p Policy) paced(of Policy) Policy {
 	return p
 }
 
-// isVague reports whether what windows of another length make of some key's is not known.
+// isVague reports whether a change of the length has an unknown result for the window of some key.
 func (m *model) isVague(length time.Duration) bool {
 	return slices.ContainsFunc(m.all(), func(k *modelKey) bool {
 		w, ok := k.account.(*window)
@@ -135,9 +135,8 @@ func (m *model) isVague(length time.Duration) bool {
 	})
 }
 
-// isVague reports whether what windows of another length make of a key's is not known: requests that have left a log
-// may come back, or not; and less than a token of a counter, which is rounded up, may have been forgotten while it was
-// idle.
+// isVague reports whether a change of the length has an unknown result. Requests that have left a log may come back, or
+// not. A counter's debt of less than a token, which is rounded up, may have been forgotten while it was idle.
 func (w *window) isVague(at int64, length time.Duration) bool {
 	switch of := w.windowed.(type) {
 	case *reference.SlidingLog:
@@ -179,7 +178,7 @@ func (m *model) becomes(to []Policy) {
 	}
 }
 
-// regrants makes what keys are asked under that of another policy, and notes what it was.
+// regrants gives grants the numbers of another policy, and notes the previous ones.
 func (m *model) regrants(c *change, q *grants, p Policy) {
 	if p == q.policy || p.grant != grantsLimit {
 		return
@@ -189,7 +188,7 @@ func (m *model) regrants(c *change, q *grants, p Policy) {
 	q.ever = max(q.ever, q.tokens)
 }
 
-// requotes makes the quota anew whose unit the rate was. What was made before grants nothing.
+// requotes makes a quota again after a change of the rate, which was its unit. The quota made before grants nothing.
 func (m *model) requotes(q *grants) {
 	if _, isBucket := m.keys[0].account.(*bucket); !isBucket || q.policy.grant != grantsLimit {
 		return
@@ -208,10 +207,10 @@ func (m *model) highest() (tokens uint64) {
 	return tokens
 }
 
-// isTier reports whether it is what the limiter or one of its tiers grants.
+// isTier reports whether the grants are those of the limiter or of one of its tiers, not a quota's.
 func (m *model) isTier(q *grants) bool { return slices.Index(m.grants, q) <= len(m.kind.tiers) }
 
-// converts makes on paper of what a key owes what a change of the policy makes of it.
+// converts changes the debt of a key on paper as a change of the policy does.
 func (m *model) converts(c *change, k *modelKey) {
 	at := m.at(m.seen) // a replacement in a shared table has moved the watermark
 	latest, promised := max(at, m.leading, m.promised), max(at, m.promised)
@@ -245,7 +244,7 @@ func (m *model) converts(c *change, k *modelKey) {
 	}
 }
 
-// limits returns what a change of the policy knows about the limits of all keys.
+// limits returns the limits of all tiers, as a change of the policy knows them.
 func (m *model) limits(latest int64) reference.Limits {
 	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64}
 	if len(m.kind.quotas) > 0 {

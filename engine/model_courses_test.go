@@ -16,7 +16,7 @@ type courseStep struct {
 	make func(m *model)
 }
 
-// by makes a call that draws so.
+// by returns a step that makes a call with these draws.
 func by(call func(m *model), draws ...byte) func(m *model) {
 	return func(m *model) {
 		m.program = draws
@@ -24,7 +24,7 @@ func by(call func(m *model), draws ...byte) func(m *model) {
 	}
 }
 
-// The draws of a call for key 0: one token, and the numbers of ways to make it.
+// Draws of a call for key 0: one token, and the ways to make the call.
 const (
 	drawsOne = 81 // tokens
 	askTwice = 4  // of takes: with every field of the answer
@@ -46,7 +46,7 @@ func setsTo(tier int, burst uint64, period time.Duration) courseStep {
 	}}
 }
 
-// setsPaceTo changes what all limits have in common.
+// setsPaceTo changes the rate, the batches or the windows of all limits.
 func setsPaceTo(of Policy) courseStep {
 	return courseStep{fmt.Sprint("paced as ", of), func(m *model) {
 		m.set(m.seen)
@@ -228,7 +228,7 @@ func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 	return xxhash.Sum64String(m.state())
 }
 
-// state is all that the answers to come depend on, and what they are compared with.
+// state returns everything on which later answers and their checks depend.
 func (m *model) state() string {
 	var s strings.Builder
 	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.limiter.table.Watermark())

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ends gives something back that was taken.
+// ends gives back tokens of a take.
 func (m *model) ends() {
 	if len(m.open) == 0 {
 		return
@@ -126,7 +126,7 @@ func (m *model) forgetIdle(k *modelKey) {
 	}
 }
 
-// refunds gives back what no take in particular has taken.
+// refunds gives back tokens without a receipt.
 func (m *model) refunds() {
 	k, q, key := m.key()
 	n := m.tokens(q)
@@ -161,7 +161,7 @@ func (m *model) look(k *modelKey) {
 	}
 }
 
-// takesAll takes of two keys, all or nothing.
+// takesAll takes from two keys, all or nothing.
 func (m *model) takesAll() {
 	m.set(m.seen) // on paper things are given back after the limiter has taken them
 	first := int(m.byte())
@@ -200,7 +200,7 @@ func (m *model) takesAll() {
 	}
 }
 
-// both takes of two keys on paper, one after the other, all or nothing, behind the limiter's call.
+// both takes from two keys on paper, one after the other, all or nothing. The limiter's call has been made before.
 func (m *model) both(tks []*taken, n func(i int) uint64) (want [2]Answer, allowed bool) {
 	ended := false
 	for i, tk := range tks {
@@ -237,12 +237,12 @@ func ofBoth(allowed bool, one, two Decision) Decision {
 	return one
 }
 
-// drop forgets what stands for takes that nobody has a receipt of.
+// drop forgets takes of which nobody has a receipt.
 func (m *model) drop(tks []*taken) {
 	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
 }
 
-// undo gives back on paper what was taken before one refused, and asks the others.
+// undo gives back on paper what the limits before the refusing one have taken, and asks the limits behind it.
 func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	refused := 0
 	for want[refused].Decision.Allowed {
@@ -258,7 +258,7 @@ func (m *model) undo(tks []*taken, want *[2]Answer, n func(i int) uint64) {
 	}
 }
 
-// holdsAll holds of two keys, all or nothing, and may settle both at once.
+// holdsAll holds tokens of two keys, all or nothing, and may settle both at once.
 func (m *model) holdsAll() {
 	m.set(m.seen) // on paper things are given back after the limiter has taken them
 	first := int(m.byte())

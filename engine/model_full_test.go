@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modelSlots is how many keys a table of one home has room for. In a full one the keys of a program meet many others,
-// of which as many are not idle that a new key finds no room.
+// modelSlots is the number of keys that a table of one home has room for. In a full table so many other keys are not
+// idle that a new key of the program finds no room.
 const modelSlots = 32
 
-// full are the others in a full table, and what is known of evictions from it.
+// full has the other keys of a full table, and what is known about evictions from it.
 type full struct {
 	others    []*modelKey
 	victims   []*modelKey // of whom one was evicted: they owed the same
@@ -24,7 +24,7 @@ type full struct {
 	unrecorded uint64 // requests, with Admit
 }
 
-// fills gives a full table its other keys, which owe all of a limit, or a token.
+// fills fills a table with other keys. Half of them owe all of a limit, and half one token.
 func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.full = &full{overflow: overflow}
 	for i := range modelSlots - 1 {
@@ -33,7 +33,7 @@ func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.refills()
 }
 
-// refills has the others take that owe nothing.
+// refills makes those of the other keys that owe nothing take again.
 func (m *model) refills() {
 	if m.full == nil {
 		return
@@ -64,7 +64,8 @@ func (m *model) all() []*modelKey {
 	return append(m.keys[:len(m.keys):len(m.keys)], m.others...)
 }
 
-// owes returns how much a key owes at a time, as evictions compare it: time of a bucket, and else tokens.
+// owes returns how much a key owes at a time, in the unit in which evictions compare debts: ticks for a bucket, and
+// tokens for the rest.
 func (m *model) owes(k *modelKey, at int64) int64 {
 	if b, ok := k.account.(*bucket); ok {
 		return b.owed(at)
@@ -79,8 +80,8 @@ func (m *model) owes(k *modelKey, at int64) int64 {
 	return int64(owes)
 }
 
-// least returns who of the others in a full table owes least at a time, all of whom owe as much; nobody, if one of them
-// is idle.
+// least returns the keys of a full table, except one, that owe least at a time. They all owe the same. It returns none
+// if the table has a slot whose key is idle.
 func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	if m.full == nil {
 		return nil, 0
@@ -105,8 +106,8 @@ func (m *model) least(of *modelKey, at int64) (least []*modelKey, owes int64) {
 	return least, owes
 }
 
-// breaksTies forgets a key that owes as little as another, if one of them may be evicted for a key: which one nothing
-// says. (Of the others in the table it does not matter.)
+// breaksTies forgets a key of the program if it is one of several that owe least, and one of them may be evicted for
+// the key of: it is undefined which one. (For the other keys of the table it does not matter.)
 func (m *model) breaksTies(of *modelKey, at int64) {
 	least, _ := m.least(of, at) // a key of the program comes first of all
 	if len(least) > 1 && m.overflow == Evict && of.idle(at) && slices.Contains(m.keys[:], least[0]) {
@@ -114,9 +115,10 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 	}
 }
 
-// makesRoom finds room on paper for a key that is about to be charged, at a time. If it owes nothing, it has no record,
-// and another may have to be evicted. One who is late goes by its own time, or the watermark; one who is ahead by the
-// limiter's clock. If nobody is evicted, there may be no room; then wait is how long it lasts, at least a nanosecond.
+// makesRoom finds room on paper for a key that is about to be charged, at a time. If the key owes nothing, it has no
+// record, and another key may have to be evicted. A late call is decided at its own time or at the watermark, and a
+// call ahead at the limiter's clock. If there is no room and nobody is evicted, wait is the time until there is room,
+// at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))
 	if m.full == nil || !of.idle(at) {
@@ -149,7 +151,7 @@ func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	return 0
 }
 
-// untilIdle returns how long a key owes something.
+// untilIdle returns the time until a key owes nothing.
 func (k *modelKey) untilIdle(at int64) int64 {
 	busy, idle := int64(-1), int64(1)
 	for !k.idle(at + idle) {
@@ -181,8 +183,8 @@ func (m *model) evicted(k *modelKey) {
 	k.story, k.vague, k.resets = nil, false, k.resets+1
 }
 
-// settlesEviction compares the limiter with the evictions on paper, behind a call: one of those who owed least is gone,
-// and all is told of the others that was told before.
+// settlesEviction compares the limiter with the evictions on paper after a call: one of the keys that owed least is
+// gone, and the answers for all others have not changed.
 func (m *model) settlesEviction() {
 	if m.full == nil || len(m.victims) == 0 {
 		return
@@ -193,8 +195,8 @@ func (m *model) settlesEviction() {
 	}
 }
 
-// settlesVictims finds who of those who owed least is gone, of whom a call may have evicted so many. It reports whether
-// somebody is.
+// settlesVictims finds out which of the keys that owed least is gone, and reports whether one is. A call may have
+// evicted up to most of them.
 func (m *model) settlesVictims(most int) bool {
 	if m.full == nil || len(m.victims) == 0 {
 		return false
@@ -215,8 +217,8 @@ func (m *model) settlesVictims(most int) bool {
 	return true
 }
 
-// breaksTiesOf is breaksTies for two keys that a call takes from in turn. It reports whether it can be told afterwards
-// who was evicted: not if the first may evict the second, which then has a new record.
+// breaksTiesOf is breaksTies for two keys from which a call takes one after the other. It returns false if the first
+// may evict the second, which then gets a new record: the test cannot tell afterwards which key was evicted.
 func (m *model) breaksTiesOf(first, second *modelKey) bool {
 	if m.full == nil || m.overflow != Evict {
 		return true

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A modelKind is a limiter, with its tiers, and other limits that come as quotas.
+// A modelKind is a limiter's policy, with its tiers, and the limits of its quotas.
 type modelKind struct {
 	policy  Policy
 	tiers   []Policy
@@ -18,7 +18,7 @@ type modelKind struct {
 	account func() account
 }
 
-// hasPrices reports whether a limiter's tokens do not all cost the same.
+// hasPrices reports whether a limiter has tokens of several prices.
 func (kind modelKind) hasPrices() bool {
 	return kind.policy.algorithm == AlgorithmTokenBucket && (len(kind.tiers) > 0 || kind.policy.grant == grantsQuotas)
 }
@@ -31,7 +31,7 @@ func (kind modelKind) tokenOf(p Policy) int64 {
 	return int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
 }
 
-// draw makes what keys are asked under: the tiers, quotas, and what grants nothing or everything.
+// draw makes the grants of keys: the tiers, the quotas, and those that grant nothing or everything.
 func (m *model) draw(kind modelKind) {
 	add := func(name string, p Policy, key func(Key) Key) {
 		q := &grants{name: name, key: key, policy: p, ticks: kind.ticker, token: kind.tokenOf(p), tokens: p.limit, all: p.grant == grantsAll}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFits is (b): it compares what a key was given, by the times at which it went, with its limits. What was taken
-// in any time and not given back is no more than the largest burst and what came back by itself at the highest rate.
+// requireFits checks property (b): in any time, the tokens that a key has taken and not given back are no more than the
+// largest burst and what came back at the highest rate. A take that waits counts when its wait is over.
 func (m *model) requireFits(k *modelKey) {
 	if k.vague {
 		return
@@ -31,9 +31,9 @@ func (m *model) requireFits(k *modelKey) {
 	}
 }
 
-// requireFitsIn is requireFits from one event to another, the i-th: in tokens, under whatever limits they were taken.
-// It is no more than the largest burst and the highest rate of those in that time, as they were then. (In batches it
-// may be one more of each policy, because a batch comes all at once.)
+// requireFitsIn is requireFits from one event to another, the i-th. The tokens of that time, of all limits, are no more
+// than the largest burst and the highest rate that the limits had in that time. (Each policy of batches may add one
+// batch, because a batch comes all at once.)
 func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	tokens, from, to := uint64(0), i, i
 	for j, e := range k.story {
@@ -61,10 +61,10 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 	m.law(tokens <= burst+uint64(came), "(b)", tokens, burst+uint64(came), k, last.q)
 }
 
-// requireFitsWindow is (b) of windows, from one event to another, the i-th. What was granted in any time is no more
-// than the highest limit, by a log or a counter, and what the fastest of the key's limits grants in that time. Windows
-// with edges may add one limit more, and those of the clock another one for each change of their length. (A counter
-// rounds down, so it may grant one token more. What a record was charged unasked is not granted.)
+// requireFitsWindow is property (b) for windows, from one event to another, the i-th. A log or a counter grants no more
+// than the highest limit and what the fastest of the key's limits grants in that time. A fixed window may grant one
+// limit more, and an aligned one another limit for each change of its length. (A counter rounds down, so it may grant
+// one token more. Charges are not granted tokens.)
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	sum, limit, came, changes, from, to := uint64(0), uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
@@ -99,14 +99,15 @@ func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	m.law(sum <= limit+came, "(b)", sum, limit+came, k, last.q)
 }
 
-// law fails if what one of the laws says of a key under some numbers does not hold.
+// law fails the test if a law does not hold for a key under its grants.
 func (m *model) law(holds bool, name string, is, want uint64, k *modelKey, q *grants) {
 	if !holds {
 		require.FailNow(m.t, fmt.Sprintf("broken: %s: %s: key %d under %s: %d beside %d", name, m.call, slices.Index(m.keys[:], k), q.name, is, want))
 	}
 }
 
-// told is what a limiter says of a key: what it owes, and of requests for one token and for all under each grant.
+// told are a limiter's answers for a key: what it owes, and under each grant, the decisions for one token and for all
+// tokens.
 type told struct {
 	owed uint64
 	of   [][2]Decision
@@ -241,8 +242,8 @@ func (m *model) until(c *change, stays uint64, ahead int64) int64 {
 	return min(ahead, c.from.wait(m.seen, int64(stays+1)*was.token))
 }
 
-// until returns how long it is until a window is over that ended after some time: an aligned one ends with a window of
-// the clock.
+// until returns the time until a window ends that would have ended after some time. An aligned one ends with a window
+// of the clock.
 func (q *grants) until(now int64, after time.Duration) time.Duration {
 	if p := q.policy; p.aligned && p.algorithm == AlgorithmFixedWindow {
 		length := int64(p.window)
@@ -251,7 +252,7 @@ func (q *grants) until(now int64, after time.Duration) time.Duration {
 	return after
 }
 
-// longest returns for how long one can wait who has taken all of a window.
+// longest returns the longest wait of a key that has taken all of a window.
 func (q *grants) longest() time.Duration {
 	if q.policy.algorithm == AlgorithmFixedWindow || q.policy.algorithm == AlgorithmSlidingLog {
 		return q.policy.window

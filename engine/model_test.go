@@ -31,7 +31,7 @@ func FuzzModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, program []byte) { newModel(t, program).run() })
 }
 
-// A model makes the calls of a program on a limiter and on paper.
+// A model makes the calls of a program on a limiter, and computes the answers from its own exact accounts ("on paper").
 type model struct {
 	t         *testing.T
 	program   []byte
@@ -67,7 +67,7 @@ type modelKey struct {
 	vague  bool    // tokens of no take in particular were given back: the story is not all
 }
 
-// An event is tokens that a key was given at a time, or has paid unasked.
+// An event is a number of tokens that a key was granted or charged at a time.
 type event struct {
 	at      int64
 	n       uint64 // less what was given back
@@ -75,7 +75,7 @@ type event struct {
 	charged bool
 }
 
-// A taken is what stands for a take: a receipt, a hold, an entry, or a reservation.
+// A taken is a take that can still be given back, with its receipt, hold, entry or reservation.
 type taken struct {
 	*modelKey
 	of      paper
@@ -91,7 +91,7 @@ type taken struct {
 	ahead   *reserved
 }
 
-// notes adds an event, with what the key was asked under as it is now.
+// notes adds an event, with a copy of the current numbers of its grants.
 func (k *modelKey) notes(q *grants, e event) *event {
 	now := *q
 	e.q, k.last = &now, q
@@ -144,13 +144,13 @@ func (m *model) requireEnd() {
 	m.requireStats()
 }
 
-// at returns when a call is decided that is made at a time: then, or at the watermark.
+// at returns the time by which a call is decided: its own time, or the watermark if that is later.
 func (m *model) at(nanos int64) int64 { return max(nanos, m.limiter.table.Watermark()) }
 
-// near returns what matters to a refund at a time.
+// near returns what a refund at a time must know about the keys near by.
 func (m *model) near(at int64) nearby { return nearby{max(at, m.leading, m.promised)} }
 
-// key draws a key and what it is asked under.
+// key draws a key and its grants.
 func (m *model) key() (*modelKey, *grants, Key) {
 	k := pick(m, m.keys[:])
 	q := pick(m, m.grants)
@@ -162,7 +162,7 @@ func (m *model) key() (*modelKey, *grants, Key) {
 	return k, q, q.key(k.key)
 }
 
-// tokens draws how many: a few, all, or more than the limit.
+// tokens draws a number of tokens: a few, all, or more than the limit.
 func (m *model) tokens(q *grants) uint64 {
 	b := m.byte()
 	switch {
@@ -214,12 +214,13 @@ func (m *model) take(k *modelKey, q *grants, n uint64, nanos, clock int64) (Deci
 	return d, nil
 }
 
-// noRoomFor is the answer to a request that is refused because there is no room, for so long.
+// noRoomFor is the answer to a request that is refused because there is no room. wait is the time until there is room.
 func (q *grants) noRoomFor(wait int64) Decision {
 	return Decision{Limit: q.tokens, RetryAfter: time.Duration(wait), ResetAfter: time.Duration(wait)}
 }
 
-// withoutRoom is a take without room for a record, which lasts so long. It leaves nothing behind.
+// withoutRoom is a take without room for a record. wait is the time until there is room. The take leaves nothing
+// behind.
 func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int64) Decision {
 	if m.overflow == Refuse {
 		return q.noRoomFor(wait + late)
@@ -230,7 +231,7 @@ func (m *model) withoutRoom(k *modelKey, q *grants, n uint64, at, late, wait int
 	return d
 }
 
-// speeds makes what a key owes come back faster from now on, after a refusal.
+// speeds converts the debt of a refused key to the price of its grants, if it comes back faster that way.
 func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	if b, ok := k.account.(*bucket); ok && b.speeds() {
 		b.charges(at, b.seen(at))
@@ -238,7 +239,7 @@ func (m *model) speeds(k *modelKey, q *grants, at int64) {
 	}
 }
 
-// pay is a charge on paper. If there is no room for a record, it returns for how long.
+// pay is a charge on paper. If there is no room for a record, it returns the time until there is room.
 func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (charged uint64, wait int64) {
 	k.under(q)
 	if wait = m.makesRoom(k, at); wait > 0 {
@@ -254,7 +255,7 @@ func (m *model) pay(k *modelKey, q *grants, n, limits uint64, at, clock int64) (
 	return charged, 0
 }
 
-// answer is what there is to say to a request for n tokens, to a caller who is late.
+// answer returns the answer to a request for n tokens. late is by how much the caller's clock is behind the time at.
 func (m *model) answer(k *modelKey, q *grants, n uint64, at, late int64) Decision {
 	switch {
 	case q.all:

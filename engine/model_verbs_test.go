@@ -170,7 +170,7 @@ func (m *model) drains() {
 	}
 }
 
-// opens notes what stands for a take.
+// opens notes the receipt, hold, entry or reservation of a take.
 func (m *model) opens(k *modelKey, q *grants, e *event, tk *taken) {
 	tk.modelKey, tk.e, tk.under, tk.made, tk.resets, tk.policy = k, e, q, q.made, k.resets, m.policies
 	tk.ends = m.limiter.table.Ends(m.limiter.table.Find(k.key.hash))
@@ -236,7 +236,7 @@ func (m *model) holdsUpTo() {
 	m.open[len(m.open)-1].unrecorded(took)
 }
 
-// unrecorded notes what a hold is of that took nothing, because there was no room for a record.
+// unrecorded notes a hold that took nothing, because there was no room for a record.
 func (tk *taken) unrecorded(n uint64) {
 	if tk.e == nil && !tk.under.all {
 		tk.of.n = n

@@ -140,8 +140,8 @@ func TestATableLivesAsLongAsItsCalls(t *testing.T) {
 	}
 }
 
-// handedOver makes a limiter to which nobody refers when it was handed over once. gone reports whether it was
-// collected, and then waits for what runs when it was.
+// handedOver makes a limiter to which nothing refers after handed was called. gone reports whether the limiter was
+// collected, and waits for its cleanup if it was.
 func handedOver(t *testing.T, taken uint64, quota bool) (handed func() *Limiter, table weak.Pointer[shard.Table], k Key, gone func() bool) {
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	l, err := New(TokenBucket(PerSecond(1), 5), MaxKeys(10), Shards(1), SweepInterval(24*time.Hour), ClockFunc(now))

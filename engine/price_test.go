@@ -29,14 +29,14 @@ var (
 // A pricedTable makes a limiter with limits of several rates, and a key under them.
 type pricedTable func(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key)
 
-// priced is one whose limits come with the calls.
+// priced is a pricedTable whose limits come with the calls.
 func priced(t *testing.T, options ...engine.Option) (l *engine.Limiter, now *time.Time, under func(engine.Policy) engine.Key) {
 	l, now = limiterOf(t, engine.TokenBuckets(2*time.Hour), options...)
 	return l, now, func(p engine.Policy) engine.Key { return l.Key("anna").With(quotaOf(t, l, p)) }
 }
 
-// forEachPriced runs a test with limits that come with the calls, also next to a limit of the limiter's own, and with
-// tiers. The last two have ticks of the same length, and a rounded clock.
+// forEachPriced runs a test with limits that come with the calls, without and with a limit of the limiter's own, and
+// with tiers. The last two have ticks of the same length, and a rounded clock.
 func forEachPriced(t *testing.T, test func(t *testing.T, priced pricedTable)) {
 	t.Run("quotas", func(t *testing.T) { test(t, priced) })
 	own := engine.TokenBucket(engine.Per(16, 15001*time.Nanosecond), 3)
@@ -207,14 +207,14 @@ func testAQuotaWhileSomebodyWaits(t *testing.T, priced pricedTable) {
 			taken++
 		}
 	}
-	// At the end of the wait the five go, and what was taken is within a bucket of 100.
+	// At the end of the wait the five tokens are used. With them, a bucket of 100 has not granted more than it may.
 	require.LessOrEqual(t, taken+5, uint64(100+500))
 	require.LessOrEqual(t, l.Peek(fast, 1).Remaining, uint64(100-5))
 	require.False(t, l.TakeKey(slow, 6).Allowed)
 }
 
-// TestAQuotaByALateClock (I1, I8): a call under a slower quota is decided, and then one with an earlier clock. What
-// came back between the two times came back at the faster rate.
+// TestAQuotaByALateClock (I1, I8): a call under a slower quota is decided, and then a call with an earlier clock.
+// Between the two times, tokens came back at the faster rate.
 func TestAQuotaByALateClock(t *testing.T) { forEachPriced(t, testAQuotaByALateClock) }
 
 func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
@@ -238,8 +238,8 @@ func testAQuotaByALateClock(t *testing.T, priced pricedTable) {
 	}
 }
 
-// TestPricesFollowThePolicy: debts are the same number of tokens of their quotas after a change of the longest time,
-// and so of the tick, and the same number of a tier's tokens after a change of its numbers.
+// TestPricesFollowThePolicy: after a change of the longest time, which changes the tick, debts are the same number of
+// tokens of their quotas. After a change of a tier's numbers, they are the same number of the tier's tokens.
 func TestPricesFollowThePolicy(t *testing.T) {
 	l, _, under := priced(t, engine.Tiers(perSecond100))
 	require.True(t, l.TakeKey(under(perSecond100), 40).Allowed)

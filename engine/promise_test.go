@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPartOfWhatWaits (I1): a part of a reservation is given back only when the reservation is due. What is due by
-// then and what was taken fit the limit together.
+// TestAPartOfWhatWaits (I1): a part of a reservation is given back only when the reservation is due. The tokens due by
+// then and those taken fit the limit together.
 func TestAPartOfWhatWaits(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	_, take := l.TakeReceipt(l.Key("k"), 5)
@@ -22,7 +22,7 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.False(t, l.Take("k", 10).Allowed)
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(5))
 
-	// A part of what has waited is given back, and all of what waits.
+	// A part of a reservation that is due is given back, and all of one that waits.
 	l, h = newLimiter(t, TokenBucket(PerSecond(1), 10))
 	require.True(t, l.Take("k", 10).Allowed)
 	r, err = l.ahead(l.Key("k"), 10, time.Minute)

@@ -77,12 +77,12 @@ func TestQuotaThroughEveryVerb(t *testing.T) {
 			require.False(t, l.AllowKey(k))
 			require.Equal(t, engine.Never, l.TakeKey(k, 8).RetryAfter)
 
-			// The record is the key's: its own policy finds it used up.
+			// There is one record for a key, so the key is used up under the limiter's own policy, too.
 			if own := c.own.Limit(); own > 0 && own < math.MaxUint64 {
 				require.False(t, l.AllowKey(k.With(engine.Quota{})))
 			}
 
-			// The promise is kept, to the nanosecond.
+			// The wait was exact to the nanosecond.
 			wait := d.RetryAfter
 			require.Positive(t, wait)
 			*now = now.Add(wait - 1)
@@ -152,7 +152,7 @@ func TestQuotasLast(t *testing.T) {
 	}
 }
 
-// TestUnlimitedAndBlocked: as policy, tier and quota, in a limiter of every algorithm. They leave no record.
+// TestUnlimitedAndBlocked tests both as policy, tier and quota, in a limiter of every algorithm. They leave no record.
 func TestUnlimitedAndBlocked(t *testing.T) {
 	all := engine.Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}
 	none := engine.Decision{RetryAfter: engine.Never}
@@ -188,7 +188,7 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 			check(t, l, k.Tier(1), k.Tier(2))
 			require.Equal(t, engine.Unlimited(), l.Policy(1))
 
-			// As policies of the limiter, in which the records stay what they are.
+			// They do not change the records of a limiter when they become its policy.
 			q := quotaOf(t, l, c.other)
 			require.True(t, l.TakeKey(l.Key("anna").With(q), 5).Allowed)
 			require.NoError(t, l.SetPolicy(engine.Unlimited(), engine.Unlimited(), c.other))
@@ -296,7 +296,7 @@ func TestSetPolicyOfTokenBucketsKeepsTime(t *testing.T) {
 	}
 }
 
-// TestQuotaAllocatesNothing: neither making one nor using it.
+// TestQuotaAllocatesNothing: neither making nor using a quota allocates.
 func TestQuotaAllocatesNothing(t *testing.T) {
 	for name, c := range quotasOf {
 		l, _ := limiterOf(t, c.own, engine.ClockPrecise())

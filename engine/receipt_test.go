@@ -58,7 +58,8 @@ func TestAReceiptIsOfAPolicy(t *testing.T) {
 	})
 }
 
-// TestAReceiptOutlivesAnIdleRecord (I1): what a record owed that was forgotten as idle has come back with time.
+// TestAReceiptOutlivesAnIdleRecord (I1): after a record was forgotten as idle, a receipt gives nothing back, since all
+// tokens have come back with time.
 func TestAReceiptOutlivesAnIdleRecord(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		d, receipt := l.TakeReceipt(l.Key("k"), 2)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAReceiptOfElsewhereChargesUnderItsKey: what a request cost beyond a receipt that is good for nothing here is
-// charged under the tier or the quota of the key that the caller names, in the ticks of now.
+// TestAReceiptOfElsewhereChargesUnderItsKey: a receipt of another limiter or plan is void. A cost beyond it is charged
+// to the key that the caller names, under that key's tier or quota, in the current ticks.
 func TestAReceiptOfElsewhereChargesUnderItsKey(t *testing.T) {
 	own, tier := TokenBucket(PerSecond(1), 10), TokenBucket(Per(1, 7*time.Second), 10)
 	l, _ := newLimiter(t, own, Tiers(tier))

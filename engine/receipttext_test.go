@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// sent returns the receipt that another connection makes of what r appends.
+// sent returns the receipt that another connection parses from the text that r appends.
 func sent(t *testing.T, l *Limiter, k Key, r *Receipt) *Receipt {
 	t.Helper()
 	text := r.Append([]byte("before"))
@@ -100,7 +100,7 @@ func TestAReceiptOfElsewhere(t *testing.T) {
 	require.EqualValues(t, 50, left(l, "k"))
 }
 
-// TestAReceiptAsTextDoesNotAllocate: if the buffer has room for the text.
+// TestAReceiptAsTextDoesNotAllocate, if the buffer has room for the text.
 func TestAReceiptAsTextDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1<<30))
 	k, room := l.Key("k"), make([]byte, 0, 64)

@@ -133,7 +133,7 @@ func TestLateRefundsGiveNothingBack(t *testing.T) {
 	}
 }
 
-// A granted is what a client got and kept.
+// A granted is a number of tokens that a client took and has not given back.
 type granted struct {
 	at int64
 	n  uint64

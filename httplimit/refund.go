@@ -11,7 +11,7 @@ import (
 )
 
 // RefundStatus returns a Refund function ([Limit]) for responses with a status from low to high: with 200 and 299, only
-// failures count. The IETF headers are written before that, and show the cost as taken.
+// failures use up the limit. The IETF headers are written before that, and show the cost as taken.
 //
 // A failed gRPC call also has the status 200. Under [Middleware.Handler] nothing is given back for it, whatever low and
 // high are, and nothing for an answer that was broken off ([Limit]).

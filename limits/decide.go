@@ -345,7 +345,7 @@ func (res *Result[R]) abandon() {
 }
 
 // giveBack gives back what the check has taken from a limiter, and reports whether it did. It gives back only once, and
-// nothing that was settled. lost is that of [Hold.Release]. Tokens of a store are only marked here; refund gives them
+// nothing that was settled. lost is as for [Hold.Release]. Tokens of a store are only marked here; refund gives them
 // back.
 func (c *Check[R]) giveBack() (given bool, lost uint64) {
 	given = c.taken != nowhere

@@ -26,7 +26,7 @@
 //     leaves their records as if nothing had been taken, so a refusal costs no other limit anything, and no store is
 //     asked.
 //  2. Limits in a store take, all limits of one store in one call ([Store]). If one refuses, the store has taken from
-//     none of them, and steps before give back.
+//     none of them, and earlier limits give back.
 //  3. If all admit the request, limits in shadow mode take. They never refuse.
 //
 // Other requests see each of these steps at once. So a request may be refused because of tokens that another decision

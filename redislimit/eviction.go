@@ -131,7 +131,7 @@ func (c *Client) noteEviction(now, dropped int64, allAnswered bool) {
 	}
 }
 
-// An evicting is how a server drops keys.
+// evicting holds a server's eviction policy and the number of keys it dropped.
 type evicting struct {
 	policy  string // "" if its memory has no limit, or if it does not report its policy
 	dropped int64  // since it started; -1 if it does not report this

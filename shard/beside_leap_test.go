@@ -12,8 +12,8 @@ import (
 )
 
 // TestALeapBesideALookAtEveryStep (I7, I9): before any operation of a peek or a refund for a key that has taken
-// something, time leaps. Then the key is idle and forgotten, or its record is another one that is too far ahead to be
-// judged. The answer is as of the time after the leap.
+// something, time leaps. Then the key is idle and forgotten, or it has a new record that is too far ahead to be judged.
+// The answer is that of the time after the leap.
 func TestALeapBesideALookAtEveryStep(t *testing.T) {
 	for name, taken := range map[string]uint64{"forgotten": 0, "taken again": 3} {
 		later := start + 2*int64(aPlan(t, 1, 5).skew)
@@ -159,7 +159,7 @@ func TestAStrangersBucketRefusesNobodyAtEveryStep(t *testing.T) {
 }
 
 // TestTwoProbeBoundsAreExtendedAtEveryStep: R11. The bounds of several homes share a word. No extension is lost when
-// two are made at once, and for one home the larger one counts.
+// two are made at once. If both are of one home, the larger one counts.
 func TestTwoProbeBoundsAreExtendedAtEveryStep(t *testing.T) {
 	tb := newTable(t, 64, 16, nil)
 	var places []Place

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A process is an owner: 1 or 2. It knows whether the other one is dead; any other number is.
+// A process is owner 1 or 2. It knows whether the other one is dead. Owners with any other number are dead.
 type process struct {
 	claimant uint64
 	died     *bool // process 1 has
@@ -28,12 +28,13 @@ func (p process) Dead(claimant uint64) bool {
 	return claimant > 2 || claimant == 1 && *p.died
 }
 
-// numbersOf stand for one token a second, and that many at once. Half of them and half of others' stand for nothing.
+// numbersOf returns the numbers of a bucket of one token a second. Both are the burst, so a mixture of the numbers of
+// two plans is no plan.
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
-// processes returns a table of one line as two processes see it: one token a second, five at once, and one taken. With
-// dies, the first process makes a call and dies before one of its operations, unless the call makes fewer. dies returns
-// which.
+// processes returns a table of one line as two processes see it: one token a second, burst 5, and one token taken. dies
+// makes a call in the first process, which dies before one of the call's operations, unless the call has fewer, and
+// returns whether the process died.
 func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies func(at int, call func()) bool) {
 	cfg = Config{Plan: aPlan(t, 1, 5), Slots: 1, Shards: 1, ProbeWindow: 1, Overflow: Refuse, Start: start}
 	bytes, err := cfg.SharedBytes()
@@ -72,7 +73,7 @@ func processes(t *testing.T) (cfg Config, memory []byte, one, other *Table, dies
 	}
 }
 
-// burst returns how many tokens a plan has.
+// burst returns the burst of a plan.
 func burst(plan *Plan) uint64 { return plan.Quota(0).Tokens }
 
 // TestTheOperationsOfAReplacement (R21, R22): the reads and writes, in order, of a replacement of a shared table's
@@ -133,8 +134,8 @@ func TestTwoCallsFollowAtEveryStep(t *testing.T) {
 }
 
 // TestAPlanIsFollowedBesideReplacementsAtEveryStep (R21): before any operation of a call that follows a replacement,
-// there are two more, so that the area which it reads is rewritten. The plan that it builds matches its number,
-// whichever that is.
+// there are two more replacements, so that the area that the call reads is rewritten. The plan that the call builds has
+// the numbers that belong to the plan's number, whichever that is.
 func TestAPlanIsFollowedBesideReplacementsAtEveryStep(t *testing.T) {
 	followed := map[uint64]bool{}
 	injected(t, func() (call, other func(), check func(string)) {
@@ -225,8 +226,8 @@ func TestAReplacementBesideOneThatBeginsAtEveryStep(t *testing.T) {
 	assert.Len(t, replaced, 2)
 }
 
-// TestAProcessDiesAtEveryStepOfAReplacement (R22): the replacement was made or not, the other process completes it, and
-// replaces the plan in turn.
+// TestAProcessDiesAtEveryStepOfAReplacement (R22): a replacement that was announced is completed by the other process,
+// and one that was not has no effect. Then the other process replaces the plan in turn.
 func TestAProcessDiesAtEveryStepOfAReplacement(t *testing.T) {
 	left := map[bool]bool{}
 	for at := 1; ; at++ {

@@ -182,7 +182,7 @@ func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 							assert.Equal(t, counts[NoRoom], stats.NoRoom, what)
 							assert.Equal(t, counts[Unrecorded], stats.Unrecorded, what)
 							assert.EqualValues(t, 2, counts[Admitted]+counts[NoRoom]+counts[Unrecorded], what)
-							// Each of the two has its tokens taken, or is counted.
+							// Each of the two calls has its tokens taken, or is counted.
 							assert.EqualValues(t, 5, taken(tb, 1, now)+taken(tb, 2, now)+stats.Forgiven+
 								uint64(btoi(first == NoRoom || first == Unrecorded)*3+btoi(second == NoRoom || second == Unrecorded)*2), what)
 							if overflow == Evict { // or no room while the other has claimed the only slot
@@ -255,8 +255,8 @@ func TestAReservationBesideARefundAtEveryStep(t *testing.T) {
 }
 
 // TestARecordIsCommittedBesideAnotherAtEveryStep (I2, I3): before any operation of a call that settles a record,
-// another call commits a take in one of two tentative records of the key. That is the higher one, or the settling
-// call's own after it has aborted the lower one. The take is charged, and there is one record.
+// another call commits a take in one of two tentative records of the key: in the higher one, or in the settling call's
+// own record after that call has aborted the lower one. The take is charged, and there is one record.
 func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 	for name, mine := range map[string]uint64{"the higher one": 0, "its own": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestWhichSlotIsClaimed(t *testing.T) {
 }
 
 // TestALateClockDoesNotMakeIdle (R7): the watermark passes the clock of a request during the call. By that clock, a
-// debt of two skews that was charged a skew ahead is so far ahead that it looks like none.
+// debt of two skews that was charged a skew ahead is so far in the future that the record looks idle.
 func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse; c.Plan.SetCharges(1<<32, Nothing) })
 	skew, now := int64(table.Plan().skew), start+2*second

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// entriesIn returns the tables of processes 1 and 2, both alive, in one memory. They have a limit in flight that is
-// forgotten after a minute, with a number of entries.
+// entriesIn returns the tables of processes 1 and 2, both alive, in one memory. The tables have a limit in flight and a
+// number of entries, each of which is forgotten after a minute.
 func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow) (one, two *Table) {
 	algorithm, err := atomicbucket.NewEntries(limit, limit, time.Minute)
 	require.NoError(t, err)
@@ -32,13 +32,13 @@ func entriesIn(t *testing.T, limit, count uint64, window int, overflow Overflow)
 	return one, two
 }
 
-// inFlightOf returns how much of a key is in flight.
+// inFlightOf returns the number of a key's tokens in flight.
 func inFlightOf(tb *Table, key uint64) uint64 {
 	o, _ := tb.Peek(tb.Find(key), start, 1, 0)
 	return o.Plan.entries.Debt(o.State.Record(), 0)
 }
 
-// stopped makes the entry of a take one of a process that is stopped before it says so: between steps 3 and 4.
+// stopped takes the entry of a take back to its state between steps 3 and 4, as if the process had stopped there.
 func stopped(tb *Table, o Outcome) *entry {
 	number, _ := o.Plan.entries.Last(o.State)
 	e := &tb.entries.all[number]

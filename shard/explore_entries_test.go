@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// An inFlightVerb is what a call does.
+// An inFlightVerb is a kind of call.
 type inFlightVerb uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	charges
 )
 
-// An inFlightCall is a call at so long after the start.
+// An inFlightCall is a call at a time after the start.
 type inFlightCall struct {
 	verb   inFlightVerb
 	key, n uint64

@@ -42,14 +42,14 @@ type inFlightWorld struct {
 	}
 }
 
-// inside is what an entry has in flight: nothing if it has no tokens.
+// inside is the tokens that an entry has in flight, with their key. Without tokens nothing is in flight.
 type inside struct {
 	key, tokens uint64
 	thread      int
 	generation  uint32
 }
 
-// A heldEntry is what a thread has in flight, to leave.
+// A heldEntry is an entry that a thread may leave.
 type heldEntry struct {
 	receipt Receipt
 	key     uint64
@@ -150,7 +150,7 @@ func (w *inFlightWorld) begin() {
 	}
 }
 
-// passes reports whether an operation is no step: on words that no scenario is about.
+// passes reports whether an operation is not a step, because no scenario is about its word.
 func (w *inFlightWorld) passes(a word.Access) bool {
 	last := len(w.words) - 1
 	if a.Word == w.words[last] || a.Word == w.words[last-1] {
@@ -167,7 +167,7 @@ func (w *inFlightWorld) rest() {
 	}
 }
 
-// keep makes the present state the one where executions begin.
+// keep makes the current state the one in which executions begin.
 func (w *inFlightWorld) keep() {
 	w.origin.words, w.origin.held = nil, nil
 	for _, a := range w.words {
@@ -198,7 +198,7 @@ func (w *inFlightWorld) Restart() {
 	w.observe()
 }
 
-// Unfinished returns the threads that have a next step, a bit each.
+// Unfinished returns a bit for each thread that has a next step.
 func (w *inFlightWorld) Unfinished() (threads uint64) {
 	for i, th := range w.threads {
 		threads |= interleave.Bit(th.made < len(th.program) && !th.dead) << i
@@ -206,7 +206,7 @@ func (w *inFlightWorld) Unfinished() (threads uint64) {
 	return threads
 }
 
-// Ways returns 1, or 2 of the process that may die.
+// Ways returns 1, or 2 for the process that may die.
 func (w *inFlightWorld) Ways(thread int) int { return 1 + int(interleave.Bit(thread == 0)) }
 
 // Trace reports every step from now on.
@@ -225,7 +225,7 @@ func (w *inFlightWorld) newThread(name int, program []inFlightCall) *inFlightThr
 	return th
 }
 
-// do makes a call, and returns what is wrong with what it said.
+// do makes a call, and returns an error if its answer is wrong.
 func (th *inFlightThread) do(c inFlightCall) error {
 	table := th.w.tables[th.name]
 	p, now := table.Find(c.key), start+int64(c.late)
@@ -405,7 +405,7 @@ func (w *inFlightWorld) isTaken(key uint64) bool {
 		slices.ContainsFunc(w.inside, func(in inside) bool { return in.tokens > 0 && in.key != key }))
 }
 
-// of returns how many tokens of a key are in flight, of threads that something is true of.
+// of returns the number of a key's tokens in flight in the threads for which is returns true.
 func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64) {
 	for _, in := range w.inside {
 		if in.tokens > 0 && in.key == key && (is == nil || is(w.threads[in.thread])) {
@@ -415,7 +415,7 @@ func (w *inFlightWorld) of(key uint64, is func(*inFlightThread) bool) (n uint64)
 	return n
 }
 
-// Hash stands for the state of the world.
+// Hash returns a hash of the state of the world.
 func (w *inFlightWorld) Hash() (h uint64) {
 	for i, a := range w.words {
 		h += interleave.Mix(uint64(i)+1, a.Peek())
@@ -430,7 +430,7 @@ func (w *inFlightWorld) Hash() (h uint64) {
 	return h
 }
 
-// CheckEnd checks the world when all have finished that live: who reaps then finds nothing of the dead.
+// CheckEnd checks the world when all live threads have finished. After a last reaping, nothing of the dead remains.
 func (w *inFlightWorld) CheckEnd() error {
 	w.table.Reap(start + int64(w.scenario.end))
 	lives := func(th *inFlightThread) bool { return !th.dead }
@@ -483,5 +483,5 @@ func (w *inFlightWorld) describe(th *inFlightThread, a word.Access, i int, from,
 	return fmt.Sprintf("t%d  %s = %s (was %s)", th.name, name, show(to), show(from))
 }
 
-// lifetime is after which time an entry is forgotten.
+// lifetime is the time after which an entry is forgotten.
 const lifetime = time.Minute

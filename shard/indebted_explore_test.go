@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// inDebt returns a table of one probe window that is full, at now, of records that owe less and less.
+// inDebt returns a table of one probe window that is full of records at now. Each record owes less than the one before
+// it.
 func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 	tb := newTable(t, 1, 6, func(cfg *Config) { cfg.Plan, cfg.Overflow = aPlan(t, 1, 10), overflow })
 	for i := range uint64(6) {
@@ -21,7 +22,7 @@ func inDebt(t *testing.T, now int64, overflow Overflow) *Table {
 }
 
 // TestTheFirstSearchPassesRecordsInDebt: an insert passes the live records of other keys that follow the present plan
-// and owe something, and no other slot. Of these it knows the one that owes the least.
+// and owe something, and no other slot. Of the records that it passes, it knows the one that owes the least.
 func TestTheFirstSearchPassesRecordsInDebt(t *testing.T) {
 	const now = start + 100*second
 	for name, c := range map[string]struct {

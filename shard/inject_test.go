@@ -18,7 +18,7 @@ func injected(t *testing.T, make func() (call, other func(), check func(what str
 	interleave.Inject(make)
 }
 
-// requireSettled requires that no slot is claimed or tentative when no call is under way: it would be of no use.
+// requireSettled requires that no slot is claimed or tentative when no call is under way. Such a slot would be lost.
 func requireSettled(t *testing.T, tb *Table, what string) {
 	for i := range tb.shards[0].slots {
 		tag := tb.shards[0].slots[i].state.Load().Tag()
@@ -26,7 +26,7 @@ func requireSettled(t *testing.T, tb *Table, what string) {
 	}
 }
 
-// aPlan is a token bucket of that many tokens a second and so large a burst.
+// aPlan returns the plan of a token bucket with a number of tokens a second and a burst.
 func aPlan(t *testing.T, rate float64, burst uint64) *Plan {
 	return planOf(t, perSecond(t, rate, burst))
 }
@@ -122,8 +122,8 @@ func TestTheSkewMayFallAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestAnAnswerFollowsOnePlan (I9): R9. What a call answers by, a state and a plan, belong together, although the plan
-// is replaced twice before any of its operations.
+// TestAnAnswerFollowsOnePlan (I9): R9. The state and the plan of a call's answer belong together, although the plan is
+// replaced twice before any operation of the call.
 func TestAnAnswerFollowsOnePlan(t *testing.T) {
 	for name, call := range map[string]func(tb *Table) Outcome{
 		"peek":    func(tb *Table) Outcome { o, _ := tb.Peek(tb.Find(1), start, 1, 0); return o },
@@ -181,10 +181,10 @@ func TestAQuotaFollowsItsUnit(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. Before any operation of a sweep after a leap the plan is replaced
-// by one with a smaller skew; before any operation of a replacement by a plan with a larger skew there is such a sweep.
-// The leap is a whole circle of the plan with the smaller one, so that a key that was drained before it looks drained
-// after it, if the watermark goes there in one step.
+// TestTheWatermarkMovesByTheSmallerSkew (I7, I9): R7. Before any operation of a sweep after a leap, the plan is
+// replaced by one with a smaller skew. Before any operation of a replacement by a plan with a larger skew, there is
+// such a sweep. The leap is a whole circle of the plan with the smaller skew. So if the watermark made it in one step,
+// a key that was drained before the leap would look drained after it.
 func TestTheWatermarkMovesByTheSmallerSkew(t *testing.T) {
 	const burst, rate = 5, 1e-7
 	small, large := func() *Plan { return aPlan(t, 0.8e9, burst) }, func() *Plan { return aPlan(t, rate, burst) }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAQuotaBesideAReplacementAtEveryStep (R28): before any operation of a replacement that knows of no large quota
-// another process makes the table remember one. If it has, no plan that does not know the quota replaces the one by
-// which it is made.
+// TestAQuotaBesideAReplacementAtEveryStep (R28): before any operation of a replacement that knows of no large quota,
+// another process makes the table remember one. From then on, a plan that does not know the quota cannot replace the
+// plan under which the quota was made.
 func TestAQuotaBesideAReplacementAtEveryStep(t *testing.T) {
 	outcomes := map[[2]bool]bool{}
 	injected(t, func() (call, also func(), check func(string)) {

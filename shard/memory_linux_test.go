@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inRAM returns how many pages of a memory are there.
+// inRAM returns how many pages of a memory are in RAM.
 func inRAM(t *testing.T, m *memory) (pages int) {
 	region := m.region()
 	present := make([]byte, ceilDiv(uint64(len(region)), uint64(os.Getpagesize())))
@@ -30,7 +30,7 @@ func inRAM(t *testing.T, m *memory) (pages int) {
 	return pages
 }
 
-// advice returns the flag for huge pages of the mapping that a memory lies in: "hg" for wanted, "nh" for unwanted.
+// advice returns the huge page flag of a memory's mapping: "hg" for wanted, "nh" for unwanted.
 func advice(t *testing.T, m *memory) string {
 	smaps, err := os.ReadFile("/proc/self/smaps")
 	require.NoError(t, err)

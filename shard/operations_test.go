@@ -227,8 +227,9 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	}
 }
 
-// tableOf returns a table of twelve slots. The first idle slots have a record of which one token was taken long ago,
-// and the next live slots have one that is 20 seconds younger. Then the first freed of these were freed.
+// tableOf returns a table of twelve slots. In the first slots, as many as idle says, one token was taken long ago. In
+// the next slots, as many as live says, one token was taken 20 seconds later. Of these records, the first ones, as many
+// as freed says, were then freed.
 func tableOf(t *testing.T, algorithm atomicbucket.Algorithm, idle, live, freed int, overflow Overflow) *Table {
 	plan, err := NewPlan(algorithm, 0)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// anOrder returns keys of one home of a table, of one order.
+// anOrder returns keys with one home in a table and one search order.
 func anOrder(t *Table, order uint64) func(i uint64) Place {
 	step := ^uint64(0)/(t.homes*lineSlots) + 1
 	return func(i uint64) Place { return t.Find((order*step+step/2)&^(1<<30-1) + i<<25) }

@@ -91,7 +91,7 @@ func TestTiers(t *testing.T) {
 	assert.Equal(t, bucket.Quota(), plan.Quota(16), "tiers go round")
 }
 
-// TestWhatNothingHasTakenIsFull: a key without a record has a full one, in every algorithm.
+// TestWhatNothingHasTakenIsFull: in every algorithm, a key without a record has its whole limit.
 func TestWhatNothingHasTakenIsFull(t *testing.T) {
 	bucket := perSecond(t, 1, 5)
 	fixed, err := atomicbucket.NewFixedWindow(5, 5, 5*time.Second, false)
@@ -239,7 +239,8 @@ func TestHitChargeSaysNothingOfWhatItDoesNotDecide(t *testing.T) {
 	admitted(start+skew, 50, quota, 50, "as far ahead as may be, and all at once")
 }
 
-// TestTheBoundOfADebt: a number of limits, as far as a record has room, however large the numbers are.
+// TestTheBoundOfADebt: the bound is a number of limits, but at most what a record can hold, however large the numbers
+// are.
 func TestTheBoundOfADebt(t *testing.T) {
 	plan := planOf(t, perSecond(t, 1, 5))
 	for _, c := range []struct {
@@ -314,8 +315,8 @@ func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	}
 }
 
-// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Those with numbers grant them as long as the
-// numbers mean the same.
+// TestWhatQuotasGrant: quotas without numbers grant everything or nothing. Quotas with numbers grant these as long as
+// their unit stays the same.
 func TestWhatQuotasGrant(t *testing.T) {
 	assert.True(t, Unlimited().IsUnlimited())
 	assert.False(t, Blocked().IsUnlimited())

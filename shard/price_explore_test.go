@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// after are the tiers of the plan that replaces that of these.
+// after are the tiers of the plan that replaces the plan of the tiers explored.
 var after = []atomicbucket.Quota{{Token: 10, Tokens: 4}, {Token: 34, Tokens: 5}, {Token: 26, Tokens: 6}}
 
 // The prices of these quotas have no common divisor, so a debt that is read by another price is no number of tokens.
@@ -53,7 +53,7 @@ type priceThread struct {
 	finished bool
 }
 
-// ticksOf returns a plan with that many ticks in a nanosecond, and tiers of so many ticks a token.
+// ticksOf returns a plan with a number of ticks in a nanosecond, and tiers with their ticks for a token.
 func ticksOf(t *testing.T, ticks uint64, tiers ...atomicbucket.Quota) *Plan {
 	algorithm, err := atomicbucket.NewTicks(time.Duration(1 << 51 / ticks))
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func (c priceCall) make(w *priceWorld, admitted *uint64) {
 	}
 }
 
-// owes returns what a record owes, and what a token of it costs.
+// owes returns the debt of a record and the price of its tokens.
 func (w *priceWorld) owes() (owed [2]uint64) {
 	sl := w.table.first
 	s := atomicbucket.State((*word.Word)(unsafe.Pointer(&sl.state)).Peek())

@@ -66,7 +66,7 @@ func lateOffers(t *testing.T, n uint64) (all []lateOffer) {
 	return all
 }
 
-// markOf returns by which bits an offer for a state is told from one for another.
+// markOf returns the bits that distinguish an offer for one state from an offer for another.
 func markOf(s atomicbucket.State) uint64 {
 	var at atomicbucket.Word
 	(*word.Word)(unsafe.Pointer(&at)).Poke(uint64(s))
@@ -77,8 +77,8 @@ func markOf(s atomicbucket.State) uint64 {
 }
 
 // TestALateOffer (I2, R27): a call is suspended within an offer, and others convert the record meanwhile. The record
-// owes what was admitted, at its price. The exception is stated in R27: an offer that was left behind for a state which
-// looks the same. Of 4096 states one does. Then the record owes the time that was charged, at the late call's price.
+// owes what was admitted, at its price. R27 states the exception: an offer that was left behind for a state that looks
+// the same, as one of 4096 states does. Then the record owes the time that was charged, at the late call's price.
 func TestALateOffer(t *testing.T) {
 	var before, between atomicbucket.State
 	for n := uint64(1); n <= 200; n++ {

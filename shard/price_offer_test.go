@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPriceThatAnotherOffersIsEntered (R27): a conversion to a faster price that another call has offered is entered
-// as one of the call's own price is. So a refund knows how fast debts may have come back.
+// TestAPriceThatAnotherOffersIsEntered (R27): a conversion to a faster price is entered even if another call has
+// offered the price. So a refund knows how fast debts may have come back.
 func TestAPriceThatAnotherOffersIsEntered(t *testing.T) {
 	const usual, fastest, fast = time.Second, time.Microsecond, time.Millisecond
 	table, p, under := priced(t, usual)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// priced returns a table whose records have prices, the place of a key in it, and quotas of 100 tokens with given
-// prices. That of the plan is usual.
+// priced returns a table whose records have prices, the place of a key in it, and a function for quotas of 100 tokens
+// with a given price. The plan's own price is usual.
 func priced(t *testing.T, usual time.Duration) (table *Table, p Place, under func(token time.Duration) Quota) {
 	algorithm, err := atomicbucket.NewTicks(480 * time.Hour)
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ func largestProbeBound(t *Table) (most uint64) {
 	return most
 }
 
-// fill takes one token each from that many keys.
+// fill takes one token from each of a number of keys.
 func fill(t *Table, keys uint64, now int64) {
 	for key := range keys {
 		take(t, key*0x9e3779b97f4a7c15+1, now, 1)

@@ -62,13 +62,13 @@ func TestAReceiptOfALog(t *testing.T) {
 	require.EqualValues(t, 3, five.Remaining)
 	require.Equal(t, 2*time.Second, five.RetryAfter-four.RetryAfter, "the first and the last are still there")
 
-	// Requests stay what they are when the plan is replaced.
+	// A replacement of the plan does not change requests in a log.
 	o = table.Take(p, start+2*second, 1, 0)
 	table.Adopt(logOf(t, 4), clockAt(start+2*second))
 	require.Equal(t, Admitted, table.Refund(p, start+2*second, 1, 0, o.Receipt(1, 0, Ends{})).Verdict)
 }
 
-// TestWhatIsForgottenInFlight: tokens that entered and never left are counted when the record moves on.
+// TestWhatIsForgottenInFlight: tokens that entered and never left are counted when the record moves to the next window.
 func TestWhatIsForgottenInFlight(t *testing.T) {
 	algorithm, err := atomicbucket.NewConcurrency(5, 5, time.Second)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 		scene func(t *testing.T, table *Table) (receipt Receipt, at int64)
 		want  int64 // that the bucket owes afterwards
 	}{
-		// Five are back at 5 s. Another take was granted at 3 s already, when three were: to it two are still owed.
+		// All five are back at 5 s. Another take was granted at 3 s, when three were back, so two are still owed then.
 		"a take ahead of the clock came behind": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)
 			o := table.Take(p, start, 5, 0)

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken. One more is taken at once, and another a second
-// later, which would be back after another second. The goroutine that gives the two back has read its clock before that
-// and is suspended. Its refund must not forgive the last take.
+// TestARefundThatIsSuspendedAfterItsClock (I1): two tokens are taken, a third one at once, and a fourth one a second
+// later. The goroutine that gives the first two back reads its clock before the fourth is taken, and is then suspended.
+// Its refund must not forgive the fourth.
 func TestARefundThatIsSuspendedAfterItsClock(t *testing.T) {
 	for _, suspended := range []bool{true, false} {
 		table := newTable(t, 8, 8, nil)
@@ -162,8 +162,9 @@ func TestARefundToABucketThatIsUntouched(t *testing.T) {
 	}
 }
 
-// TestARefundOfALogAheadOfItsClock: it is made at the clock's time. The older of two requests has left the window only
-// by the time ahead, so it is given back. A refund that is late by its clock is made at its own time.
+// TestARefundOfALogAheadOfItsClock: a refund at a time ahead of its clock is made at the clock's time. By that time,
+// the older of two requests has not left the window, so it is given back. A refund at a time before its clock's is made
+// at its own time.
 func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 	table := newTable(t, 1, 1, func(c *Config) { c.Plan = logOf(t, 5) })
 	p := table.Find(1)
@@ -179,7 +180,7 @@ func TestARefundOfALogAheadOfItsClock(t *testing.T) {
 }
 
 // TestARefundWhileAReservationWaits (I1): a reservation waits until it is due, and no other take is admitted for that
-// time. What comes back with time of a charge until then is not given back by a refund of that charge, too.
+// time. A refund of a charge does not give back the part of the charge that comes back with time until then.
 func TestARefundWhileAReservationWaits(t *testing.T) {
 	for at, want := range map[int64]int64{start: 4 * second, start + 3*second: second, start + 4*second: second} {
 		table := newTable(t, 8, 8, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestReturningKeysFindTheirRecords (I7): the buckets of clients below their limit are full whenever they come back, as
-// for most clients. Decisions do not show whether a client still finds its record, but the cost does.
+// TestReturningKeysFindTheirRecords (I7): most clients stay below their limit, so their bucket is full whenever they
+// come back. Then decisions do not show whether a client still finds its record, but the cost does.
 func TestReturningKeysFindTheirRecords(t *testing.T) {
 	const slots = 10_000
 	for _, c := range []struct {

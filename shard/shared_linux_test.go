@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// An ownerOf is an owner among others whose numbers are known. Every other one is dead.
+// An ownerOf is an owner that knows the numbers of the live owners. All others are dead.
 type ownerOf struct {
 	claimant uint64
 	alive    []uint64
@@ -38,7 +38,7 @@ func (o ownerOf) Dead(claimant uint64) bool {
 	return claimant != o.claimant
 }
 
-// sharedConfig is a small table, of which everything is met soon.
+// sharedConfig is a table so small that random calls soon reach every part of it.
 func sharedConfig(plan *Plan, overflow Overflow) Config {
 	return Config{Plan: plan, Slots: 24, Shards: 1, ProbeWindow: 8, Overflow: overflow, Start: start, Entries: 40}
 }
@@ -57,7 +57,7 @@ func sharedMemory(t testing.TB, cfg Config) []byte {
 	return memory
 }
 
-// mapped returns a table in memory, as a process has it.
+// mapped returns a process's view of a table in memory.
 func mapped(t testing.TB, cfg Config, memory []byte, owner ownerOf) *Table {
 	table, err := Map(cfg, Shared{Memory: memory, Owner: owner, Build: madeOf(cfg.Plan).kind.build})
 	require.NoError(t, err)
@@ -245,7 +245,7 @@ func TestTouchReadWholePages(t *testing.T) {
 	assert.NotPanics(t, func() { touchRead(make([]slot, 2*pageSlots)) })
 }
 
-// move moves what a slot of a probe window holds to another one; zero makes it one that was never used.
+// move moves the contents of a slot of a probe window to another slot. zero makes a slot one that was never used.
 func move(p Place, from, to uint64) {
 	(*atomic.Uint64)(unsafe.Pointer(&p.at(to).state)).Store(uint64(p.at(from).state.Load()))
 	p.at(to).key.Store(p.at(from).key.Load())
@@ -257,7 +257,7 @@ func zero(p Place, i uint64) {
 	p.at(i).key.Store(0)
 }
 
-// crowd makes slots of a probe window but the first one records of other keys.
+// crowd fills slots of a probe window, except the first, with records of other keys.
 func crowd(p Place, to uint64) {
 	for i := uint64(1); i <= to; i++ {
 		(*atomic.Uint64)(unsafe.Pointer(&p.at(i).state)).Store(uint64(p.at(0).state.Load()))
@@ -294,7 +294,7 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
-// A kind is an algorithm that a shared table may have, made of numbers.
+// A kind makes an algorithm that a shared table may have from its numbers.
 type kind func(n [3]uint64) (atomicbucket.Algorithm, error)
 
 // kinds are all that there are.
@@ -337,13 +337,13 @@ func (k kind) build(numbers []uint64) (*Plan, error) {
 	return plan, err
 }
 
-// made is what a plan of these tests is made of.
+// made is the kind and the numbers of a plan.
 type made struct {
 	kind    kind
 	numbers []uint64
 }
 
-// five is what a plan of these tests is made of that does not say it: one token a second, and five at once.
+// five is the default of the tests: one token a second, burst 5.
 var five = made{kinds[0], []uint64{1, uint64(time.Second), 5}}
 
 func madeOf(plan *Plan) made {
@@ -372,7 +372,7 @@ func scribble(memory []byte, at uint64, word uint64) {
 	(*atomic.Uint64)(unsafe.Pointer(&memory[at%uint64(len(memory)/8)*8])).Store(word)
 }
 
-// call makes a call of a table that is chosen by a number, with a key of few.
+// call makes the call that a number chooses, with one of a few keys.
 func call(table *Table, what byte, n uint64, now int64) {
 	p := table.Find(uint64(what>>4) * 0x1234_5678_9abc_def1)
 	var status atomicbucket.Status

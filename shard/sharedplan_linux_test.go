@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// bucketNumbers are those of a bucket of one token a second.
+// bucketNumbers are the numbers of a bucket of one token a second.
 func bucketNumbers(burst uint64) []uint64 { return []uint64{1, uint64(time.Second), burst} }
 
 // TestReplaceIsFollowed (I1): a table follows a plan that another one has set, and each key's taken tokens still count.
@@ -242,8 +242,8 @@ func TestNumbersThatStandForNoPlan(t *testing.T) {
 	}
 }
 
-// TestTheWatermarkMovesByThePlanInMemory (R7, R22): the watermark moves by the skew of the plan in memory, when all
-// records follow it, and by whole turns of its circle. That skew may differ from the one of the plan with which the
+// TestTheWatermarkMovesByThePlanInMemory (R7, R22): when all records follow the plan in memory, the watermark moves by
+// the skew of that plan and by whole turns of its circle. That skew may differ from the one of the plan with which the
 // process has mapped the table.
 func TestTheWatermarkMovesByThePlanInMemory(t *testing.T) {
 	fine, err := atomicbucket.NewTokenBucket(16, 17, 8)

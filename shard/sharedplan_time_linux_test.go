@@ -11,13 +11,14 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// fineNumbers are those of a bucket whose ticks are so short that its skew is a sixteenth of that of bucketNumbers.
+// fineNumbers are the numbers of a bucket with ticks so short that its skew is a sixteenth of the skew of
+// bucketNumbers.
 func fineNumbers(burst uint64) []uint64 { return []uint64{16, 17, burst} }
 
-// twiceAsFast are those of a bucket of ten tokens that gets two a second.
+// twiceAsFast are the numbers of a bucket of ten tokens at two tokens a second.
 var twiceAsFast = []uint64{2, uint64(second), 10}
 
-// announced makes the next plan of a table one that is announced, by a process that is dead.
+// announced announces the next plan of a table, as a process that then dies.
 func announced(table *Table, numbers []uint64) (n uint64) {
 	n = table.planned.Load()
 	table.areas.write(n+1, numbers)

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASweepCoversEveryOrder (I2, R11): a sweep that lowers the probe bound covers the records that stay where a search
-// in the order of their keys finds them. Else a key whose search begins at a later slot of the line would lose its
-// record, and get another one.
+// TestASweepCoversEveryOrder (I2, R11): when a sweep lowers the probe bound, a search in each remaining key's own order
+// still finds the key's record. Otherwise a key whose search begins at a later slot of the line would lose its record,
+// and get another one.
 func TestASweepCoversEveryOrder(t *testing.T) {
 	const keys = 2 * lineSlots
 	for order := range uint64(lineSlots) {
 		for stays := range uint64(keys) {
-			// Of token buckets Hit looks at more slots than the bound covers.
+			// For token buckets, Hit looks at more slots than the bound covers.
 			plan, err := NewPlan(algorithmsOfFive(t)["fixed"], 0)
 			require.NoError(t, err)
 			table := newTable(t, 32, keys, func(c *Config) { c.Plan, c.Overflow = plan, Refuse })

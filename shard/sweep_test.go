@@ -83,9 +83,9 @@ func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 	}
 }
 
-// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7): and no further, if that time is known to the nanosecond.
-// If the watermark moved to the time of the claim, all idle records would be idle at it, and the next claim would take
-// the first one.
+// TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle (R7), and no further, if that time is known to the nanosecond.
+// If the watermark moved to the time of the claim, all idle records would be idle at the watermark, and the next claim
+// would take the first one.
 func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 	batch, err := atomicbucket.NewBatchBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestAClaimMovesTheWatermarkToWhenItsRecordBecameIdle(t *testing.T) {
 }
 
 // TestWhatAFullProbeWindowTells: policies that do not evict return the record that will be idle first. Evict forgets
-// the record with the least debt, and nothing of it is left.
+// the record with the least debt completely.
 func TestWhatAFullProbeWindowTells(t *testing.T) {
 	for _, order := range [][]uint64{{3, 1, 2}, {1, 2, 3}, {3, 2, 1}, {2, 1, 1}} {
 		for _, overflow := range []Overflow{Refuse, Admit, Evict} {

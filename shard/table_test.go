@@ -20,7 +20,7 @@ const (
 	second = int64(time.Second)
 )
 
-// perSecond is a bucket of that many tokens a second and so large a burst.
+// perSecond is a bucket with a number of tokens a second and a burst.
 func perSecond(t testing.TB, rate float64, burst uint64) atomicbucket.TokenBucket {
 	algorithm, err := atomicbucket.NewTokenBucket(rate, time.Second, burst)
 	require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestOverflowRefuseAndAdmitWriteNothing(t *testing.T) {
 		assert.Equal(t, before, dump(table))
 		assert.EqualValues(t, 3, table.Stats().NoRoom+table.Stats().Unrecorded)
 		assert.Equal(t, want == Unrecorded, want.Admits())
-		// What is returned for a refusal is when the first of them is idle.
+		// A refusal returns the time at which the first of them becomes idle.
 		s := table.Take(table.Find(3), start, 1, 0).State
 		if policy == Refuse {
 			assert.Equal(t, bucketOf(table).Debt(table.Find(2).at(1).state.Load().Record(), bucketOf(table).Ticks(start)), bucketOf(table).Debt(s.Record(), bucketOf(table).Ticks(start)))

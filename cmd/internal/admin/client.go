@@ -20,8 +20,8 @@ type clientView struct {
 	Keys []keyView `json:"keys"`
 }
 
-// serveClient answers what a client has left under all rules. It finds the client by its address, under rules whose key
-// is the address, and by its hash, under rules that have refused it in the last minute.
+// serveClient answers with what a client has left under each rule. It finds the client by its address, under rules
+// whose key is the address, and by its hash, under rules that have refused it in the last minute.
 func (a *Admin) serveClient(w http.ResponseWriter, r *http.Request) {
 	var request clientRequest
 	if status, err := readForm(w, r, &request); err != nil {

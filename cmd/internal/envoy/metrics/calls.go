@@ -80,7 +80,7 @@ func (s *sample) add(value float64) {
 	}
 }
 
-// take returns the sample, and how many times it got since the last call of take.
+// take returns the sample, and the number of durations observed since the last call of take.
 func (s *sample) take() (values []float64, of uint64) {
 	if s == nil {
 		return nil, 0
