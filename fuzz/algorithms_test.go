@@ -105,7 +105,6 @@ type clerk struct {
 	algorithm
 	at      int // of the numbers
 	present plain
-	highest uint64 // limit that there was
 	charges bool   // keys are charged, and the numbers stay what they are
 	debt    uint64 // how many limits they may owe
 	refusal engine.RefusalCharge
@@ -125,7 +124,6 @@ func newClerk(t *rapid.T, a algorithm) *clerk {
 		c.at = rapid.IntRange(0, len(a.numbers)-1).Draw(t, "numbers")
 	}
 	c.present = a.numbers[c.at]
-	c.highest = c.present.limit
 	c.clock.nanos.Store(noon)
 	options := []engine.Option{engine.MaxKeys(19), engine.Shards(1), engine.ClockFunc(c.clock.now),
 		engine.SweepInterval(24 * time.Hour)}
@@ -293,9 +291,7 @@ func (c *clerk) setPolicy(t *rapid.T) {
 		return
 	}
 	c.at, c.present = next, c.numbers[next]
-	c.highest = max(c.highest, c.present.limit)
-	limits := reference.Limits{}
-	limits.Add(c.present.limit, c.highest)
+	limits := reference.Limits{Lowest: c.present.limit}
 	for key, m := range c.models {
 		c.models[key] = c.change(m, c.seen, c.present, limits)
 	}
