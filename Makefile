@@ -85,16 +85,16 @@ build-bench:
 
 # With a browser, a real nginx and real Redis servers, and the guard that weir is no slower. WEIR_INSTALL=no installs
 # nothing.
-test: begin test-begins programs test-modules test-explore test-stress test-mutate bench-guard ## the tests of every module and all interleavings of small scenarios (minutes)
+test: begin test-begins programs test-modules test-explore test-stress bench-guard ## the tests of every module, long ones in part, and interleavings of small scenarios (ten minutes)
 	@.ci/summary
 
 test-begins:
-	@echo "make test: the tests of $(MODULES), all interleavings of small scenarios, stress, a sample of the mutation score, and the guard of the speed. make test-all adds mutants, a larger sample, the Spin model, the race detector, 32 bits, the environment of shared tables and the builds for other systems."
+	@echo "make test: the tests of $(MODULES), long ones in part, interleavings of small scenarios, stress, and the guard of the speed. make test-all adds the long tests in full, all interleavings of these scenarios, mutants, a sample of the mutation score, the Spin model, the race detector, 32 bits, the environment of shared tables and the builds for other systems."
 
-test-all: test test-more ## the same, a larger sample of changes, every mutant, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds
+test-all: test test-more ## the same in full, every mutant, a sample of the mutation score, the Spin model, race detector, 32 bits, shared tables in trouble, cross builds (an hour)
 	@.ci/summary
 
-test-more: test-llm test-mutants test-race test-386 test-environment cross site # what test-all adds
+test-more: test-whole test-interleavings test-mutate test-llm test-mutants test-race test-386 test-environment cross site # what test-all adds
 
 begin: # once for all targets of a call, or of .ci/run
 	@mkdir -p $(BIN) && [ -n "$$WEIR_UNTIL" ] || rm -f $(BIN)/stages $(BIN)/skipped
@@ -114,8 +114,13 @@ programs: begin
 	@.ci/install help2man "the man pages" help2man
 	@.ci/install hypercorn "an upstream that changes the protocol" python3-hypercorn
 
+# What -short leaves out is part of test-whole. Without vet, which would look at all dependencies, those of Caddy among
+# them: make check has it.
 test-modules: begin
-	$(call each,test,$(call go-test))
+	$(call each,test,$(call go-test,-short -vet=off))
+
+test-whole: begin ## the tests that make test shortens or skips, in full
+	$(call each,whole,$(CURDIR)/.ci/whole -vet=off $$([ $$0 != redislimit ] || echo -p 1))
 
 # Go keeps the results of tests, and notices changes of files in the module of the test only: what reads documents from
 # another module runs again here.
@@ -162,10 +167,15 @@ test-llm: begin ## the SDKs of OpenAI, Anthropic and Ollama through weir, in fro
 		'cd examples && WEIR_LLM_NODE_MODULES=$(abspath $(BIN)/llm/node_modules) go test -count 1 -run "TestSDKs|TestLLM" ./llm'; fi
 
 # A scheduler has a process for itself: two processes explore the scenarios of fuzz/explore, half of them each.
-interleave = go test -tags explore -timeout 0 -run '^Test[^M]'
-test-explore: begin ## every interleaving of small scenarios
-	$(stage) explore bash -c "WEIR_EXPLORE=1/2 $(interleave) ./fuzz/explore & one=\$$!; WEIR_EXPLORE=2/2 $(interleave) ./fuzz/explore \
-	&& $(interleave) ./internal/interleave ./internal/spread ./atomicbucket ./shard ./redislimit/internal/lease && go test -tags explore -run EveryStep ./engine; two=\$$?; wait \$$one && exit \$$two"
+# $(call halves,FLAGS,THEN) is their shell command, and what the second process runs then.
+explorer = go test -vet=off -tags explore -timeout 0 -run '^Test[^M]'
+halves = WEIR_EXPLORE=1/2 $(explorer) $(1) ./fuzz/explore & one=\$$!; WEIR_EXPLORE=2/2 $(explorer) $(1) ./fuzz/explore $(2); two=\$$?; wait \$$one && exit \$$two
+test-explore: begin ## every interleaving of small scenarios, and 5,000 schedules of larger ones
+	$(stage) explore bash -c "$(call halves,-short,&& $(explorer) ./internal/interleave ./internal/spread ./atomicbucket ./shard ./redislimit/internal/lease \
+	&& go test -vet=off -tags explore -run EveryStep ./engine)"
+
+test-interleavings: begin ## every interleaving of all scenarios but those of make explore
+	$(stage) interleavings bash -c "$(halves)"
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
 explored = go test -tags explore -timeout 0 -v $(1) | grep --line-buffered -Ev '^(===|    ---|--- PASS)'
@@ -183,7 +193,7 @@ explore: programs-model ## every interleaving, also of larger scenarios, mutants
 # Other changes each day. test-all tries more of them.
 CHANGES := 8
 test-all: CHANGES := 60
-test-mutate: begin ## the mutation score of a sample of all small changes of atomicbucket, shard and engine
+test-mutate: begin ## a sample of the mutation score: small changes of atomicbucket, shard and engine
 	$(stage) "mutation score" bash -c 'cd fuzz && go test -count 1 ./mutate && go run ./mutate -sample $(CHANGES)'
 
 mutate: ## the small changes of atomicbucket, shard and engine that were not tried yet, and which of them no test notices (hours, the first time)

@@ -20,6 +20,7 @@
 //
 // The package is built only with the tag:
 //
-//	go test -tags explore -v ./fuzz/explore                  the quick scenarios
+//	go test -tags explore -v ./fuzz/explore -short   the first 5,000 schedules of each quick scenario
+//	go test -tags explore -v ./fuzz/explore          the quick scenarios
 //	go test -tags explore -v ./fuzz/explore -large   all of them (make explore)
 package explore

@@ -50,6 +50,9 @@ func Test(t *testing.T, name string, isLarge bool, explore func() (Report, error
 		begin := time.Now()
 		r, err := explore()
 		result := "ok"
+		if r.Partial {
+			result = "partly"
+		}
 		if err != nil {
 			result = "BROKEN"
 		}
