@@ -4,7 +4,7 @@
 //	go run ./mutate                      tries those that the history does not have as noticed (make mutate)
 //	go run ./mutate -fresh               tries all of them
 //	go run ./mutate -only insert.go      tries those whose name contains a text, such as the name of a file
-//	go run ./mutate -sample 10           tries ten that depend on the day, regardless of the history (make test-mutate)
+//	go run ./mutate -sample 10           tries ten that depend on the day, whatever the history (make test-mutate)
 //	go run ./mutate -score               tries none, and prints the score of the history
 //	go run ./mutate -list                lists the changes
 //
