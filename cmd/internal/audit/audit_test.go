@@ -87,6 +87,9 @@ func TestWhatGoesAroundIsFound(t *testing.T) {
 	assert.Contains(t, text.String(), "key       the address of the client\n")
 	assert.Positive(t, r.Faults)
 
+	if testing.Short() {
+		return
+	}
 	clean := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) { s.key = func(ask Ask) string { return ask.From } })
 	assert.Zero(t, clean.Faults, "%+v", clean)
 	global := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(*simulated) {})
