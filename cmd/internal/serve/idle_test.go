@@ -24,6 +24,9 @@ const idle = 10_000
 // served all the same, a reload drops none, and none is left at the end. The clients are a process of
 // their own: both ends in one would need more open files than many systems allow.
 func TestTenThousandIdleConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ten thousand connections, and two processes")
+	}
 	const spare = 200
 	var files syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
