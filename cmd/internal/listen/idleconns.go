@@ -150,7 +150,8 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 // forever.
 func started(next http.Handler, readTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, is := r.Context().Value(connKey{}).(*Conn); is && c.isDropped() {
+		c, is := r.Context().Value(connKey{}).(*Conn)
+		if is && c.isDropped() {
 			panic(http.ErrAbortHandler)
 		}
 		hasBody := r.Body != http.NoBody
@@ -159,7 +160,12 @@ func started(next http.Handler, readTimeout time.Duration) http.Handler {
 			if hasBody && readTimeout > 0 {
 				deadline = time.Now().Add(readTimeout)
 			}
-			_ = http.NewResponseController(w).SetReadDeadline(deadline) // only fails on a closed connection
+			// It only fails on a closed connection.
+			if is && r.ProtoMajor == 1 {
+				_ = c.SetReadDeadline(deadline)
+			} else {
+				_ = http.NewResponseController(w).SetReadDeadline(deadline)
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -60,6 +60,9 @@ func (s *sender) extend(to net.Conn) bool {
 func (s *sender) ask(to net.Conn, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if t.IsZero() && s.asked.IsZero() && s.timeout > 0 {
+		return nil // net/http asks so before each request; the deadline is that of the timeout, and each write extends it
+	}
 	s.asked, s.set = t, t
 	return to.SetWriteDeadline(t)
 }

@@ -158,3 +158,41 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	assert.Equal(t, 1, n)
 }
+
+// TestDeadlinesAreSetSeldom: not for each answer, though net/http asks for none before each request. One that it asked
+// for ends when it asks for none.
+func TestDeadlinesAreSetSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &deadlineConn{}
+		s := sender{timeout: time.Hour}
+		answer := func() {
+			require.NoError(t, s.ask(conn, time.Time{}))
+			_, err := s.write(conn, []byte("answer"))
+			require.NoError(t, err)
+		}
+		for range 3 {
+			answer()
+		}
+		hour := time.Now().Add(time.Hour)
+		assert.Equal(t, []time.Time{hour}, conn.deadlines)
+		require.NoError(t, s.ask(conn, hour.Add(-time.Minute)))
+		answer()
+		assert.Equal(t, []time.Time{hour, hour.Add(-time.Minute), {}, hour}, conn.deadlines)
+		time.Sleep(time.Minute)
+		answer()
+		assert.Equal(t, hour.Add(time.Minute), conn.deadlines[len(conn.deadlines)-1])
+	})
+}
+
+// A deadlineConn accepts all, and notes the deadlines of writes.
+type deadlineConn struct {
+	net.Conn
+	deadlines []time.Time
+}
+
+func (c *deadlineConn) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *deadlineConn) SetWriteDeadline(t time.Time) error {
+	c.deadlines = append(c.deadlines, t)
+	return nil
+}
