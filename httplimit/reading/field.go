@@ -63,6 +63,9 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	return lines
 }
 
+// shortLine is the length up to which reading a line again is faster than to remember it.
+const shortLine = 64
+
 // FirstLine returns the first line of a field, in the form in which [HeaderField] has its values; "" if there is none.
 // name is in the form of [http.CanonicalHeaderKey].
 func FirstLine(r *http.Request, name string) string {
@@ -70,8 +73,7 @@ func FirstLine(r *http.Request, name string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	const short = 64 // reading a short line again is faster
-	if p := parsedOf(r); p != nil && len(lines[0]) > short {
+	if p := parsedOf(r); p != nil && len(lines[0]) > shortLine {
 		return p.linesOf(r, name)[0].text
 	}
 	return spelling.Line(name, lines[0])

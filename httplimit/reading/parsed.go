@@ -314,8 +314,8 @@ func HeaderKey(r *http.Request, name string) (value string, ok bool) {
 
 func readHeader(r *http.Request, name string) (value string, ok bool) {
 	p := parsedOf(r)
-	if p == nil {
-		return spelling.OneLine(name, r.Header[name])
+	if lines := r.Header[name]; p == nil || len(lines) == 0 || len(lines) == 1 && len(lines[0]) <= shortLine {
+		return spelling.OneLine(name, lines)
 	}
 	for i, line := range p.linesOf(r, name) {
 		if i > 0 && line.text != value {

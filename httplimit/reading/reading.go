@@ -102,8 +102,11 @@ func readingsOf(u *url.URL) readings {
 		return readings{escaped: u.Path, plain: true} // too long
 	}
 	escaped := u.EscapedPath()
+	if isPlain(escaped) {
+		return readings{escaped: strings.TrimPrefix(escaped, "/"), plain: true}
+	}
 	rs := readingsOfText(escaped, u.Path)
-	if !rs.plain && spelling.HasEscapes(u.Path) {
+	if spelling.HasEscapes(u.Path) {
 		rs.again = u.Path
 	}
 	rs.behind = behindHost(escaped)
@@ -146,6 +149,9 @@ func isPlain(escaped string) bool {
 func (rs *readings) tooLong() bool {
 	if len(rs.escaped) > maxPath {
 		return true
+	}
+	if rs.plain && len(rs.escaped) < maxSplit {
+		return false
 	}
 	n := 1
 	if !rs.plain {
