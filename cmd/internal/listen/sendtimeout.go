@@ -61,7 +61,7 @@ func (s *sender) ask(to net.Conn, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.IsZero() && s.asked.IsZero() && s.timeout > 0 {
-		return nil // net/http asks so before each request; the deadline is that of the timeout, and each write extends it
+		return nil // net/http asks before each request; the deadline is that of the timeout, and writes extend it
 	}
 	s.asked, s.set = t, t
 	return to.SetWriteDeadline(t)
