@@ -14,9 +14,8 @@ import (
 // aPrime is a rate at which no tick is a whole number of nanoseconds.
 const aPrime = 97
 
-// TestWhatThereIsRoomForIsKept (I1): a debt as large as a record of a rounded tick has room for is converted to such
-// ticks without a loss, at whatever time, and as the ticks round. So one that is as large is no error, and a larger one
-// is.
+// TestWhatThereIsRoomForIsKept (I1): the largest debt for which a record of rounded ticks has room is converted to such
+// ticks without a loss, at any time. So such a debt is no error, and a larger one is.
 func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
 	require.NoError(t, err)
@@ -84,7 +83,7 @@ func TestALimiterOfOneRateKeepsItsLimitBesideAQuota(t *testing.T) {
 }
 
 // TestAQuotaOfMoreThanAYear: a record of the longest ticks has room for a quota that takes longer than any window. The
-// limiter can change to shorter ticks, which are as long then.
+// limiter can change to a policy of shorter ticks, and then keeps the longest ones.
 func TestAQuotaOfMoreThanAYear(t *testing.T) {
 	l, h := newLimiter(t, TokenBuckets(atomicbucket.MaxWindow))
 	day := 24 * time.Hour

@@ -23,7 +23,7 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 	h.advance(10 * time.Millisecond)
 	assert.True(t, l.AllowKey(k), "from then on at the new rate")
 
-	// What is idle by the old rate before that time is not what was taken ahead.
+	// A debt that ends before that time at the old rate was not taken ahead.
 	l, h = newLimiter(t, TokenBucket(PerSecond(10), 100))
 	require.True(t, l.Take("k", 5).Allowed)
 	require.True(t, l.TakeAt(l.Key("another"), 1, ahead).Allowed)
@@ -33,7 +33,7 @@ func TestAFasterRateGivesNothingBackOfWhatWasTakenAhead(t *testing.T) {
 }
 
 // TestASetterThatIsSuspended (I1): the call that changes the policy reads its clock and is suspended. Before the new
-// policy becomes current, others take by the old one at later times.
+// policy becomes current, others take by the old policy at later times.
 func TestASetterThatIsSuspended(t *testing.T) {
 	for name, rates := range map[string][2]Rate{
 		"to a faster rate": {PerSecond(1), PerSecond(100)},

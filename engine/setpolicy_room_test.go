@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, what the counters say is
-// rounded up. That may be a token more than the highest limit, for which a record has room: also if the limit was
-// lowered, or the key blocked, in between, and under a tier.
+// TestAnEstimateKeepsItsPartOfAToken (I1): when the length of a sliding window changes, the estimate is rounded up. It
+// may then be a token more than the highest limit, and a record has room for that token. This also holds under a tier,
+// and if the limit was lowered or the key blocked in between.
 func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	minute := func(n uint64) Policy { return SlidingWindow(n, time.Minute) }
 	for name, between := range map[string][]Policy{
@@ -47,7 +47,8 @@ func TestAnEstimateKeepsItsPartOfAToken(t *testing.T) {
 	}
 }
 
-// TestTheRoomForAPartOfAToken is none that a change without another window needs, and none above the highest count.
+// TestTheRoomForAPartOfAToken: a change that keeps the length needs no room for another token, and neither does a limit
+// that is the highest possible count.
 func TestTheRoomForAPartOfAToken(t *testing.T) {
 	most := SlidingWindow(atomicbucket.MaxCount, time.Hour)
 	l, _ := newLimiter(t, most)
@@ -70,7 +71,8 @@ func TestTheRoomForAPartOfAToken(t *testing.T) {
 	require.NoError(t, l.SetPolicy(SlidingWindow(1<<12-2, time.Microsecond)), "a token more has room")
 }
 
-// TestATierThatIsBlockedAsTheWindowChanges: its numbers are those of no window any more, and are not needed.
+// TestATierThatIsBlockedAsTheWindowChanges: if the length changes and a tier is blocked at the same time, the tier's
+// earlier numbers are forgotten.
 func TestATierThatIsBlockedAsTheWindowChanges(t *testing.T) {
 	for _, with := range []func(n uint64, window time.Duration) Policy{FixedWindow, SlidingWindow, SlidingLog} {
 		for _, fixed := range []Policy{Blocked(), Unlimited()} {
@@ -83,8 +85,8 @@ func TestATierThatIsBlockedAsTheWindowChanges(t *testing.T) {
 	}
 }
 
-// TestAllTiersAreBlocked (I1): where the limiter's own policy is blocked, too, a tier's keys owe what they owed by its
-// own numbers.
+// TestAllTiersAreBlocked (I1): if the limiter's own policy and a tier are blocked, the tier's keys still owe what they
+// owed under the tier's numbers.
 func TestAllTiersAreBlocked(t *testing.T) {
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
 	for _, fixed := range []Policy{Blocked(), Unlimited()} {
@@ -131,8 +133,8 @@ func quotaOf(t *testing.T, l *Limiter, p Policy) Quota {
 	return q
 }
 
-// TestOwedUnderAQuotaOfTheLimitersRate: where a token costs the same under every limit, also of a key that is
-// unlimited or blocked now.
+// TestOwedUnderAQuotaOfTheLimitersRate: the quota has the rate of the limiter, so Owed returns the key as it is, even
+// if it is unlimited or blocked now.
 func TestOwedUnderAQuotaOfTheLimitersRate(t *testing.T) {
 	for _, options := range [][]Option{nil, {Tiers(TokenBucket(Per(1, 7*time.Second), 10))}} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), options...)

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestAQuotaBesideASetterThatIsStopped: a large quota of a shared table has to be known to who changes the policy. If
-// another process has been about to do that for too long, the error says so, and names the quota.
+// TestAQuotaBesideASetterThatIsStopped: a process that changes the policy of a shared table must know its large quotas.
+// If another process has been about to change the policy for too long, making a quota returns an error that says so and
+// names the quota.
 func TestAQuotaBesideASetterThatIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	synctest.Test(t, func(t *testing.T) { // the wait is the bubble's

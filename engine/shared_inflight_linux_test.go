@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// inFlightKeys are how many keys the tests with processes enter.
+// inFlightKeys is the number of keys that the tests with processes enter.
 const inFlightKeys = 4
 
 // inFlightLimiter returns a limiter that several processes share. Each key may have one request in flight.
@@ -93,8 +93,8 @@ func TestSharedInFlightKilled(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightOfTheDead: what a process has in flight counts for others as long as it lives, even if it is
-// suspended. If it was killed, it is freed by the first sweep, or when another process attaches.
+// TestSharedInFlightOfTheDead: what a process has in flight counts for others as long as the process lives, even if it
+// is suspended. After a kill, the first sweep frees it, or the next process that attaches.
 func TestSharedInFlightOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))

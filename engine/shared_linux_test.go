@@ -32,7 +32,7 @@ const (
 	tallyWords  = sharedKeys + 3
 )
 
-// frozen is a clock that all processes of a test agree on, and at which it never gets later.
+// frozen is a clock that stands still, at the same time in all processes of a test.
 func frozen() time.Time { return time.Unix(1_800_000_000, 0) }
 
 // sharedLimiter returns a limiter on the file of a test.
@@ -42,7 +42,7 @@ func sharedLimiter(path string, options ...Option) (*Limiter, error) {
 	}, options...)...)
 }
 
-// tally maps the words that the processes of a test count in.
+// tally maps the words in which the processes of a test count.
 func tally(t testing.TB, path string) *[tallyWords]atomic.Uint64 {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)
@@ -84,10 +84,10 @@ func TestSharedWorker(t *testing.T) {
 	working.Wait()
 }
 
-// worker starts a process that does TestSharedWorker, and returns when it has attached.
+// worker starts a process that runs TestSharedWorker, and returns when it has attached.
 func worker(t *testing.T, path string) *exec.Cmd { return processOf(t, "TestSharedWorker", path) }
 
-// processOf starts a process that does a test, and returns when that is ready.
+// processOf starts a process that runs a test, and returns when the test is ready.
 func processOf(t *testing.T, test, path string) *exec.Cmd {
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func killsOf(t *testing.T) int {
 }
 
 // TestSharedProcessesKilled: processes are killed at any instruction, and others replace them. No key gets more than
-// its burst. No key loses more than one token for each kill, which was taken and not counted. After a sweep no slot is
+// its burst. For each kill a key loses at most one token, which was taken and not counted. After a sweep no slot is
 // lost, and no process hangs.
 func TestSharedProcessesKilled(t *testing.T) {
 	kills, path := killsOf(t), filepath.Join(t.TempDir(), "table")

@@ -19,10 +19,10 @@ const (
 	movingClock = "WEIR_TEST_CLOCK"
 )
 
-// movingClocks are those of workers by the environment's name of them.
+// movingClocks are the clocks of workers, by their name in the environment.
 var movingClocks = map[string]Option{"tsc": ClockTSC(), "precise": ClockPrecise()}
 
-// workersLimiter returns the limiter of a worker: with a clock that moves if the environment names one.
+// workersLimiter returns the limiter of a worker. Its clock moves if the environment names one of movingClocks.
 func workersLimiter(path string) (*Limiter, error) {
 	if clock, moves := movingClocks[os.Getenv(movingClock)]; moves {
 		return movingLimiter(path, clock)

@@ -36,7 +36,8 @@ func admits(t *testing.T, l *Limiter, key string) {
 }
 
 // TestSharedBesideAClockThatRanAhead: a processor's counter that continued while the machine slept does not move the
-// table, whatever its process does first. So all processes continue, old and new ones, and the one with that counter.
+// table's time, whatever its process does first. So all processes continue: old ones, new ones, and the one with that
+// counter.
 func TestSharedBesideAClockThatRanAhead(t *testing.T) {
 	for name, first := range map[string]func(l *Limiter){
 		"decides":       func(l *Limiter) { l.Allow("key") },

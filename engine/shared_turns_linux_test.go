@@ -54,7 +54,7 @@ type decider struct {
 	at      int // in keys, of the next round
 }
 
-// newDecider returns one for "one" key or "many", which begins at one of them.
+// newDecider returns a decider for "one" key or "many" keys. Its first round begins at a given key.
 func newDecider(l *Limiter, of string, at int) *decider {
 	d := &decider{l, make([]string, manyKeys), make([]Key, manyKeys), at}
 	for i := range d.keys {
@@ -67,7 +67,7 @@ func newDecider(l *Limiter, of string, at int) *decider {
 	return d
 }
 
-// decide makes a number of decisions, which divides that of the keys.
+// decide makes a number of decisions. The number of keys must be a multiple of it.
 func (d *decider) decide(tb testing.TB, decisions int) {
 	for _, k := range d.keys[d.at : d.at+decisions] {
 		if !d.limiter.Allow(k) {
@@ -84,10 +84,10 @@ func (d *decider) alone(tb testing.TB) time.Duration {
 	return time.Since(begin)
 }
 
-// A span is when a round was made, by the machine's clock in nanoseconds.
+// A span is the begin and the end of a round, by the machine's clock in nanoseconds.
 type span struct{ begin, end int64 }
 
-// together makes a round when another one does: the word counts those that have come.
+// together makes a round at the same time as another decider. here counts the deciders that are ready.
 func (d *decider) together(tb testing.TB, here *atomic.Uint64) (s span) {
 	for both := (here.Add(1) + 1) &^ 1; here.Load() < both; {
 	}
@@ -181,7 +181,7 @@ func BenchmarkSharedProcesses(b *testing.B) {
 	require.NoError(b, partner.Wait())
 }
 
-// onDisk skips a benchmark of a folder that is memory.
+// onDisk skips a benchmark if the folder is in memory.
 func onDisk(b *testing.B, folder string) {
 	const tmpfs = 0x01021994
 	var system unix.Statfs_t

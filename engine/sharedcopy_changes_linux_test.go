@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied returns a limiter of a copy of the shared table that another one has, with the options of both.
+// copied returns a limiter of a copy of another limiter's shared table. The options are those of both.
 func copied(t *testing.T, from string, policy Policy, options ...Option) *Limiter {
 	to := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, CopyShared(from, to, options...))
@@ -144,8 +144,8 @@ func TestARestoreUnderOtherNumbers(t *testing.T) {
 	}
 }
 
-// TestThePolicyChangesDuringARestore (I1): what was charged under the earlier numbers does not count as what is owed
-// under the later ones.
+// TestThePolicyChangesDuringARestore (I1): a debt that was charged under the earlier numbers is not mistaken for one
+// under the later numbers.
 func TestThePolicyChangesDuringARestore(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

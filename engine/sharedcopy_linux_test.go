@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aDay is how long it takes until what a test takes is back, whatever the algorithm.
+// aDay is the time in which the tokens of a test come back, whatever the algorithm.
 const aDay = 24 * time.Hour
 
 // TestCopySharedCarriesDebts: a copy to a table of another size and with other options, for every algorithm. Each key
@@ -89,8 +89,8 @@ func TestSharedBytes(t *testing.T) {
 	assert.ErrorContains(t, err, "MaxKeys(0)")
 }
 
-// TestRestoreShared: debts in a copy that keys were granted again since are charged again, even if the table is in use,
-// or if the restore is repeated. What keys owe beyond that stays.
+// TestRestoreShared: a restore charges keys again until they owe at least as much as in the copy, even if the table is
+// in use, or if the restore is repeated. A larger debt stays.
 func TestRestoreShared(t *testing.T) {
 	folder := t.TempDir()
 	path, backup := filepath.Join(folder, "table"), filepath.Join(folder, "backup")

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// settable are policies between which a shared limiter is changed: of every algorithm that can be shared.
+// settable are policies of every algorithm that can be shared, between which a shared limiter is changed.
 var settable = map[string]func(limit uint64) Policy{
 	"token bucket":   func(limit uint64) Policy { return TokenBucket(Per(float64(limit), time.Hour), limit) },
 	"batch refill":   func(limit uint64) Policy { return BatchRefill(limit, time.Hour, limit) },
@@ -243,7 +243,7 @@ func TestSharedTableFollowsThePolicy(t *testing.T) {
 	assert.Equal(t, []Policy{TokenBucket(PerSecond(2), 9)}, table.header().Policies)
 }
 
-// setPolicies are those between which the processes of a test change, to and fro. Their ticks differ.
+// setPolicies are two policies with different ticks. The processes of a test change from one to the other and back.
 var setPolicies = [2]Policy{TokenBucket(PerSecond(1), sharedBurst), TokenBucket(PerSecond(3), 2*sharedBurst)}
 
 // TestSharedSetter is the work of one process: it changes the policy back and forth until the test stops it.

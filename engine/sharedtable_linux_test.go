@@ -213,7 +213,7 @@ func TestSharedTablesThatAreRefused(t *testing.T) {
 			require.NoError(t, f.Close())
 		}
 	}
-	// numbers makes a table whose policies are others than what its header says.
+	// numbers makes a table whose policies differ from those in its header.
 	numbers := func(change func(numbers []uint64) []uint64) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			c := config{maxKeys: 100, shards: 1, shared: path}

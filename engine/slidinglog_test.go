@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logModel is the log as one would write it down: the times of the tokens granted.
+// logModel is the simplest log: a list of the times of all granted tokens.
 type logModel struct {
 	limit  uint64
 	window time.Duration
@@ -42,7 +42,7 @@ func (m *logModel) refund(now time.Time, n uint64) {
 	m.times = slices.Delete(m.times, int(oldest), int(oldest+min(n, m.used(now))))
 }
 
-// retry is when n tokens will be granted, found by trying.
+// retry returns the time until n tokens will be granted, which it finds by trying.
 func (m *logModel) retry(now time.Time, n uint64) time.Duration {
 	for _, at := range append([]time.Time{now.Add(-m.window)}, m.times...) {
 		if wait := at.Add(m.window).Sub(now); wait >= 0 && m.used(now.Add(wait))+n <= m.limit {

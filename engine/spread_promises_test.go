@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheCellsOfASpread: one for each processor, rounded up to a power of two, at most 128.
+// TestTheCellsOfASpread: there is a cell for each processor, rounded up to a power of two, at most 128.
 func TestTheCellsOfASpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for processors, cells := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 64: 64, 65: 128, 128: 128, 200: 128} {
@@ -24,8 +24,8 @@ func TestTheCellsOfASpread(t *testing.T) {
 	}
 }
 
-// TestWhatNewSpreadSaysOfAMistake: the errors have the numbers, and those of a policy are the errors of New where both
-// refuse it.
+// TestWhatNewSpreadSaysOfAMistake: the errors have the numbers. If New refuses the policy, too, both return the same
+// error.
 func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	fine := TokenBucket(PerSecond(1e6), 1000)
 	_, err := NewSpread(fine, MaxDebt(2), ClockPrecise(), nil, MaxDebt(3))
@@ -50,7 +50,8 @@ func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	}
 }
 
-// TestASpreadAnswersAsALimiter, when all of the limit or nothing is asked for.
+// TestASpreadAnswersAsALimiter: if a call asks for all of the limit or for nothing, a Spread's answer and receipt are
+// those of a Limiter.
 func TestASpreadAnswersAsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)

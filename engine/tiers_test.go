@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tieredKey is a key that changes its tier, with what it was given and asked under.
+// A tieredKey is a key that changes its tier, with the tokens that it was granted and the tiers of its calls.
 type tieredKey struct {
 	*Limiter
 	*hand
@@ -77,7 +77,7 @@ func (k *tieredKey) reserved(key Key, n uint64) (time.Duration, *reserved, error
 	return r.delay, r, nil
 }
 
-// changes changes the numbers of a tier. What the key owes comes back by them from now on, if it is its tier.
+// changes changes the numbers of a tier. If the tier is the key's, its debt comes back at the new rate from now on.
 func (k *tieredKey) changes(random *rand.Rand) {
 	tier := random.IntN(len(k.tiers))
 	p := TokenBucket(PerSecond(tierRates[random.IntN(len(tierRates))]), tierBursts[random.IntN(len(tierBursts))])
@@ -92,7 +92,8 @@ func (k *tieredKey) changes(random *rand.Rand) {
 	}
 }
 
-// requireFits compares what went in any time with the highest burst and the highest rate of that time.
+// requireFits requires that the tokens of any time are no more than the highest burst and the highest rate of that
+// time.
 func (k *tieredKey) requireFits() {
 	for i, first := range k.story {
 		for j, last := range k.story {

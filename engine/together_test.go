@@ -39,7 +39,7 @@ func holdAll(requests []Request, holds []Receipt) (Decision, error) {
 	return d, err
 }
 
-// settleAll settles each hold, and returns the sum of what is lost.
+// settleAll settles each hold, and returns the sum of the tokens that could not be charged.
 func settleAll(holds []Receipt, actual ...uint64) (lost uint64) {
 	for i := range holds {
 		lost += holds[i].Settle(actual[i])

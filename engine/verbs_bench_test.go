@@ -7,8 +7,8 @@ import (
 )
 
 // BenchmarkVerbs times the verbs by turns, so that other load of the machine affects all of them alike. A round is some
-// calls of each for keys that are hashed and have records. It prints the least time of a call in any round, and how
-// many times that of a take it is. Let there be many rounds:
+// calls of each for keys that are hashed and have records. For each verb it prints the least time of a call in any
+// round, and the ratio to that of a take. Let there be many rounds:
 //
 //	go test -run '^$' -bench Verbs -benchtime 20000x ./engine
 func BenchmarkVerbs(b *testing.B) {
@@ -17,7 +17,7 @@ func BenchmarkVerbs(b *testing.B) {
 	}
 }
 
-// A timed verb is called for each key, after something that is not timed.
+// A timed verb is called for each key, after a preparation that is not timed.
 type timed struct {
 	name   string
 	before func(i int)

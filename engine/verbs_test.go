@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and the others get back all that they had.
+// TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and the others get back all tokens that they have
+// granted.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hourly := func(n uint64) Policy { return TokenBucket(Per(float64(n), time.Hour), n) }
