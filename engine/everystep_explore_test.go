@@ -211,7 +211,7 @@ func TestAQuotaIsOfOnePlanAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepVerbs are verbs that are one step for concurrent calls. They return what they answer, and what is left.
+// stepVerbs are the verbs that concurrent calls see as one step. They return their answer and the tokens that are left.
 var stepVerbs = map[string]func(s step) any{
 	"allow":    func(s step) any { return s.AllowKey(s.key) },
 	"take":     func(s step) any { return s.TakeKey(s.key, 3) },

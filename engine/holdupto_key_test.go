@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHoldOfNothingIsOfItsKey: it passes by the limit of the key, a least of 0 counts as 1, and what the request costs
-// is charged to the key under its tier. A refused one charges nothing.
+// TestAHoldOfNothingIsOfItsKey: a hold with a most of 0 is decided by the key's own limit, and a least of 0 counts as
+// 1. The cost of the request is charged to the key under its tier. A refused hold charges nothing.
 func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10), Tiers(TokenBucket(Per(1, 7*time.Second), 5)))
 	k := l.Key("k").Tier(1)

@@ -68,7 +68,7 @@ func modelKindsOfBuckets() []modelKind {
 	}
 }
 
-// modelKindOfBatches has tiers of 4 and 25 tokens, and quotas of so many.
+// modelKindOfBatches has tiers of 4 and 25 tokens, and quotas of the given limits.
 func modelKindOfBatches(limits ...uint64) modelKind {
 	batches := func(burst uint64) Policy { return BatchRefill(3, time.Second, burst) }
 	c, quotas := ticker{refill: 3, interval: int64(time.Second)}, []Policy{Blocked()}

@@ -152,7 +152,7 @@ func TestALongField(t *testing.T) {
 	}
 }
 
-// TestNamesThatCannotHaveLimits: what else means something, and what servers take for something else.
+// TestNamesThatCannotHaveLimits: names that have another meaning, and names that servers may confuse.
 func TestNamesThatCannotHaveLimits(t *testing.T) {
 	for _, name := range []string{"RateLimit-Policy", "X-RateLimit-Policy", "x-plan", "Accepted", "X-Forward"} {
 		assert.NoError(t, quotas.CheckName(name))

@@ -26,7 +26,7 @@ func CheckName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-'
 	}) {
-		return fmt.Errorf("%q: want a name of letters, digits and hyphens, such as X-RateLimit-Policy, since servers take others for it", name)
+		return fmt.Errorf("%q: want a name of letters, digits and hyphens, such as X-RateLimit-Policy: servers may confuse other names", name)
 	}
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	switch {

@@ -187,7 +187,7 @@ func TestBadJSON(t *testing.T) {
 		`{"a": {"rate": "1/s", "RATE": "9/s"}}`:         `line 1: {"rate": "1/s", "RATE": "9/s"}: want`,
 		`{"a": {"rate": "1/s", "rate": "9/s"}}`:         `line 1: {"rate": "1/s", "rate": "9/s"}: want`,
 		`{"a": {"rate": "1/s"}, "b": [{"rate"]}`:        "line 1: ",
-		`{"secret": {"rate": "free"}}`:                  `line 1: rate "free": that is a plan: write its name alone`,
+		`{"secret": {"rate": "free"}}`:                  `line 1: rate "free": this is the name of a plan: write only the name, without an object`,
 		"{\"secret\": \"free\",\n\"secret\": \"free\"}": "line 2: its key occurs twice",
 		"{\"a\": \"free\"\n \"secret\": \"free\"}":      "line 2: invalid character '\"'",
 		`{"a": "free"`:                                  "line 1: the file ends in the middle",

@@ -351,7 +351,7 @@ func (r Reader) value(text json.RawMessage) (engine.Policy, error) {
 		burst = strconv.FormatUint(*n.Burst, 10)
 	}
 	if _, isPlan := r.Plans[n.Rate]; isPlan {
-		return engine.Policy{}, fmt.Errorf("rate %q: that is a plan: write its name alone", n.Rate)
+		return engine.Policy{}, fmt.Errorf("rate %q: this is the name of a plan: write only the name, without an object", n.Rate)
 	}
 	return r.policy(n.Rate, burst)
 }
