@@ -63,7 +63,7 @@ func (p *Parsed) linesOf(r *http.Request, name string) []fieldLine {
 	return lines
 }
 
-// shortLine is the length up to which reading a line again is faster than to remember it.
+// shortLine is the length up to which reading a line again is faster than remembering it.
 const shortLine = 64
 
 // FirstLine returns the first line of a field, in the form in which [HeaderField] has its values; "" if there is none.
