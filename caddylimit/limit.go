@@ -343,7 +343,7 @@ func parseStatuses(texts []string) (func(*http.Request, int) bool, error) {
 		low, err := strconv.Atoi(first)
 		high, err2 := strconv.Atoi(last)
 		if err != nil || err2 != nil || low < 200 || high > 599 || low > high {
-			return nil, fmt.Errorf("refund_status %q: want a status from 200 to 599, as 404, 5xx or 400-499", text)
+			return nil, fmt.Errorf("refund_status %q: want a status from 200 to 599, such as 404, 5xx or 400-499", text)
 		}
 		all = append(all, statuses{low, high})
 	}

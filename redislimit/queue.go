@@ -27,7 +27,7 @@ var ErrStore = errors.New("the store failed")
 
 // errBusy is an ErrStore of a store that is not lost: the question would not be answered in time, because too many are
 // ahead of it.
-var errBusy = fmt.Errorf("redislimit: %w: it is asked more at once than it can answer in time", ErrStore)
+var errBusy = fmt.Errorf("redislimit: %w: it gets more requests at once than it can answer in time", ErrStore)
 
 // A question is the place of one key in a call, or of a group of keys that is decided all or nothing.
 type question struct {

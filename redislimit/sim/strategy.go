@@ -88,7 +88,7 @@ func (s Strategy) Title() string {
 func (s Strategy) check() error {
 	switch {
 	case s.kind == 0:
-		return fmt.Errorf("sim: a Strategy without a kind: want that of Strict, Lease or SettleLater")
+		return fmt.Errorf("sim: a Strategy without a kind: want Strict, Lease or SettleLater")
 	case s.kind == kindSettle && (s.interval < time.Millisecond || s.interval > time.Minute):
 		return fmt.Errorf("sim: settle-later every %v: want 1ms to 1m", s.interval)
 	}

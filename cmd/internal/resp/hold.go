@@ -125,7 +125,7 @@ func (b *batch) open(text []byte) (all []holding, err error) {
 		if len(table) == 0 {
 			quota, rest, err = b.cutQuota(rest)
 		} else if in, ok = b.fileTables[string(table)]; !ok {
-			err = fmt.Errorf("the limit '%s' is no longer in the rule file, or a token bucket now", table)
+			err = fmt.Errorf("the limit '%s' is no longer in the rule file, or has become a token bucket", table)
 		}
 		if err == nil && len(rest) < engine.ReceiptBytes {
 			err = sealed.ErrForged

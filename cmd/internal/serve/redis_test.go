@@ -243,7 +243,7 @@ func TestHoldsOfNamedLimits(t *testing.T) {
 	assert.Contains(t, says(t, c, "WEIR.HOLD b LIMIT sliding COST 3"), "$7 allowed :1")
 	third := strings.Fields(says(t, c, "WEIR.HOLD b LIMIT sliding COST 3"))[4]
 	s.rewrite(redisFile(""))
-	assert.Equal(t, "-ERR the limit 'sliding' is no longer in the rule file, or a token bucket now", says(t, c, "WEIR.SETTLE "+third+" 1"))
+	assert.Equal(t, "-ERR the limit 'sliding' is no longer in the rule file, or has become a token bucket", says(t, c, "WEIR.SETTLE "+third+" 1"))
 	s.rewrite(limits(12))
 	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
 }

@@ -162,7 +162,7 @@ func (l *Limit) checkTerms(fill time.Duration) error {
 		most = max(min(most, uint64(longestDebt/fill)), l.debts) // what fills slower than that is another error
 	}
 	if l.terms.MaxDebt < l.debts || l.terms.MaxDebt > most {
-		return fmt.Errorf("MaxDebt(%d): want %d limits, which the shares of nodes may owe, to %d", l.terms.MaxDebt, l.debts, most)
+		return fmt.Errorf("MaxDebt(%d): want %d limits, because the shares of nodes may owe so much, to %d", l.terms.MaxDebt, l.debts, most)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (l *Limit) Quota(own, p engine.Policy) (Quota, error) {
 	}
 	if p.Algorithm() != own.Algorithm() || p.IsAligned() != own.IsAligned() || p.Longest() > 0 ||
 		l.window > 0 && l.window != whole(p.Window()) || !haveSamePeriods(own, p) {
-		return Quota{}, fmt.Errorf("the limiter's policy is %v: want that with other numbers, engine.Unlimited() or engine.Blocked()", own)
+		return Quota{}, fmt.Errorf("the limiter's policy is %v: want the same policy with other numbers, engine.Unlimited() or engine.Blocked()", own)
 	}
 	tokens := p.Limit()
 	if l.window > 0 {
