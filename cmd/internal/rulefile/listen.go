@@ -59,16 +59,16 @@ func (a *Admin) section() section {
 			at("keys", words(admin.AllKeys...), &a.Keys, string(admin.KeysHashed),
 				"how the keys of limits are shown: `hashed`, `full` or `off`"),
 			at("hosts", list(adminHost, nil), &a.Hosts, "",
-				"names that a Host header may have for the live page and `/metrics`, besides localhost and "+
-					"addresses: the name of a proxy in front, such as `weir.example.com`, or of the service that "+
-					"Prometheus scrapes. Any other name is refused, because another site could let its name point here"),
+				"names that the Host header of a request to the live page or `/metrics` may have, besides "+
+					"localhost and addresses: the name of a proxy in front, such as `weir.example.com`, or the "+
+					"service name that Prometheus scrapes. Any other name is refused, because another site could "+
+					"point its own name at this address"),
 			at("token_file", tokenFile, &a.TokenFile, "",
-				"a file with a token on each line, `TOKEN` or `NAME:TOKEN`, relative to the rule file. Then "+
-					"everything except `/healthz` and `/readyz` requires one, as a bearer token or as a browser's "+
-					"password. It is read again when it changes").
+				"a file with a token on each line, `TOKEN` or `NAME:TOKEN`, relative to the rule file. With it, "+
+					"everything except `/healthz` and `/readyz` requires a token, as a bearer token or as a "+
+					"browser's password. The file is read again when it changes").
 				unless("none: everyone who reaches the listener may do everything").within("1 to 16 tokens of 16 characters or more, 64KiB"),
-			at("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same for tokens that may look, but change "+
-				"nothing").within("with `token_file`"),
+			at("read_token_file", tokenFile, &a.ReadTokenFile, "", "the same, for tokens that only allow reading").within("with `token_file`"),
 		},
 		check: func(d *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			if !a.AllowRemote && isRemote(a.Address) {
@@ -141,7 +141,7 @@ func (t *TLS) section() section {
 	return section{
 		name: "tls", help: "Two PEM files", entries: []entry{
 			at("cert", file, &t.CertFile, "", "the file of the certificate, relative to the rule file").needed(hint),
-			at("key", file, &t.KeyFile, "", "the file of its key").needed(hint),
+			at("key", file, &t.KeyFile, "", "the file of its private key").needed(hint),
 		},
 		check: func(d *decoder, n *yaml.Node, _ map[string]*yaml.Node) {
 			if t.CertFile != "" && t.KeyFile != "" {

@@ -81,19 +81,25 @@ func (t *quotaText) section() section {
 				unless("one of `file`, `hash` and `header` is needed"),
 			at("hash", hashName, &t.Hash, "", "a hash in the file's `store` with the limit of each key").within("1 to 512 characters; needs `store`"),
 			at("every", duration(time.Second, 24*time.Hour), &t.Every, "1m", "how often the hash is read again"),
-			at("header", header, &t.Header, "", "a header of `trusted_proxies` with the limit of the request, in the syntax of "+
-				"`RateLimit-Policy`: see below").within("needs `trusted_proxies`; not of a `batch-refill`"),
-			at("item", itemName, &t.Item, "", "which of the header's items counts").unless("that with the name of the rule"),
-			at("by", lookedUp, &t.By, "", "what of a request is looked up in the file or hash, as a part of a `key`").
-				unless("the rule's `key`, of one part").within("`ip`, `host`, a header, cookie or query parameter"),
+			at("header", header, &t.Header, "", "a header in which `trusted_proxies` send the limit of the "+
+				"request, in the syntax of `RateLimit-Policy`: see below").within("needs `trusted_proxies`; not " +
+				"with `batch-refill`"),
+			at("item", itemName, &t.Item, "", "which of the header's items counts").unless("the item with the " +
+				"rule's name"),
+			at("by", lookedUp, &t.By, "", "which value of a request is looked up in the file or hash, written like "+
+				"a part of a `key`").
+				unless("the rule's `key`, which must have one part").within("`ip`, `host`, a header, cookie or query parameter"),
 			at("plans", mapped(mapping((*tierText).planSection), readPlans), &t.plans, "",
-				"names that the file or hash may use, and for each its `rate` or `burst` or both").unless("none: it has numbers"),
+				"plans that the file or hash may name, each with its `rate`, `burst` or both").unless("none: it " +
+				"has numbers only"),
 			at("unknown", words(UnknownDefault, UnknownRefuse), &t.Unknown, string(UnknownDefault),
-				"what becomes of a request whose key is not in the file or hash, or without a good header: `default`, it has the "+
-					"rule's own limit, or `refuse`, it is refused without Retry-After"),
+				"what happens to a request whose key is not in the file or hash, or that has no valid header: with "+
+					"`default` it has the rule's own limit, with `refuse` it is refused without Retry-After"),
 			at("max", whole[uint64](1, spec.MaxBurst), &t.Max, "",
-				"the most tokens that a limit from outside may have, its burst or the limit of its window; more are an error").
-				unless("`1000000`; of a sliding log, which has room for so many times a key, the rule's own limit"),
+				"the largest burst, or the largest limit of a window, that the file, hash or header may set; a "+
+					"larger one is an error").
+				unless("`1000000`; the rule's own limit in a sliding log, which has room for that many times in " +
+					"each key"),
 		},
 		anyOf: [][]string{{"file"}, {"hash"}, {"header"}},
 		check: func(_ *decoder, n *yaml.Node, seen map[string]*yaml.Node) { t.at, t.seen = n, seen },

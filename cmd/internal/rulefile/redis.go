@@ -90,7 +90,8 @@ func (r *Redis) section() section {
 				within("not with `password_file`"),
 			at("longest", duration(time.Second, spec.MaxWindow), &r.Longest, "624h",
 				"the longest time that a bucket of a command may take to fill: (`max_burst` + 1) x `period` / "+
-					"`count`. Up to `625h`, times are exact to the nanosecond. Above, the clock has steps: 2 ns up to `1250h`, and 16 ns up to a year").
+					"`count`. Up to `625h`, times are exact to the nanosecond. Above that, the clock advances in "+
+					"steps: of 2 ns up to `1250h`, and of 16 ns up to a year").
 				unless("`624h`, or as long as a limit of `limits` takes"),
 			at("limits", mapped(mapping((*RedisLimit).section), readRedisLimits), &r.Limits, "",
 				"limits by name, each a rate or a mapping, which commands name instead of numbers: see "+
@@ -100,7 +101,7 @@ func (r *Redis) section() section {
 			at("in_flight", duration(resp.MinPlace, resp.MaxPlace), &r.InFlight, "", "how long a place of "+
 				"`WEIR.ENTER` counts at least if it is not released. A reload cannot change it").unless("`WEIR.ENTER` is an error"),
 			at("negative_quantities", yes, &r.Negative, "", "a negative quantity in `CL.THROTTLE` gives tokens "+
-				"back, as in redis-cell. Otherwise it is an error"),
+				"back, as in redis-cell. By default it is an error"),
 			at("idle_timeout", duration(0, longest), &r.IdleTimeout, "0s", "how long a connection may wait for its next command; 0s is no bound"),
 			reusePortEntry(&r.ReusePort),
 		},

@@ -32,7 +32,7 @@ func table(s section) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.name, e.help, e.defaultText(), e.span)
 	}
 	if s.open {
-		fmt.Fprintf(&b, "| `%s` | anything: keys that begin so are passed over | | |\n", ownKeys)
+		fmt.Fprintf(&b, "| `%s` | anything: weir ignores keys with this prefix | | |\n", ownKeys)
 	}
 	return b.String()
 }

@@ -29,7 +29,7 @@ func (f *File) places() []entry {
 	return []entry{
 		at("listen", list(mapping((*Listener).section), notTaken), &f.Listen, "",
 			"one listener or a list of them: an address, or a mapping").
-			unless("`"+defaultAddress+"`, with `decide` or without rules none").apart().listing("listen", func() (lines []string) {
+			unless("`"+defaultAddress+"`, none with `decide` or without rules").apart().listing("listen", func() (lines []string) {
 			for _, l := range f.Listen {
 				lines = append(lines, l.String())
 			}
@@ -43,20 +43,22 @@ func (f *File) places() []entry {
 				"Every request to it is trusted, so clients must not reach it").
 			within("needs `trusted_proxies` if a key has `ip`").apart().saying("decide", f.Decide.describe),
 		at("redis", optional(mapping((*Redis).section)), &f.Redis, "",
-			"where clients of Redis ask, an address or a mapping; their limits come with their commands: see "+
-				"[redis-door.md](redis-door.md). Without `listen` and `decide` a file with it needs no `rules`").
+			"an address, or a mapping, at which weir answers Redis clients. Their commands bring the limits: see "+
+				"[redis-door.md](redis-door.md). A file with `redis`, but without `listen` and `decide`, needs no "+
+				"`rules`").
 			apart().saying("redis", f.Redis.describe),
 		at("exempt", list(exceptions, nil), &f.Exempt, "",
-			"requests to which no rule applies: a list of matches, as below. Doubtful requests are not exempt: the "+
-				"path must match as written and have only one reading, and all values of a field must be wanted values. "+
-				"Do not exempt by something that any client can send, such as a header").listing("exempt", func() (lines []string) {
+			"requests to which no rule applies: a list of matches, as below. A request is exempt only without "+
+				"doubt: its path must match as written and have only one reading, and every value of a matched "+
+				"field must be one of those listed. Do not exempt by something that any client can send, such as a "+
+				"header").listing("exempt", func() (lines []string) {
 			for _, m := range f.Exempt {
 				lines = append(lines, m.String())
 			}
 			return lines
 		}),
 		at("routes", list(mapping((*Route).section), nil), &f.Routes, "",
-			"other servers for some requests: a list, of which the first match gets the request. Without "+
+			"other servers for some requests: a list, whose first matching route gets a request. Without "+
 				"`upstream`, a request that matches no route is answered 404").listing("upstream", func() (lines []string) {
 			for _, r := range f.Routes {
 				lines = append(lines, r.Upstream.String()+" for "+r.Match.String())
@@ -168,11 +170,13 @@ func (s *Server) section() section {
 		at("write_timeout", duration(0, longest), &s.WriteTimeout, "0s", "how long sending a whole answer may take; 0s is no bound"),
 		at("idle_timeout", duration(time.Millisecond, longest), &s.IdleTimeout, "2m", "how long a connection may wait for its next request"),
 		at("shutdown_timeout", duration(0, longest), &s.ShutdownTimeout, "10s",
-			"how long requests in progress may take when weir stops. In the rest of this time, a `store` is charged "+
-				"with what was admitted while it was lost. After an upgrade, idle connections may get one more answer in half of this time"),
+			"how long requests in progress may take when weir stops. In the time that is left, weir charges a "+
+				"`store` for the requests that it admitted while the store was lost. After an upgrade, an idle "+
+				"connection may get one more answer within half of this time"),
 		at("shutdown_delay", duration(0, longest), &s.ShutdownDelay, "0s",
-			"how long weir still serves requests before it stops, while `/readyz` answers 503, so that load "+
-				"balancers notice. Each answer is then the last one on its connection. Not used at an [upgrade](operations.md#upgrades)"),
+			"how long weir continues to serve requests before it stops. Meanwhile `/readyz` answers 503, so that "+
+				"load balancers notice, and each answer is the last one on its connection. An "+
+				"[upgrade](operations.md#upgrades) does not wait"),
 		at("max_header_bytes", size(1<<10, 16<<20), &s.MaxHeaderBytes, "64KiB", "the largest header of a request, such as `64KiB`"),
 		at("max_connections", connections(ByOpenFiles), &s.MaxConnections, "",
 			"how many connections all listeners for clients may have together; further ones are answered 503; 0 is "+
@@ -183,14 +187,16 @@ func (s *Server) section() section {
 				"503; 0 is no bound. `trusted_proxies` and Unix sockets have no such bound. With `proxy_protocol`, the client in the header counts").
 			unless("an eighth of `max_connections`, at least 16"),
 		at("send_timeout", duration(0, longest), &s.SendTimeout, "1m",
-			"how long a client may accept nothing of an answer before it is cut off; 0s is no bound. Over HTTP/1 "+
-				"any byte counts. Over HTTP/2 it must accept 16 KiB, or the rest of the answer, or its stream is reset"),
+			"how long a client may accept nothing of an answer before weir cuts it off; 0s is no bound. Over "+
+				"HTTP/1, each accepted byte starts the time again. Over HTTP/2, only 16 KiB or the rest of the "+
+				"answer do; otherwise weir resets the stream"),
 		at("max_waiting", whole[int](1, 1<<20), &s.MaxWaiting, "1000",
 			"how many requests of all rules together may wait for tokens at a time (`max_wait`). An eighth of them "+
 				"may wait for one key. Further ones are refused at once"),
 		at("min_body_rate", size(0, 1<<30), &s.MinBodyRate, "240",
-			"bytes a second at which the body of a request must arrive on average, after ten seconds; 0 is no "+
-				"bound. A body that arrives faster may pause later, for at most a minute. Not for gRPC, whose streams may be silent"),
+			"the bytes a second at which the body of a request must arrive on average, after its first ten "+
+				"seconds; 0 is no bound. A body that arrives faster may pause later, for at most a minute. gRPC "+
+				"has no such bound, because its streams may be silent"),
 	}}
 }
 

@@ -71,7 +71,8 @@ func (t *ruleText) numbers() []entry {
 			"how many tokens a request takes: a number, or a mapping that reads it from a header of the request").
 			unless("`1`").within("up to the smallest limit of the rule").saying("cost", r.Cost.describe),
 		at("tokens", optional(mapping((*Tokens).section)), &r.Tokens, "",
-			"a request costs the tokens of a language model that its answer reports: see below and [budgets.md](budgets.md)").
+			"a request costs the number of a language model's tokens that its answer reports: see below and "+
+				"[budgets.md](budgets.md)").
 			saying("tokens", r.Tokens.describe),
 	}
 }
@@ -81,7 +82,7 @@ func (t *ruleText) deeds() []entry {
 	r := &t.Rule
 	return []entry{
 		at("refund_status", list(status, nil), (*[]StatusRange)(&r.Refund), "",
-			"statuses, such as `404` or `2xx`, whose requests get their tokens back").within("100 to 599, 1xx to 5xx").
+			"statuses, such as `404` or `2xx`: a request that is answered with one of them gets its tokens back").within("100 to 599, 1xx to 5xx").
 			saying("refund", func() string { return when(len(r.Refund) > 0, "on "+r.Refund.String()) }),
 		at("response", optional(mapping((*Refusal).section)), &r.Refusal, "",
 			"how refusals of the rule look: `status`, `headers`, `content_type` and `template`, as in [response](#response)").
@@ -107,7 +108,7 @@ func (t *ruleText) deeds() []entry {
 		at("store", optional(yes), &t.store, "",
 			"whether the limit is kept in the file's `store`. A rule with `max_wait`, `batch-refill`, or an "+
 				"`overflow` of `refuse` or `admit` cannot be in the store, and is an error unless it says `store: "+
-				"false`. Then each machine counts separately. A `concurrency` next to a `rate` in the store is a rule of its own").
+				"false`. Then each machine counts separately").
 			unless("`true` if the file has a store, else `false`").apart().saying("kept", func() string {
 			if r.Store == nil {
 				return ""
@@ -120,9 +121,10 @@ func (t *ruleText) deeds() []entry {
 
 func rateEntry(into *spec.Rate) entry {
 	return at("rate", rate, into, "",
-		"N in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`. Only a token bucket may have a fraction as "+
-			"N. A `fixed-window` may have a period of the calendar, `1000/day`, `/week` or `/month`: see below. `0` "+
-			"refuses every request, without Retry-After. With `unlimited` the rule does not apply. Neither counts anything").
+		"N tokens in a period: `100/s`, `10/m`, `5000/h`, `3/d`, `10/1500ms`. Only a token bucket may have a "+
+			"fraction as N. A `fixed-window` may have a period of the calendar, `1000/day`, `/week` or `/month`: "+
+			"see below. `0` refuses every request, without Retry-After. With `unlimited` the rule does not apply. "+
+			"Neither counts anything").
 		within("up to 1000000000/s; a sliding log 4096").apart()
 }
 
@@ -133,19 +135,20 @@ func burstEntry(into **uint64) entry {
 
 func concurrencyEntry(into *uint64) entry {
 	return at("concurrency", whole[uint64](1, atomicbucket.MaxInFlight), into, "",
-		"N requests at a time: see below. Next to a `rate` it is a rule of its own").
+		"at most N requests in flight: see below. In a rule with a `rate`, it makes a separate rule").
 		within(fmt.Sprintf("1 to %d; not with `decide`; in a `store` at most 4096", atomicbucket.MaxInFlight)).apart()
 }
 
 func maxKeysEntry(into *int) entry {
 	return at("max_keys", whole[int](1, 1<<31-1), into, strconv.Itoa(engine.DefaultMaxKeys),
-		"how many keys to have room for, 27 bytes each (a sliding log: 27, and 13 for each request of its limit; a "+
-			"token bucket with tiers or a quota, and the table of Redis clients: 54)").apart()
+		"how many keys the table has room for. A key takes 27 bytes, and in a sliding log 13 more for each request "+
+			"of the limit. In a token bucket with tiers or a quota, and in the table of Redis clients, it takes 54").apart()
 }
 
 func overflowEntry(into *engine.OverflowPolicy) entry {
 	return at("overflow", choice(engine.Evict, engine.Refuse, engine.Admit), into, "evict",
-		"what happens to a new key without room: `evict` the one with the least debt, which is full again first, `refuse` or `admit` it").apart()
+		"what happens to a new key that finds no room: `evict` forgets the key with the least debt, whose bucket "+
+			"would be full again first; `refuse` refuses the new key; `admit` admits it without counting").apart()
 }
 
 var (

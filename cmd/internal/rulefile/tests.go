@@ -97,12 +97,12 @@ func (t *Test) expected(f *File) section {
 		name: "expect", entries: []entry{
 			{
 				name: "rules", help: "the names of the rules that count the request, in any order; `[]` for none", fill: func() {},
-				instead: "not looked at", read: func(d *decoder, n *yaml.Node, what string) { t.readRules(d, n, what, f) },
+				instead: "not checked", read: func(d *decoder, n *yaml.Node, what string) { t.readRules(d, n, what, f) },
 				schema: func() schema { return anyOf(many(textSchema), schema{"type": "array", "maxItems": 0}) },
 			},
 			at("status", whole[int](200, 599), &t.Status, "", "the status of the answers to the first requests").unless("as `answer`"),
 			at("times", whole[uint64](1, maxTimes), &t.Times, "1", "the number of these first requests"),
-			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next request").unless("not looked at"),
+			at("then", whole[int](200, 599), &t.Then, "", "the status of the answer to the next request").unless("not checked"),
 		},
 		check: func(_ *decoder, _ *yaml.Node, seen map[string]*yaml.Node) {
 			if seen["status"] == nil {

@@ -144,10 +144,10 @@ func (t *Tokens) section() section {
 	return section{
 		name: "tokens", entries: []entry{
 			at("api", words(APIAuto, APIOpenAI, APIAnthropic, APIGemini, APIOllama, APIBedrock), &t.API, "auto",
-				"the API that decides on the form of refusals and on requests that cost nothing; `auto` finds it by the path"),
+				"the API of the upstream, which determines the form of refusals and which requests are free; `auto` finds it by the path"),
 			at("count", count, &t.Count, "total",
-				"`total`, `input`, `output`, or a mapping with the weights of `input`, `cached`, `cache_write` and "+
-					"`output`, such as `{input: 3, output: 15}` in millionths of a dollar. `models` has such a mapping for each of some models").
+				"`total`, `input`, `output`, or a mapping with the weights of `input`, `cached`, `cache_write` and `output`, such as "+
+					"`{input: 3, output: 15}` in millionths of a dollar, and with other weights for some `models`").
 				within("weights 0 to 1000000, three decimals"),
 			at("scale", whole[uint64](1, maxScale), &t.Scale, "1",
 				"one token of the limit stands for this many units of `count`; the cost of a request is rounded up"),
@@ -157,14 +157,14 @@ func (t *Tokens) section() section {
 			at("default_output", whole[uint64](1, usage.MaxField), &t.DefaultOutput, strconv.Itoa(defaultOutput),
 				"the assumed tokens of an answer if the request has no bound"),
 			at("abort", abort, &t.Abort, "keep",
-				"what a request costs if its client leaves or its answer breaks off: what is held (`keep`), its estimated input and what "+
-					"was delivered (`delivered`), or what the rest of the answer reports, which is read for this time (`drain 30s`)").
+				"what a request costs if its client leaves or its answer breaks off: what is held (`keep`), its estimated input and "+
+					"the delivered output (`delivered`), or the usage at the end of the answer, which is read for up to this time (`drain 30s`)").
 				within("drain 1s to 5m"),
 			at("unknown", words(UnknownKeep, UnknownDelivered, UnknownFree), &t.Unknown, "keep",
-				"what a request costs if its answer has no usage"),
+				"what a request costs if its answer ends without a usage: `keep` and `delivered` as for `abort`, or nothing (`free`)"),
 			at("clamp", yes, &t.Clamp, "",
-				"lower a request's bound for its answer, such as max_tokens, to what is left. A request is then refused only if less than "+
-					"its prompt is left. A request without a bound gets one if less than `default_output` is left").within("estimates `worst` and `learned`"),
+				"lower a request's bound for its answer, such as max_tokens, to what is left. A request is then refused only if its prompt "+
+					"needs more than that. A request without a bound gets one if less than `default_output` is left").within("estimates `worst` and `learned`"),
 			at("ask_usage", yes, &t.AskUsage, "",
 				"add stream_options.include_usage to requests for a stream of OpenAI's API that do not have it, and hide the additional event"),
 			at("max_body", size(1<<10, 64<<20), &t.MaxBody, "8MiB",

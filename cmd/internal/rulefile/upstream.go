@@ -20,8 +20,9 @@ func (u *Upstream) section() section {
 	return section{
 		name: "upstream", brief: "url", entries: []entry{
 			at("url", list(target, notTwice), &u.Targets, "",
-				"`http://` or `https://`, optionally with a path that is put before the request's; or `unix:/path`, "+
-					"a server on a Unix socket. With a list, each request goes to the server with the fewest requests in progress").
+				"`http://` or `https://`, optionally with a path that is put before the path of each request; or "+
+					"`unix:/path`, a server on a Unix socket. With a list, each request goes to the server with "+
+					"the fewest requests in progress").
 				needed("write for example url: http://127.0.0.1:3000"),
 			at("connect_timeout", duration(time.Millisecond, longest), &u.ConnectTimeout, "10s", "how long a connection attempt may take"),
 			at("response_timeout", duration(0, longest), &u.ResponseTimeout, "1m", "how long the header of the answer may take; 0s is no bound"),
@@ -29,9 +30,10 @@ func (u *Upstream) section() section {
 			at("h2c", yes, &u.H2C, "", "speak HTTP/2 without TLS, as for gRPC").within("`http://` only"),
 			at("ignore_client_abort", yes, &u.IgnoreAbort, "",
 				"a request whose client hangs up continues until the server answers, and keeps its place in a "+
-					"`concurrency`: for servers that [do not notice](operations.md#requests-at-a-time)"),
+					"`concurrency`: for servers that [do not notice it](operations.md#requests-at-a-time)"),
 			at("health", optional(mapping(healthSection)), &u.Health, "",
-				"a path, such as `/healthz`, or a mapping: weir requests it from each server, which is down while the answer is not 200 to 399"),
+				"a path, such as `/healthz`, or a mapping. weir requests the path from each server. A server is "+
+					"down while its answers are not 200 to 399"),
 			at("pass_headers", list(passedHeader, notTwice), &u.PassHeaders, "",
 				"names of header fields that are passed on as the client sent them, although they [mislead "+
 					"servers](operations.md#what-your-server-sees): `True-Client-IP`, `X_Legacy`"),
