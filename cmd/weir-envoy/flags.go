@@ -30,11 +30,11 @@ type serveCommand struct {
 	GRPCHost                  string        `name:"grpc-host" env:"GRPC_HOST" default:"0.0.0.0" help:"Address for Envoy."`
 	GRPCPort                  int           `name:"grpc-port" env:"GRPC_PORT" default:"8081" help:"Port for Envoy."`
 	GRPCUDS                   string        `name:"grpc-uds" env:"GRPC_UDS" help:"Unix socket for Envoy, instead of address and port."`
-	GRPCMaxConnectionAge      time.Duration `name:"grpc-max-connection-age" env:"GRPC_MAX_CONNECTION_AGE" default:"24h" help:"How long a connection may last."`
-	GRPCMaxConnectionAgeGrace time.Duration `name:"grpc-max-connection-age-grace" env:"GRPC_MAX_CONNECTION_AGE_GRACE" default:"1h" help:"How much longer it may last if calls are in progress."`
-	GRPCUseTLS                bool          `name:"grpc-tls" env:"GRPC_SERVER_USE_TLS" help:"Use TLS."`
-	GRPCCertificate           string        `name:"grpc-certificate" env:"GRPC_SERVER_TLS_CERT" help:"File of the certificate."`
-	GRPCKey                   string        `name:"grpc-key" env:"GRPC_SERVER_TLS_KEY" help:"File of the key."`
+	GRPCMaxConnectionAge      time.Duration `name:"grpc-max-connection-age" env:"GRPC_MAX_CONNECTION_AGE" default:"24h" help:"How long a connection of Envoy may last."`
+	GRPCMaxConnectionAgeGrace time.Duration `name:"grpc-max-connection-age-grace" env:"GRPC_MAX_CONNECTION_AGE_GRACE" default:"1h" help:"How much longer a connection of Envoy may last if calls are in progress."`
+	GRPCUseTLS                bool          `name:"grpc-tls" env:"GRPC_SERVER_USE_TLS" help:"Use TLS on the port for Envoy."`
+	GRPCCertificate           string        `name:"grpc-certificate" env:"GRPC_SERVER_TLS_CERT" help:"File of the certificate of the port for Envoy."`
+	GRPCKey                   string        `name:"grpc-key" env:"GRPC_SERVER_TLS_KEY" help:"File of the private key of that certificate."`
 	GRPCClientCA              string        `name:"grpc-client-ca" env:"GRPC_CLIENT_TLS_CACERT" help:"File of the CA of clients' certificates, which are then required."`
 	GRPCClientName            string        `name:"grpc-client-name" env:"GRPC_CLIENT_TLS_SAN" help:"Name that a client's certificate must have."`
 
@@ -42,28 +42,28 @@ type serveCommand struct {
 	LogFormat string `env:"LOG_FORMAT" default:"text" enum:"text,json,TEXT,JSON" help:"text or json."`
 
 	ConfigType                        string `env:"CONFIG_TYPE" default:"FILE" enum:"FILE,GRPC_XDS_SOTW" help:"Where rules come from: FILE or GRPC_XDS_SOTW."`
-	ForceStartWithoutInitialConfig    bool   `env:"FORCE_START_WITHOUT_INITIAL_CONFIG" help:"Answer before there are rules."`
+	ForceStartWithoutInitialConfig    bool   `env:"FORCE_START_WITHOUT_INITIAL_CONFIG" help:"Answer requests before there are rules."`
 	HealthyWithAtLeastOneConfigLoaded bool   `env:"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED" help:"Be healthy only with rules."`
 	MergeDomainConfig                 bool   `env:"MERGE_DOMAIN_CONFIG" help:"Several files may have one domain."`
 
-	RuntimeRoot         string `env:"RUNTIME_ROOT" default:"/srv/runtime_data/current" help:"Directory of the files."`
-	RuntimeSubdirectory string `env:"RUNTIME_SUBDIRECTORY" help:"Below that."`
-	RuntimeAppdirectory string `env:"RUNTIME_APPDIRECTORY" default:"config" help:"Below that."`
+	RuntimeRoot         string `env:"RUNTIME_ROOT" default:"/srv/runtime_data/current" help:"Directory of the rules: RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY."`
+	RuntimeSubdirectory string `env:"RUNTIME_SUBDIRECTORY" help:"Directory below RUNTIME_ROOT."`
+	RuntimeAppdirectory string `env:"RUNTIME_APPDIRECTORY" default:"config" help:"Directory below RUNTIME_SUBDIRECTORY, with the files of rules."`
 
 	XDSServer         string            `name:"xds-server" env:"CONFIG_GRPC_XDS_SERVER_URL" default:"localhost:18000" help:"The xDS server."`
-	XDSNode           string            `name:"xds-node" env:"CONFIG_GRPC_XDS_NODE_ID" default:"default" help:"Who asks it."`
+	XDSNode           string            `name:"xds-node" env:"CONFIG_GRPC_XDS_NODE_ID" default:"default" help:"The name of this node for the xDS server."`
 	XDSMetadata       map[string]string `name:"xds-metadata" env:"CONFIG_GRPC_XDS_NODE_METADATA" mapsep:"," help:"Metadata of this node: key=value,..."`
-	XDSHeaders        pairs             `name:"xds-headers" env:"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS" help:"Headers for it: key:value,..."`
+	XDSHeaders        pairs             `name:"xds-headers" env:"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS" help:"Headers for the xDS server: key:value,..."`
 	XDSBackoffInitial time.Duration     `name:"xds-backoff-initial" env:"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL" default:"10s" help:"First wait after the xDS server is lost, and before a second refusal in a row."`
-	XDSBackoffMax     time.Duration     `name:"xds-backoff-max" env:"XDS_CLIENT_BACKOFF_MAX_INTERVAL" default:"60s" help:"Longest of these waits."`
+	XDSBackoffMax     time.Duration     `name:"xds-backoff-max" env:"XDS_CLIENT_BACKOFF_MAX_INTERVAL" default:"60s" help:"Longest wait for the xDS server."`
 	XDSBackoffFactor  float64           `name:"xds-backoff-factor" env:"XDS_CLIENT_BACKOFF_RANDOM_FACTOR" default:"2" help:"Factor from one wait to the next. With 1 or less, as with the reference's 0.5, all waits are equal."`
 	XDSBackoffJitter  bool              `name:"xds-backoff-jitter" env:"XDS_CLIENT_BACKOFF_JITTER" default:"true" negatable:"" help:"Each wait is random between half and all of its length."`
 	XDSMaxMessage     int               `name:"xds-max-message" env:"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES" help:"Largest configuration in bytes. 0: 16 MiB."`
-	XDSUseTLS         bool              `name:"xds-tls" env:"CONFIG_GRPC_XDS_SERVER_USE_TLS" help:"Use TLS."`
+	XDSUseTLS         bool              `name:"xds-tls" env:"CONFIG_GRPC_XDS_SERVER_USE_TLS" help:"Use TLS to the xDS server."`
 	XDSCertificate    string            `name:"xds-certificate" env:"CONFIG_GRPC_XDS_CLIENT_TLS_CERT" help:"File of the client's certificate."`
-	XDSKey            string            `name:"xds-key" env:"CONFIG_GRPC_XDS_CLIENT_TLS_KEY" help:"File of its key."`
+	XDSKey            string            `name:"xds-key" env:"CONFIG_GRPC_XDS_CLIENT_TLS_KEY" help:"File of the client certificate's private key."`
 	XDSCA             string            `name:"xds-ca" env:"CONFIG_GRPC_XDS_SERVER_TLS_CACERT" help:"File of the server's CA."`
-	XDSName           string            `name:"xds-name" env:"CONFIG_GRPC_XDS_SERVER_TLS_SAN" help:"Name in the server's certificate."`
+	XDSName           string            `name:"xds-name" env:"CONFIG_GRPC_XDS_SERVER_TLS_SAN" help:"Name in the xDS server's certificate."`
 
 	NearLimitRatio float32 `env:"NEAR_LIMIT_RATIO" default:"0.8" help:"Share of a limit from which hits count as near."`
 	StopWhenOver   bool    `env:"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT" help:"If limits of a request are exceeded, charge only these."`
@@ -74,23 +74,23 @@ type serveCommand struct {
 	Headers          bool   `env:"LIMIT_RESPONSE_HEADERS_ENABLED" help:"Tell the client about its limit."`
 	AllHeaders       bool   `env:"LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED" help:"Tell the client about all its limits: RateLimit-Policy and RateLimit list them."`
 	HeaderLimit      string `env:"LIMIT_LIMIT_HEADER" default:"RateLimit-Limit" help:"Header of the limit."`
-	HeaderRemaining  string `env:"LIMIT_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of what is left."`
+	HeaderRemaining  string `env:"LIMIT_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of the remaining hits."`
 	HeaderReset      string `env:"LIMIT_RESET_HEADER" default:"RateLimit-Reset" help:"Header of the seconds until the window ends."`
 	RequestHeaders   bool   `env:"LIMIT_REQUEST_HEADERS_ENABLED" help:"Tell the upstream about the client's limit."`
 	RequestLimit     string `env:"LIMIT_REQUEST_LIMIT_HEADER" default:"RateLimit-Limit" help:"Header of the limit for the upstream."`
-	RequestRemaining string `env:"LIMIT_REQUEST_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of what is left for the upstream."`
-	RequestReset     string `env:"LIMIT_REQUEST_RESET_HEADER" default:"RateLimit-Reset" help:"Header of the seconds for the upstream."`
+	RequestRemaining string `env:"LIMIT_REQUEST_REMAINING_HEADER" default:"RateLimit-Remaining" help:"Header of the remaining hits, for the upstream."`
+	RequestReset     string `env:"LIMIT_REQUEST_RESET_HEADER" default:"RateLimit-Reset" help:"Header of the seconds until the window ends, for the upstream."`
 
 	UseStatsd          bool          `env:"USE_STATSD" default:"true" help:"Send statistics to statsd."`
-	StatsdHost         string        `env:"STATSD_HOST" default:"localhost" help:"Where statsd is."`
-	StatsdPort         int           `env:"STATSD_PORT" default:"8125" help:"Its port."`
+	StatsdHost         string        `env:"STATSD_HOST" default:"localhost" help:"Host of statsd."`
+	StatsdPort         int           `env:"STATSD_PORT" default:"8125" help:"Port of statsd."`
 	StatsdProtocol     string        `env:"STATSD_PROTOCOL" default:"tcp" enum:"tcp,udp" help:"tcp or udp."`
 	ExtraTags          pairs         `env:"EXTRA_TAGS" help:"Tags for statsd: key:value,..."`
-	StatsFlushInterval time.Duration `env:"STATS_FLUSH_INTERVAL" default:"10s" help:"How often."`
-	DisableStats       bool          `env:"DISABLE_STATS" help:"Send none."`
-	UsePrometheus      bool          `env:"USE_PROMETHEUS" help:"Serve metrics."`
-	PrometheusAddr     string        `env:"PROMETHEUS_ADDR" default:":9090" help:"Where."`
-	PrometheusPath     string        `env:"PROMETHEUS_PATH" default:"/metrics" help:"The path of the metrics."`
+	StatsFlushInterval time.Duration `env:"STATS_FLUSH_INTERVAL" default:"10s" help:"How often statistics are sent to statsd."`
+	DisableStats       bool          `env:"DISABLE_STATS" help:"Send no statistics to statsd."`
+	UsePrometheus      bool          `env:"USE_PROMETHEUS" help:"Serve metrics for Prometheus."`
+	PrometheusAddr     string        `env:"PROMETHEUS_ADDR" default:":9090" help:"Address of the metrics for Prometheus."`
+	PrometheusPath     string        `env:"PROMETHEUS_PATH" default:"/metrics" help:"Path of the metrics for Prometheus."`
 	PrometheusMapper   string        `name:"prometheus-mapper" env:"PROMETHEUS_MAPPER_YAML" help:"File in the format of statsd_exporter with the names of metrics. Without it, the default names."`
 
 	PrometheusMilliseconds bool `name:"prometheus-milliseconds" env:"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS" help:"Response times are milliseconds under the same default name, which says seconds."`

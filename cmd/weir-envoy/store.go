@@ -26,9 +26,9 @@ type storeFlags struct {
 	RedisType       string        `name:"redis-type" env:"REDIS_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
 	RedisSocketType string        `name:"redis-socket-type" env:"REDIS_SOCKET_TYPE" default:"tcp" enum:"tcp,unix" help:"tcp; the reference's unix is refused."`
 	RedisAuth       string        `name:"redis-auth" env:"REDIS_AUTH" help:"Password, or user:password."`
-	RedisTLS        bool          `name:"redis-tls" env:"REDIS_TLS" help:"Use TLS."`
+	RedisTLS        bool          `name:"redis-tls" env:"REDIS_TLS" help:"Use TLS to REDIS_URL."`
 	RedisTLSCert    string        `name:"redis-tls-cert" env:"REDIS_TLS_CLIENT_CERT" help:"File of the client's certificate."`
-	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of its key."`
+	RedisTLSKey     string        `name:"redis-tls-key" env:"REDIS_TLS_CLIENT_KEY" help:"File of the client certificate's private key."`
 	RedisTLSCA      string        `name:"redis-tls-ca" env:"REDIS_TLS_CACERT" help:"File of the server's CA."`
 	OnLoss          string        `name:"redis-on-loss" env:"REDIS_ON_LOSS" default:"closed" enum:"closed,share,open" help:"What happens while REDIS_URL does not answer, also at the start. closed: an error, as in the reference; share: each of REPLICAS admits its share; open: everything is admitted. (Weir's own.)"`
 	State           string        `name:"redis-state" env:"REDIS_STATE" help:"Full path of a folder for files with the debts of this replica to REDIS_URL, such as the tokens that its share has admitted: these debts outlive the process. (Weir's own; Linux.)"`
@@ -39,18 +39,18 @@ type storeFlags struct {
 	SentinelAuth    string        `name:"redis-sentinel-auth" env:"REDIS_SENTINEL_AUTH" help:"Password of the sentinels, or user:password."`
 
 	RetryFirst time.Duration `name:"redis-startup-initial-interval" env:"REDIS_STARTUP_INITIAL_INTERVAL" default:"1s" help:"First wait for a store that does not answer at the start. Each further one is twice as long."`
-	RetryMost  time.Duration `name:"redis-startup-max-interval" env:"REDIS_STARTUP_MAX_INTERVAL" default:"30s" help:"Longest of these waits."`
+	RetryMost  time.Duration `name:"redis-startup-max-interval" env:"REDIS_STARTUP_MAX_INTERVAL" default:"30s" help:"Longest wait for the store at the start."`
 	RetryFor   time.Duration `name:"redis-startup-max-elapsed-time" env:"REDIS_STARTUP_MAX_ELAPSED_TIME" help:"How long to wait in total before the start fails. 0: forever."`
 
 	PerSecond           bool   `name:"redis-persecond" env:"REDIS_PERSECOND" help:"Count limits per second in a separate Redis or Valkey."`
-	PerSecondURL        string `name:"redis-persecond-url" env:"REDIS_PERSECOND_URL" help:"Its address, as REDIS_URL."`
+	PerSecondURL        string `name:"redis-persecond-url" env:"REDIS_PERSECOND_URL" help:"Address of the store of REDIS_PERSECOND, in the form of REDIS_URL."`
 	PerSecondType       string `name:"redis-persecond-type" env:"REDIS_PERSECOND_TYPE" default:"SINGLE" enum:"SINGLE,SENTINEL,CLUSTER,single,sentinel,cluster" help:"SINGLE, SENTINEL or CLUSTER."`
 	PerSecondSocketType string `name:"redis-persecond-socket-type" env:"REDIS_PERSECOND_SOCKET_TYPE" default:"tcp" enum:"tcp,unix" help:"tcp; the reference's unix is refused."`
 	PerSecondAuth       string `name:"redis-persecond-auth" env:"REDIS_PERSECOND_AUTH" help:"Password, or user:password."`
 	PerSecondTLS        bool   `name:"redis-persecond-tls" env:"REDIS_PERSECOND_TLS" help:"Use TLS, with the same files as REDIS_URL."`
-	PerSecondSentinel   string `name:"redis-persecond-sentinel-auth" env:"REDIS_PERSECOND_SENTINEL_AUTH" help:"Password of its sentinels, or user:password."`
+	PerSecondSentinel   string `name:"redis-persecond-sentinel-auth" env:"REDIS_PERSECOND_SENTINEL_AUTH" help:"Password of the sentinels of REDIS_PERSECOND_URL, or user:password."`
 
-	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long its answer may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
+	PerSecondTimeout time.Duration `name:"redis-persecond-timeout" env:"REDIS_PERSECOND_TIMEOUT" help:"How long an answer of REDIS_PERSECOND_URL may take, 1ms to 10s. 0: as REDIS_TIMEOUT."`
 }
 
 // stores are the stores in which replicas share counters. perSecond has the limits per second; if it is nil, all has
