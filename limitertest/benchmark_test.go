@@ -60,6 +60,8 @@ func TestTheTrafficOfTheRows(t *testing.T) {
 				last += counts[uint64(n)]
 			}
 			assert.InEpsilon(t, 50, 100*float64(counts[0])/float64(last), 0.2)
+			// Nor has the first one more than its limit, if a request takes 100 ns.
+			assert.Less(t, 1e7*float64(counts[0])/float64(all), float64(r.limit.Tokens))
 		default:
 			assert.Len(t, counts, r.before, r.name)
 			assert.Equal(t, all/r.before, counts[0])
