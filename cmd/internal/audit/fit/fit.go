@@ -23,8 +23,8 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is the start of windows after each multiple of the period. If it is Anchored, windows start with the first
-	// request after two periods without requests.
+	// Phase is the start of windows after each multiple of the period. If it is Anchored, the first window starts with a
+	// request, and so does the next one if neither the latest window nor the one after it has a request later.
 	Phase time.Duration
 	// Refusals says that refused requests are charged too.
 	Refusals bool
@@ -55,10 +55,11 @@ func (c *clock) at(key string, at time.Duration) time.Duration {
 	if c.limit.Phase != Anchored {
 		return at - c.limit.Phase
 	}
-	if latest, ok := c.latest[key]; !ok || at-latest >= 2*c.limit.Per {
+	latest, ok := c.latest[key]
+	if start := latest - (latest-c.anchor[key])%c.limit.Per; !ok || at-start >= 2*c.limit.Per {
 		c.anchor[key] = at % c.limit.Per
 	}
-	c.latest[key] = max(c.latest[key], at)
+	c.latest[key] = max(latest, at)
 	return at - c.anchor[key]
 }
 
