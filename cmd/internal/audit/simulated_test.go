@@ -151,3 +151,51 @@ func TestLimitsAreIdentified(t *testing.T) {
 		}
 	}
 }
+
+// A stickTable counts the requests of one client as HAProxy's http_req_rate does, the refused ones, too: in windows of
+// which the first begins with a request, and so does one after a silence.
+type stickTable struct {
+	mu             sync.Mutex
+	per            time.Duration
+	begin          time.Time
+	current, prior int64
+}
+
+// Take counts a request and refuses it if that are more than most within the period.
+func (s *stickTable) take(most int64) engine.Decision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.begin.IsZero() || now.Sub(s.begin) >= 2*s.per {
+		s.begin, s.current, s.prior = now, 0, 0
+	} else if now.Sub(s.begin) >= s.per {
+		s.begin, s.current, s.prior = s.begin.Add(s.per), 0, s.current
+	}
+	s.current++
+	left := s.begin.Add(s.per).Sub(now)
+	return engine.Decision{Allowed: s.current+s.prior*int64(left)/int64(s.per) <= most}
+}
+
+// TestChargedRefusalsAreCertain: it is certain that a server charges refused requests if it does.
+func TestChargedRefusalsAreCertain(t *testing.T) {
+	for _, delay := range []time.Duration{0, 60 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulated(t, engine.SlidingWindow(15, 3*time.Second), delay, 1)
+				table := stickTable{per: 3 * time.Second}
+				s.racy = func(string) engine.Decision { return table.take(15) }
+				a := newAuditor(s, plain, Options{Requests: 1500, Time: time.Minute})
+				a.patterns(t.Context(), 375)
+				require.NoError(t, a.err)
+				r, err := fit.Log(a.requests(), 0)
+				require.NoError(t, err)
+				t.Logf("%d requests in %v: %+v", a.sent, time.Since(a.begin), r)
+				assert.Equal(t, check.SlidingEstimate, r.Limit.Kind)
+				assert.Equal(t, uint64(15), r.Limit.Tokens)
+				assert.Equal(t, 3*time.Second, r.Limit.Per)
+				assert.True(t, r.Limit.Refusals)
+				assert.Empty(t, undecided(r))
+			})
+		})
+	}
+}

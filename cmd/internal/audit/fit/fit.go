@@ -79,7 +79,7 @@ type Result struct {
 	Returned bool
 	// Shortest and Longest bound the periods that explain the log equally well.
 	Shortest, Longest time.Duration
-	// RefusalsUnsure says that a limit that charges no refused requests explains the log, too, though not as well.
+	// RefusalsUnsure says that a limit that charges no refused requests explains the log nearly as well.
 	RefusalsUnsure bool
 	// Excess is how many requests, at least, were admitted beyond the limit at the worst instant.
 	Excess uint64
@@ -123,7 +123,7 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 	if f.returned && (best > len(f.events)/200 || sure(all) < 0.5) {
 		charged := f.search(true)
 		if other := charged[0].misfits; other < best/2 || other <= best && sure(charged) >= 0.5 {
-			all, unsure = charged, best <= len(f.events)/20
+			all, unsure = charged, best <= len(f.events)/20 && moreBy(other, best) < 0.8
 		}
 	}
 	r := Result{
