@@ -108,6 +108,9 @@ func undecided(found fit.Result) (all []string) {
 	if float64(found.Longest) > float64(found.Shortest)*(1+widest) {
 		all = append(all, fmt.Sprintf("the period: all from %s to %s explain as much", short(found.Shortest), short(found.Longest)))
 	}
+	if found.Most-found.Fewest > found.Fewest/100 {
+		all = append(all, fmt.Sprintf("the number of tokens: all from %d to %d explain as much", found.Fewest, found.Most))
+	}
 	if found.RunnerUp.Per > 0 && found.Confidence() < surely {
 		all = append(all, fmt.Sprintf("the kind: %s, %s, explains nearly as much", article(kindName(found.RunnerUp)), numbers(found.RunnerUp)))
 	}

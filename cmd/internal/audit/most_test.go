@@ -97,13 +97,13 @@ func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 // TestWhatIsUndecidedIsSaid: in the text, the JSON and the rules.
 func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
-		Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
+		Fewest: 15, Most: 15, Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
 	assert.Empty(t, undecided(found))
 	found.RunnerUp, found.RunnerUpMisfits = fit.Limit{Kind: check.SlidingExact, Limit: check.Limit{Tokens: 14, Per: time.Second}}, 1
 	assert.Empty(t, undecided(found))
 	found.RunnerUpMisfits, found.RefusalsUnsure = 13, true
 	found.Longest = 2700 * time.Millisecond
-	found.Misfits = 12
+	found.Misfits, found.Most = 12, 16
 	r := &Report{}
 	r.fitted(nil, found, nil)
 	r.Rules = rules(found, r)
@@ -111,12 +111,14 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	require.NoError(t, r.WriteText(&text))
 	require.NoError(t, r.WriteJSON(&json))
 	for _, says := range []string{"the period: all from 2.4s to 2.7s explain as much", "the kind: a sliding exact, 14 in 1s, explains nearly as much",
+		"the number of tokens: all from 15 to 16 explain as much",
 		"whether refused requests are charged: a limit that charges none explains nearly as much", "the limit: no kind explains more than 88 % of the decisions"} {
 		assert.Contains(t, text.String(), "\nundecided "+says+"\n")
 		assert.Contains(t, text.String(), "\n# undecided: "+says+"\n")
 		assert.Contains(t, json.String(), says)
 	}
 	assert.Contains(t, json.String(), `"per_to": "2.7s"`)
+	assert.Contains(t, json.String(), `"at_once_to": 16`)
 }
 
 // TestThePicture: it is a picture with every request, and an error where nothing was found.

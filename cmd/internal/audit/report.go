@@ -34,8 +34,10 @@ type Report struct {
 	PerTo      string   `json:"per_to,omitempty"`
 	Undecided  []string `json:"undecided,omitempty"` // what cannot be concluded from the log, and why
 	Most       *Most    `json:"most,omitempty"`
-	AtOnce     uint64   `json:"at_once"`          // tokens of a full key
-	Queued     uint64   `json:"queued,omitempty"` // the most requests that wait
+	AtOnce     uint64   `json:"at_once"`                // what a full key has
+	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // tokens from this to AtOnceTo explain as much
+	AtOnceTo   uint64   `json:"at_once_to,omitempty"`
+	Queued     uint64   `json:"queued,omitempty"` // how many requests wait at most
 	Refusals   bool     `json:"refusals_count"`
 	Misfits    int      `json:"misfits"`
 	Confidence float64  `json:"confidence"`
@@ -119,6 +121,7 @@ func (r *Report) fitted(log []fit.Request, found fit.Result, err error) {
 	}
 	r.Tokens, r.Per, r.Queued, r.Refusals = found.Limit.Tokens, short(found.Limit.Per), found.Limit.Queued, found.Limit.Refusals
 	r.PerFrom, r.PerTo, r.Undecided = short(found.Shortest), short(found.Longest), undecided(found)
+	r.AtOnceFrom, r.AtOnceTo = found.Fewest, found.Most
 	if found.RunnerUp.Per > 0 {
 		r.RunnerUp = fmt.Sprintf("%s, %s: %d misfits", kindName(found.RunnerUp), numbers(found.RunnerUp), found.RunnerUpMisfits)
 	}

@@ -79,6 +79,8 @@ type Result struct {
 	Returned bool
 	// Shortest and Longest bound the periods that explain the log equally well.
 	Shortest, Longest time.Duration
+	// Fewest and Most are how many tokens a full key has in limits that explain the log as well.
+	Fewest, Most uint64
 	// RefusalsUnsure says that a limit that charges no refused requests explains the log nearly as well.
 	RefusalsUnsure bool
 	// Excess is how many requests, at least, were admitted beyond the limit at the worst instant.
@@ -142,6 +144,7 @@ func Log(requests []Request, resolution time.Duration) (Result, error) {
 	}
 	of := &finder{fitter: f, best: &all[0], refusals: all[0].limit.Refusals}
 	r.Shortest, r.Longest = of.bounds()
+	r.Fewest, r.Most = of.numbers()
 	f.judge(r.Limit, func(_ bool, excess uint64) bool {
 		r.Excess = max(r.Excess, excess)
 		return true

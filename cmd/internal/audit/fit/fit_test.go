@@ -5,9 +5,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/limitertest/check"
 )
+
+// TestSeveralNumbersExplainALog: each second a token comes back to a bucket of five, and a request takes it a
+// millisecond before that, as exactly as the times are known. A bucket of six makes the same decisions.
+func TestSeveralNumbersExplainALog(t *testing.T) {
+	var log []Request
+	ask := func(at time.Duration, allowed bool) {
+		log = append(log, Request{Sent: time.Hour + at, Done: time.Hour + at + 200*time.Microsecond, Allowed: allowed})
+	}
+	for i := range 5 {
+		ask(time.Duration(i)*10*time.Microsecond, true)
+	}
+	for i := time.Duration(1); i < 30; i++ {
+		ask(i*time.Second-time.Millisecond, true)
+		ask(i*time.Second-time.Millisecond/2, false)
+	}
+	r, err := Log(log, 0)
+	require.NoError(t, err)
+	assert.Equal(t, check.Bucket, r.Limit.Kind)
+	assert.Zero(t, r.Misfits)
+	assert.Equal(t, [2]uint64{5, 6}, [2]uint64{r.Fewest, r.Most}, "%+v", r)
+}
 
 // TestWindowsThatARequestBegins: the window after the latest one may be empty. Then the next request begins a window,
 // though the latest request may be less than two periods ago.

@@ -116,8 +116,11 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 // at a phase, the phase determines the period.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
-	kind := best.limit.Kind
-	if shortest, longest = best.limit.Per, best.limit.Per; !of.returned || kind != check.Bucket && kind != check.FixedWindow && kind != check.SlidingExact {
+	shortest, longest = best.limit.Per, best.limit.Per
+	switch kind := best.limit.Kind; {
+	case !of.returned:
+		return shortest, longest
+	case kind != check.Bucket && kind != check.FixedWindow && kind != check.SlidingExact && best.limit.Phase != Anchored:
 		return shortest, longest
 	}
 	explains := func(per time.Duration) bool {
@@ -133,6 +136,29 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 		longest = best.limit.Per * time.Duration(100+i) / 100
 	}
 	return shortest, longest
+}
+
+// numbers returns the fewest and the most tokens of a full key that explain as much as the best, with its period.
+func (of *finder) numbers() (fewest, most uint64) {
+	best := *of.best
+	explains := func(n uint64) bool {
+		l := best.limit
+		if l.Kind == check.Bucket || l.Kind == check.BatchRefill {
+			l.Burst = n
+		} else {
+			l.Tokens = n
+		}
+		return n > 0 && of.misfits(l, best.misfits) <= best.misfits
+	}
+	fewest = best.limit.Capacity(best.limit.Kind)
+	most = fewest
+	for explains(fewest - 1) {
+		fewest--
+	}
+	for most-fewest < 100 && explains(most+1) {
+		most++
+	}
+	return fewest, most
 }
 
 func (of *finder) bucket() {
