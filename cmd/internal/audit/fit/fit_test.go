@@ -41,3 +41,23 @@ func TestWindowsThatARequestBegins(t *testing.T) {
 	}
 	assert.Equal(t, []time.Duration{100, 106, 118, 130, 133, 150}, times)
 }
+
+// TestSeveralPeriodsExplainALog: a burst of 15 every six seconds, and one refusal after it. Aligned windows of many
+// lengths make the same decisions.
+func TestSeveralPeriodsExplainALog(t *testing.T) {
+	var log []Request
+	for i := range time.Duration(10) {
+		for n := range time.Duration(16) {
+			at := time.Hour + i*6*time.Second + n*time.Millisecond
+			log = append(log, Request{Sent: at, Done: at + time.Millisecond, Allowed: n < 15})
+		}
+	}
+	f := newFitter(log, 0)
+	best := candidate{limit: Limit{Kind: check.AlignedWindow}, misfits: 1000}
+	of := &finder{fitter: f, best: &best}
+	of.phased([]candidate{{limit: Limit{Limit: check.Limit{Tokens: 15, Per: 6 * time.Second, Burst: 15}}}})
+	shortest, longest := of.bounds()
+	assert.Zero(t, best.misfits)
+	assert.LessOrEqual(t, shortest, 500*time.Millisecond)
+	assert.Equal(t, 6*time.Second, longest)
+}

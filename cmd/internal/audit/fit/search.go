@@ -12,12 +12,17 @@ import (
 type candidate struct {
 	limit   Limit
 	misfits int
+	// shortest and longest are the periods of limits that explain as much.
+	shortest, longest time.Duration
 }
 
 // try makes l the candidate's limit if it explains more than the previous one.
 func (c *candidate) try(f *fitter, l Limit) {
-	if n := f.misfits(l, c.misfits); n < c.misfits {
-		*c = candidate{l, n}
+	switch n := f.misfits(l, c.misfits); {
+	case n < c.misfits:
+		*c = candidate{l, n, l.Per, l.Per}
+	case n == c.misfits:
+		c.shortest, c.longest = min(c.shortest, l.Per), max(c.longest, l.Per)
 	}
 }
 
@@ -43,7 +48,7 @@ func (f *fitter) search(refusals bool) []candidate {
 	}
 	all := make([]candidate, len(kinds))
 	for i, kind := range kinds {
-		best := candidate{Limit{Kind: kind, Limit: check.Limit{Tokens: 1, Per: time.Second, Burst: 1}}, math.MaxInt - 1}
+		best := candidate{limit: Limit{Kind: kind, Limit: check.Limit{Tokens: 1, Per: time.Second, Burst: 1}}, misfits: math.MaxInt - 1}
 		of := &finder{fitter: f, best: &best, refusals: refusals}
 		switch kind {
 		case check.Bucket:
@@ -112,16 +117,16 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. If windows begin
-// at a phase, the phase determines the period.
+// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. Where windows
+// begin at a phase, only few periods fit it: those are returned that were tried.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	shortest, longest = best.limit.Per, best.limit.Per
 	switch kind := best.limit.Kind; {
 	case !of.returned:
 		return shortest, longest
-	case kind != check.Bucket && kind != check.FixedWindow && kind != check.SlidingExact && best.limit.Phase != Anchored:
-		return shortest, longest
+	case kind != check.Bucket && kind != check.FixedWindow && kind != check.SlidingExact:
+		return best.shortest, best.longest
 	}
 	explains := func(per time.Duration) bool {
 		l, near := best.limit, candidate{misfits: best.misfits + 1}
