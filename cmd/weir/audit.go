@@ -23,7 +23,7 @@ type auditCommand struct {
 	Header      []string      `short:"H" placeholder:"'NAME: VALUE'" help:"A header field of all requests, such as a key."`
 	Requests    int           `default:"1500" help:"The largest number of requests (default: ${default})."`
 	Time        time.Duration `default:"60s" help:"How long to look for the limit (default: ${default})."`
-	Refused     []int         `placeholder:"STATUS" help:"The status of refusals, if it is not 429, 503, 403, 420 or 509."`
+	Refused     []int         `placeholder:"STATUS" help:"The status of refusals, if it is not 429, 503, 403, 420 or 509; in a log, if it is not 429."`
 	TLS         tlsFlags      `embed:""`
 	Budget      budgetFlags   `embed:""`
 	JSON        bool          `name:"json" help:"Print one JSON object instead of text."`

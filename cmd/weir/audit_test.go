@@ -48,7 +48,7 @@ func TestAuditExitStatus(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.log")
 	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
 	got := run(t, program, "", "audit", "--json", "--log", file)
-	require.Equal(t, 0, got.status, got)
+	require.Equal(t, 2, got.status, got)
 	var report struct {
 		Kind   string
 		Tokens int

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/accesslog"
@@ -24,6 +26,9 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 	clients, resolution, err := readLog(log, statuses)
 	if err != nil {
 		return nil, err
+	}
+	if clients[0].refused == 0 {
+		return nil, noRefusal(clients, statuses)
 	}
 	var all []fit.Request
 	for _, c := range clients {
@@ -46,6 +51,9 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 		r.Most = mostOf(all, 0, found)
 	}
 	r.judge()
+	if len(r.Undecided) > 0 {
+		r.Faults++
+	}
 	r.Rules = rules(found, r)
 	return r, nil
 }
@@ -54,6 +62,28 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 type logged struct {
 	requests []fit.Request
 	refused  int
+	errors   map[int]int // how many requests had which status, from 400 on
+}
+
+// noRefusal returns the error of a log without a refusal. It names the statuses that may be refusals.
+func noRefusal(clients []*logged, statuses []int) error {
+	all, counts := 0, map[int]int{}
+	for _, c := range clients {
+		all += len(c.requests)
+		for status, n := range c.errors {
+			counts[status] += n
+		}
+	}
+	found := slices.SortedFunc(maps.Keys(counts), func(a, b int) int { return cmp.Or(counts[b]-counts[a], a-b) })
+	var b strings.Builder
+	fmt.Fprintf(&b, "no request of %d was refused with %s", all, strings.Trim(fmt.Sprint(statuses), "[]"))
+	for i, status := range found[:min(len(found), 3)] {
+		fmt.Fprintf(&b, "%s %d x %d", map[bool]string{true: ":", false: ","}[i == 0], counts[status], status)
+	}
+	if len(found) > 0 {
+		fmt.Fprintf(&b, "; if %d is a refusal: --refused %d", found[0], found[0])
+	}
+	return errors.New(b.String())
 }
 
 // readLog returns the requests of all clients, and the resolution of the times. Clients with the most refusals come
@@ -98,12 +128,14 @@ func tryLog(log *accesslog.Log, statuses []int) (all []*logged, resolution time.
 		}
 		c := clients[string(e.Client)]
 		if c == nil {
-			c = &logged{}
+			c = &logged{errors: map[int]int{}}
 			clients[string(e.Client)] = c
 		}
 		allowed := !slices.Contains(statuses, e.Status)
 		if !allowed {
 			c.refused++
+		} else if e.Status >= 400 {
+			c.errors[e.Status]++
 		}
 		c.requests = append(c.requests, fit.Request{Sent: time.Duration(e.Time.UnixNano()), Key: string(e.Client), Allowed: allowed})
 	}
