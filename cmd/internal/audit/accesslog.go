@@ -62,7 +62,7 @@ func FromLog(log *accesslog.Log, statuses []int) (*Report, error) {
 type logged struct {
 	requests []fit.Request
 	refused  int
-	errors   map[int]int // how many requests had which status, from 400 on
+	errors   map[int]int // admitted requests by status, from 400 on
 }
 
 // noRefusal returns the error of a log without a refusal. It names the statuses that may be refusals.

@@ -377,8 +377,12 @@ func TestALogIsFitted(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, r.WriteJSON(&out))
 	assert.True(t, json.Valid([]byte(out.String())))
+}
+
+// TestALogWithoutRefusals: the error names the statuses that may be refusals.
+func TestALogWithoutRefusals(t *testing.T) {
 	line := `192.0.2.1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1" `
-	_, err = FromLog(accesslog.NewLog(strings.NewReader(line+"200 1\n"+line+"503 1\n"+line+"503 1\n"+line+"404 1\n")), nil)
+	_, err := FromLog(accesslog.NewLog(strings.NewReader(line+"200 1\n"+line+"503 1\n"+line+"503 1\n"+line+"404 1\n")), nil)
 	assert.EqualError(t, err, "no request of 4 was refused with 429: 2 x 503, 1 x 404; if 503 is a refusal: --refused 503")
 	_, err = FromLog(accesslog.NewLog(strings.NewReader(line+"200 1\n")), nil)
 	assert.EqualError(t, err, "no request of 1 was refused with 429")

@@ -34,10 +34,10 @@ type Report struct {
 	PerTo      string   `json:"per_to,omitempty"`
 	Undecided  []string `json:"undecided,omitempty"` // what cannot be concluded from the log, and why
 	Most       *Most    `json:"most,omitempty"`
-	AtOnce     uint64   `json:"at_once"`                // what a full key has
-	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // tokens from this to AtOnceTo explain as much
+	AtOnce     uint64   `json:"at_once"`                // tokens of a full key
+	AtOnceFrom uint64   `json:"at_once_from,omitempty"` // numbers from this one to AtOnceTo explain as much
 	AtOnceTo   uint64   `json:"at_once_to,omitempty"`
-	Queued     uint64   `json:"queued,omitempty"` // how many requests wait at most
+	Queued     uint64   `json:"queued,omitempty"` // the most requests that wait
 	Refusals   bool     `json:"refusals_count"`
 	Misfits    int      `json:"misfits"`
 	Confidence float64  `json:"confidence"`

@@ -152,8 +152,8 @@ func TestLimitsAreIdentified(t *testing.T) {
 	}
 }
 
-// A stickTable counts the requests of one client as HAProxy's http_req_rate does, the refused ones, too: in windows of
-// which the first begins with a request, and so does one after a silence.
+// A stickTable counts the requests of one client as HAProxy's http_req_rate does, including refused ones. The first
+// window begins with a request, and so does a window after a silence.
 type stickTable struct {
 	mu             sync.Mutex
 	per            time.Duration
@@ -161,7 +161,7 @@ type stickTable struct {
 	current, prior int64
 }
 
-// Take counts a request and refuses it if that are more than most within the period.
+// take counts a request, and refuses it if the period has more than most.
 func (s *stickTable) take(most int64) engine.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,6 +178,9 @@ func (s *stickTable) take(most int64) engine.Decision {
 
 // TestChargedRefusalsAreCertain: it is certain that a server charges refused requests if it does.
 func TestChargedRefusalsAreCertain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the search for a limit is slow under the race detector")
+	}
 	for _, delay := range []time.Duration{0, 60 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -117,8 +117,8 @@ func (of *finder) tryCounts(c *candidate, l Limit) {
 	}
 }
 
-// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. Where windows
-// begin at a phase, only few periods fit it: those are returned that were tried.
+// bounds returns the shortest and the longest period that explain as much as the best, to a hundredth. If windows begin
+// at a phase, few periods fit the phase. Then these are the shortest and the longest of the periods that were tried.
 func (of *finder) bounds() (shortest, longest time.Duration) {
 	best := *of.best
 	shortest, longest = best.limit.Per, best.limit.Per
