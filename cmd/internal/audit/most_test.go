@@ -187,5 +187,6 @@ func TestRefusalsThatCount(t *testing.T) {
 		require.NoError(t, r.WriteText(&text))
 		assert.Equal(t, "sliding exact: 15 in 3s, true", fmt.Sprintf("%s: %d in %s, %t", r.Kind, r.Tokens, r.Per, r.Refusals), text.String())
 		assert.Contains(t, text.String(), "refused   requests are charged, too\n")
+		assert.Contains(t, r.Rules, "# not the same: the server charges refused requests, too\n")
 	})
 }

@@ -218,6 +218,9 @@ func rules(found fit.Result, r *Report) string {
 	for _, what := range r.Undecided {
 		fmt.Fprintf(&b, "# undecided: %s\n", what)
 	}
+	if l.Refusals {
+		b.WriteString("# not the same: the server charges refused requests, too\n")
+	}
 	fmt.Fprintf(&b, "rules:\n  - name: audited\n    rate: %d/%s\n", l.Tokens, unit(l.Per))
 	algorithm := map[check.Promise]string{check.BatchRefill: "batch-refill", check.FixedWindow: "fixed-window",
 		check.AlignedWindow: "fixed-window", check.SlidingExact: "sliding-log", check.SlidingEstimate: "sliding-window"}[l.Kind]
