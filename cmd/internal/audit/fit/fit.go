@@ -23,8 +23,8 @@ type Request struct {
 type Limit struct {
 	Kind check.Promise
 	check.Limit
-	// Phase is the start of windows after each multiple of the period. If it is Anchored, the first window starts with a
-	// request, and so does the next one if neither the latest window nor the one after it has a request later.
+	// Phase is the start of windows after each multiple of the period. If it is Anchored, a request starts the first
+	// window. A later request starts a window if neither the latest window nor the one after it had another request.
 	Phase time.Duration
 	// Refusals says that refused requests are charged too.
 	Refusals bool
