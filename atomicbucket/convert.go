@@ -21,17 +21,22 @@ type Change struct {
 	Latest        int64  // no request of the record was granted at a later time, and no reservation is due later
 	Promised      int64  // no reservation is due later
 
-	// Lowest is the lowest limit that the key of a window may have after the change, in tokens. 0: not known.
-	Lowest uint64
+	// Of windows: the lowest limit that the key may have after the change, in tokens, and the longest window that there
+	// ever was, in nanoseconds. 0: not known.
+	Lowest, Longest uint64
 }
 
 // windows returns how long the tokens taken in a window last at the new rate: at least n, which is the time of a new
-// window in any unit. The result is rounded up. The key may have any limit after the change, so the lowest one counts.
-func (c Change) windows(taken, n uint64) uint64 {
-	if c.Lowest == 0 {
+// window in any unit, and at most longest, in the same unit. The result is rounded up. The key may have any limit after
+// the change, so the lowest one counts. All tokens come back in the longest window, under the limit that granted them.
+func (c Change) windows(taken, n, longest uint64) uint64 {
+	switch {
+	case c.Longest == 0:
 		return manyTicks
+	case c.Lowest > 0:
+		longest = min(longest, proportion(n, c.Lowest, taken))
 	}
-	return min(max(proportion(n, c.Lowest, taken), n), manyTicks)
+	return max(n, longest)
 }
 
 // after returns the instant after a number of nanoseconds, or the end of time.
@@ -135,13 +140,14 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	end := w.Ticks(stays-1) + 1
 	switch {
 	case w.clock != from.clock && w.length == 1 || w.calendar != from.calendar:
-		end = min(end, w.Ticks(latest)+c.windows(taken, 1))
+		// As many whole windows as the longest one may meet.
+		end = min(end, w.Ticks(latest)+c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1))
 	case w.window > from.window:
 		longer := min(after(stays, uint64(w.window-from.window)), after(latest, uint64(w.window)))
 		end = max(end, w.Ticks(longer-1)+1)
 		fallthrough
 	case w.window < from.window:
-		end = min(end, w.Ticks(after(latest, c.windows(taken, uint64(w.window)))-1)+1)
+		end = min(end, w.Ticks(after(latest, c.windows(taken, uint64(w.window), c.Longest))-1)+1)
 	}
 	end = min(end, now+w.narrow) // an end further ahead would be read as past
 	return w.pack(end, min(taken, 1<<w.bits-1))
@@ -160,7 +166,8 @@ func (w *SlidingWindow) Following(before Algorithm) (Algorithm, error) { return 
 // gets at most a limit and what that rate grants in t. A conversion has to keep that. An estimate that is all gone in
 // window i+1 falls by E in the last window before that, of length s. If it is gone no sooner than the new limit M
 // grants E, that is E*s/M from the latest time, it is above the line along which the bucket fills: the two are equal at
-// most at the end. If it is gone no sooner than before, it is above the estimate of before.
+// most at the end. If it is gone no sooner than before, it is above the estimate of before. And the limit that granted
+// the tokens grants them in the longest window that there ever was.
 func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change Change) uint64 {
 	from := before.(*SlidingWindow)
 	c := from.read(s, uint64(nanos))
@@ -174,7 +181,9 @@ func (w *SlidingWindow) Convert(before Algorithm, s State, nanos int64, change C
 			end = after(end, from.window)
 		}
 		end = after(end, max(w.window, from.window)-from.window)
-		end = min(end, after(latest, change.windows(used, w.window)))
+		few := max(used, 2) // one of which may be more than the limit: the estimate is rounded up
+		longest := proportion(change.Longest, few-1, few)
+		end = min(end, after(latest, change.windows(used, w.window, longest)))
 		c = counts{index: max(w.clock.quo(latest), w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)), current: used}
 	}
 	// A record that was written by a clock ahead of this one must not be further ahead than records can be.

@@ -21,10 +21,13 @@ func (c *cell) converted(to atomicbucket.Algorithm, nanos, latest int64) *cell {
 	after := &cell{algorithm: to, since: nanos}
 	was, is := c.algorithm.Quota(), to.Quota()
 	after.write(nanos, to.Convert(c.algorithm, c.state, nanos, atomicbucket.Change{
-		Before: was.Token, After: is.Token, Latest: latest, Lowest: is.Tokens,
+		Before: was.Token, After: is.Token, Latest: latest, Lowest: is.Tokens, Longest: uint64(longestOfTests),
 	}))
 	return after
 }
+
+// longestOfTests is at least the longest window.
+const longestOfTests = 1 << 60
 
 // requireTokens checks that a record owes the same number of tokens as before, as far as it has room, rounded up to a
 // unit of the other algorithm.
@@ -112,7 +115,7 @@ func TestConvertFixedWindow(t *testing.T) {
 		}
 		after := c.converted(&to, nanos, 0)
 		requireTokens(t, c, after, nanos)
-		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit})
+		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit, Longest: longestOfTests})
 		late := int64(0) // by which it ends later, because of long ticks
 		if !aligned {
 			late = 2 * max(tickOf(&from, p.limit)-1, 0)
@@ -152,7 +155,7 @@ func TestConvertSlidingWindow(t *testing.T) {
 		before := *r.cell
 		after.cell = before.converted(&to, nanos, 0)
 		model := r.model.(*reference.SlidingWindow)
-		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit})
+		changed := model.Change(nanos, q.limit, q.window, reference.Limits{Lowest: q.limit, Longest: longestOfTests})
 		if p.window == q.window {
 			same++
 			previous, current := changed.Counts(nanos)

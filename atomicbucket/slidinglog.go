@@ -197,9 +197,11 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 // than the limit. The window ends at the refund's own time, even if the newest request was ahead of that. Requests that
 // have not left by then still count for calls at their clock's time.
 //
-// The change of the state removes the oldest tokens, and all that have left the window. It changes the version, because
-// a refunded log could otherwise return to an earlier state to the bit. With a receipt, Refund then exchanges the
-// removed ticks for those that should have been removed.
+// The change of the state removes the oldest tokens, and all that no window will count ([SlidingLog.Staying]). It
+// changes the version, because a refunded log could otherwise return to an earlier state to the bit. With a receipt, or
+// if tokens stay that have left the window, Refund then exchanges the removed ticks for those that should have been
+// removed. If the ring is full of tokens that a longer window may count, older ones may have been overwritten. Refund
+// then gives nothing back, because the ring would not show that they count.
 func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {
 	var g log
 	now, of := what.Now, what.Of
@@ -211,23 +213,33 @@ func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bo
 	} else if what.Latest > now { // requests ahead of the clock may have used room that exists only later
 		back = min(back, used-min(used, g.since(now+1)))
 	}
-	if back == 0 {
+	stay := used
+	if l.stays > l.length {
+		stay = max(used, g.since(now-l.stays+1))
+	}
+	if back == 0 || l.stays > l.length && stay == l.size { // older requests may have been overwritten
 		return at.Move(r.State, r.State.Payload())
 	}
 	if !g.flush(at) { // R10
 		return 0, false
 	}
-	hands := make([]uint64, 0, 8) // the removed ticks
-	for behind := used - back; of.known && behind < used; behind++ {
-		hand, _ := g.tick(behind)
-		hands = append(hands, hand)
+	swaps := make([][2]uint64, 0, 8) // the removed ticks, and those that should be removed
+	for i := range back {
+		if of.known || stay > used {
+			hand, _ := g.tick(stay - back + i)
+			tick, _ := g.tick(used - back + i)
+			if of.known {
+				tick = of.tick
+			}
+			swaps = append(swaps, [2]uint64{hand, tick})
+		}
 	}
-	if after, ok = at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(used-back))); !ok {
+	if after, ok = at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(stay-back))); !ok {
 		return 0, false
 	}
 	l.unpack(&g, Record{after, r.Ring}, now)
-	for _, hand := range hands {
-		g.exchange(g.kept, hand, of.tick, at)
+	for _, swap := range swaps {
+		g.exchange(g.kept, swap[0], swap[1], at)
 	}
 	g.drop(at) // not necessary: the next change would do it
 	return after, true

@@ -154,7 +154,7 @@ func (m *model) becomes(to []Policy) {
 	before, c := m.tells(), change{was: map[*grants]grants{}, from: m.kind.ticker, to: m.kind.ticker}
 	if !m.kind.hasPrices() {
 		c.to, c.one = tickerOf(to[0]), to[0].paced(m.grants[0].policy) != to[0]
-		m.stretched = m.stretched || c.one
+		m.stretched, m.longest = m.stretched || c.one, max(m.longest, to[0].window, m.grants[0].policy.window)
 		c.highest = int64(m.highest()) * m.grants[0].token
 	}
 	require.NoError(m.t, m.limiter.SetPolicy(to[0], to[1:]...), m.call)
@@ -246,7 +246,7 @@ func (m *model) converts(c *change, k *modelKey) {
 
 // limits returns the limits of all tiers, as a change of the policy knows them.
 func (m *model) limits(latest int64) reference.Limits {
-	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64}
+	known := reference.Limits{Latest: latest, Lowest: math.MaxUint64, Longest: int64(m.longest)}
 	if len(m.kind.quotas) > 0 {
 		known.Lowest = 1
 	}
@@ -266,7 +266,9 @@ func (w *window) changed(at int64, length time.Duration, limits reference.Limits
 	case *reference.SlidingWindow:
 		return of.Change(at, 1, length, limits)
 	case *reference.SlidingLog:
-		return of.Change(1, length)
+		log := of.Change(1, length)
+		log.Keep(time.Duration(limits.Longest), modelLogSize)
+		return log
 	}
 	return w.windowed
 }

@@ -92,6 +92,9 @@ func (kind modelKind) without(tiers bool) modelKind {
 	return kind
 }
 
+// modelLogSize is the highest limit of a log: that of a tier.
+const modelLogSize = 9
+
 const modelWindow = 10 * time.Second
 
 var (

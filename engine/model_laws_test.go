@@ -194,7 +194,8 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 				wait = max(wait, before)
 			}
 			if m.stretched && q.policy.algorithm == AlgorithmSlidingWindow {
-				wait += 2 * q.policy.window // until a window of the clock, and by how much windows become longer
+				// Until a window of the clock, and by how much windows become longer.
+				wait = min(wait, 2*m.longest) + 2*q.policy.window
 			}
 			m.law(is[i].RetryAfter <= wait, "(c)", uint64(is[i].RetryAfter), uint64(wait), k, q)
 		}

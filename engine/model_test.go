@@ -45,9 +45,10 @@ type model struct {
 	debt      uint64 // limits that a key may owe
 	kind      modelKind
 	prices    *prices
-	floor     int64 // the watermark before a call that is made before it is on paper
-	policies  int   // how often the policy was changed
-	stretched bool  // the rate, the batches or the length was changed: windows may last longer than that
+	floor     int64         // the watermark before a call that is made before it is on paper
+	policies  int           // how often the policy was changed
+	longest   time.Duration // window that there ever was; 0 before the first change
+	stretched bool          // the rate, the batches or the length was changed: windows may last longer than that
 	keys      [3]*modelKey
 	open      []*taken
 	call      string // under way

@@ -36,16 +36,28 @@ var mutants = []interleave.Mutant{
 		{convertGo, "above = min(was-min(was, c.Highest), from.Ticks(max(c.Promised, nanos))-start)", "above = 0"},
 	}},
 	{"(b)", "a window ends with a new one, whatever was taken in it", "TestWindowsToAndFro", "(b)", []interleave.Edit{
-		{convertGo, "after(latest, c.windows(taken, uint64(w.window)))", "after(latest, uint64(w.window))"},
+		{convertGo, "after(latest, c.windows(taken, uint64(w.window), c.Longest))", "after(latest, uint64(w.window))"},
 	}},
 	{"(b)", "a window of the clock ends with the current one, whatever was taken in it", "TestWindowsOfTheClockToAndFro", "(b)", []interleave.Edit{
-		{convertGo, "w.Ticks(latest)+c.windows(taken, 1)", "w.Ticks(latest)+1"},
+		{convertGo, "w.Ticks(latest)+c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1)", "w.Ticks(latest)+1"},
 	}},
 	{"(b)", "a window that becomes longer ends when it would have", "TestARaisedLimitLastsItsWindow", "(b)", []interleave.Edit{
 		{convertGo, "case w.window > from.window:", "case false:"},
 	}},
 	{"(b)", "a counter counts in the current window, whatever was taken", "TestWindowsToAndFro", "(b)", []interleave.Edit{
 		{convertGo, "w.clock.quo(end-1)-min(w.clock.quo(end-1), 1)", "min(w.clock.quo(end-1), 0)"},
+	}},
+	{"(b)", "a refund forgets what has left a short window of a log", "TestARefundInAShorterWindowKeepsTheLog", "(b)", []interleave.Edit{
+		{"atomicbucket/slidinglog.go", "stay = max(used, g.since(now-l.stays+1))", "stay = used"},
+	}},
+	{"(b)", "a refund gives back where a short window has overwritten older requests of a log", "TestARefundInAShorterWindowKeepsTheLog", "(b)", []interleave.Edit{
+		{"atomicbucket/slidinglog.go", "|| l.stays > l.length && stay == l.size {", "{"},
+	}},
+	{"(c)", "each change of the length makes a counter last longer", "TestChangesOfTheLengthDoNotAddUp", "(c)", []interleave.Edit{
+		{convertGo, "proportion(change.Longest, few-1, few)", "proportion(change.Longest, few-1, few) << 20"},
+	}},
+	{"(c)", "each change of the length makes an aligned window last longer", "TestChangesOfTheLengthDoNotAddUp", "(c)", []interleave.Edit{
+		{convertGo, "ceilDiv(c.Longest, uint64(w.window))+1", "ceilDiv(c.Longest, uint64(w.window))+1000"},
 	}},
 	{"(b)", "a log is forgotten after a short window", "TestWindowsToAndFro", "(b)", []interleave.Edit{
 		{"engine/policy.go", "log.Staying(room)", "log.Staying(p.window)"},
@@ -60,7 +72,7 @@ var mutants = []interleave.Mutant{
 		{"shard/adopt.go", "change.Lowest = min(change.Lowest, 1)", ""},
 	}},
 	{"(b)", "no quota of windows is remembered", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
-		{"engine/quota.go", "needs := uint64(anyQuota)", "needs := uint64(0)"},
+		{"engine/quota.go", "needs = anyQuota", "needs = 0"},
 	}},
 	{"(b)", "a log has no room for what a key took under another tier", "TestAKeyThatChangesItsLimitToAndFro", "(b)", []interleave.Edit{
 		{"engine/plan.go", "len(ps.last) > 1 || ps.quotas > 0", "ps.quotas > 0"},
@@ -81,7 +93,7 @@ var mutants = []interleave.Mutant{
 		{"engine/plan.go", "ps.base.buildRoomy(most, ps.lasts())", "ps.base.build(most)"},
 	}},
 	{"(d)", "a window never becomes shorter", "TestQuotasOfWindowsInAFile", "(d)", []interleave.Edit{
-		{convertGo, "if c.Lowest == 0 {", "if c.Lowest > 0 {"},
+		{convertGo, "case c.Lowest > 0:", "case false:"},
 	}},
 	{"(d)", "a raised limit is not in force", courses + "tiers", "(d)", []interleave.Edit{
 		{setPolicyGo, "	after := policiesOf(to[0], to[1:])\n",

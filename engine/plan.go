@@ -67,6 +67,7 @@ func (ps policies) plan(before atomicbucket.Algorithm, terms terms) (*shard.Plan
 			plan.SetTier(uint8(i), shard.Blocked())
 		}
 	}
+	plan.SetLongest(ps.longest)
 	plan.SetSource(&ps)
 	return plan, nil
 }

@@ -63,9 +63,11 @@ func (l *Limiter) Quota(p Policy) (Quota, error) {
 		if err != nil {
 			return Quota{}, fmt.Errorf("engine: Quota(%v): %w", p, err)
 		}
-		needs := uint64(anyQuota)
+		needs := uint64(0)
 		if bucket, ok := plan.Bucket(); ok {
 			needs = extent(bucket, quota)
+		} else if base.hasWindows() {
+			needs = anyQuota
 		}
 		known, err := l.remembers(needs)
 		if err != nil {

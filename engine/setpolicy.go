@@ -31,9 +31,10 @@ import (
 //     of the clock, so each change of the length may give a key one limit more.
 //   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken
 //     in one window. It is gone when it would have been, or when it comes back at the new rate, if that is sooner.
-//   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. A key that
-//     was idle under the shorter window may have been forgotten, with all its requests, when all of them have come back
-//     at that rate.
+//   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. While it
+//     must keep requests that have left a shorter window, it gives nothing back to a key whose log they fill. A key
+//     that was idle under the shorter window may have been forgotten, with all its requests, when all of them have come
+//     back at that rate.
 //   - What a key owes under a [Quota] whose rate differs from the limiter's stays the same number of tokens at the
 //     quota's price, so it takes the same time to come back.
 //
@@ -45,10 +46,10 @@ import (
 // than at the previous rate, so the bound above holds for those times, too. In a limiter of one rate, the part of a
 // debt above all limits, quotas and tiers that the limiter ever had stays the same in time until then.
 //
-// A record must have room for what may have been taken under the highest limit since New. If a slower rate or shorter
-// windows leave no room for that, SetPolicy returns an error. A debt above the limit, from reservations or
-// [Limiter.Charge], is cut to what comes back in 39 hours at the new rate, or in 26 days if a token takes a whole
-// number of nanoseconds. The rest is forgiven.
+// A record must have room for what may have been taken under the highest limit since New, with tiers or quotas of
+// windows for as long as the longest window since New. If a slower rate or shorter windows leave no room for that,
+// SetPolicy returns an error. A debt above the limit, from reservations or [Limiter.Charge], is cut to what comes back
+// in 39 hours at the new rate, or in 26 days if a token takes a whole number of nanoseconds. The rest is forgiven.
 //
 // What was taken under a [Quota] still counts. If the largest quota that was ever made takes longer to come back than a
 // record has room for under the new numbers, the limiter counts in longer ticks, to which times are rounded. If no tick

@@ -283,3 +283,58 @@ func TestThereIsRoomForALongWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(1, time.Second)))
 	assert.Equal(t, 1000*time.Second, l.Peek(l.Key("k"), 1).RetryAfter.Truncate(time.Second))
 }
+
+// TestChangesOfTheLengthDoNotAddUp: however often the length changes, no key waits longer than the longest window and
+// what a window of the clock adds at both ends.
+func TestChangesOfTheLengthDoNotAddUp(t *testing.T) {
+	for name, policy := range map[string]func(window time.Duration) Policy{
+		"fixed window":   func(window time.Duration) Policy { return FixedWindow(1000, window) },
+		"aligned window": func(window time.Duration) Policy { return FixedWindow(1000, window).Aligned() },
+		"sliding window": func(window time.Duration) Policy { return SlidingWindow(1000, window) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := newLimiter(t, policy(60*time.Second))
+			_, err := l.Quota(policy(60 * time.Second))
+			require.NoError(t, err)
+			require.True(t, l.Take("k", 1000).Allowed)
+			for range 20 {
+				for _, window := range []time.Duration{61 * time.Second, 60 * time.Second} {
+					require.NoError(t, l.SetPolicy(policy(window)))
+					require.LessOrEqual(t, l.Peek(l.Key("k"), 1).RetryAfter, 3*61*time.Second, "broken: (c): after changes there and back")
+				}
+			}
+		})
+	}
+}
+
+// TestARefundInAShorterWindowKeepsTheLog (I1): a refund takes nothing from a log that has left the window and counts
+// again when windows are long: neither with a receipt nor without.
+func TestARefundInAShorterWindowKeepsTheLog(t *testing.T) {
+	for name, refund := range map[string]func(l *Limiter, k Key, r *Receipt){
+		"with a receipt": func(_ *Limiter, _ Key, r *Receipt) { r.Release() },
+		"without":        func(l *Limiter, k Key, _ *Receipt) { l.Refund(k, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for taken, left := range map[uint64][2]uint64{7: {2, 3}, 10: {0, 0}} {
+				long, short := SlidingLog(10, time.Minute), SlidingLog(2, 5*time.Second)
+				clock := &hand{}
+				l, err := New(long, ClockFunc(clock.now), MaxKeys(100))
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = l.Close() })
+				k := l.Key("anna")
+				require.True(t, l.TakeKey(k, taken).Allowed)
+				require.NoError(t, l.SetPolicy(short))
+				clock.advance(5 * time.Second)
+				d, receipt := l.TakeReceipt(k, 2)
+				require.True(t, d.Allowed)
+				require.EqualValues(t, 0, l.Peek(k, 1).Remaining)
+				refund(l, k, &receipt)
+				require.EqualValues(t, left[0], l.Peek(k, 1).Remaining, "broken: (b): in the short window")
+				require.NoError(t, l.SetPolicy(long))
+				d = l.Peek(k, 2)
+				require.EqualValues(t, left[1], d.Remaining, "broken: (b): the refund has given back an earlier take")
+				require.Equal(t, 55*time.Second, d.ResetAfter)
+			}
+		})
+	}
+}

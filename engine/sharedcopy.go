@@ -114,9 +114,10 @@ func (ps policies) withTiers(tiers []Policy) (before, after policies, err error)
 // RestoreShared reads the copy ([CopyShared]) at the path from. It makes every key of the shared table at the path to,
 // which may be in use, owe at least what the key owes in the copy. A debt that is in both counts once, so a restore may
 // be repeated. If the table's policies differ from those of the copy, keys owe the same number of tokens of their
-// tiers, as after a [Limiter.SetPolicy]. RestoreShared makes the file if it does not exist. Both tables must have the
-// same hash secret. If the file at to was newly made, it has another secret; remove it first. If there is no room in
-// the table for some keys, RestoreShared restores all other keys and returns an error. It needs Linux.
+// tiers, as after a [Limiter.SetPolicy]; but tokens of windows count in windows that begin with the restore.
+// RestoreShared makes the file if it does not exist. Both tables must have the same hash secret. If the file at to was
+// newly made, it has another secret; remove it first. If there is no room in the table for some keys, RestoreShared
+// restores all other keys and returns an error. It needs Linux.
 func RestoreShared(from, to string) error {
 	if table, err := openShared(to); err == nil {
 		_ = table.Close() // nothing was written

@@ -81,8 +81,11 @@ var algorithmsOfLimits = map[string]algorithm{
 		numbers: []plain{{60, time.Minute, 0}, {5, time.Minute, 0}, {60, time.Minute, 0}, {33, 10 * time.Second, 0}, {7, 10 * time.Second, 0}, {8, 999_983, 0}, {1, 999_983, 0}},
 		policy:  func(p plain) engine.Policy { return engine.SlidingLog(p.limit, p.window) },
 		model:   func(p plain) reference.Limit { return reference.NewSlidingLog(p.limit, p.window) },
-		change: func(m reference.Limit, _ int64, p plain, _ reference.Limits) reference.Limit {
-			return m.(*reference.SlidingLog).Change(p.limit, p.window)
+		change: func(m reference.Limit, _ int64, p plain, limits reference.Limits) reference.Limit {
+			const size = 60 // the largest of these limits
+			log := m.(*reference.SlidingLog).Change(p.limit, p.window)
+			log.Keep(time.Duration(min(float64(p.window)*size/float64(p.limit)*(1+1e-9), float64(limits.Longest))), size)
+			return log
 		},
 	},
 	"concurrency": { // the time after which what is in flight is forgotten stays
@@ -105,8 +108,9 @@ type clerk struct {
 	algorithm
 	at      int // of the numbers
 	present plain
-	charges bool   // keys are charged, and the numbers stay what they are
-	debt    uint64 // how many limits they may owe
+	longest time.Duration // window that there ever was; 0 before the first change
+	charges bool          // keys are charged, and the numbers stay what they are
+	debt    uint64        // how many limits they may owe
 	refusal engine.RefusalCharge
 	limiter *engine.Limiter
 	clock   *hand
@@ -290,8 +294,9 @@ func (c *clerk) setPolicy(t *rapid.T) {
 		require.ErrorContains(t, err, "of earlier limits", "all else can be set")
 		return
 	}
+	c.longest = max(c.longest, c.present.window, c.numbers[next].window)
 	c.at, c.present = next, c.numbers[next]
-	limits := reference.Limits{Lowest: c.present.limit}
+	limits := reference.Limits{Lowest: c.present.limit, Longest: int64(c.longest)}
 	for key, m := range c.models {
 		c.models[key] = c.change(m, c.seen, c.present, limits)
 	}

@@ -204,10 +204,12 @@
 // refund were made in the ring instead of the state, a late call could remove a request of another key from its log.
 //
 // A refund by a receipt first removes the oldest ticks by its change of the state. It then exchanges them, one by one,
-// for the ticks of its own take, so that those are the ones that are gone. Each exchange makes an entry older, but
-// never older than it will be in the end. The refund stops when the version has changed. So at every moment any window
-// holds at least as many requests as it should. If an exchange makes room while another call decides on a refusal, that
-// call decides again.
+// for the ticks of its own take, so that those are the ones that are gone. If windows were longer before, ticks stay
+// that have left the window. Then any refund removes those, and exchanges them for the oldest ticks of the window. (If
+// such ticks fill the ring, older ones may have been overwritten, so nothing is given back.) Each exchange makes an
+// entry older, but never older than it will be in the end. The refund stops when the version has changed. So at every
+// moment any window holds at least as many requests as it should. If an exchange makes room while another call decides
+// on a refusal, that call decides again.
 //
 // R11. A live record lies within the probe bound of its home, and a search for a key's record ends at that bound. The
 // first stride is always within the bound. A call that settles a record beyond it extends the bound to the record's
@@ -345,12 +347,10 @@
 //
 // Records of windows preserve the tokens that were taken in a window, whatever the tier, so their key words name none.
 // If the length of the windows changes, a window becomes shorter only to the time in which its tokens come back under
-// the limit that the key has then. The key may have any tier or quota then, so the lowest limit of all tiers counts, or
-// a limit of one token if a quota was ever made (Largest, R28). That time counts from the latest time of above, and the
-// window does not end later than before. If windows ended with the new length instead, 1000 an hour and 20 a minute in
-// turn would admit 1000 a minute. If the limit under which the tokens were taken counted, a key that changes its tier
-// with the length would get the same. If the time were counted from the watermark, tokens that were taken ahead of it
-// would come back sooner.
+// the limit that the key has then. That may be any, so the lowest limit of all tiers counts, or one token if a quota
+// was ever made (Largest, R28). The time is at most the longest window since New, and counts from the latest time of
+// above. If windows ended with the new length instead, 1000 an hour and 20 a minute in turn would admit 1000 a minute.
+// If the time were counted from the watermark, tokens that were taken ahead of it would come back sooner.
 //
 // R27. If a table has limits with several rates, it preserves the tokens that a key has taken. A payload is a time, and
 // only the price of a token converts it to tokens. So a record has two words with prices: one for even versions, one

@@ -42,7 +42,7 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 // owes.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
-	highest := uint64(0)
+	highest, longest := uint64(0), p.changes[0].Longest
 	for tier := range before.numbers[:noTier] {
 		highest = max(highest, before.numbers[tier].limit)
 	}
@@ -50,18 +50,14 @@ func (p *Plan) follow(before *Plan, clock func() int64) {
 		was, is := &before.numbers[tier], &p.numbers[tier]
 		p.changes[tier] = atomicbucket.Change{Before: was.Token, After: is.Token, Highest: max(highest, was.limit)}
 	}
-	if !p.isBucket {
-		p.changes[0].Lowest = p.lowest()
+	if !p.isBucket && clock != nil { // else nothing says when tokens were taken
+		p.changes[0].Lowest, p.changes[0].Longest = p.lowest(), longest
 	}
 }
 
 // lowest returns the lowest limit of all tiers (R24). A tier that never had a limit does not count. It returns 0, which
-// stands for a limit that is not known, while a tier that had a limit is blocked or unlimited, or if no clock says when
-// tokens were taken.
+// stands for a limit that is not known, while a tier that had a limit is blocked or unlimited.
 func (p *Plan) lowest() uint64 {
-	if p.clock == nil {
-		return 0
-	}
 	lowest := uint64(math.MaxUint64)
 	for _, tier := range p.numbers[:noTier] {
 		if tier.limit > 0 {

@@ -331,14 +331,14 @@ var mutants = []mutant{
 		{ringGo, "return s.Version()<<(entryBits+1) | tick&entryTick", "return tick & entryTick"},
 	}},
 	{"R10", "a refund does not change the version", "log: a taker left behind by refunds", "I9", []edit{
-		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(used-back)))", "at.Move(r.State, l.pack(g.newest, g.head, kept(used-back)))"},
+		{logGo, "at.Convert(r.State, r.State.Tag(), l.pack(g.newest, g.head, kept(stay-back)))", "at.Move(r.State, l.pack(g.newest, g.head, kept(stay-back)))"},
 	}},
 	{"R10", "a refund is not entered before the next change", "log: a refund beside takers of a tick", "I9", []edit{
 		{ringGo, "return g.kept == g.rule.size || g.drop(at)", "return true"},
 	}},
 	{"R10", "a refund changes the ring without the state", "log: two refunds beside two takers", "I2", []edit{
-		{logGo, "kept(used-back)", "requested(0)"},
-		{logGo, "l.unpack(&g, Record{after, r.Ring}, now)", "l.unpack(&g, Record{after, r.Ring}, now)\n\tg.kept = used - back"},
+		{logGo, "kept(stay-back)", "requested(0)"},
+		{logGo, "l.unpack(&g, Record{after, r.Ring}, now)", "l.unpack(&g, Record{after, r.Ring}, now)\n\tg.kept = stay - back"},
 	}},
 	{"R10", "who enters a refund does not look at the state again", "log: a refund to a slot that changes hands", "I2", []edit{
 		{ringGo, "if at.Load() != g.state { // R10: of a refund", "if false {"},

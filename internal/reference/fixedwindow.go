@@ -117,7 +117,11 @@ func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, kn
 	} else if longer := to.length - w.length; longer > 0 {
 		to.end = max(w.end, min(w.end+longer, latest+to.length))
 	}
-	all := known.lasts(w.taken, to.length)
+	longest := big.NewInt(known.Longest)
+	if w.aligned { // as many whole windows as the longest one may meet
+		longest = big.NewInt((known.Longest+to.length-1)/to.length*to.length + to.length)
+	}
+	all := known.lasts(w.taken, to.length, longest)
 	if w.aligned { // whole windows
 		all = quotientUp(all, big.NewInt(to.length))
 		all.Mul(all, big.NewInt(to.length))

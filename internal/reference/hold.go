@@ -42,6 +42,9 @@ func (l *SlidingLog) Mark() Mark { return Mark{at: l.newest} }
 
 // GiveBack forgets tokens of that instant.
 func (l *SlidingLog) GiveBack(nanos int64, of Mark, n uint64) {
+	if l.isFull(nanos) {
+		return
+	}
 	for i, e := range l.inside(nanos) {
 		if e.at == of.at {
 			given := min(n, e.n)

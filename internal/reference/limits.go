@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"math"
 	"math/big"
 )
 
@@ -9,15 +8,21 @@ import (
 type Limits struct {
 	Latest int64  // nothing was taken at a later time
 	Lowest uint64 // limit that the key may have after the change; 0: not known
+
+	Longest int64 // window that there ever was
 }
 
 // lasts returns in how many nanoseconds, rounded up, the tokens that were taken come back under the lowest limit: at
-// least a window.
-func (l Limits) lasts(taken uint64, window int64) *big.Int {
-	if l.Lowest == 0 {
-		return big.NewInt(math.MaxInt64)
+// least a window, and at most a number of nanoseconds.
+func (l Limits) lasts(taken uint64, window int64, most *big.Int) *big.Int {
+	longest := new(big.Rat).SetFrac(most, big.NewInt(window))
+	times := longest
+	if l.Lowest > 0 {
+		times = new(big.Rat).SetFrac(integer(taken), integer(l.Lowest))
 	}
-	times := new(big.Rat).SetFrac(integer(taken), integer(l.Lowest))
+	if times.Cmp(longest) > 0 {
+		times = longest
+	}
 	if one := big.NewRat(1, 1); times.Cmp(one) < 0 {
 		times = one
 	}

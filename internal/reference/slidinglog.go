@@ -13,6 +13,8 @@ type SlidingLog struct {
 	length  int64
 	entries []entry // the oldest first
 	newest  int64   // the time of the newest, also if it was refunded
+	stays   int64   // how long an entry may count in another window
+	size    uint64  // how many tokens have room
 }
 
 type entry struct {
@@ -83,19 +85,32 @@ func (l *SlidingLog) ResetAfter(nanos int64) int64 {
 	return 0
 }
 
-// Refund removes the n oldest tokens of the window that ends with the refund, and all that have left it.
+// Refund removes the n oldest tokens of the window that ends with the refund, and all that have left for good.
 func (l *SlidingLog) Refund(nanos int64, n uint64) {
 	inside := l.inside(nanos)
-	if len(inside) == 0 || n == 0 {
+	if len(inside) == 0 || n == 0 || l.isFull(nanos) {
 		return
 	}
-	l.entries = inside
-	for i := range l.entries {
-		e := &l.entries[i]
+	for i := range inside {
+		e := &inside[i]
 		given := min(n, e.n)
 		n, e.n = n-given, e.n-given
 	}
-	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 })
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.n == 0 || nanos-e.at >= max(l.length, l.stays) })
+}
+
+// Keep sets for how long an entry may count in another window, if that is longer than the present one, and for how many
+// tokens there is room. Where newer entries have all the room, older ones may count, too, and nothing is given back.
+func (l *SlidingLog) Keep(stays time.Duration, size uint64) { l.stays, l.size = int64(stays), size }
+
+func (l *SlidingLog) isFull(nanos int64) bool {
+	sum := uint64(0)
+	for _, e := range l.entries {
+		if nanos-e.at < l.stays {
+			sum += e.n
+		}
+	}
+	return l.stays > l.length && sum >= l.size
 }
 
 // Reset empties the list.
@@ -106,5 +121,5 @@ func (l *SlidingLog) Idle(nanos int64) bool { return len(l.inside(nanos)) == 0 }
 
 // Change returns the same list under another limit. The new window must not be longer than the old one.
 func (l *SlidingLog) Change(limit uint64, length time.Duration) *SlidingLog {
-	return &SlidingLog{limit, int64(length), l.entries, l.newest}
+	return &SlidingLog{limit, int64(length), l.entries, l.newest, l.stays, l.size}
 }

@@ -143,7 +143,9 @@ func (w *SlidingWindow) Change(nanos int64, limit uint64, length time.Duration, 
 	}
 	gone += max(0, to.length-w.length)
 	latest := max(nanos, known.Latest)
-	gone = min(gone, after(latest, known.lasts(to.current, to.length)))
+	few := integer(max(to.current, 2)) // one of which may be more than the limit: the estimate is rounded up
+	longest := quotientUp(new(big.Int).Mul(big.NewInt(known.Longest), few), new(big.Int).Sub(few, big.NewInt(1)))
+	gone = min(gone, after(latest, known.lasts(to.current, to.length, longest)))
 	to.index = max(latest/to.length, (gone-1)/to.length-1)
 	return &to
 }
