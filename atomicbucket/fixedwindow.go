@@ -103,7 +103,7 @@ func circleOf(limit uint64) uint64 { return 1 << (PayloadBits - bits.Len64(limit
 // it, and 13 in which it is recognized as past.
 const circleSkews = 16
 
-// skewOf returns a skew of a number of ticks of a period as a duration, at most 2^59 ns.
+// skewOf converts a skew from ticks of a period to a duration, which is at most 2^59 ns.
 func skewOf(ticks, period uint64) time.Duration {
 	hi, nanos := bits.Mul64(ticks, period)
 	if hi > 0 || nanos > 1<<59 {
@@ -210,7 +210,7 @@ func (w *FixedWindow) Refund(r Record, g Return, at *Word) (after State, ok bool
 // Idle reports whether the window is over.
 func (w *FixedWindow) Idle(s State, now uint64) bool { return w.UntilIdle(s, now) == 0 }
 
-// IdleFor returns for how many ticks a window that is over has been over.
+// IdleFor returns the number of ticks since the window ended.
 func (w *FixedWindow) IdleFor(s State, now uint64) uint64 {
 	return (now - uint64(s)>>w.bits) & (payloadMask >> w.bits)
 }

@@ -8,15 +8,15 @@ import (
 )
 
 // HoldUpTo takes as many tokens as the key has, but no more than most. It is for a request that can make do with less,
-// such as an answer that can be shortened. It passes if the key has at least least tokens, or its whole limit if the
-// limit is below least. Otherwise it takes nothing. [Receipt.Taken] says how many it took, and [Receipt.Settle]
-// replaces them by what the request cost. The check and the take are one atomic step: concurrent calls cannot make it
+// such as an answer that can be shortened. It passes if the key has no fewer than least tokens, or its complete limit
+// if the limit is lower. Otherwise it takes nothing. [Receipt.Taken] returns how many it took, and [Receipt.Settle]
+// replaces them by the cost of the request. The check and the take are one atomic step: concurrent calls cannot make it
 // take fewer than least.
 //
-// A least of 0 counts as 1, so a key that is empty or in debt refuses. With a most of 0 nothing is taken, and what the
-// request costs is charged when it is settled. So HoldUpTo(k, 1, 0) admits requests that pay afterwards, as long as the
-// key is not in debt. ([Limiter.Hold] of 0 always admits them.) The number of such requests under way at a time is not
-// bounded.
+// If least is 0, it counts as 1, so a key that is empty or in debt refuses. If most is 0, nothing is taken, and the
+// cost of the request is charged when the receipt is settled. So HoldUpTo(k, 1, 0) admits requests that pay afterwards,
+// as long as the key is not in debt. ([Limiter.Hold] of 0 always admits them.) The number of such requests under way at
+// a time is not bounded.
 //
 // RetryAfter is the RetryAfter of a request for least tokens. A refusal costs nothing, whatever [ChargeRefusals] says.
 // HoldUpTo never uses a late clock, does not allocate, and is lock-free.

@@ -108,9 +108,9 @@ func (ps policies) most() uint64 {
 	return ps.limit()
 }
 
-// lasts returns for how long tokens may count after a change of the length of windows (R24). If keys have one limit, it
-// is a window, or the time in which the tokens of the highest limit come back. Otherwise a key may have taken under one
-// limit, and have another one now. So it is the time until the longest window that there ever was is over.
+// lasts returns how long tokens may count after the length of windows has changed (R24). If all keys have one limit,
+// that is a window, or the time in which the tokens of the highest limit so far come back. Otherwise a key may have
+// taken tokens under a limit other than its current one. Then lasts returns the length of the longest window so far.
 func (ps policies) lasts() time.Duration {
 	window, longest := ps.base.window, ps.longest
 	if ps.base.algorithm == AlgorithmSlidingWindow {

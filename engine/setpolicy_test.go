@@ -139,8 +139,8 @@ func TestAFasterRateWhileSomeWait(t *testing.T) {
 	assert.True(t, l.Allow("k"))
 }
 
-// TestWhatAnotherLimitGrantedIsKept (I1): a key has taken all of a high limit, and waits under a low one when the rate
-// becomes slower. Afterwards it owes all tokens of the high limit.
+// TestWhatAnotherLimitGrantedIsKept (I1): a key has taken all tokens of a high limit, and then waits under a low limit.
+// Meanwhile the rate is lowered. The key still owes all tokens of the high limit.
 func TestWhatAnotherLimitGrantedIsKept(t *testing.T) {
 	bucket := func(seconds int, n uint64) Policy { return TokenBucket(Per(1, time.Duration(seconds)*time.Second), n) }
 	batch := func(seconds int, n uint64) Policy { return BatchRefill(1, time.Duration(seconds)*time.Second, n) }

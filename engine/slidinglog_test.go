@@ -112,7 +112,8 @@ func TestSlidingLogAgainstItsModel(t *testing.T) {
 	}
 }
 
-// Limits for which a log would be too large are refused with the numbers, and the memory is what Stats reports.
+// New refuses limits that are invalid, or whose log would be too large, with an error that has the numbers. For other
+// limits, Stats reports the memory of the records and their logs.
 func TestSlidingLogRefusesSillyLimits(t *testing.T) {
 	for _, policy := range []Policy{
 		SlidingLog(0, time.Minute), SlidingLog(4097, time.Minute), SlidingLog(1<<63, time.Minute),

@@ -237,7 +237,7 @@ func (l *Limiter) observe(k Key, n uint64, d *Decision) {
 	}
 }
 
-// answer makes a decision from the status of a record, for a caller whose clock was late nanoseconds late.
+// answer makes a decision from the status of a record, for a caller whose clock lagged by late nanoseconds.
 func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = limit
@@ -246,7 +246,7 @@ func answer(d *Decision, late int64, limit uint64, status atomicbucket.Status, a
 	d.ResetAfter = later(late, status.ResetAfter)
 }
 
-// later returns a wait as it appears to a clock that is late nanoseconds late. A wait of 0 stays 0.
+// later returns a wait as it appears to a clock that lags by late nanoseconds. A wait of 0 stays 0.
 func later(late int64, wait time.Duration) time.Duration {
 	if wait == 0 {
 		return 0

@@ -33,11 +33,10 @@ import (
 //
 //	h = rotl(h ^ r(lane), 27) * P1 + P4,   r(x) = rotl(x * P2, 31) * P1
 //
-// r is a bijection and known, so lanes can be chosen at will by what they do to h. One
-// that differs from another in bit 36 of r leaves h with a difference in bit 63 only, after
-// the rotation; and there an odd factor and a sum leave it. The next lane takes it away
-// again. So (a, b) and (a', b') with r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63 lead from
-// any h to the same h: whatever came before, and whatever the seed is.
+// r is a known bijection, so an attacker can choose lanes by their effect on h. If the r of two lanes differs only in
+// bit 36, their h differs only in bit 63 after the rotation. The multiplication by an odd number and the addition keep
+// that difference. The next lane cancels it. So (a, b) and (a', b') with r(a') = r(a) ^ 2^36 and r(b') = r(b) ^ 2^63
+// lead from any h to the same h: whatever came before, and whatever the seed is.
 
 const (
 	prime1 = 11400714785074694791

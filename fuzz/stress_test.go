@@ -222,9 +222,8 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 	}
 }
 
-// TestStressFlood (I6, I7): ten times the capacity in new keys. Memory does not
-// change, the drained key stays drained, the paying key is not disturbed, and what was
-// forgiven is what was admitted and is no longer owed.
+// TestStressFlood (I6, I7): ten times the capacity in new keys. Memory does not change, the drained key stays drained,
+// the paying key is not disturbed, and the forgiven tokens are the admitted tokens that no key owes any longer.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

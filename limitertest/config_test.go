@@ -85,7 +85,8 @@ var broken = map[string]struct {
 		"no limit can be waited for: 1 in 876000h0m0s, burst 1 fills a key in 876000h0m0s, and a subtest can wait for 657000h0m0s"},
 }
 
-// TestWhatIsBrokenSaysSo: nothing ends the process or runs on, and the message names what is wrong.
+// TestWhatIsBrokenSaysSo: a broken configuration fails the test with a message that names the mistake. It neither ends
+// the process nor lets further subtests run.
 func TestWhatIsBrokenSaysSo(t *testing.T) {
 	if name := os.Getenv("LIMITERTEST_BROKEN"); name != "" {
 		Test(t, broken[name].config)

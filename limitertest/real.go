@@ -106,7 +106,7 @@ func (a answered) densest(l Limit) (n int, within time.Duration) {
 				least, from = v, started
 			}
 		}
-		// At least i+1-from of the calls that had ended began in the interval.
+		// At least i+1-from calls began in the interval and had ended by its end.
 		if v := float64(i+1) - rate*float64(end) - least; v > best {
 			best, n, within = v, i+1-from, end-a.starts[from]
 		}

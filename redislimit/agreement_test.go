@@ -67,7 +67,8 @@ func TestSettingsThatDifferAreSaid(t *testing.T) {
 	assert.NotEqual(t, "-1", server.Do("PTTL", "weir:settings:test"), "settings stay for ever")
 }
 
-// What cannot be compared, because the user may not or the key is another's, is no failure of the store.
+// Settings cannot be compared if the user lacks the permission or the key belongs to another program. That does not
+// count as a failure of the store.
 func TestSettingsThatCannotBeCompared(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("LPUSH", "weir:settings:test", "another's")

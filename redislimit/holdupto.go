@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// HoldUpTo takes the available tokens, at most most, for a request that can do with less: see
-// [engine.Limiter.HoldUpTo]. It passes if at least least tokens are available, or the whole limit if the limit is below
-// least. Otherwise it takes nothing. [Hold.Taken] returns how many it took. The store checks and takes in one step, so
-// requests of other nodes cannot make it take less than least. A least of 0 counts as 1. A most of 0 takes nothing, and
-// the cost of the request is charged when the hold is settled.
+// HoldUpTo takes up to most tokens, for a request that can use fewer: see [engine.Limiter.HoldUpTo]. It passes if no
+// fewer than least tokens are available, or the complete limit if the limit is lower. Otherwise it takes nothing.
+// [Hold.Taken] returns how many tokens it took. The store checks and takes in one step, so requests of other nodes
+// cannot make it take fewer than least. If least is 0, it counts as 1. If most is 0, nothing is taken, and the cost of
+// the request is charged when the hold is settled.
 //
 // A leased limiter takes what this node has in hand, and the rest from the store. Tokens that other nodes have in hand,
 // or that are on their way to this node, are not available to it. While the store is lost, it takes from the node's
-// share, and passes only if the share has at least least tokens. A refusal costs nothing, whatever [ChargeRefusals] is
-// set to. Otherwise it works as [Limiter.Hold].
+// share, and passes only if the share has no fewer than least tokens. A refusal costs nothing, whatever
+// [ChargeRefusals] is set to. Otherwise it works as [Limiter.Hold].
 func (l *Limiter) HoldUpTo(ctx context.Context, key string, least, most uint64) (*Hold, engine.Decision, error) {
 	return l.own.HoldUpTo(ctx, key, least, most)
 }
@@ -38,7 +38,7 @@ func (q Quota) HoldUpTo(ctx context.Context, key string, least, most uint64) (*H
 	return h, d, err
 }
 
-// leastOf returns the least that a request needs.
+// leastOf returns the number of tokens that a request needs.
 func (q *Quota) leastOf(least uint64) uint64 { return min(max(least, 1), q.policy.Limit()) }
 
 // askUpTo returns the question to the store of a node that has some tokens in hand.

@@ -158,8 +158,8 @@ func TestTwoInsertsOfAKeyAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before any operation of an insert, the key of the idle record
-// that the insert will claim comes back. One of the two finds no room, or the eviction is counted.
+// TestAnInsertBesideATakeOfItsVictimAtEveryStep (I7): before each operation of an insert, in turn, the test takes for
+// the key whose idle record the insert will claim. One of the two calls finds no room, or the eviction is counted.
 func TestAnInsertBesideATakeOfItsVictimAtEveryStep(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		for _, overflow := range []Overflow{Refuse, Evict, Admit} {

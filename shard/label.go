@@ -37,9 +37,9 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 	}
 }
 
-// follow prepares a plan for records that followed another. If a token costs the same under every tier, the highest
-// limit of a key is that of all tiers: the key word says under which tier the key took last, but not under which it
-// owes.
+// follow prepares a plan for the records of the plan before it. If a token costs the same under every tier, the highest
+// limit of each key is the highest limit of all tiers. The key word names the tier of the last take, but not the tiers
+// under which the key took the tokens that it owes.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
 	highest, longest := uint64(0), p.changes[0].Longest

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// TestAReceiptOfAQuota: the receipt knows the price of a token under the quota, which is twice that in the tier of the
-// plan. A receipt for the tier knows the tier's price. So each gives back exactly what it is for, in whole or in part,
-// even if there were other refunds.
+// TestAReceiptOfAQuota: a receipt for the quota has the price of a token under the quota, which is twice the price
+// under the tier. A receipt for the tier has the tier's price. So each receipt gives back exactly the cost of its take,
+// in whole or in part, even after other refunds.
 func TestAReceiptOfAQuota(t *testing.T) {
 	for _, c := range []struct {
 		n    uint64

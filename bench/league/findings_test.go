@@ -87,8 +87,8 @@ func TestACancelThatIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCostsThatOverflow: a cost times the time of a token, or the sum of a cost and a count, is taken without a look at
-// its size, so that a cost above the limit passes.
+// TestCostsThatOverflow: these libraries compute cost × time of a token, or cost + count, without a check for overflow.
+// So a cost above the limit passes.
 func TestCostsThatOverflow(t *testing.T) {
 	daily := limitertest.Limit{Tokens: 1, Per: 24 * time.Hour, Burst: 1}
 	for name, c := range map[string]struct {

@@ -18,8 +18,8 @@ type counted struct {
 	forget          forgetting
 	owners          atomic.Int64
 	users           atomic.Int64 // configurations by which requests are decided
-	// ends is when the keys of a limit that shares its limiter owe nothing any longer; nil while a configuration uses
-	// it.
+	// ends is the time from which no key of this limit owes anything. It is set only for a limit that shares its
+	// engine.Limiter, and is nil while a configuration uses the limit.
 	ends atomic.Pointer[time.Time]
 	// most is the most tokens that a key hands over. What the key owes above it is refused hits that were counted.
 	most atomic.Uint64

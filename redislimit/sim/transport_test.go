@@ -77,8 +77,9 @@ func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	}
 }
 
-// Short stalls cost a constant, however many there are: what the shares admit is charged in full. Before it was,
-// stalls of 100 ms once a second admitted 5 % too much, and 60 ms on and off twice the limit, for ever.
+// Short stalls cost a constant, however many there are, because the tokens that the shares admit are charged in full.
+// Before that, stalls of 100 ms once a second admitted 5 % too much forever. Stalls of 60 ms on and off admitted twice
+// the limit.
 func TestRepeatedStallsCostAConstant(t *testing.T) {
 	for _, stall := range []struct{ length, every time.Duration }{
 		{100 * time.Millisecond, time.Second}, {60 * time.Millisecond, 120 * time.Millisecond}, {time.Second, 3 * time.Second},

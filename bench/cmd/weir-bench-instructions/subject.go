@@ -43,7 +43,7 @@ func (s subject) counted() int {
 	return repeats
 }
 
-// keyCounts are how many keys there are in a limiter for a million.
+// keyCounts are the numbers of keys in the measured limiters. Each limiter has room for a million.
 var keyCounts = []int{1, 1000, 1_000_000}
 
 // names returns the names of the calls, in the order in which calls makes them.

@@ -129,7 +129,8 @@ func (ask Ask) like(plain Ask) bool {
 		ask.From == plain.From && ask.Times == plain.Times && len(ask.Fields) == len(plain.Fields)
 }
 
-// isRefusal reports whether a status means a refusal. The first answer is not refused, so its status is not.
+// isRefusal reports whether a status means a refusal. The first request counts as admitted, so the status of its answer
+// means no refusal.
 func (a *auditor) isRefusal(status int) bool {
 	if a.usual.status == 0 {
 		a.usual.status = status

@@ -176,7 +176,7 @@ func (s *stickTable) take(most int64) engine.Decision {
 	return engine.Decision{Allowed: s.current+s.prior*int64(left)/int64(s.per) <= most}
 }
 
-// TestChargedRefusalsAreCertain: it is certain that a server charges refused requests if it does.
+// TestChargedRefusalsAreCertain: if a server charges refused requests, the audit reports that with certainty.
 func TestChargedRefusalsAreCertain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the search for a limit is slow under the race detector")

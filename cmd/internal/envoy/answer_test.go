@@ -367,7 +367,8 @@ func TestTooManyDescriptors(t *testing.T) {
 	assert.EqualError(t, err, "rpc error: code = InvalidArgument desc = 10001 descriptors: want at most 10000")
 }
 
-// TestNamesThatRequestsMakeUp: they are kept, so they are bounded, and none is taken for that of a domain.
+// TestNamesThatRequestsMakeUp: statistics keep names that come from requests. So the length of these names is bounded,
+// and none is mistaken for the statistic of a domain.
 func TestNamesThatRequestsMakeUp(t *testing.T) {
 	const file = "domain: d\ndescriptors: [{key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}]"
 	s, _ := newService(t, file, Options{})

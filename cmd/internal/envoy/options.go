@@ -41,8 +41,9 @@ type Options struct {
 	PerSecondStore *redislimit.Client
 	// OnLoss decides while a store is lost. Share needs Replicas.
 	OnLoss Loss
-	// Debts is the beginning of the full paths of files that contain what this process owes the Store, so that the next
-	// process pays it ([redislimit.DebtFiles]). "" means no files. Other addresses of stores need another beginning.
+	// Debts is the prefix of the full paths of files that record what this process owes the Store, so that the next
+	// process pays it ([redislimit.DebtFiles]). "" means no files. Use a different prefix for each set of store
+	// addresses.
 	Debts string
 	// MemoBytes bounds the memory for fixed windows in the Store that are exceeded. Such a limit refuses without asking
 	// the Store until its window ends, and does not count the hits. 0, the default, and anything less than 128 turn

@@ -176,7 +176,8 @@ type question struct {
 	text []string // LIMIT and so on
 }
 
-// questions returns those about the limits of a request that are of what is in flight, those with holds, and others.
+// questions returns the questions about a request's limits in three groups: limits on requests in flight, limits with
+// holds, and all others.
 func (a *asking) questions(q conformance.Request) (places, holds, takes []question, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -74,7 +74,7 @@ func TestABadReloadKeepsTheOldFileAndSaysSo(t *testing.T) {
 	assert.Equal(t, "200 200 429", s.statuses(3))
 }
 
-// What was adjusted before a reload failed has its old numbers again.
+// A reload that fails restores the old numbers of the limits that it has already adjusted.
 func TestAReloadThatFailsHalfwayIsUndone(t *testing.T) {
 	s := start(t, one)
 	s.write("rules: [{name: default, rate: 1/h, burst: 50, max_keys: 100}, " +

@@ -319,7 +319,7 @@ func raw(t *testing.T, answer string, serve func(net.Conn)) string {
 
 const toWebSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
 
-// TestAnUpstreamThatIsKilledAmidAFrame ends the WebSocket, and nothing is left of it.
+// TestAnUpstreamThatIsKilledAmidAFrame: the WebSocket ends too, and the tunnel leaves nothing behind.
 func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	s := start(t, "upstream: "+raw(t, toWebSocket, func(conn net.Conn) {
 		_, _ = conn.Write([]byte{0x82, 0x7e, 0xff, 0xff, 1, 2, 3}) // 65,535 bytes follow, and do not
@@ -334,8 +334,9 @@ func TestAnUpstreamThatIsKilledAmidAFrame(t *testing.T) {
 	require.Eventually(t, func() bool { return s.upstreams.Connections() == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// TestAnUpstreamThatChangesToSomethingElse keeps no connection, and fails as one that does not answer: ReverseProxy
-// left each such connection open, and the bound of connections to upstreams was soon reached.
+// TestAnUpstreamThatChangesToSomethingElse: no connection to such an upstream stays open, and the client gets the same
+// error as if the upstream did not answer. ReverseProxy left each such connection open, and soon reached the bound on
+// connections to upstreams.
 func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	for _, answer := range []string{
 		"Connection: Upgrade\r\nUpgrade: h2c\r\n", "Connection: Upgrade\r\n", "Upgrade: websocket\r\n", "",
@@ -351,7 +352,8 @@ func TestAnUpstreamThatChangesToSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamThatNeverAnswersTheWish for a WebSocket is one that does not answer in time, and nothing is left of it.
+// TestAnUpstreamThatNeverAnswersTheWish: an upstream that does not answer a request for a WebSocket has not answered in
+// time. The request leaves nothing behind.
 func TestAnUpstreamThatNeverAnswersTheWish(t *testing.T) {
 	done := make(chan struct{})
 	url := newUpstream(t, func(http.ResponseWriter, *http.Request) { <-done })

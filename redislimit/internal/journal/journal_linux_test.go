@@ -124,8 +124,8 @@ func TestOfWhomFilesAre(t *testing.T) {
 	}
 }
 
-// TestAnEndThatIsMissing: a process may be killed within a write, and the system may stop within writing back. What
-// stands before that is found, and only a record that is wrong is an error.
+// TestAnEndThatIsMissing: a process may be killed during a write, and the system may crash before all data is on the
+// disk. The records before the missing part are read. A missing end is no error, but an invalid record is.
 func TestAnEndThatIsMissing(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)

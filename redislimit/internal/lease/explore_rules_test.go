@@ -221,8 +221,8 @@ func (w *world) checkTake(th *thread) error {
 	return nil
 }
 
-// CheckEnd checks the world when every thread has finished: nothing is under way, and what was admitted or is
-// in hand is what the store charged, but for debt and for what was stranded.
+// CheckEnd checks the world when every thread has finished. Nothing is under way. The store has charged the tokens that
+// were admitted, are in hand, or are stranded, minus the debt.
 func (w *world) CheckEnd() error {
 	balance := w.stranded
 	for i, h := range w.leases {

@@ -59,7 +59,7 @@ func (m *model) stop() error {
 	return err
 }
 
-// add sets the answer to the requests of a new mark, and returns the mark.
+// add makes a new mark, whose requests p answers, and returns the number of the mark.
 func (m *model) add(p play) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
