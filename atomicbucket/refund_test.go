@@ -100,7 +100,7 @@ func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	} {
 		refunded(t, &b, c.state, at+c.later, c.d, c.of, c.want, name)
 	}
-	// What has come back by the time of a take that was ahead of the clock, was taken by that.
+	// A take that was ahead of the clock has used the tokens that came back by its time.
 	for name, c := range map[string]struct {
 		state  State
 		latest uint64

@@ -116,7 +116,7 @@ var algorithms = []struct {
 	{"counter", engine.SlidingWindow(1<<24-1, time.Minute), engine.SlidingWindow(1, year), 1},
 	// Memory is 16 + 4*8 bytes a slot.
 	{"log4", engine.SlidingLog(4, time.Microsecond), engine.SlidingLog(4, year), 4},
-	// For few keys only. What a key asks within a tick of a coarse clock finds room.
+	// For few keys only. All requests of a key within one tick of a coarse clock fit the limit.
 	{"log127", engine.SlidingLog(127, time.Microsecond), engine.SlidingLog(127, year), 127},
 }
 

@@ -61,7 +61,8 @@ func TestAFileOfLimits(t *testing.T) {
 }
 
 // TestSlowAndFastLimitsOfAFile: a file and its plans may have what the limit's zone takes, whatever the limit's rate
-// is, also in a store. What the zone does not take is an error of the configuration, and not of each request.
+// is, also in a store. A quota that the zone cannot take is an error in the configuration, and does not become an error
+// of each request.
 func TestSlowAndFastLimitsOfAFile(t *testing.T) {
 	address, _ := startRedis(t)
 	for where, store := range map[string]string{"process": "", "store": `"store":"redis://` + address + `",`} {

@@ -17,7 +17,7 @@ import (
 )
 
 // The largest that a part of the code may be, tests aside. The fields of a struct are the unexported ones: those that
-// hold behavior. What a configuration or a report lists is exported.
+// hold behavior. The fields of configurations and reports are exported.
 const (
 	mostLines         = 400 // of a file
 	mostFunctionLines = 60

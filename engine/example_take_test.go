@@ -24,7 +24,7 @@ func ExampleLimiter_Allow() {
 	// another key: true
 }
 
-// What Take would say, without taking anything.
+// Peek returns the decision that Take would make, and takes nothing.
 func ExampleLimiter_Peek() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.Per(10, time.Minute), 3), engine.MaxKeys(1000))
 	defer limiter.Close()

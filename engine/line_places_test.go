@@ -183,7 +183,7 @@ func TestALineHasNoGaps(t *testing.T) {
 }
 
 // TestALineOfBatches: callers that wait for one batch have the same wait, and none of them is informed when another one
-// leaves. What one of them leaves is there for the next caller.
+// leaves. The tokens of a caller that leaves go to the next caller.
 func TestALineOfBatches(t *testing.T) {
 	for _, n := range []uint64{2, 3} {
 		lined(t, BatchRefill(10, 20*time.Second, 10), func(t *testing.T, l *Limiter, k Key) {

@@ -220,8 +220,9 @@ func (b *bucket) retry(at int64, n uint64) int64 {
 }
 
 // reprices keeps the tokens that were taken under the tier of the last take, whose price has changed: those owed at
-// that time, and those owed at the latest time at which somebody was granted something, or goes. What is owed may be
-// another tier's, so no part of it is above all limits. What was taken under a quota stays as much time.
+// that time, and those owed at the latest time at which somebody was granted something, or goes. The debt may be
+// another tier's, so no part of it is above all limits. The debt of a take under a quota takes the same time to come
+// back as before.
 func (b *bucket) reprices(at, latest, from, to int64) {
 	if scaled(b.owed(at), from, to) <= mostTicks {
 		b.price = to
@@ -230,7 +231,7 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 }
 
 // change keeps the tokens that were taken at a token's cost, at that of another, which may be counted in other ticks.
-// What is above the highest limit stays as much time until the last one who waits goes.
+// The debt above the highest limit takes the same time to come back as before, until the last waiting request is due.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return

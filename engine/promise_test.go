@@ -52,7 +52,8 @@ func TestAHoldWithoutALimit(t *testing.T) {
 }
 
 // TestWhatComesBackWhileOthersWait (I1): the unused part of a hold is given back, except for what comes back with time
-// until the last reservation after it is due. What is due then and what is taken in the meantime fit the limit.
+// until the last reservation after it is due. The tokens that are due then and those that are taken in the meantime fit
+// the limit together.
 func TestWhatComesBackWhileOthersWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	d, hold := l.Hold(l.Key("k"), 5)

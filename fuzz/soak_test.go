@@ -198,7 +198,7 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 				lists[i] = append(lists[i], list...)
 			}
 		}
-		// What is admitted above the limit was forgiven or never charged, and counted.
+		// Tokens that were admitted above the limit were forgiven or never charged, and are counted.
 		stats := s.Stats()
 		counted := int64(stats.Forgiven+soakCost*stats.Unrecorded) * s.perToken
 		burst := soakBurst * s.perToken

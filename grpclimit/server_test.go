@@ -241,7 +241,7 @@ func TestRefundsByStatus(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, call(within(t), client), "who goes away gets nothing back")
 }
 
-// TestOnlyFailuresCount: what a handler returns is what the client sees; io.EOF is no success.
+// TestOnlyFailuresCount: the client sees the error that the handler returns. io.EOF is no success.
 func TestOnlyFailuresCount(t *testing.T) {
 	s := &service{}
 	client := limited(t, s, one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.OK)}))

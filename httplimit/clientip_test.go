@@ -169,7 +169,7 @@ func TestForwarded(t *testing.T) {
 		{[]string{``}, "10.0.0.1"},
 		{nil, "10.0.0.1"},
 
-		// What a client leaves open cannot swallow what the proxy appended.
+		// A quote that a client leaves open cannot swallow the address that the proxy appended.
 		{[]string{`for="1.1.1.1, for=203.0.113.9`}, "203.0.113.9"},
 		{[]string{`for=1.1.1.1;x=", for="[2001:db8::1]";proto=https`}, "2001:db8::1"},
 		{[]string{`x="\, for="[2001:db8::1]:80"`}, "2001:db8::1"},

@@ -156,7 +156,7 @@ func TestRetryJitter(t *testing.T) {
 	}
 }
 
-// TestHeadersFollowSetPolicy: what is said is what holds.
+// TestHeadersFollowSetPolicy: headers show the numbers that are active after SetPolicy.
 func TestHeadersFollowSetPolicy(t *testing.T) {
 	c := testclock.New()
 	l := c.Limiter(t, engine.FixedWindow(4, time.Minute))

@@ -76,7 +76,7 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 			assert.Equal(t, "number:0", textOf(t, *key, r), r.Header)
 		}
 	}
-	// What net/http passes over a server may read.
+	// A server may read parameters that net/http ignores.
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie",
 		strings.Repeat("a=b;", 1000)+" id = good ")))
 	assert.Equal(t, "text:a,\xff", textOf(t, cookie, getFrom(direct, "Cookie", `id="a,`+"\xff\"")))
@@ -155,7 +155,7 @@ func TestRequestKeys(t *testing.T) {
 	assert.Equal(t, "text:GET", textOf(t, httplimit.Method, r))
 }
 
-// TestKeysAreThoseOfTheLimiter: what a KeyFunc charges is what Reset and Peek name.
+// TestKeysAreThoseOfTheLimiter: Reset and Peek find the key that a KeyFunc charges.
 func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 	c := testclock.New()
 	for _, options := range [][]engine.Option{nil, {engine.HashStable()}} {

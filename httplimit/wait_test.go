@@ -313,7 +313,8 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 }
 
 // TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token, and is over when that would have
-// come back by itself, and others have taken it. What it gives back would let one more through than the limit.
+// come back by itself, and others have taken it. The tokens that it gives back would let one request more pass than the
+// limit.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts  time.Duration

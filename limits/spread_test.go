@@ -43,8 +43,8 @@ func TestASpread(t *testing.T) {
 	assert.Equal(t, engine.Never, res.RetryAfter())
 }
 
-// TestASpreadIsAskedLast: a Spread gives back less than it took if time has passed. What another limit refuses takes
-// nothing from it, whether that is in memory or in a store.
+// TestASpreadIsAskedLast: a Spread gives back less than it took if time has passed. A request that another limit
+// refuses takes nothing from it, whether the other limit is in memory or in a store.
 func TestASpreadIsAskedLast(t *testing.T) {
 	c := testclock.New()
 	all, untouched := c.Spread(t, million), c.Spread(t, million)

@@ -173,7 +173,7 @@ func TestRPC(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestFrontsBeside: two fronts with the same names need attributes. What cannot be registered leaves nothing behind.
+// TestFrontsBeside: two fronts with the same names need attributes. A failed registration leaves nothing behind.
 func TestFrontsBeside(t *testing.T) {
 	p, collect := provider(t)
 	list := []httplimit.Limit{{Name: "a", Limiter: bucket(t, 1)}, {Name: "default", Limiter: bucket(t, 1)}}

@@ -28,8 +28,8 @@ func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client
 	return clients
 }
 
-// What a limiter owes a store that is lost when it ends is charged by the next one, which has the share spent. Close
-// leaves the file as a process does that is killed; cmd/weir kills one.
+// A limiter may end while its store is lost. The next limiter charges the store with its debt, and starts with a share
+// that is used up. Close leaves the file as a process does that is killed; cmd/weir kills one.
 func TestDebtsOutliveALimiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -191,8 +191,8 @@ func TestDebtsOfLeasesAreKept(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// What has come back since the file was written to is not charged. A file of another limit is left alone, and logged
-// once.
+// Tokens that have come back since the last write to the file are not charged. A file of another limit is left alone,
+// and logged once.
 func TestOldAndForeignDebts(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer

@@ -79,7 +79,7 @@ func ExampleNew() {
 	// node 1 false <nil>
 }
 
-// What New would refuse, Check says without a store.
+// Check reports without a store what New would refuse.
 func ExampleCheck() {
 	fmt.Println(redislimit.Check("api", engine.TokenBucket(engine.PerSecond(1000), 200)))
 	fmt.Println(redislimit.Check("api", engine.SlidingLog(5000, time.Minute)))

@@ -326,8 +326,8 @@ func TestSentinelMasterKilled(t *testing.T) {
 	assert.Positive(t, evaluations(t, replica))
 }
 
-// What an operator does: a failover by Sentinel, in which no server dies; then other servers in the place of
-// both, of which Sentinel does not tell.
+// An operator starts a failover by Sentinel in which no server dies. Then other servers replace both, and Sentinel does
+// not report that.
 func TestSentinelByAnOperator(t *testing.T) {
 	slowFailover(t)
 	_, replica, sentinels := sentinelSet(t)

@@ -164,8 +164,8 @@ func TestStoreSlowOrGoneAndBack(t *testing.T) {
 	}
 }
 
-// What the store had decided before a fault it still knows afterwards, unless its data are lost: then there is
-// one more burst and not two.
+// After a fault the store still knows its earlier decisions, unless its data are lost. Then there is one more burst,
+// and not two.
 func TestAtMostOneExtraBurst(t *testing.T) {
 	for name, fault := range faults() {
 		t.Run(name, func(t *testing.T) {

@@ -240,8 +240,8 @@ func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 	becomes(t, nodes[0], "k", 0)
 }
 
-// What is in flight when a limiter is closed stays so: its places are renewed until the requests are over, and the
-// client is open for that long. The limiter that takes its place gives them to nobody else.
+// Requests that are in flight when a limiter is closed stay in flight: the limiter renews their places until the
+// requests end, and the client stays open that long. The limiter that takes its place gives them to nobody else.
 func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())

@@ -99,8 +99,8 @@ func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	}
 }
 
-// What was held is not given back when it has come back by itself, and nobody else's charge is erased: in the next
-// window, when the bucket has filled, in the log of the others.
+// If the tokens of a hold have already come back with time, they are not given back again, and no charge of another
+// request is erased: in the next window, when the bucket has filled, and in the log of the others.
 func TestAHoldFreesNoOther(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.PerSecond(1), 100), "fixed window": engine.FixedWindow(100, 100*time.Second),
@@ -138,8 +138,8 @@ func TestAHoldFreesNoOther(t *testing.T) {
 	require.EqualValues(t, 30, usedOf(t, log, "k"), "what was taken later was given back")
 }
 
-// What a request cost less is given back at most once and what it cost more is charged at least once, also if the
-// answer is lost or the store is.
+// If a request cost less than its hold, the difference is given back at most once. If it cost more, the difference is
+// charged at least once. This also holds if the answer or the store is lost.
 func TestSettleWithoutAnAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -194,8 +194,8 @@ func errOfSettle(t *testing.T, l *redislimit.Limiter, d time.Duration) error {
 	return l.Settle(ctx)
 }
 
-// After FLUSHALL the keys of windows and logs give nothing back that others have taken since. What the request cost
-// more is charged.
+// After FLUSHALL the keys of windows and logs give nothing back that others have taken since. The cost beyond the hold
+// is charged.
 func TestAHoldAfterTheStoreForgot(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// TestAHoldOfAnotherProcess: what another process has in hand, or has admitted by its share, is not this one's to give
-// back. What the store has is anybody's.
+// TestAHoldOfAnotherProcess: a process cannot give back tokens that another process has in hand or has admitted from
+// its share. Tokens that the store has charged can be given back by any process.
 func TestAHoldOfAnotherProcess(t *testing.T) {
 	store, err := Open(t.Context(), redistest.Start(t).URL())
 	require.NoError(t, err)

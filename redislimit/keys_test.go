@@ -26,7 +26,7 @@ func limiterOf(t *testing.T, client *redislimit.Client, name string) *redislimit
 	return l
 }
 
-// What a client sent as its key is not in the store in clear text, however long it is.
+// The store never contains a client's key in clear text, however long the key is.
 func TestKeysAreHashed(t *testing.T) {
 	const token = "Bearer eyJhbGciOiJIUzI1NiJ9"
 	for _, key := range []string{token, strings.Repeat(token, 1000), "", "{}:\n"} {

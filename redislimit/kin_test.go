@@ -155,8 +155,8 @@ func handsOutNoSecondToken(t *testing.T, nextLimit uint64, options ...Option) {
 	assert.GreaterOrEqual(t, now()-at, int64(2*time.Second)/int64(nextLimit), "a token in four windows, or in two")
 }
 
-// What a hold comes to owe after its limiter was closed, while the store is lost, is charged when it is back, whatever
-// the limiter does while the store is lost. A hold says so if that is too late.
+// A hold may come to owe tokens after its limiter was closed, while the store is lost. They are charged when the store
+// is back, whatever the limiter does in the meantime. A hold says so if that is too late.
 func TestAHoldIsSettledAfterClose(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailShare, FailClosed, FailOpen} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestAHoldIsSettledAfterClose(t *testing.T) {
 	}
 }
 
-// What the share of one limiter gives back, or a reset, is given back to the shares of all limiters of the limit.
+// A refund to the share of one limiter, or a reset, also changes the shares of all other limiters of the limit.
 func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())
@@ -278,8 +278,8 @@ func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	assert.LessOrEqual(t, d.Remaining, uint64(30-15))
 }
 
-// What the store was charged with comes back to a share with time only, also to that of a limiter that takes the place
-// of another one after the store was back, and to that of the one after it.
+// Tokens that were charged to the store come back to a share only with time. This also holds for the share of a limiter
+// that replaces another one after the store was back, and of the limiter after that.
 func TestAReloadBetweenLossesHandsOutNoShare(t *testing.T) {
 	window := func(limit uint64) engine.Policy { return engine.FixedWindow(limit, time.Hour) }
 	bucket := func(limit uint64) engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), limit) }

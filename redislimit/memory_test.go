@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// What a key costs in the store, as docs/distributed.md states it: 200 bytes, and 18 more for each token of a log.
+// The memory of a key in the store, as docs/distributed.md states it: 200 bytes, and 18 more for each token of a log.
 func TestMemoryOfAKey(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())

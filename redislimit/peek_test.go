@@ -193,7 +193,7 @@ func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
 	}
 	assert.Zero(t, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost)
-	// What no caller waits for any more is bounded.
+	// The number of peeks for which no caller waits any longer is bounded.
 	require.Eventually(t, func() bool {
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

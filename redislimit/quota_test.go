@@ -188,7 +188,7 @@ func TestQuotasHaveOneState(t *testing.T) {
 	assert.Zero(t, l.Bound(time.Second))
 }
 
-// What is charged may be more than there is, up to MaxDebt, and the key passes again when enough is back.
+// A charge may be larger than the available tokens, up to MaxDebt. The key passes again when enough tokens are back.
 func TestCharge(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(1), 10), engine.FixedWindow(10, 10*time.Second), engine.SlidingWindow(10, 10*time.Second)} {
 		l := newTimed(t, policy, MaxDebt(5))

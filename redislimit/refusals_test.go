@@ -78,7 +78,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// What is given back is seen at once on this node, and what others give back when the refusal is old.
+// This node notices at once when tokens are given back on it. It notices tokens that other nodes give back after a
+// tenth of a second.
 func TestRefusalsAreForgotten(t *testing.T) {
 	policy := engine.TokenBucket(engine.Per(5, time.Minute), 5)
 	l := newTimed(t, policy)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// What a share has admitted in an outage is charged before the program ends: Settle waits for the store, and Close does
-// not wait for one that is lost. A node that comes afterwards admits the rest.
+// Tokens that a share has admitted in an outage are charged before the program ends: Settle waits for the store, and
+// Close does not wait for one that is lost. A node that comes afterwards admits the rest.
 func TestSettle(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.TokenBucket(engine.Per(1, time.Hour), 40)
@@ -58,7 +58,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// What was admitted beyond a lease is charged by Close.
+// Close charges the tokens that were admitted beyond a lease.
 func TestCloseSettlesLeases(t *testing.T) {
 	_, store := miniAs(t, true)
 	policy := engine.TokenBucket(engine.PerSecond(10_000), 10_000)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// What a share admits while the store is away is charged when it is back: over any number of losses the shares
-// admit one limit more together at most.
+// Tokens that a share admits while the store is away are charged when it is back: over any number of losses, all shares
+// together admit at most one limit more.
 func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	const nodes = 4
 	for name, policy := range map[string]engine.Policy{ // nothing comes back during the test
@@ -82,7 +82,8 @@ func TestWhatSharesAdmitIsCharged(t *testing.T) {
 	}
 }
 
-// What came back to a share while the store was away is charged, too: all that it admitted is.
+// A share may admit tokens that came back to it while the store was away. These are charged, too, so all tokens that it
+// admitted are.
 func TestWhatComesBackToAShareIsCharged(t *testing.T) {
 	server := redistest.StartWithClock(t, time.Date(2010, 1, 2, 12, 0, 0, 0, time.UTC))
 	proxy := redistest.StartProxy(t, server.Addr())

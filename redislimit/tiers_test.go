@@ -82,7 +82,7 @@ func TestBadTiers(t *testing.T) {
 	assert.ErrorContains(t, redislimit.Check("test", bucket, redislimit.Tiers(many...)), "Tiers: 65 policies: want at most 64")
 }
 
-// What tiers have in hand counts in the statistics, and Close gives it up.
+// The statistics include the tokens that tiers have in hand, and Close gives these back.
 func TestTiersInTheStatistics(t *testing.T) {
 	fast := func(n uint64) engine.Policy { return engine.TokenBucket(engine.PerSecond(float64(n)), n) }
 	_, store := miniAs(t, true)

@@ -80,7 +80,7 @@ func TestTLS(t *testing.T) {
 		_, err = redislimit.Open(t.Context(), "rediss://"+address, redislimit.TLS(bad))
 		assert.Error(t, err, name)
 	}
-	// What the server thinks of them it says after the handshake.
+	// The server reports after the handshake whether it accepts a client's certificate.
 	other := issue(t, dir, "other authority", nil)
 	for range 20 {
 		for want, certificates := range map[string][]tls.Certificate{"unknown": {*issue(t, dir, "stranger", other)}, "certificate required": nil} {

@@ -176,8 +176,8 @@ func TestConcurrentRequestsAreCountedExactly(t *testing.T) {
 	assert.Greater(t, refused, 50)
 }
 
-// What a lease has in hand goes back into the hand when a strict limit of the same store refuses, and a lease that
-// cannot decide is asked for with the others.
+// If a strict limit of the same store refuses, tokens of a lease go back into the node's hand. A lease that cannot
+// decide is asked for together with the other limits.
 func TestLeasesJoinAGroup(t *testing.T) {
 	_, store := miniAs(t, true)
 	leased, err := redislimit.New(store, "leased", engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))
@@ -200,7 +200,7 @@ func TestLeasesJoinAGroup(t *testing.T) {
 	assert.EqualValues(t, 20, used(t, strict, "k"))
 }
 
-// While the store is lost each limit decides as it says. What a share admits goes back when another limit refuses.
+// While the store is lost each limit decides as it says. If another limit refuses, the share gets its tokens back.
 func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Millisecond))
 	list := []limits.Limit[errand]{}
@@ -242,8 +242,8 @@ func TestLimitsThatDifferInTheirPolicyWhileTheStoreIsLost(t *testing.T) {
 	}
 }
 
-// A share decides from the first answer that is missing, before the store counts as lost. What it admits then goes back
-// to it when another limit refuses.
+// A share decides from the first answer that is missing, before the store counts as lost. If another limit refuses
+// then, the share gets its tokens back.
 func TestAShareHasItsTokensBackBeforeTheStoreIsLost(t *testing.T) {
 	server, store := miniAs(t, true, redislimit.Timeout(100*time.Millisecond), redislimit.BreakAfter(time.Minute))
 	set, _ := together(t, store, map[string]engine.Policy{

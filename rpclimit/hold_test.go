@@ -22,7 +22,7 @@ func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 }
 
 // TestAHandlerSettles what its call has cost: less or more, once, by the name of the limit, which may be one of an
-// interceptor before. What it does not settle costs the estimate.
+// interceptor before. A hold that it does not settle costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})

@@ -210,7 +210,8 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 }
 
 // TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token, and ends when that would have come
-// back by itself, and others have taken it. What it gives back would let one more through than the limit.
+// back by itself, and others have taken it. The tokens that it gives back would let one request more pass than the
+// limit.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts  time.Duration

@@ -108,10 +108,10 @@
 // If the watermark is nevertheless ahead of the machine's clock, it holds a value that no process wrote (R20). A
 // process that attaches refuses such a table.
 //
-// R26. What a process has in flight is freed when the process is dead. A record cannot say which processes have its
-// tokens, since there may be any number of them. So each take has an entry of three words: its process (holder), its
-// slot and number of tokens (what), and its time (since). An entry is free, pending or counted. The record and the
-// entry are separate words, and a process may die between any two writes. The steps are:
+// R26. The requests that a process has in flight are freed when the process is dead. A record cannot say which
+// processes have its tokens, since there may be any number of them. So each take has an entry of three words: its
+// process (holder), its slot and number of tokens (what), and its time (since). An entry is free, pending or counted.
+// The record and the entry are separate words, and a process may die between any two writes. The steps are:
 //
 //	(1) The process takes a free entry by a compare-and-swap, which makes it pending, and writes what and since.
 //	(2) It marks the entry of the record's last change (see below).

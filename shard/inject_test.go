@@ -152,7 +152,7 @@ func TestAnAnswerFollowsOnePlan(t *testing.T) {
 }
 
 // TestAQuotaFollowsItsUnit (I1): R13. The plan is replaced before any operation of a call under a quota, by one whose
-// ticks are of another length. What is admitted follows a plan of the quota's own unit.
+// ticks are of another length. The admitted cost follows a plan in the quota's own unit.
 func TestAQuotaFollowsItsUnit(t *testing.T) {
 	for name, before := range map[string]int{"with a record": 1, "without": 0} {
 		t.Run(name, func(t *testing.T) {

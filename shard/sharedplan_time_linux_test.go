@@ -27,7 +27,7 @@ func announced(table *Table, numbers []uint64) (n uint64) {
 }
 
 // TestAChangeIsMadeWhenItIsCompleted (I1): R22. A process announces a plan and dies, and others decide by the previous
-// plan until one completes the change. What a key has taken until then comes back at the new rate from then on.
+// plan until one completes the change. Tokens that a key took before that come back at the new rate from then on.
 func TestAChangeIsMadeWhenItIsCompleted(t *testing.T) {
 	const later = start + 5*second
 	for name, complete := range map[string]func(table *Table){

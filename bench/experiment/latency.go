@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// What happens during the calls whose latency is measured.
+// The work that runs while the latency of calls is measured.
 const (
 	Quiet = "nothing else"
 	Sweep = "the sweeper at work"

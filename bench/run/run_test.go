@@ -109,7 +109,7 @@ func TestDoNamesAMissingRow(t *testing.T) {
 	assert.Empty(t, Broken(r))
 }
 
-// What is counted and what is in RAM comes into the run.
+// The run contains the counts and the figures of memory.
 func TestDoCountsAndTouches(t *testing.T) {
 	p, err := NewSchedule(Quick, []string{"returning-1k"}, 1)
 	require.NoError(t, err)

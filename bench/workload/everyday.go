@@ -36,7 +36,7 @@ const pace = 15_000_000.0
 // everydayLimit is the everyday policy, sped up as the requests are.
 func everydayLimit(r *Row) peers.Limit {
 	if r.Draw == Logged {
-		// What comes in hours is decided in microseconds: no limit has a rate so much higher.
+		// Requests that come over hours are decided in microseconds: no limit has a rate so much higher.
 		return peers.Limit{Tokens: 1e9, Per: second, Burst: limitSize}
 	}
 	total := 0.0

@@ -79,7 +79,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.ErrorContains(t, err, "another program listens there")
 	require.NoError(t, r.end())
 
-	// What a process that was killed leaves does not stand in the way.
+	// The files of a killed process do not prevent a start.
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)

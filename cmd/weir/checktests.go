@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/yamlfile"
 )
 
-// runTests makes the requests of a file's tests. What is not as expected is an error of kind [yamlfile.Errors].
+// runTests makes the requests of a file's tests. An unexpected result is an error of kind [yamlfile.Errors].
 func runTests(f *rulefile.File) error {
 	var failed yamlfile.Errors
 	for i := range f.Tests {

@@ -29,7 +29,7 @@ func inShell(t *testing.T, program, shell string, args ...string) string {
 func TestCompletionInShells(t *testing.T) {
 	program := build(t)
 	t.Run("bash", func(t *testing.T) {
-		// What bash does on Tab: it runs the command after -C with the line so far.
+		// On Tab, bash runs the command after -C with the line so far.
 		out := inShell(t, program, "bash", "--norc", "-c", `source <(weir completion -c bash)
 			asked=$(complete -p weir) && asked=${asked##* -C } && asked=${asked% weir}
 			for line in "weir he" "weir serve --algo"; do export COMP_LINE=$line COMP_POINT=${#line}; eval "$asked"; done`)

@@ -21,7 +21,7 @@ import (
 )
 
 // TestRecipes does what each page of docs/recipes says, in a folder of its own and on other ports: it saves the files,
-// starts the servers, and runs the commands in their order. What a page shows is what the commands print.
+// starts the servers, and runs the commands in their order. Each page shows exactly what its commands print.
 func TestRecipes(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/recipes/*.md")
 	require.NoError(t, err)

@@ -89,7 +89,7 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	c.Dir = filepath.Join(root, s.folder)
 	begin := time.Now()
 	out, err := c.CombinedOutput()
-	// The tests report wall-clock time. What counts is processor time, of which other processes have a part.
+	// The tests report wall-clock time, of which other processes use a part. Only processor time counts.
 	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)

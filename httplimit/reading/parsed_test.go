@@ -73,7 +73,7 @@ func equalReadings(t testing.TB, x *Index, r *http.Request) {
 	require.NotZero(t, p.work)
 }
 
-// What is read once and found by an index is what is read each time.
+// A value that was read once and is found by its index equals the value that is read each time.
 func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	x := NewIndex(manyMatches(t)...)
 	for _, p := range paths {

@@ -17,8 +17,8 @@
 //
 // # The law
 //
-// U1. Over any time t the bucket admits at most burst + rate * (t + τ). What was given back does not count, and charges
-// do.
+// U1. Over any time t the bucket admits at most burst + rate * (t + τ). Tokens that were given back do not count, and
+// charges do.
 //
 // U2. A request is charged once, and no token is lost: the bucket owes exactly what was admitted and what is held.
 //

@@ -60,8 +60,7 @@ func TestTheLawOverTime(t *testing.T) {
 }
 
 // Of requests for one token, it admits between any two moments at least as many as an exact bucket that makes its own
-// decisions on them, less one. What it admitted in excess of the exact bucket before the first moment does not count
-// against it.
+// decisions on them, less one. An excess over the exact bucket from before the first moment does not count against it.
 func TestNoFewerThanAnExactBucketInAnyTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(15) {
@@ -134,8 +133,8 @@ func TestStressRefusalsAreLinearizable(t *testing.T) {
 	}
 }
 
-// All methods at once: the sum of what the bucket owes and what cells hold is what was admitted and charged and not
-// given back.
+// All methods at once: the debt of the bucket plus the tokens in the cells equals the tokens that were admitted and
+// charged minus those that were given back.
 func TestStressNothingIsLost(t *testing.T) {
 	const burst, cells = 1 << 20, 4
 	now := newTold()
@@ -269,7 +268,7 @@ func TestMoreThanTheLimit(t *testing.T) {
 	require.NotZero(t, cell(b.cells[0].word.Load()).tokens())
 }
 
-// What an admission says of the bucket is never older than τ.
+// The state of the bucket that an admission reports is never older than τ.
 func TestWhatAnOutcomeSays(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)

@@ -117,7 +117,8 @@ func TestBadField(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestALongField: what would take long to parse is an error before it is parsed. What only looks like it is parsed.
+// TestALongField: a field that would take long to parse is an error before it is parsed. A field that only looks as if
+// it took long is parsed.
 func TestALongField(t *testing.T) {
 	f := &quotas.Field{Name: "a"}
 	sixty := strings.Repeat("a,", 60)

@@ -100,7 +100,8 @@ func TestAWrongWayIsNamed(t *testing.T) {
 	}
 }
 
-// What a decision with tokens in hand costs is printed: a machine that is shared is no place to judge it.
+// The test prints the cost of a decision with tokens in hand. It does not judge it, because other programs share the
+// machine.
 func TestCost(t *testing.T) {
 	s := server(t)
 	store, err := redislimit.Open(t.Context(), "redis://"+s.Address, redislimit.Timeout(10*time.Second))

@@ -26,8 +26,8 @@ type windower struct {
 	known, unsettled int64 // of the window
 }
 
-// enter starts the current window, if it is another one. What was not settled in the old window is dropped, because no
-// node would read it.
+// enter starts the current window, if it is another one. Costs of the old window that were not settled are dropped,
+// because no node would read them.
 func (w *windower) enter() {
 	if now := time.Now().Unix(); now != w.window {
 		w.window, w.known, w.unsettled = now, 0, 0

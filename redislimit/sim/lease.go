@@ -27,7 +27,7 @@ type asking struct {
 	answer script.Answer
 }
 
-// What questions are.
+// The kinds of requests to the store.
 const (
 	leaseRenewal uint8 = iota // or a settlement
 	leaseRequest

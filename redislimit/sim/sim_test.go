@@ -218,7 +218,7 @@ func TestLossesAreNeverMore(t *testing.T) {
 	}
 }
 
-// What is leased here is leased by the product: both ask the same function.
+// The simulation leases the same limits as the product: both call the same function.
 func TestTheModeIsTheProducts(t *testing.T) {
 	for _, perSecond := range []float64{99, 100} {
 		r := run(t, func(s *Scenario) { s.Rate, s.Strategies = engine.PerSecond(perSecond), []Strategy{Lease()} })

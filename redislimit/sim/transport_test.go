@@ -23,7 +23,7 @@ func (w *world) until(t time.Duration, l limiting) {
 	w.now = int64(t)
 }
 
-// What waits has no largest length: it is answered, or is late.
+// The queue of waiting requests has no largest length: each request is answered, or is late.
 func TestWhatWaitsIsNotRefused(t *testing.T) {
 	const sent = defaults.UnderWay + 4*defaults.PerCall // the first calls, and those that are full
 	const asked = sent + 2*defaults.Waiting
@@ -67,7 +67,7 @@ func TestAStoreThatIsTooSlow(t *testing.T) {
 }
 
 // Single answers that are lost leave a request to the node's share: the store is not lost, and may have charged the
-// request. What the share admitted is charged in any case, so both together admit less than the limit.
+// request. The tokens that the share admitted are charged in any case, so both together admit less than the limit.
 func TestLostAnswersAreUpToTheShare(t *testing.T) {
 	r := run(t, func(s *Scenario) { s.Loss, s.Strategies = 0.05, []Strategy{Strict(), Lease()} })
 	for _, o := range r.Results {
@@ -114,7 +114,7 @@ func TestNodesThatAreCutOff(t *testing.T) {
 	}
 }
 
-// What nodes hold is what they have in hand and what is on its way, whatever happened to the store.
+// The tokens that nodes hold, in hand or on the way, are counted correctly, whatever happened to the store.
 func TestTheBooksOfWhatIsHeldBalance(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3, 4, 5} {
 		s := Default()

@@ -64,7 +64,7 @@ func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	assert.NotEqual(t, of(t, k, h, "::ffff:192.0.2.1"), of(t, k, h, "::ffff:198.51.100.1"))
 	assert.Equal(t, of(t, k, h, "2001:db8:0:1::1"), of(t, k, h, "2001:db8:0:1:ffff::"))
 	assert.NotEqual(t, of(t, k, h, "2001:db8:0:1::1"), of(t, k, h, "2001:db8:0:2::1"))
-	// What does not read as an address is not cut.
+	// A value that is not an address is not cut.
 	assert.NotEqual(t, of(t, k, h, "192.0.2.1 a"), of(t, k, h, "192.0.2.1 b"))
 	assert.NotEqual(t, of(t, k, h, "1.2.3.4.5"), of(t, k, h, "1.2.3.4.6"))
 }

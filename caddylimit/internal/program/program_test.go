@@ -200,7 +200,7 @@ func TestReloadedUnderLoad(t *testing.T) {
 	assert.Contains(t, text, "want tokens/period")
 	assert.False(t, c.admitted("/old"), "the configuration before goes on")
 
-	// What the first lines of docs/caddy.md do, in the same process, since to build it takes long.
+	// The program runs the first lines of docs/caddy.md in the same process, because a build takes long.
 	status, text = c.load(documented(t))
 	require.Equal(t, http.StatusOK, status, text)
 	assert.Equal(t, []int{429, 429}, c.answers(2), "the limit of that name has counted already")

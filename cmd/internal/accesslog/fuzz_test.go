@@ -132,8 +132,8 @@ func escape(text []byte) (escaped []byte) {
 }
 
 // FuzzLog checks, on any bytes as a whole log, that reading ends with an entry, a reason or an error for each line, and
-// that what is detected is what is read. Packed logs are left to TestBrokenCompressionIsExplained: to unpack them takes
-// memory.
+// that the reader uses the detected format. Packed logs are left to TestBrokenCompressionIsExplained: to unpack them
+// takes memory.
 func FuzzLog(f *testing.F) {
 	for _, name := range Formats() {
 		text, err := os.ReadFile(filepath.Join("testdata", "logs", name+".log"))

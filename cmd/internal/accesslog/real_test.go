@@ -100,8 +100,8 @@ func TestLogsOfARealCaddy(t *testing.T) {
 	checkReal(t, log, "caddy", true, true)
 }
 
-// startServer starts a program with a configuration, whose file is its last argument, and returns what ends it. What
-// it prints is in the file output of dir. The test is skipped where the program is not installed.
+// startServer starts a program with a configuration, whose file is its last argument, and returns what ends it. Its
+// output is in the file "output" of dir. The test is skipped where the program is not installed.
 func startServer(t *testing.T, dir, name, address, conf string, args ...string) (stop func()) {
 	t.Helper()
 	path := ""

@@ -172,8 +172,8 @@ func TestChangesGiveNothingAway(t *testing.T) {
 	}
 }
 
-// TestRefusedHitsAreNoDebt: a fixed window counts them, and a limit of another algorithm has no such count. What was
-// admitted is owed, also where the limit was lower meanwhile.
+// TestRefusedHitsAreNoDebt: a fixed window counts them, and a limit of another algorithm has no such count. A key owes
+// the tokens that were admitted, even if the limit was lower in the meantime.
 func TestRefusedHitsAreNoDebt(t *testing.T) {
 	const window5 = "unit: hour, requests_per_unit: 5"
 	for name, limits := range map[string][]string{

@@ -63,8 +63,8 @@ func TestHoldAndSettle(t *testing.T) {
 	assert.Equal(t, "800", d.ask("WEIR.SETTLE " + all["id"] + " 1800")["lost"], "beyond ten limits")
 }
 
-// TestLateAndForgedHolds: after its time an id frees nothing, and charges what it cost beyond. What was not sealed here
-// is an error.
+// TestLateAndForgedHolds: after its time an id frees nothing, and charges what it cost beyond. An id that this server
+// did not seal is an error.
 func TestLateAndForgedHolds(t *testing.T) {
 	d := open(t)
 	for asked, after := range map[string]time.Duration{" FOR 5": 5 * time.Second, "": 10 * time.Minute, " FOR 86400": 24 * time.Hour} {

@@ -65,7 +65,7 @@ func TestNamedLimits(t *testing.T) {
 }
 
 // TestNamedLimitsAfterAReload: other numbers find what was taken, and a transaction whose limit is gone when EXEC comes
-// answers an error for it, and does the rest. What was held under it is settled.
+// answers an error for it, and does the rest. A hold that was taken under it is settled.
 func TestNamedLimitsAfterAReload(t *testing.T) {
 	d := openNamed(t)
 	c := d.dial()

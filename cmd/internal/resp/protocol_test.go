@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBrokenProtocol: what cannot be understood is answered by an error, the connection ends, and nothing of what
-// follows is done. What was asked for before is answered.
+// TestBrokenProtocol: input that cannot be understood is answered with an error, the connection ends, and no later
+// command is executed. Earlier commands are answered.
 func TestBrokenProtocol(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
 		{"a count that is no number", "*x\r\n", `invalid multibulk length "x"`},

@@ -84,7 +84,7 @@ rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx
 	assert.Empty(t, Diff(after, after).Lines())
 }
 
-// What Diff calls an adjustment, the limiter of the rule takes, and it hands out no fresh bucket.
+// If Diff reports an adjustment, the limiter of the rule accepts it, and no key gets a full bucket.
 func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	before, after := ruleOf(t, "rate: 1/h, burst: 10"), ruleOf(t, "rate: 2/h, burst: 20")
 	limiter, err := before.Rules[0].NewLimiter()

@@ -137,7 +137,7 @@ func TestTheReferenceIsTheProgramS(t *testing.T) {
 	assert.True(t, written == text, "write it again: WEIR_WRITE=1 go test ./internal/rulefile -run TheProgramS")
 }
 
-// What the document says of defaults is so.
+// The defaults in the document are the real defaults.
 func TestTheDefaultsOfTheDocument(t *testing.T) {
 	text := document(t)
 	for _, set := range []string{

@@ -85,8 +85,8 @@ type Admin struct {
 	TokenFile, ReadTokenFile string
 }
 
-// Decide has the settings of the address at which other proxies ask whether a request may pass. What a caller there
-// says about requests is trusted.
+// Decide has the settings of the address at which other proxies ask whether a request may pass. The facts that a caller
+// of this listener reports about requests are trusted.
 type Decide struct {
 	Address   string
 	Mode      fs.FileMode

@@ -69,7 +69,7 @@ func TestMatchByQuery(t *testing.T) {
 	assert.Equal(t, []string{"%u0041", "A"}, reading.QueryValues(&url.URL{RawQuery: "k=%u0041"}, "k"), "as ASP.NET reads it, too")
 }
 
-// What is not sure to be meant is no exception: a server may read it as something else.
+// A request meets an exception only if every server reads it so.
 func TestExceptionsAreCertain(t *testing.T) {
 	const exceptions = "[{path: [/health, /static/], method: GET}, {client: 10.0.0.0/8, header: {X-Probe: [a, b]}}, " +
 		"{query: {probe: \"1\"}}]"

@@ -84,7 +84,7 @@ func TestTheLimitOfAKey(t *testing.T) {
 	}
 }
 
-// What is wrong with the file of limits is an error with its line, whatever the rule wants.
+// A mistake in the file of limits is an error with its line, whatever the rule wants.
 func TestABadFileOfLimits(t *testing.T) {
 	for plans, want := range map[string]string{
 		"anna,free\n\nberta,gold\n":             `line 3: "gold": want the name of a plan, or a rate such as 10/s, 0 or unlimited`,
@@ -227,7 +227,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 		{"", client, []string{`"a";q=60;w=60, "`}, own, ""},
 		{", unknown: refuse", client, []string{`"a";q=60`}, refused, ""},
 		{"", "", []string{`"a";q=60;w=60`}, own, ""},
-		// What is no limit is as none, and an error.
+		// A value that is not a limit is an error, and counts as no limit.
 		{"", proxy, []string{`"a";q=60, "`}, own, "the header X-Ratelimit-Policy: "},
 		{"", proxy, []string{`("a" "b");q=60`}, own, "a list in the list"},
 		{"", proxy, []string{`"a";q=60` + strings.Repeat(`, b`, 64)}, own, "65 items: want at most 64"},

@@ -38,7 +38,7 @@ func keyOf(t *testing.T, l httplimit.Limit, r *http.Request) engine.Key {
 	return key
 }
 
-// What is typed into a form finds the bucket that requests with it are charged to.
+// A value that is typed into the form finds the bucket of the requests with this value.
 func TestTypedKeys(t *testing.T) {
 	all := compile(t, `
 client_ip: {ipv6_prefix: 56}

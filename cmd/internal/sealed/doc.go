@@ -7,5 +7,5 @@
 // A sealed id gives back what was taken at most once, with the receipt in it ([Sealer.Open]), and never more than is
 // still owed because of that take. The salt of an id is a key in a limiter of one token ([Uses]). So the limiter
 // remembers a used id for the lifetime of the id. After its lifetime an id gives nothing back, so it need not be
-// remembered for longer. What the request cost beyond the estimate can be charged at any time, once in a lifetime.
+// remembered for longer. The cost of the request beyond the estimate can be charged at any time, once in a lifetime.
 package sealed

@@ -80,7 +80,7 @@ func TestCountersOutliveAReload(t *testing.T) {
 	assert.Equal(t, before, counted())
 }
 
-// What the form shows and resets is what a client is charged to.
+// The form shows and resets the same bucket that a client's requests are charged to.
 func TestTheFormFindsAClientsBucket(t *testing.T) {
 	s := start(t, administered+one)
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))

@@ -79,8 +79,8 @@ type conforming struct {
 	held  []*generation
 }
 
-// now is the clock of the limits. What asks from outside of a bubble, where it is not the year 2000, has the time that
-// was last seen in it.
+// now is the clock of the limits. A caller from outside of a bubble, where it is not the year 2000, gets the time that
+// was last seen in the bubble.
 func (s *conforming) now() time.Time {
 	if !s.env.InBubble() {
 		return s.env.Now()

@@ -61,7 +61,7 @@ func deciding(t testing.TB) func(r *http.Request) int {
 	}
 }
 
-// What is too much to read is answered 400, with any rules, and what programs send is not.
+// A request that is too large to read is answered 400 under any rules. Requests as programs send them are not.
 func TestWhatIsTooMuchToReadIsRefused(t *testing.T) {
 	const rules = "server: {max_header_bytes: 65536}\nrules: [{name: a, rate: 100/s}]\n"
 	s := start(t, rules)

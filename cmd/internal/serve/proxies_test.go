@@ -262,7 +262,7 @@ func TestBehindNginx(t *testing.T) {
 	assert.Equal(t, "application/json", h.Get("Content-Type"))
 	assert.Equal(t, `{"error":"Too many requests"}`, body)
 
-	// What a client claims about its request and address changes nothing.
+	// The fields in which a client describes its request and address change nothing.
 	status, _, _ = do("POST", "/login", "", "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Uri", "/",
 		"X-Forwarded-Method", "GET", "X-Forwarded-Host", "a")
 	assert.Equal(t, 429, status)

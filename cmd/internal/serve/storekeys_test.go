@@ -57,7 +57,8 @@ func byKey(store *miniredis.Miniredis, keys string) string {
 		"\", timeout: 2s}\nrules: [{name: api, rate: 1/h, burst: 3, key: header:X-API-Key}]\n"
 }
 
-// What the form shows and resets of a rule in the store is what a client is charged to, on every machine.
+// For a rule in the store, the form shows and resets the same key that a client's requests are charged to, on every
+// machine.
 func TestTheFormFindsAKeyInTheStore(t *testing.T) {
 	store := miniredis.RunT(t)
 	a, b := start(t, byKey(store, "full")), start(t, byKey(store, "full"))

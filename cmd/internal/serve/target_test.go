@@ -83,8 +83,8 @@ func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoRequestLeavesTheBasePath, by any reading: other applications of the server stay out of reach, and what the
-// rules saw is what is forwarded.
+// TestNoRequestLeavesTheBasePath, by any reading: other applications of the server stay out of reach, and the upstream
+// gets the path that the rules saw.
 func TestNoRequestLeavesTheBasePath(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })

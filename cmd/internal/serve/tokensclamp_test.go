@@ -104,7 +104,7 @@ func TestClampKeepsTheLimit(t *testing.T) {
 }
 
 // TestClampCompressed: a compressed body is passed on without compression if its bound is lowered, and else as it came.
-// What somebody has signed is held as a whole or refused.
+// A signed body is never changed: its complete cost is held, or the request is refused.
 func TestClampCompressed(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var encoding string
@@ -149,7 +149,7 @@ func TestClampOfSeveral(t *testing.T) {
 }
 
 // TestPrices: a budget in dollars has the weights of the model, and a request that names none, another one or several
-// those of the rule. What costs less than a token of the limit costs a token.
+// those of the rule. A request whose cost is less than a token of the limit costs one token.
 func TestPrices(t *testing.T) {
 	m := startModel(t, `{name: dollars, key: global, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, `+
 		`count: {input: 300, output: 1500, models: {"tiny*": {input: 0.5, output: 1}, tiny-max: {input: 20, output: 100}}}}}`,

@@ -25,8 +25,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A halvesConn is a connection in memory of which either end can be closed for writing alone. What is written waits
-// until it is read.
+// A halvesConn is a connection in memory of which either end can be closed for writing alone. Written bytes wait until
+// they are read.
 type halvesConn struct {
 	net.Conn // in which it reads
 	out      net.Conn

@@ -230,8 +230,8 @@ func run(t *testing.T, f *rulefile.File, log string) *replay.RuleReport {
 	return &r.Rules[0]
 }
 
-// What is suggested for a log refuses what it says when the log is replayed through the whole program, by every
-// algorithm.
+// The limit that is suggested for a log refuses the predicted requests when the complete program replays the log, with
+// every algorithm.
 func TestASuggestionHoldsWhenTheLogIsReplayed(t *testing.T) {
 	logs(t, func(t *testing.T, log string) {
 		for _, settings := range []string{

@@ -152,7 +152,8 @@ func TestNotRead(t *testing.T) {
 	assert.Greater(t, ask(deep+`{"max_tokens":5}`).Input(), uint64(2400), "too deep")
 }
 
-// TestAsked: a request asks for a usage if every server reads it so. What a server may take for a stream is one.
+// TestAsked: a request asks for a usage if every server reads it so. A request that a server may read as one for a
+// stream counts as one.
 func TestAsked(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"stream_options":{"include_usage":true}}`:                                                              true,

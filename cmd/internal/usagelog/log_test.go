@@ -55,7 +55,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// What is no record is skipped with the reason, and counted. The key is the same field for all of them.
+// A line that is not a record is skipped, counted, and reported with the reason. The key is the same field for all of
+// them.
 func TestRecordsThatAreNone(t *testing.T) {
 	good := `{"time":"2026-11-20T09:00:0%Z","team":"a","user":"u","usage":{"input_tokens":1,"output_tokens":1}}` + "\n"
 	text := strings.ReplaceAll(good, "%", "2") + `{"time":"2026-11-20T09:00:00Z","team":` + "\n" + `[1]` + "\n" + `{"usage":{"input_tokens":1}}` + "\n" +

@@ -132,8 +132,8 @@ func (th *thread) rewind() {
 	*th = thread{Thread: th.Thread, name: th.name, program: th.program}
 }
 
-// hash stands for the thread's part of the state. Threads of one program are interchangeable, so its name
-// is not in it. What it knows is in its history.
+// hash stands for the thread's part of the state. Threads of one program are interchangeable, so its name is not in it.
+// Its knowledge is in its history.
 func (th *thread) hash() uint64 {
 	h := interleave.Mix(uint64(len(th.program)-th.made), th.History)
 	for _, c := range th.program[th.made:] {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// What many goroutines are admitted is what was granted, and debt (L1, L2), while one expires,
-// retires and renews.
+// The tokens that many goroutines are admitted equal the granted tokens and the debt (L1, L2), while one goroutine
+// expires, retires and renews leases.
 func TestNothingIsSpentTwice(t *testing.T) {
 	var current atomic.Pointer[Lease]
 	current.Store(New(terms(), 0))

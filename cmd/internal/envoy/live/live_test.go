@@ -139,7 +139,7 @@ func (s *shop) state() (now state) {
 	return now
 }
 
-// TestDecisionsAreShown: what the page says is what the answers said, decision by decision.
+// TestDecisionsAreShown: the page shows each decision as the answer reported it.
 func TestDecisionsAreShown(t *testing.T) {
 	s := newShop(t, Options{Keys: admin.KeysFull})
 	s.ask(8, "path=/login,remote_address=192.0.2.1", "remote_address=192.0.2.1")

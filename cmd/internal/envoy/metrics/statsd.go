@@ -31,8 +31,8 @@ type Statsd struct {
 	connection net.Conn // nil: not connected
 }
 
-// Run sends until the context ends, and then once more. What could not be sent is sent with the next flush. A lost UDP
-// packet is not noticed.
+// Run sends until the context ends, and then once more. If a packet could not be sent, its counts are sent with the
+// next flush. A lost UDP packet is not noticed.
 func (s *Statsd) Run(ctx context.Context, counters func() []envoy.Counter, times func() []Timing) {
 	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
