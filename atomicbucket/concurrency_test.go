@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// TestConcurrencyAgainstTheModel (I1, I2, I8): what is in flight equals the model, to the nanosecond, for any limit and
-// any time after which it is forgotten.
+// TestConcurrencyAgainstTheModel (I1, I2, I8): the number in flight equals the model's, to the nanosecond, for any
+// limit and any time after which requests are forgotten.
 func TestConcurrencyAgainstTheModel(t *testing.T) {
 	tried := 0
 	for _, w := range windows {

@@ -222,7 +222,7 @@ func TestQuickTicksByHeart(t *testing.T) {
 	}
 }
 
-// TestDecimal: what a float prints as, at the ends of what fits.
+// TestDecimal: the text of a float, at the ends of the range that fits.
 func TestDecimal(t *testing.T) {
 	for _, c := range []struct {
 		f      float64

@@ -204,7 +204,7 @@ func TestASharedClock(t *testing.T) {
 	assert.ErrorContains(t, err, "want at most 0")
 }
 
-// TestAhead: what comes back within a wait, for any wait.
+// TestAhead: Ahead returns what comes back within a wait, for any wait.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		tokens float64

@@ -58,7 +58,8 @@ func TestARefundBehindOthers(t *testing.T) {
 	}
 }
 
-// TestWhatARefundOfABucketGivesBack: what the record certainly owes because of the take.
+// TestWhatARefundOfABucketGivesBack: a refund gives back at most the tokens that the record certainly owes because of
+// the take.
 func TestWhatARefundOfABucketGivesBack(t *testing.T) {
 	b, err := NewTokenBucket(1, 1000, 5) // a token is 1000 ticks of a nanosecond
 	require.NoError(t, err)

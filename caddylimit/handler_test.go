@@ -46,7 +46,8 @@ func TestAlgorithms(t *testing.T) {
 	assert.Equal(t, 0, passed(none, 3))
 }
 
-// TestSeveralLimitsAllOrNothing: what one refuses costs nothing in the others, and headers name the tightest.
+// TestSeveralLimitsAllOrNothing: a request that one limit refuses costs nothing in the others, and headers name the
+// tightest limit.
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"all","key":["everyone"],"rate":"5/h"},{"name":"own","key":["{http.request.header.X}"],"rate":"2/h"}]}`)
 	assert.Equal(t, 2, passed(c, 10, "X", "a"))

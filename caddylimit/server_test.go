@@ -400,7 +400,7 @@ func (listener) Handle(_ context.Context, event caddy.Event) error {
 	return nil
 }
 
-// TestEventsOfRefusals: what the original emits is emitted.
+// TestEventsOfRefusals: the same events are emitted as by the original.
 func TestEventsOfRefusals(t *testing.T) {
 	hearing.Lock()
 	heard = nil

@@ -97,8 +97,8 @@ func TestZonesOfBothModulesInAStore(t *testing.T) {
 	assert.Equal(t, 4, passed(compat, 6))
 }
 
-// TestHoldsOverAReload: what a request costs beyond its hold counts also if the limit has other numbers when it ends.
-// What it did not need comes back in a store. In memory a change of numbers keeps it.
+// TestHoldsOverAReload: the cost of a request beyond its hold counts even if the limit has other numbers when the
+// request ends. What it did not need comes back in a store. In memory a change of numbers keeps it.
 func TestHoldsOverAReload(t *testing.T) {
 	address, _ := startRedis(t)
 	for cost, want := range map[string][2]int{"9": {2, 2}, "0": {3, 4}} { // of five tokens, of a limit of 20

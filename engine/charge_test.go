@@ -123,7 +123,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCost (I1): what a refusal is charged, in every algorithm and by every verb that may be refused.
+// TestRefusalsThatCost (I1): a refusal is charged the same by every verb that may be refused, in every algorithm.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),

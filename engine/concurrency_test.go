@@ -102,8 +102,8 @@ func TestAnEntryThatNeverComesBack(t *testing.T) {
 	assert.EqualValues(t, 4, l.Stats().Forgotten)
 }
 
-// TestAChangeOfTheLimitKeepsWhatIsInside: what is in flight stays, and leaves as before, even if the limit has become
-// lower than its number, or 0, and however often it has changed.
+// TestAChangeOfTheLimitKeepsWhatIsInside: requests in flight stay, and leave as before, even if the limit is now lower
+// than their number, or 0, and however often it has changed.
 func TestAChangeOfTheLimitKeepsWhatIsInside(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(5, time.Hour))
 	d, many := l.TakeReceipt(l.Key("k"), 4)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// Only failed logins count: what a login took is given back when it succeeds. The receipt says which request it was.
+// Only failed logins count: when a login succeeds, its token is given back. The receipt says which request it was.
 func ExampleLimiter_TakeReceipt() {
 	logins, _ := engine.New(engine.SlidingLog(3, 15*time.Minute), engine.MaxKeys(1000))
 	defer logins.Close()

@@ -32,7 +32,7 @@ func TestAHoldOfNothingIsOfItsKey(t *testing.T) {
 	}
 }
 
-// TestAHoldWithoutALimitChargesNobody: what a request of an unlimited key costs beyond its hold is not counted.
+// TestAHoldWithoutALimitChargesNobody: the cost of a request beyond its hold is not counted if its key is unlimited.
 func TestAHoldWithoutALimitChargesNobody(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 10))
 	for _, most := range []uint64{0, 3} {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOwed: what a key has used, including what is above its limit, for all algorithms except token buckets.
+// TestOwed: Owed returns the tokens that a key has used, including those above its limit, for all algorithms except
+// token buckets.
 func TestOwed(t *testing.T) {
 	for _, c := range []struct{ policy, lower Policy }{
 		{FixedWindow(10, time.Hour), FixedWindow(3, time.Hour)},

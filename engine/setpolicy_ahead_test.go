@@ -75,8 +75,8 @@ func TestAFasterRateBehindAHigherLimit(t *testing.T) {
 	assert.LessOrEqual(t, l.Peek(l.Key("k"), 0).Remaining, uint64(90), "ten go now")
 }
 
-// TestASlowerRateWhileSomeWait (I1): what was taken under a higher limit counts when that limit returns. Debt above all
-// limits, which is due to reservations, keeps its time until those are due.
+// TestASlowerRateWhileSomeWait (I1): tokens that were taken under a higher limit count when that limit returns. Debt
+// above all limits, which is due to reservations, keeps its time until those are due.
 func TestASlowerRateWhileSomeWait(t *testing.T) {
 	for name, waits := range map[string]string{"of the key": "k", "of another near by": "n"} {
 		l, _ := newLimiter(t, TokenBucket(PerSecond(1), 1000), MaxKeys(10), Shards(1))

@@ -129,8 +129,8 @@ func TestAWindowThatBecomesShorter(t *testing.T) {
 	}
 }
 
-// TestACounterOfThePreviousWindow: what was taken in the previous window only is gone when that would have been gone,
-// not a window later.
+// TestACounterOfThePreviousWindow: tokens that were taken only in the previous window stop counting at their old time,
+// and not a window later.
 func TestACounterOfThePreviousWindow(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(10, time.Minute)) // at 20s of a minute
 	require.True(t, l.Take("k", 8).Allowed)
@@ -152,7 +152,7 @@ func TestAChangeOfLengthKeepsAnEstimate(t *testing.T) {
 	assert.EqualValues(t, 8, l.Peek(l.Key("k"), 1).Remaining, "broken: (b)")
 }
 
-// TestACounterThatIsAheadStaysAhead: what a change made last for 50 minutes still does after the next change.
+// TestACounterThatIsAheadStaysAhead: tokens that count for 50 minutes after a change still do so after the next change.
 func TestACounterThatIsAheadStaysAhead(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(1000, time.Hour))
 	require.True(t, l.Take("k", 1000).Allowed)
@@ -172,8 +172,8 @@ func TestALongerWindowOfARaisedLimitIsShorter(t *testing.T) {
 	assert.Equal(t, 2*time.Minute, l.Peek(l.Key("k"), 1).ResetAfter.Truncate(time.Second), "broken: (d)")
 }
 
-// TestARaisedLimitLastsItsWindow (I1): what a raised limit adds does not end with the short window that it found. Over
-// any time a key gets two limits, and what 60 in a minute grant.
+// TestARaisedLimitLastsItsWindow (I1): the tokens that a raised limit adds do not end with the short window that was
+// active when it was raised. Over any time a key gets two limits, and what 60 in a minute grant.
 func TestARaisedLimitLastsItsWindow(t *testing.T) {
 	few, many := FixedWindow(60, time.Minute), FixedWindow(1000, time.Hour)
 	l, h := newLimiter(t, few)
@@ -225,7 +225,8 @@ func TestTheLowestLimitOfAllTiers(t *testing.T) {
 	}
 }
 
-// TestWindowsAheadOfTheClockThatBecomeShorter (I1): what was taken for a time ahead of the clock counts at that time.
+// TestWindowsAheadOfTheClockThatBecomeShorter (I1): tokens that were taken for a time ahead of the clock count at that
+// time.
 func TestWindowsAheadOfTheClockThatBecomeShorter(t *testing.T) {
 	for name, policy := range map[string]func(n uint64, window time.Duration) Policy{
 		"fixed window":   FixedWindow,

@@ -74,8 +74,8 @@ func TestAChangeLeavesQuotas(t *testing.T) {
 	require.Equal(t, time.Hour, l.TakeKey(l.Key("k").With(window()), 1).RetryAfter)
 }
 
-// TestAChangeToAndFro (I1): what was taken under a high limit counts when that limit returns, however low it was in
-// between, and whether or not there were requests or sweeps.
+// TestAChangeToAndFro (I1): tokens that were taken under a high limit count when that limit returns, however low it was
+// in between, and whether or not there were requests or sweeps.
 func TestAChangeToAndFro(t *testing.T) {
 	for name, policy := range map[string]func(n uint64) Policy{
 		"token bucket":   func(n uint64) Policy { return TokenBucket(PerSecond(100), n) },

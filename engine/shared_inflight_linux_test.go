@@ -93,8 +93,8 @@ func TestSharedInFlightKilled(t *testing.T) {
 	}
 }
 
-// TestSharedInFlightOfTheDead: what a process has in flight counts for others as long as the process lives, even if it
-// is suspended. After a kill, the first sweep frees it, or the next process that attaches.
+// TestSharedInFlightOfTheDead: the requests that a process has in flight count for others as long as the process lives,
+// even if it is suspended. After a kill, the first sweep frees it, or the next process that attaches.
 func TestSharedInFlightOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	l, err := inFlightLimiter(path, SweepInterval(time.Hour))

@@ -156,7 +156,7 @@ func (c *clerk) sync(t *rapid.T) {
 	c.clock.set(was)
 }
 
-// sweep (I3, I7): what is left is one record for each key that is not idle.
+// sweep (I3, I7): after a sweep there is one record for each key that is not idle.
 func (c *clerk) sweep(t *rapid.T) {
 	now := c.clock.nanos.Load()
 	c.seen = max(c.seen, now)
@@ -282,7 +282,7 @@ func (c *clerk) refund(t *rapid.T, key string, n uint64) {
 	c.limiter.Refund(c.limiter.Key(key), n)
 }
 
-// setPolicy changes the numbers at the latest time: what every key has taken stays that.
+// setPolicy changes the numbers at the latest time. Each key still owes the tokens that it took.
 func (c *clerk) setPolicy(t *rapid.T) {
 	next := rapid.IntRange(0, len(c.numbers)-1).Draw(t, "numbers")
 	if c.isLog() && next < c.at && c.numbers[next].window > c.present.window {

@@ -300,7 +300,7 @@ func (m *tableMachine) reset(t *rapid.T, key uint64) {
 	m.forget(key)
 }
 
-// sweep: what is left is one record for each key that is not idle, and no other (I3).
+// sweep: after a sweep there is one record for each key that is not idle, and no other (I3).
 func (m *tableMachine) sweep(t *rapid.T, now int64) {
 	at := m.at(now)
 	epoch := m.table.Stats().Epoch

@@ -99,7 +99,7 @@ func TestClientsThatGoAway(t *testing.T) {
 	assert.EqualValues(t, 8, left(l.Limiter), "whatever the limit gives back")
 }
 
-// TestMalformedHeaders: what net/http lets through, a limit takes as it is.
+// TestMalformedHeaders: a limit accepts every header that net/http accepts.
 func TestMalformedHeaders(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("127.0.0.0/8"))
 	seen := make(chan string, 1)
@@ -133,7 +133,7 @@ func TestMalformedHeaders(t *testing.T) {
 	}
 }
 
-// TestBodiesOfRefusals: what each format says, to the letter.
+// TestBodiesOfRefusals: the exact text of a refusal in each format.
 func TestBodiesOfRefusals(t *testing.T) {
 	gone := &backend{err: errors.New("gone")}
 	closed := httplimit.Limit{Name: "shared", Source: source(t, gone), OnLoss: limits.Closed}

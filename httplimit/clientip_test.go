@@ -323,7 +323,7 @@ func TestClientIPDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestAddrOf: what other protocols ask is what HTTP asks, and metadata is read of trusted peers only.
+// TestAddrOf: other protocols get the same address as HTTP, and metadata is read from trusted peers only.
 func TestAddrOf(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "fe80::/64"), httplimit.IPHeader("x-real-ip"))
 	assert.Equal(t, "X-Real-Ip", ip.Header())

@@ -246,8 +246,7 @@ func TestOnTheWire(t *testing.T) {
 	assert.Contains(t, string(raw), "\r\nRatelimit: \"default\";r=0;t=1\r\nRatelimit-Policy: \"default\";q=1;w=1\r\n")
 }
 
-// TestHeadersAreThisRequestsOwn: what a handler does to one of them shows neither in another nor in
-// the next answer.
+// TestHeadersAreThisRequestsOwn: if a handler changes a header, no other header and no later answer changes.
 func TestHeadersAreThisRequestsOwn(t *testing.T) {
 	m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 9)}, httplimit.Headers(allStyles))
 	h := http.Header{}

@@ -216,7 +216,8 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: what a request took from a limit in flight before.
+// TestADecisionThatPanicsLeaves: if a decision panics, the request gives back the places that it took from limits in
+// flight before.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, testclock.New(), 1)
 	m := one(t, l, httplimit.ObserveWith(panics{}))

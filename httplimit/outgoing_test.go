@@ -39,7 +39,7 @@ type watched struct {
 
 func (w *watched) Close() error { w.closed = true; return nil }
 
-// TestOutgoing: what the limits refuse is not sent, and the error says which limit, and for how long.
+// TestOutgoing: a request that the limits refuse is not sent, and the error names the limit and the wait.
 func TestOutgoing(t *testing.T) {
 	asked := 0
 	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; io.WriteString(w, "hello") }))

@@ -32,7 +32,8 @@ func failuresOnly(t testing.TB, options ...httplimit.Option) (*httplimit.Middlew
 	return one(t, l, options...), func() uint64 { return left(l.Limiter) }
 }
 
-// TestRefundByStatus: what a handler does to its response, and whether that counts as success.
+// TestRefundByStatus: a handler changes its response in several ways, and the test checks which of these count as
+// success.
 func TestRefundByStatus(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -96,7 +97,7 @@ func TestPanicsAreFailures(t *testing.T) {
 			assert.EqualValues(t, 8, left())
 		}
 	}
-	// The other way round: what the server failed at is not charged.
+	// The other way round: a request at which the server failed is not charged.
 	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = httplimit.RefundStatus(500, 599)
 	h := one(t, l).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(boom) }))

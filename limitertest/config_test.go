@@ -15,7 +15,7 @@ import (
 
 func plainBucket(_ testing.TB, l Limit) Limiter { return newBucket(l, "") }
 
-// TestBadConfigs: what is wrong is named.
+// TestBadConfigs: the error names the mistake.
 func TestBadConfigs(t *testing.T) {
 	for says, c := range map[string]Config{
 		"New is nil":                           {},

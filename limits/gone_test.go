@@ -90,7 +90,7 @@ type faulty struct{ *database }
 
 func (*faulty) TakeAll(context.Context, []limits.Ask) error { panic("a fault") }
 
-// TestAPanicKeepsNothing: what was taken in memory goes back, and so does the place of a request that waits.
+// TestAPanicKeepsNothing: tokens that were taken in memory go back, and so does the place of a request that waits.
 func TestAPanicKeepsNothing(t *testing.T) {
 	c := testclock.New()
 	memory, first := inMemory(t, c, "memory", 2)
@@ -107,8 +107,8 @@ func TestAPanicKeepsNothing(t *testing.T) {
 	assert.True(t, patient.Peek(patient.KeyUint64(0), 1).Allowed, "its reservation is cancelled")
 }
 
-// TestAPanicAtTheEndLosesNoRefund: what one limit gives back does not depend on the Refund function, or the store, of
-// another.
+// TestAPanicAtTheEndLosesNoRefund: the tokens that one limit gives back do not depend on the Refund function, or the
+// store, of another.
 func TestAPanicAtTheEndLosesNoRefund(t *testing.T) {
 	c := testclock.New()
 	yes := func(int, int) bool { return true }

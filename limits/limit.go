@@ -21,8 +21,8 @@ type Limit[R any] struct {
 	Name string
 
 	// Limiter decides, in this process or in a shared file ([engine.Shared]). Other limits may share it. Under
-	// [engine.Concurrency] the limit counts requests in flight: what a request takes comes back when the request is
-	// over.
+	// [engine.Concurrency] the limit counts requests in flight: the tokens that a request takes come back when the
+	// request is over.
 	Limiter *engine.Limiter
 	// Spread decides instead of Limiter, for all matching requests together; Key is not set. It is asked last, so that
 	// a request that another limit refuses takes nothing from it, because at a high rate a Spread gives back less than

@@ -61,8 +61,8 @@ func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	}
 }
 
-// TestAWaitThatAnotherLimitEnds: what admitted the request when it came is used up when its turn has come. It is
-// refused, and has taken nothing.
+// TestAWaitThatAnotherLimitEnds: the tokens that admitted the request when it came are used up when its turn has come.
+// It is refused, and has taken nothing.
 func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)

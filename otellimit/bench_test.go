@@ -94,7 +94,7 @@ func (c *counting) ObserveInt64(metric.Int64Observable, int64, ...metric.Observe
 	c.observations++
 }
 
-// TestTheCallbackDoesNotAllocate: what a collection allocates is the SDK's. A limiter has one callback, for all of its
+// TestTheCallbackDoesNotAllocate: only the SDK allocates in a collection. A limiter has one callback, for all of its
 // series.
 func TestTheCallbackDoesNotAllocate(t *testing.T) {
 	meter := &capturing{}

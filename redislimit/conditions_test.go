@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A server that answers and declines to write is lost until it writes again, and not by turns lost and back: what asks
-// whether it is back is a write, too.
+// A server that answers and declines to write is lost until it writes again. It is not lost and back by turns, because
+// the check whether it is back also writes.
 func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	for kind, change := range map[string][2][]string{
 		"oom":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},

@@ -15,10 +15,10 @@ import (
 // takeOverEvery is how often a limiter looks for files of processes that have ended.
 const takeOverEvery = 5 * time.Second
 
-// DebtFiles makes the limiter keep in a file what it owes the store: what the node's share has admitted, what requests
-// cost beyond holds, and the overdraft of leases while the store is lost. The debt then outlives the process, however
-// the process ends. The next limiter charges it to the store, or another limiter on this machine does so within five
-// seconds.
+// DebtFiles makes the limiter keep its debt to the store in a file: the tokens that the node's share has admitted, the
+// costs of requests beyond their holds, and the overdraft of leases while the store is lost. The debt then outlives the
+// process, however the process ends. The next limiter charges it to the store, or another limiter on this machine does
+// so within five seconds.
 //
 // stem is what the paths of the files begin with. It is a full path whose folder exists and belongs to this user or
 // root. Each limiter has a file of its own, whose name ends with .debts. The file contains the keys in clear text, and

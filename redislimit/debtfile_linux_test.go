@@ -234,8 +234,8 @@ func TestOldAndForeignDebts(t *testing.T) {
 	assert.ErrorContains(t, err, "redislimit: a: the file of what it owes")
 }
 
-// A closed limiter has a file only while it owes something: what a hold costs beyond its tokens, and what requests that
-// are still under way get of the share.
+// A closed limiter has a file only while it owes something: costs of holds beyond their tokens, and tokens that
+// requests under way get from the share.
 func TestDebtsOfAClosedLimiterAreKept(t *testing.T) {
 	server := redistest.Start(t)
 	client := processes(t, server, 1)[0]

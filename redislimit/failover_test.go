@@ -32,8 +32,8 @@ type caller struct {
 	foreign  error          // one that is not ErrStore
 }
 
-// call starts a caller of a limiter, which is one with Closed: what is no error is the store's decision. It ends
-// with the test, if not stopped before.
+// call starts a caller of a limiter with Closed, so every answer without an error is the store's decision. It ends with
+// the test, if not stopped before.
 func call(t *testing.T, l *redislimit.Limiter, keys ...string) *caller {
 	c := &caller{admitted: map[string]int{}, served: map[string]int{}, missed: map[string]int{}, errors: map[string]int{}}
 	quit, over := make(chan struct{}), make(chan struct{})

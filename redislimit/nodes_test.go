@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// Nodes that were started with other options hold one limit: what the store knows of a key does not depend on the
+// Nodes that were started with other options hold one limit: the state of a key in the store does not depend on the
 // mode, the number of nodes, the overdraft or what happens when the store is lost.
 func TestNodesThatDisagreeHoldOneLimit(t *testing.T) {
 	nodes := map[string][]redislimit.Option{

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestPoliciesWithoutNumbers: what has no limit of its own is not kept in a store, and the error says so.
+// TestPoliciesWithoutNumbers: a policy without its own limit is not kept in a store, and the error says so.
 func TestPoliciesWithoutNumbers(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.Unlimited(), engine.Blocked()} {
 		err := redislimit.Check("shared", policy)

@@ -91,7 +91,7 @@ func TestARequestIsOneScript(t *testing.T) {
 	decide(limits.Admitted, 1)
 }
 
-// Clients that are refused do not hinder others, not even for a moment: what they may not have is never taken.
+// Clients that are refused do not hinder others, not even for a moment: their requests take nothing.
 func TestRefusedClientsHinderNoOther(t *testing.T) {
 	_, store := miniAs(t, true)
 	const victims = 300

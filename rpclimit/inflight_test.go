@@ -136,7 +136,8 @@ func TestAShadowedLimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(l.Limiter))
 }
 
-// TestADecisionThatPanicsLeaves: what a call took from a limit in flight before.
+// TestADecisionThatPanicsLeaves: if a decision panics, the call gives back the places that it took from limits in
+// flight before.
 func TestADecisionThatPanicsLeaves(t *testing.T) {
 	l := inFlight(t, 1)
 	set := newLimits(t, []rpclimit.Limit{l}, rpclimit.ObserveWith(panics{}))

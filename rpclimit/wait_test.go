@@ -72,7 +72,7 @@ func TestAskingAgainEnds(t *testing.T) {
 	assert.Equal(t, 3*time.Second, c.Now().Sub(begin))
 }
 
-// TestAllOrNothingWithWaits: what was taken ahead goes back when another limit refuses.
+// TestAllOrNothingWithWaits: tokens that were taken ahead go back when another limit refuses.
 func TestAllOrNothingWithWaits(t *testing.T) {
 	c := testclock.New()
 	patient, strict := c.Burst(t, 1), c.Burst(t, 1)

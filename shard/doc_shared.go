@@ -2,10 +2,10 @@
 //
 // A shared table ([Map]) consists of the same words, in memory that several processes have mapped. A killed process is
 // the same as goroutines that stop forever, and the rules above allow for those. The rules below are about three more
-// things: what such goroutines leave behind, words that no process should have written, and the plan. Each process
-// builds its own plan from numbers in the memory, and has its own units of quotas. If windows begin with periods of a
-// calendar, all processes have the same calendar. Otherwise a process in the next period could reclaim a record that
-// still counts for a process in the previous one, and its key would get the limit once more.
+// things: the state that such goroutines leave behind, words that no process should have written, and the plan. Each
+// process builds its own plan from numbers in the memory, and has its own units of quotas. If windows begin with
+// periods of a calendar, all processes have the same calendar. Otherwise a process in the next period could reclaim a
+// record that still counts for a process in the previous one, and its key would get the limit once more.
 //
 // R17. A claim names its claimer: the payload is the number of the claimer's attachment to the table. A sweep that
 // meets a claim of a dead attachment frees the slot. An attachment is dead when none of its goroutines runs or ever

@@ -46,7 +46,7 @@ func stopped(tb *Table, o Outcome) *entry {
 	return e
 }
 
-// TestWhatAStoppedProcessHasInFlightIsForgotten (R26): what is in flight is forgotten after its lifetime, even if the
+// TestWhatAStoppedProcessHasInFlightIsForgotten (R26): a request in flight is forgotten after its lifetime, even if the
 // process stopped before its entry became counted. An entry whose take was not made stays pending while its process
 // lives.
 func TestWhatAStoppedProcessHasInFlightIsForgotten(t *testing.T) {

@@ -63,7 +63,7 @@ func operations(tb *Table, call func()) string {
 	return strings.Join(done, " ")
 }
 
-// TestTheOperationsOfEachCall: what each call reads and writes, in order, and nothing else. The rules of doc.go give
+// TestTheOperationsOfEachCall: each call reads and writes exactly these words, in this order. The rules of doc.go give
 // the reasons: a state is read before its key (R1) and before the plan (R9), a refusing state is read again (R2), and
 // so on. A search ends at the record, at the probe bound or at a slot that was never used.
 func TestTheOperationsOfEachCall(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package league tests the limiters of the benchmark with package limitertest: what each promises, and what is
-// found. make audit prints the table.
+// Package league tests the limiters of the benchmark with package limitertest: the promises of each library, and the
+// findings. make audit prints the table.
 package league
 
 import (
@@ -63,7 +63,7 @@ func peer(name, says string, promise limitertest.Promise, skip map[string]string
 	panic("no peer " + name)
 }
 
-// rounds allows a microsecond: what floating point and whole nanoseconds come to.
+// rounds allows for a microsecond of rounding, by floating point and whole nanoseconds.
 func (e entry) rounds() entry {
 	e.config.EarlyBy = func(limitertest.Limit) time.Duration { return time.Microsecond }
 	e.config.LateBy = e.config.EarlyBy

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Windows slide: what the last one admitted counts for the part of it that is still covered; older ones are gone.
+// Windows slide: the tokens that the previous window admitted count for the part of it that is still covered. Older
+// tokens are gone.
 func TestUnkeyWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := unkeyWindows.New(Limit{Tokens: 10, Per: time.Second, Burst: 10}, 1)

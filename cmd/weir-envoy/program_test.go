@@ -328,7 +328,8 @@ func TestASwappedLink(t *testing.T) {
 	until(t, "the swap back is seen", func() bool { return r.left("day", "x") <= 3 })
 }
 
-// TestTheLogSaysWhatIsReadOfLimits: what the program reads of the limits of values, and that it cannot read them.
+// TestTheLogSaysWhatIsReadOfLimits: the log says what the program reads of the limits of values, or that it cannot read
+// them.
 func TestTheLogSaysWhatIsReadOfLimits(t *testing.T) {
 	limits := filepath.Join(t.TempDir(), "accounts.csv")
 	require.NoError(t, os.WriteFile(limits, []byte("anna,7/m\n"), 0o600))

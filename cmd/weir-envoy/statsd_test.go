@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatsd: what the counters have grown by arrives as packets, with the number of calls and how long they took.
+// TestStatsd: the increases of the counters arrive as packets, with the number of calls and their durations.
 func TestStatsd(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -217,7 +217,7 @@ func TestXDSWithTLS(t *testing.T) {
 	})
 }
 
-// TestXDSQuotaAndMetadata: what an answer says of the rules that passed comes by xDS as well.
+// TestXDSQuotaAndMetadata: the part of an answer about the rules that passed is the same with xDS.
 func TestXDSQuotaAndMetadata(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	said, err := structpb.NewStruct(map[string]any{"tier": "gold"})

@@ -42,8 +42,8 @@ type machineCase struct {
 }
 
 // TestMachinesKeepTheBound drives a limit of 10,000 tokens a minute with four programs, a real server and 64 clients:
-// what requests are settled with stays within the bound that the documents state, whatever happens. Requests hold 200
-// and cost 20 to 200, one in ten up to 400, and one in ten is given up by its client.
+// the settled costs stay within the bound that the documents state, whatever happens. Requests hold 200 and cost 20 to
+// 200, one in ten up to 400, and one in ten is given up by its client.
 func TestMachinesKeepTheBound(t *testing.T) {
 	installed(t, "redis-server")
 	for _, c := range []machineCase{

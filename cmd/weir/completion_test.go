@@ -46,7 +46,7 @@ func TestCompletionInShells(t *testing.T) {
 	})
 }
 
-// TestPackagedCompletion: what packages install makes each shell complete, too.
+// TestPackagedCompletion: the files that packages install make each shell complete, too.
 func TestPackagedCompletion(t *testing.T) {
 	program := build(t)
 	folder, err := filepath.Abs(inTree("packaging", "completion"))

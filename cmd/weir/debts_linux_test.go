@@ -106,8 +106,8 @@ func (o *outage) lose() {
 	require.Equal(o.t, 20, o.ask(25), "the share of this machine")
 }
 
-// TestWhatIsOwedOutlivesTheProcess: what weir has admitted while its store was gone is charged in the store, although
-// weir is killed, or stopped, before the store is back. The weir that comes next has no new share.
+// TestWhatIsOwedOutlivesTheProcess: tokens that weir admitted while its store was gone are charged in the store, even
+// if weir is killed or stopped before the store is back. The weir that comes next has no new share.
 func TestWhatIsOwedOutlivesTheProcess(t *testing.T) {
 	for name, by := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {

@@ -87,8 +87,8 @@ func instructions(dockerfile, word string) (found [][]string) {
 	return found
 }
 
-// TestDockerfile: what it copies exists, every module of the workspace is there before the modules are downloaded, and
-// the image runs as a user that is not root and is asked for its health.
+// TestDockerfile: the files that it copies exist, every module of the workspace is there before the modules are
+// downloaded, the image runs as a user other than root, and it has a health check.
 func TestDockerfile(t *testing.T) {
 	text := read(t, "Dockerfile")
 	copied := map[string]bool{}
@@ -163,7 +163,7 @@ func TestSystemdUnit(t *testing.T) {
 	assert.NoError(t, err, "more exposed than 2.0 of 10:\n%s", out)
 }
 
-// TestGoreleaser: what its configuration names exists. `goreleaser check` knows the rest.
+// TestGoreleaser: the files that its configuration names exist. `goreleaser check` knows the rest.
 func TestGoreleaser(t *testing.T) {
 	var config struct {
 		Builds   []struct{ Dir, Main, Binary string }

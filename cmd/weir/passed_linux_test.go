@@ -22,7 +22,7 @@ func passing(ctx context.Context, t *testing.T, pid, rules string, files []*os.F
 	return cmd
 }
 
-// TestSocketsThatAreNotPassed: what LISTEN_FDS says and is not so is an error that names the value and the range.
+// TestSocketsThatAreNotPassed: if LISTEN_FDS names sockets that do not exist, the error names the value and the range.
 func TestSocketsThatAreNotPassed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -33,7 +33,8 @@ var simLegend = []chart.Key{
 	{Colour: chart.Orange, Text: "beyond"},
 }
 
-// simChart draws what was admitted of the first key: what the limit allows at the left, and the excess.
+// simChart draws the tokens that the first key was admitted. The line that begins at the left is the limit; the rest is
+// excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
 	var said []string

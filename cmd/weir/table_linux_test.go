@@ -42,7 +42,7 @@ func stateOf(t *testing.T, requests int) (s *started, path string) {
 	return s, files[0]
 }
 
-// TestProgramShowsATable: what a server has in a file is told from outside, as text and as JSON.
+// TestProgramShowsATable: another process shows the table that a server has in a file, as text and as JSON.
 func TestProgramShowsATable(t *testing.T) {
 	server, path := stateOf(t, 5)
 	text := run(t, build(t), "", "table", path)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// A story is a picture of some calls, by their names: what is left to a key, as time passes.
+// A story is a picture of some calls, with their names: it shows how many tokens are left to a key over time.
 type story struct {
 	file string
 	draw func(io.Writer) error
@@ -35,7 +35,8 @@ func tell(clock *manualClock, end time.Duration, calls map[time.Duration]func(),
 	return points
 }
 
-// The debt of a bucket: what is charged at one moment, the bound of it, and the moment when a request passes again.
+// The debt of a bucket: a charge at one moment, the bound on the debt, and the moment from which a request passes
+// again.
 const (
 	chargeAt   = 3 * time.Second
 	charged    = 25
@@ -107,7 +108,7 @@ func drawDebt(w io.Writer) error {
 		Chart: p.Chart(label)}.Write(w)
 }
 
-// A hold of the picture: what is held, and what it is settled for, in the next minute.
+// A hold of the picture: the tokens that it takes, and the cost that settles it a minute later.
 type held struct {
 	tokens, cost  uint64
 	from, settled time.Duration

@@ -53,7 +53,8 @@ func TestClimbs(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { Climbs(u) }))
 }
 
-// FuzzClimbs: what Climbs lets pass stays below a base, however often escapes are undone and whatever is a slash.
+// FuzzClimbs: a path that Climbs lets pass stays below a base, however often escapes are undone and whatever counts as
+// a slash.
 func FuzzClimbs(f *testing.F) {
 	f.Add("/a/../b")
 	f.Add("/a%2f..%2f%2e%2e/;/..%5c")

@@ -414,8 +414,8 @@ func TestAnOpaqueTargetIsAmbiguous(t *testing.T) {
 	}
 }
 
-// TestAPathHasTwoKeysAtMost: what a server reads as one path has its own key or the shared one, so that nothing written
-// into a path makes a fresh bucket. This holds for every reading.
+// TestAPathHasTwoKeysAtMost: a path that a server reads as one path has its own key or the shared one. So nothing that
+// a client writes into a path makes a fresh bucket. This holds for every reading.
 func TestAPathHasTwoKeysAtMost(t *testing.T) {
 	keys := map[string]map[string]bool{} // by what is read and how
 	add := func(raw string) {

@@ -80,7 +80,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestPathsOfText: what a prefix and an expression mean for a limit, and for a route or an exception.
+// TestPathsOfText: the meaning of a prefix and an expression for a limit, and for a route or an exception.
 func TestPathsOfText(t *testing.T) {
 	for _, c := range []struct {
 		path            Path

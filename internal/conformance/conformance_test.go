@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheListIsRead: what is wrong in known.txt is found, with its place.
+// TestTheListIsRead: mistakes in known.txt are found, with their place.
 func TestTheListIsRead(t *testing.T) {
 	lists, err := parseKnown("# a comment\n\nwait/leave | gRPC, Connect | 3.1 | it stays\nwait/order | gRPC | cannot | so\ncost/* | gRPC | 3.2 | all\n")
 	require.NoError(t, err)

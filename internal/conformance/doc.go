@@ -1,4 +1,4 @@
-// Package conformance has the cases that every front of weir must pass: what it must do with a limit.
+// Package conformance has the cases that every front of weir must pass. A case says how a limit must behave.
 //
 // A [Case] says what a user expects, in neutral terms: limits, requests, a clock, a reload. A [Front] translates those
 // terms for one front and runs it for real. [Run] runs all cases against a front and compares the outcome with

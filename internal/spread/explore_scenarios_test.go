@@ -83,7 +83,7 @@ var (
 // settles is the end of a take that is made before, of one token, and cost n.
 func settles(n uint64) call { return call{verb: settle, n: n} }
 
-// rests lets three quarters of the circle of times pass: what was owed before would seem to be owed again.
+// rests lets three quarters of the circle of times pass, so that an earlier debt would seem to be owed again.
 var rests = waits(3 << (timeBits - 2) / (uint64(Ahead) / 8))
 
 // waits lets n tokens come back.

@@ -17,8 +17,9 @@ import (
 	"github.com/weir-go/weir/atomicbucket"
 )
 
-// A random history, one call after the other, at every load from a tenth of the rate to ten times: what is admitted is
-// within burst + rate * (t + τ) from any moment on, and a refusal is right for the exact bucket of the same requests.
+// A random history, one call after the other, at every load from a tenth of the rate to ten times: the admitted tokens
+// are within burst + rate * (t + τ) from any moment on, and a refusal is right for the exact bucket of the same
+// requests.
 func TestTheLawOverTime(t *testing.T) {
 	const cells, burst, tick = 4, 300, 10_000 // nanoseconds of a token
 	for seed := range uint64(20) {

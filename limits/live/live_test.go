@@ -74,7 +74,7 @@ func TestAKeyKeepsWhatItOwes(t *testing.T) {
 	}
 }
 
-// TestDebtAboveTheLimit: what a bucket owes above its limit is carried over, too.
+// TestDebtAboveTheLimit: the part of a debt above the limit is carried over, too.
 func TestDebtAboveTheLimit(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(10)))
@@ -85,8 +85,8 @@ func TestDebtAboveTheLimit(t *testing.T) {
 	require.EqualValues(t, 2*time.Hour+6*time.Minute, now.Peek(now.Key("a"), 1).RetryAfter)
 }
 
-// TestALowerLimitInBetween: what the next limiter has no room for stays with the previous one, so that a limit that is
-// lowered and raised again hands nothing out twice.
+// TestALowerLimitInBetween: a debt for which the next limiter has no room stays with the previous one. So a limit that
+// is lowered and raised again hands nothing out twice.
 func TestALowerLimitInBetween(t *testing.T) {
 	window := time.Hour
 	of := map[string]func(uint64) engine.Policy{
@@ -259,7 +259,7 @@ func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	}
 }
 
-// TestABlockedTier: what a key owes a tier that is blocked by now is handed over.
+// TestABlockedTier: a key's debt under a tier that is now blocked is handed over.
 func TestABlockedTier(t *testing.T) {
 	for _, p := range []engine.Policy{engine.Blocked(), engine.Unlimited()} {
 		clock := testclock.New()

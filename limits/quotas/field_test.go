@@ -72,7 +72,7 @@ func TestField(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// TestBadField: what no limit can be is an error, and no other limit than the one that was said.
+// TestBadField: a value that cannot be a limit is an error, and results in no other limit.
 func TestBadField(t *testing.T) {
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute))}, Quota: 1000, Cost: 3}
 	window := bucket

@@ -116,8 +116,8 @@ func TestPairs(t *testing.T) {
 	assert.ErrorIs(t, err, lost)
 }
 
-// TestALongLimit: what may be of any length is not quoted whole, wherever it is from. Digits that are a rate are an
-// error, too, where there are too many.
+// TestALongLimit: an error does not quote a text of any length in full, wherever the text is from. Digits that are a
+// rate are an error, too, where there are too many.
 func TestALongLimit(t *testing.T) {
 	for name, text := range map[string]string{
 		"text": strings.Repeat("x", 1<<20), "rate": strings.Repeat("0", 1<<20) + "1/s", "just": strings.Repeat("x", 256),

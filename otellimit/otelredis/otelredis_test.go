@@ -117,7 +117,7 @@ func TestStore(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestLeases: what a leased limiter has in hand.
+// TestLeases: the metrics show the tokens that a leased limiter has in hand.
 func TestLeases(t *testing.T) {
 	_, client := open(t)
 	l := limiter(t, client, engine.TokenBucket(engine.PerSecond(1000), 1000), redislimit.InMode(redislimit.Leased))

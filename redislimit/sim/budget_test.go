@@ -72,7 +72,7 @@ type budgetRequest struct {
 	claim     lease.Claim
 }
 
-// settledCost is what it has cost: what it held if nobody settled it.
+// settledCost is the cost of a request, or its hold if no caller settled it.
 func (q *budgetRequest) settledCost() uint64 {
 	if q.end == 0 {
 		return budgetHold

@@ -56,7 +56,7 @@ func TestAQueueIsNoWorseThanTheStore(t *testing.T) {
 	}
 }
 
-// A caller gives up when its timeout is over: what the store takes for it is lost.
+// A caller gives up when its timeout is over: the tokens that the store takes for its request are lost.
 func TestAStoreThatIsTooSlow(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Load, s.RTT, s.Jitter, s.Timeout = 1, 2, 100*time.Millisecond, 50*time.Millisecond, 151*time.Millisecond

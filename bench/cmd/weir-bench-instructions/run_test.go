@@ -44,7 +44,7 @@ func TestADecisionCostsWhatItMay(t *testing.T) {
 	assert.Greater(t, found[0].instructions, mostForOneLimit/2, "fewer than a decision can take")
 }
 
-// TestCount: what touches memory is counted by what it does there.
+// TestCount: an instruction that touches memory is counted by what it does there.
 func TestCount(t *testing.T) {
 	for _, c := range []struct {
 		what          string

@@ -70,7 +70,7 @@ func TestProgramMeasures(t *testing.T) {
 	}
 }
 
-// TestCaddyMayBeMissing: what is missing besides is an error.
+// TestCaddyMayBeMissing: any other missing program is an error.
 func TestCaddyMayBeMissing(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)

@@ -14,7 +14,7 @@ func site(mode Mode) Site {
 	return Site{Listen: "127.0.0.1:1111", Upstream: "127.0.0.1:2222", Dir: "/dir", Mode: mode, Header: "X-Client"}
 }
 
-// TestConfigLimitsInItsModesOnly: what limits is there, and without a limiter none of it is.
+// TestConfigLimitsInItsModesOnly: a configuration has its directives of limits only in a mode with a limiter.
 func TestConfigLimitsInItsModesOnly(t *testing.T) {
 	const everywhere = "everywhere"
 	for name, c := range map[string]struct {

@@ -69,7 +69,7 @@ func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	assert.NotEqual(t, of(t, k, h, "1.2.3.4.5"), of(t, k, h, "1.2.3.4.6"))
 }
 
-// TestPartsDoNotRunIntoEachOther: what a client writes into one part cannot make the key of another client.
+// TestPartsDoNotRunIntoEachOther: the text that a client writes into one part cannot make the key of another client.
 func TestPartsDoNotRunIntoEachOther(t *testing.T) {
 	k, h := newKey(t, 0, 0, "{http.request.header.X}", "{http.request.header.Y}")
 	assert.NotEqual(t, of(t, k, h, "a", "bc"), of(t, k, h, "ab", "c"))

@@ -106,7 +106,7 @@ func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	}
 }
 
-// TestTwoChangesWithinAWindow: what was used two changes ago counts, too.
+// TestTwoChangesWithinAWindow: tokens that were taken before the last two changes still count.
 func TestTwoChangesWithinAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()

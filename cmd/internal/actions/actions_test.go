@@ -254,7 +254,7 @@ func TestTheMostActions(t *testing.T) {
 	assert.Len(t, f.List(), Most)
 }
 
-// TestAfterARestart: what was answered is there, and means the same.
+// TestAfterARestart: earlier answers are still there, and mean the same.
 func TestAfterARestart(t *testing.T) {
 	folder := t.TempDir()
 	f := newFixture(t, folder)

@@ -29,7 +29,7 @@ func (f *fixture) note(addr, user, agent string, keeps bool) {
 	f.Note(from)
 }
 
-// TestABanOfMany: what is warned of, with addresses kept and without.
+// TestABanOfMany: the warnings about a ban, with and without stored addresses.
 func TestABanOfMany(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		f := newFixture(t, "")

@@ -164,7 +164,7 @@ func TestACallerIsNamed(t *testing.T) {
 	assert.NotContains(t, log.String(), "a-token-that-is-wrong")
 }
 
-// TestAStreamEndsWithItsToken: what is open to a token that was taken away ends.
+// TestAStreamEndsWithItsToken: a stream ends when its token is removed.
 func TestAStreamEndsWithItsToken(t *testing.T) {
 	var access atomic.Pointer[Access]
 	access.Store(goodTokens(t))

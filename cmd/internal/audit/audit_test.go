@@ -61,7 +61,8 @@ func (r *Report) way(t *testing.T, name string) *Way {
 	return nil
 }
 
-// TestWhatGoesAroundIsFound: what has a bucket of its own passes while the plain request is refused.
+// TestWhatGoesAroundIsFound: a variant of the request that has its own bucket passes while the plain request is
+// refused.
 func TestWhatGoesAroundIsFound(t *testing.T) {
 	r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {
 		s.key = func(ask Ask) string {
@@ -114,7 +115,7 @@ func TestNoWayIsAccusedWhileTokensComeBack(t *testing.T) {
 	}
 }
 
-// TestFieldsAreHeldAgainstTheLimit: what is said truly is true, and what is not is found.
+// TestFieldsAreHeldAgainstTheLimit: correct fields are reported as correct, and wrong ones are found.
 func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	said := func(wait time.Duration, left int) func(s *simulated) {
 		return func(s *simulated) {

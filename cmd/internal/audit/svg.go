@@ -22,9 +22,9 @@ type drawing struct {
 // steps is the number of instants at which the remaining tokens are drawn, in addition to the instants of requests.
 const steps = 1500
 
-// WriteSVG draws the log over the model: what a key had left by the limit that was found, and below it each request, as
-// the server decided it. If the limit explains the log, requests are refused when nothing is left. For a log with many
-// keys it draws the first key. It returns an error if no limit was found.
+// WriteSVG draws the log over the model: the tokens that a key had left under the limit that was found, and below them
+// each request, as the server decided it. If the limit explains the log, requests are refused when nothing is left. For
+// a log with many keys it draws the first key. It returns an error if no limit was found.
 func (r *Report) WriteSVG(w io.Writer) error {
 	if !r.found.Returned {
 		return errors.New("there is no picture: no limit was found")

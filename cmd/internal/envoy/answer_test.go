@@ -57,7 +57,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestOverflowAndReplicas: what would be another limit than was meant is an error.
+// TestOverflowAndReplicas: options that would result in another limit than the configured one are an error.
 func TestOverflowAndReplicas(t *testing.T) {
 	_, err := New(Options{Overflow: engine.Admit})
 	assert.EqualError(t, err, "envoy: Overflow of 2: want engine.Evict or engine.Refuse")
@@ -91,7 +91,7 @@ func TestEmptyRequestParts(t *testing.T) {
 	assert.Equal(t, "OK: none, none", told(response))
 }
 
-// TestStatistics: what is counted under which name.
+// TestStatistics: the service counts each event under the right name.
 func TestStatistics(t *testing.T) {
 	s, _ := newService(t, rules+`
   - key: detailed

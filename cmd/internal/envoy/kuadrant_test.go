@@ -246,7 +246,7 @@ func TestAnIdIsUsedOnceAfterALongTime(t *testing.T) {
 	}
 }
 
-// TestForgedIds: what this server has not sealed is an error, and changes nothing.
+// TestForgedIds: an id that this server has not sealed is an error, and changes nothing.
 func TestForgedIds(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g, of := newGateway(t, s), "d: window=a"
@@ -273,7 +273,8 @@ func TestForgedIds(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(g.call("Reserve", in, new(kuadrant.ReserveResponse))))
 }
 
-// TestAnIdOfAnotherCounter frees nothing of it: what is not held there is counted.
+// TestAnIdOfAnotherCounter: the id of another counter frees nothing of this one. A release of tokens that are not held
+// is counted.
 func TestAnIdOfAnotherCounter(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)

@@ -362,7 +362,7 @@ var semanticsOverdraw = []semantic{
 		d: bucket=a +0 -> OVER: over 0 6s`},
 }
 
-// TestSemantics: what the service answers, request by request.
+// TestSemantics: the answers of the service, request by request.
 func TestSemantics(t *testing.T) {
 	for _, test := range semantics {
 		t.Run(test.name, func(t *testing.T) { test.run(t, rules) })

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOverlaps: what is bound to a port at another host is in nobody's way.
+// TestOverlaps: a socket that is bound to a port at another host does not block this one.
 func TestOverlaps(t *testing.T) {
 	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 80} }
 	for _, c := range []struct {

@@ -52,7 +52,7 @@ func TestAskForUsage(t *testing.T) {
 	}
 }
 
-// TestEncodingOf: what a server may read as it is has no encoding.
+// TestEncodingOf: a body that a server may read without decoding has no encoding.
 func TestEncodingOf(t *testing.T) {
 	for _, c := range []struct {
 		values []string

@@ -79,7 +79,7 @@ func (s *stalled) Read(into []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// TestStalledBodies: what has come of them takes no more memory than it counts for.
+// TestStalledBodies: the received parts of stalled bodies take no more memory than they count for.
 func TestStalledBodies(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20})
 	for name, length := range map[string]int64{"its length is known": 8 << 20, "in chunks": -1} {

@@ -110,7 +110,8 @@ func TestReleasesWithoutRoom(t *testing.T) {
 	assert.Equal(t, ":1 :0", flat(d.says(resp("WEIR.RELEASE "+id, "WEIR.RELEASE "+id))), "there is room again")
 }
 
-// TestLateReleasesTakeNoRoom: what a late release would free is free already, so nobody has to remember it.
+// TestLateReleasesTakeNoRoom: the places that a late release would free are free already, so nothing has to remember
+// the release.
 func TestLateReleasesTakeNoRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))

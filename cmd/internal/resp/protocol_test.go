@@ -78,7 +78,8 @@ func TestCommandsThatAskForNothing(t *testing.T) {
 	assert.Equal(t, "-ERR unknown command '', with args beginning with:  +PONG", flat(open(t).says("*0\r\n*-1\r\n*1\r\n$0\r\n\r\nPING\r\n")))
 }
 
-// TestNoErrorRepeatsControlCharacters: what a client sends would else end the error, and be an answer of its own.
+// TestNoErrorRepeatsControlCharacters: an error repeats no control characters of a client. Otherwise these would end
+// the error, and the rest would be an answer of its own.
 func TestNoErrorRepeatsControlCharacters(t *testing.T) {
 	got := open(t).says("*2\r\n$10\r\nX\r\n+OK\r\nYZ\r\n$3\r\na\x00\xff\r\n")
 	assert.Equal(t, "-ERR unknown command 'X??+OK??YZ', with args beginning with: 'a??' \r\n", got)

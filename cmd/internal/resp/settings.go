@@ -14,8 +14,8 @@ import (
 type Settings struct {
 	// Limiter decides. Its policy is from [engine.TokenBuckets].
 	Limiter *engine.Limiter
-	// Formers are the previous limiters: what a key owes them is charged to Limiter when a command names the key. nil
-	// if there are none.
+	// Formers are the previous limiters: the debt of a key there is charged to Limiter when a command names the key.
+	// nil if there are none.
 	Formers *live.Formers
 	// Longest is the longest time in which a bucket of Limiter may fill. Errors mention it.
 	Longest time.Duration

@@ -106,7 +106,8 @@ func discard(c *conn, b *batch, _ [][]byte) {
 	b.ok()
 }
 
-// watch is an error: what a key owes changes with time, so a transaction could not say that nothing has changed.
+// watch returns an error: the debt of a key changes with time, so a transaction could not report that nothing has
+// changed.
 func watch(c *conn, b *batch, _ [][]byte) {
 	if c.multi != nil {
 		b.fail("ERR WATCH inside MULTI is not allowed")

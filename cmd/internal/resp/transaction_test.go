@@ -12,7 +12,7 @@ import (
 
 const took = "*5 :0 :3 :2 :-1 :20"
 
-// TestTransactions: what stands between MULTI and EXEC is done by EXEC, in its order, and not before.
+// TestTransactions: EXEC executes the commands between MULTI and EXEC in their order, and none is executed before.
 func TestTransactions(t *testing.T) {
 	for _, c := range []struct{ name, sent, want string }{
 		{"a batch", "MULTI|CL.THROTTLE a 2 3 60|PING|CL.THROTTLE a 2 3 60 2|DEL a|CL.THROTTLE a 2 3 60|EXEC",
@@ -53,7 +53,7 @@ func TestATransactionIsDoneAtItsEnd(t *testing.T) {
 	require.Equal(t, took, flat(d.says(resp("CL.THROTTLE a 2 3 60"))))
 }
 
-// TestLargeTransactions: what is queued is bounded, and answers are not kept for all of them.
+// TestLargeTransactions: the queue of commands is bounded, and the server does not keep the answers to all of them.
 func TestLargeTransactions(t *testing.T) {
 	d := open(t)
 	tooMuch := "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded"
@@ -68,7 +68,7 @@ func TestLargeTransactions(t *testing.T) {
 	assert.Equal(t, 200, strings.Count(got, " *33 "))
 }
 
-// TestEmptyArgumentsOfATransaction: what is kept of an argument is bounded, also where it is empty.
+// TestEmptyArgumentsOfATransaction: the memory of a stored argument is bounded, even if the argument is empty.
 func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	args := make([][]byte, maxArguments)
 	args[0] = []byte("DEL")

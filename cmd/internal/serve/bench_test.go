@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// canned is an upstream without a network: what is measured is the proxy's own share.
+// canned is an upstream without a network, so only the proxy's own share is measured.
 type canned struct{}
 
 func (canned) RoundTrip(r *http.Request) (*http.Response, error) {

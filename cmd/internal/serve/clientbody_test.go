@@ -37,7 +37,8 @@ func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	}
 }
 
-// TestABodyOfARequestThatIsNoneHoldsNoConnection: what is answered before any rule is asked is waited for no longer.
+// TestABodyOfARequestThatIsNoneHoldsNoConnection: if a request is answered before any rule is asked, the server does
+// not wait any longer for its body.
 func TestABodyOfARequestThatIsNoneHoldsNoConnection(t *testing.T) {
 	s := start(t, one)
 	for request, want := range map[string]string{"CONNECT a:1": "405", "OPTIONS *": "200", "GET /#": "400"} {

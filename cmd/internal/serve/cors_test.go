@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// TestCORS: what a page of another origin may read and send.
+// TestCORS: the answers that a page of another origin may read, and the requests that it may send.
 func TestCORS(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodOptions {

@@ -27,8 +27,8 @@ var misleading = []string{
 	"WL-Proxy-Client-IP", "X-Real-Client-IP", "Remote-User", "X-Remote-User", "Remote-Addr",
 }
 
-// TestNoFieldPassesForTheProxys: what a client writes into such a field does not come to the upstream, neither as a
-// header nor as a trailer.
+// TestNoFieldPassesForTheProxys: a value that a client writes into such a field does not reach the upstream, neither as
+// a header nor as a trailer.
 func TestNoFieldPassesForTheProxys(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

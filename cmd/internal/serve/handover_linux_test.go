@@ -172,7 +172,7 @@ func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	assert.Equal(t, "200", next.statuses(1))
 }
 
-// TestShutdownDelayEndsConnections: what is answered while load balancers notice is the last answer of its connection.
+// TestShutdownDelayEndsConnections: while load balancers notice, each answer is the last one of its connection.
 func TestShutdownDelayEndsConnections(t *testing.T) {
 	s := start(t, "server: {shutdown_delay: 1s}\n"+one)
 	conn := dialled(t, s)

@@ -115,9 +115,9 @@ func startCaddy(t *testing.T, weir, upstream string) string {
 	return address
 }
 
-// TestNoWayRoundBesideOrBehindAnotherProxy: what a client writes about its request, its host and its address does not
-// change the bucket that it is charged to. The request line may name a host, which then counts for the proxy, and not
-// the field Host.
+// TestNoWayRoundBesideOrBehindAnotherProxy: a client cannot change the bucket that it is charged to by what it writes
+// about its request, its host and its address. The request line may name a host, which then counts for the proxy, and
+// not the field Host.
 func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	for _, c := range []struct {
 		name   string

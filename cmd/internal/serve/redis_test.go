@@ -445,7 +445,8 @@ func (r *running) metrics() string {
 	return string(text)
 }
 
-// TestPlacesOutliveAReload: what is in flight still counts, and the time for which it does cannot change.
+// TestPlacesOutliveAReload: requests in flight still count after a reload, and the time for which they count cannot
+// change.
 func TestPlacesOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(", in_flight: 1h"))
 	ask := func(command string) string { return flatReply(t, r, command) }

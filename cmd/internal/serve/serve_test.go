@@ -54,7 +54,7 @@ type running struct {
 	asleep, wake chan time.Duration // of a Sleep of the server: it sends to asleep and receives from wake
 }
 
-// one is a rule of one an hour, burst 5: what goes through are the five.
+// one is a rule of one an hour, burst 5, so exactly five requests pass.
 const one = "rules: [{name: default, rate: 1/h, burst: 5, max_keys: 100}]\n"
 
 // start starts a server with a rule file, which listens on a free port if it says nothing else.

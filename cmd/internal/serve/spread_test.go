@@ -46,7 +46,7 @@ func TestTheFormOfASpreadRule(t *testing.T) {
 	assert.NotContains(t, metrics, `weir_table_slots{rule="default"}`, "it has no table")
 }
 
-// TestABadReloadOfASpreadRule: what was changed in place is put back.
+// TestABadReloadOfASpreadRule: changes that were made in place are undone.
 func TestABadReloadOfASpreadRule(t *testing.T) {
 	s := start(t, spreadRule("1/m"))
 	assert.Equal(t, "200 200", s.statuses(2))

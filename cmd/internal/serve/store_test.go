@@ -113,8 +113,8 @@ func TestWhatALostStoreMeans(t *testing.T) {
 	}
 }
 
-// TestTheEndSettlesWithTheStore: what a share has admitted is charged before the server ends, also if the store comes
-// back during shutdown_timeout only. A server whose store stays away says so.
+// TestTheEndSettlesWithTheStore: tokens that a share has admitted are charged before the server ends, even if the store
+// only comes back during shutdown_timeout. A server whose store stays away says so.
 func TestTheEndSettlesWithTheStore(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		store := miniredis.RunT(t)

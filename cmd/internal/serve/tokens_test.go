@@ -212,7 +212,7 @@ func TestLimitBelowTheEstimate(t *testing.T) {
 	m.isSettled("tokens", 40)
 }
 
-// TestEstimates (pitfalls 5 to 10, 12, 40): what is held while a request is under way.
+// TestEstimates (pitfalls 5 to 10, 12, 40): the tokens that are held while a request is under way.
 func TestEstimates(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 1000000/h, tokens: {}}", func(w http.ResponseWriter, r *http.Request) {
@@ -454,7 +454,8 @@ func TestCorpusThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestSmallBodyLargeInput (pitfalls 11, 34): what was not in the request is charged all the same, and the debt counts.
+// TestSmallBodyLargeInput (pitfalls 11, 34): input that was not in the request is charged all the same, and the debt
+// counts.
 func TestSmallBodyLargeInput(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, `{"usage":{"input_tokens":50000,"output_tokens":10,"total_tokens":50010}}`))
 	resp, _ := m.post("/v1/responses", `{"previous_response_id":"r1","input":"go on","max_output_tokens":10}`)
@@ -493,8 +494,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestWindows (pitfalls 31, 32, 33): what was held in one window and is settled in the next erases nothing there, and
-// does not make the window longer.
+// TestWindows (pitfalls 31, 32, 33): a hold that was taken in one window and is settled in the next erases nothing
+// there, and does not make the window longer.
 func TestWindows(t *testing.T) {
 	for _, actual := range []int{10, 500, 900} {
 		release, began := make(chan struct{}), make(chan struct{})

@@ -101,7 +101,7 @@ func TestGiantLine(t *testing.T) {
 	}
 }
 
-// TestLargeBodies: what is beyond max_body passes and counts by its length; a compressed body is decompressed for the
+// TestLargeBodies: the part beyond max_body passes and counts by its length. A compressed body is decompressed for the
 // estimate and passes compressed.
 func TestLargeBodies(t *testing.T) {
 	held, m := 0, (*model)(nil)

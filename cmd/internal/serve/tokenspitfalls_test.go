@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswersDoNotWaitForTheStore (pitfall 14): what an answer gives back is sent to the store concurrently.
+// TestAnswersDoNotWaitForTheStore (pitfall 14): the tokens that an answer gives back are sent to the store
+// concurrently.
 func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	for status, want := range map[int]string{200: "00000100", 500: "00000000"} {
 		store := miniredis.RunT(t)

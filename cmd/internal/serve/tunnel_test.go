@@ -267,8 +267,8 @@ func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	})
 }
 
-// TestASlowEndHasItsTime: what was sent before the last byte is not cut off after a few seconds, only because the other
-// end is slow to take it.
+// TestASlowEndHasItsTime: bytes that were sent before the end are not cut off after a few seconds only because the
+// other side reads slowly.
 func TestASlowEndHasItsTime(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)

@@ -33,7 +33,7 @@ func writer(t *testing.T, path string) *os.File {
 	return file
 }
 
-// TestARuleFileThatIsAPipe is read once: what compares files does not wait for another who writes.
+// TestARuleFileThatIsAPipe: a rule file that is a pipe is read once. The watcher does not wait for another writer.
 func TestARuleFileThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.yaml")
 	pipe(t, path)

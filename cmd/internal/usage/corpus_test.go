@@ -51,8 +51,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestBrokenOff (pitfall 18): what an answer has said when it breaks off is final only after its last event, and then
-// it is all of it.
+// TestBrokenOff (pitfall 18): if an answer breaks off, its usage so far is final only after its last event, and is
+// complete then.
 func TestBrokenOff(t *testing.T) {
 	for _, f := range Corpus() {
 		was := false

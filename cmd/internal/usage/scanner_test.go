@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileUsage (pitfall 28): what is no whole number from 0 to 10^7 is absent, and counted.
+// TestHostileUsage (pitfall 28): a value that is not a whole number from 0 to 10^7 counts as absent, and is counted.
 func TestHostileUsage(t *testing.T) {
 	for _, bad := range []string{
 		"-600", `"2147483647"`, "9223372036854775807", "10000001", "1e3", "12.0", "1.5", "true", "-0", "18446744073709551616",

@@ -165,7 +165,7 @@ func TestShapesInPieces(t *testing.T) {
 	assert.Greater(t, runs, 500)
 }
 
-// TestNumbersOfShapes: what is no number of JSON is not taken for one.
+// TestNumbersOfShapes: a text that is not a number in JSON is not read as one.
 func TestNumbersOfShapes(t *testing.T) {
 	for _, number := range []string{"e5", "+5", ".5", "", "-", "1-2"} {
 		one, two := NewScanner("text/event-stream", Models), NewScanner("text/event-stream", Models)

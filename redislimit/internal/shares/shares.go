@@ -1,4 +1,4 @@
-// Package shares defines a node's share of a limit: what the node admits while it cannot reach the store.
+// Package shares defines a node's share of a limit: the tokens that the node may admit while it cannot reach the store.
 package shares
 
 import (

@@ -35,7 +35,7 @@ func TestHowMuchIsUnderWay(t *testing.T) {
 	assert.True(t, p.GoesOn(), "the last one, whatever the window")
 }
 
-// The answers of a store with a fixed speed: what is under way grows until answers take longer, and no further.
+// The store has a fixed speed: the number of calls under way grows until answers take longer, and no further.
 func TestTheWindowFitsTheStore(t *testing.T) {
 	for _, trip := range []int64{ms, 40 * ms} {
 		var p Pace

@@ -207,7 +207,7 @@ func TestShortFilesThatStandForEndlessOnes(t *testing.T) {
 	assert.Contains(t, err.Error(), "more than 2000000 values")
 }
 
-// TestWarnings: what the reference takes is taken, and said if it cannot have been meant.
+// TestWarnings: a value that the reference accepts is accepted, with a warning if it cannot be intended.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a known key in another place", "domain: d\nunit: second", "a.yaml:2:1: 'unit' has no effect here"},

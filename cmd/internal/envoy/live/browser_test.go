@@ -74,7 +74,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.NoProblems()
 }
 
-// TestPageWithoutReset: what is refused is not offered.
+// TestPageWithoutReset: the page does not offer an action that would be refused.
 func TestPageWithoutReset(t *testing.T) {
 	b := browsertest.New(t)
 	s := newShop(t, Options{Keys: admin.KeysOff})

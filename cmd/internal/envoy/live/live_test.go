@@ -208,7 +208,7 @@ func TestPeekAndReset(t *testing.T) {
 	assert.Contains(t, typed, `"remaining":0,`)
 }
 
-// TestPeekOfAKeyPattern: what is typed for an entry whose key is a pattern is key=value.
+// TestPeekOfAKeyPattern: for an entry whose key is a pattern, the form takes key=value.
 func TestPeekOfAKeyPattern(t *testing.T) {
 	s := newShop(t, Options{})
 	s.load("domain: shop\ndescriptors: [{key: user*, rate_limit: {unit: day, requests_per_unit: 9}}]")
