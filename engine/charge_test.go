@@ -123,7 +123,7 @@ func TestChargeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatCost (I1): a refusal is charged the same by every verb that may be refused, in every algorithm.
+// TestRefusalsThatCost (I1): the cost of a refusal, in every algorithm and for every verb that may be refused.
 func TestRefusalsThatCost(t *testing.T) {
 	for name, policy := range map[string]engine.Policy{
 		"token bucket": engine.TokenBucket(engine.Per(10, time.Hour), 10), "fixed window": engine.FixedWindow(10, time.Hour),

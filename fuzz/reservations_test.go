@@ -34,7 +34,7 @@ type granted struct {
 // starts returns when the request of a grant may go.
 func (g granted) starts(burst uint64) uint64 { return max(g.at, g.full-min(burst, g.full)) }
 
-// A booking is a call of a history of reservations: a booking that gives back names the grant.
+// A booking is a call of a history of reservations. If it gives tokens back, of is their grant.
 type booking struct {
 	call
 	of granted

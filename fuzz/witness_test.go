@@ -196,7 +196,7 @@ func (w *witness) forget(key string) {
 	delete(w.spends, key)
 }
 
-// stats is Stats: the table counts the tokens that it forgot, and the keys that found no room.
+// stats checks Stats, which counts forgotten tokens and calls that found no room.
 func (w *witness) stats(t require.TestingT) {
 	got := w.limiter.Stats()
 	// A take that makes a sweep itself, when time has leapt, may have to search again.

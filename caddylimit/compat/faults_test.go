@@ -127,8 +127,8 @@ func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	assert.Positive(t, evicted)
 }
 
-// TestNoStateFilesAreRead (#96: half-written files): the directive with which the original shares zones is accepted.
-// Without a store it does nothing, and there is a warning. Null is nothing, as in the original.
+// TestNoStateFilesAreRead (#96: half-written files): the settings with which the original shares zones are accepted and
+// do nothing. Without a store there is a warning. Null is nothing, as in the original.
 func TestNoStateFilesAreRead(t *testing.T) {
 	const zone = `"rate_limits":{"z":{"window":"1m","max_events":1}}`
 	for config, warned := range map[string]bool{

@@ -217,7 +217,7 @@ func TestXDSWithTLS(t *testing.T) {
 	})
 }
 
-// TestXDSQuotaAndMetadata: the part of an answer about the rules that passed is the same with xDS.
+// TestXDSQuotaAndMetadata: an answer also reports the rules that passed if the configuration comes by xDS.
 func TestXDSQuotaAndMetadata(t *testing.T) {
 	x := startXDS(t, "127.0.0.1:0")
 	said, err := structpb.NewStruct(map[string]any{"tier": "gold"})

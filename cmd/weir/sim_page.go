@@ -33,8 +33,8 @@ var simLegend = []chart.Key{
 	{Colour: chart.Orange, Text: "beyond"},
 }
 
-// simChart draws the tokens that the first key was admitted. The line that begins at the left is the limit; the rest is
-// excess.
+// simChart draws the tokens of the first key that each strategy admitted. The left part of a bar is within the limit,
+// and the rest is the excess.
 func simChart(r *sim.Report) chart.Chart {
 	var rows []chart.Row
 	var said []string

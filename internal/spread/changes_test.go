@@ -29,9 +29,9 @@ func TestTermsBeginBeforeTheyAreMet(t *testing.T) {
 	require.Positive(t, asked)
 }
 
-// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. What
-// it is told then, and gives back, is by terms that were in force: the place of its own has others by now, or such as
-// are still to come. It gives back what it took, or nothing, whatever the terms.
+// A call spends tokens of a cell and is suspended, while the terms change up to six times within a millisecond. Its
+// answer and the tokens that it gives back follow terms that were active. The place of its own terms has other terms by
+// now, or even terms that have not begun. It gives back what it took, or nothing, whatever the terms.
 func TestASpendingBesideManyChanges(t *testing.T) {
 	const burst = 2000
 	for _, moves := range []int64{0, 1} { // of the clock, between the changes

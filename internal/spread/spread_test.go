@@ -202,7 +202,7 @@ func TestAnIdleBucketStaysFull(t *testing.T) {
 	}
 }
 
-// S9: what an admission says of a bucket that nobody asked for any time, and of which a cell holds tokens.
+// S9: the state that an admission reports of a bucket that was not read for any time, and of which a cell holds tokens.
 func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	for i := range int64(64) {
 		now := newTold()
@@ -221,7 +221,7 @@ func TestAnIdleBucketSaysThatItIsFull(t *testing.T) {
 	}
 }
 
-// S8: what was used counts for τ and not longer. Another call that takes from the cell restarts this time.
+// S8: used tokens count for τ and not longer. Another call that takes from the cell restarts this time.
 func TestUsage(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)

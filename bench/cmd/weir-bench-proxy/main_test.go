@@ -70,7 +70,7 @@ func TestProgramMeasures(t *testing.T) {
 	}
 }
 
-// TestCaddyMayBeMissing: any other missing program is an error.
+// TestCaddyMayBeMissing: the program leaves out Caddy if it is missing. Any other missing program is an error.
 func TestCaddyMayBeMissing(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)

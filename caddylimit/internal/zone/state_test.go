@@ -63,7 +63,7 @@ func TestAStateChangesWithTheStart(t *testing.T) {
 	end(t, use)
 }
 
-// TestAStateForEachLimit: the name of a file contains the numbers that cannot be changed in it.
+// TestAStateForEachLimit: the name of a file depends on the settings that cannot be changed in it.
 func TestAStateForEachLimit(t *testing.T) {
 	policy := engine.FixedWindow(5, time.Hour)
 	stored := Spec{Policy: policy, Store: "redis://a:1"}.InFolder("/f", "a", "k")

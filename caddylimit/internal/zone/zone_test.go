@@ -106,7 +106,7 @@ func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	}
 }
 
-// TestTwoChangesWithinAWindow: tokens that were taken before the last two changes still count.
+// TestTwoChangesWithinAWindow: tokens that were taken before several changes of the limit still count.
 func TestTwoChangesWithinAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()

@@ -273,8 +273,7 @@ func TestForgedIds(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(g.call("Reserve", in, new(kuadrant.ReserveResponse))))
 }
 
-// TestAnIdOfAnotherCounter: the id of another counter frees nothing of this one. A release of tokens that are not held
-// is counted.
+// TestAnIdOfAnotherCounter: a commit with the id of another counter frees nothing, and counts its tokens.
 func TestAnIdOfAnotherCounter(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)

@@ -110,7 +110,7 @@ func TestTheFormLooksAtALeasedKey(t *testing.T) {
 	assert.EqualValues(t, 1000, view.Remaining)
 }
 
-// TestAListedKeyHasItsLimit: what was refused under a limit from outside is shown under it.
+// TestAListedKeyHasItsLimit: a key that was refused under a limit from outside is shown with this limit.
 func TestAListedKeyHasItsLimit(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "2/h", "berta", "0")

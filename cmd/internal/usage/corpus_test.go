@@ -51,8 +51,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestBrokenOff (pitfall 18): if an answer breaks off, its usage so far is final only after its last event, and is
-// complete then.
+// TestBrokenOff (pitfall 18): if an answer is cut off, its usage counts as final only if it is complete.
 func TestBrokenOff(t *testing.T) {
 	for _, f := range Corpus() {
 		was := false

@@ -53,7 +53,7 @@
 //	burst + rate*T + O + N*D
 //
 // O is the tokens in hand when T began, and D the overdraft of each of the N nodes. The tokens that the store charges
-// in T, minus those that it takes back, are at most burst + rate*T: the debt, apart from charges above the limit, never
-// exceeds the burst, and decreases by rate*T at most. Each token that was admitted was charged in T, or was in hand
+// in T, minus those that it takes back, are at most burst + rate*T: the tokens that a key owes, apart from debt, never
+// exceed the burst, and decrease by rate*T at most. Each token that was admitted was charged in T, or was in hand
 // before (O), or is still debt (N*D).
 package lease
