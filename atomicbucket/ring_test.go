@@ -122,7 +122,7 @@ func TestWhatTheStateSaysGoesBeforeTheRing(t *testing.T) {
 	require.True(t, counts)
 }
 
-// TestHowManyAreOfATick in the window.
+// TestHowManyAreOfATick: how many tokens of the window were taken in one tick.
 func TestHowManyAreOfATick(t *testing.T) {
 	g, _ := aLog(t, 6, 10, 20, 20, 21, 30, 30)
 	g.rule.length = 100

@@ -59,7 +59,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	assert.Contains(t, w.Header().Get("RateLimit"), `"all";r=0;t=`)
 }
 
-// TestClientsAreAddresses of 32 or 64 bits where nothing else is said.
+// TestClientsAreAddresses: without other settings, the key is the client's address: 32 bits of IPv4 or 64 bits of IPv6.
 func TestClientsAreAddresses(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"address","rate":"1/h"}]}`)
 	from := func(remote string) int { return c.Do(testcaddy.From(remote)).Code }

@@ -294,7 +294,8 @@ func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	}
 }
 
-// TestAQuotaThatAClientWrites is a warning, since nothing says who has written it. What the server sets is none.
+// TestAQuotaThatAClientWrites: a quota in a field that a client can write gets a warning, because nothing shows who has
+// written it. A quota that the server sets gets none.
 func TestAQuotaThatAClientWrites(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, s.load("respond ok"))

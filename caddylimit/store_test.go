@@ -181,7 +181,7 @@ func TestAStoreLogsWhereTheConfigurationInForceDoes(t *testing.T) {
 	}
 }
 
-// TestLimitsThatAStoreCannotKeep are errors unless they are local.
+// TestLimitsThatAStoreCannotKeep: a limit that a store cannot keep is an error unless it is local.
 func TestLimitsThatAStoreCannotKeep(t *testing.T) {
 	store, _ := startRedis(t)
 	for limit, want := range map[string]string{

@@ -121,7 +121,7 @@ func each(t *testing.T, policy engine.Policy, change func(*httplimit.Limit), dur
 
 func nothing(*testing.T) {}
 
-// TestRefusals reach no handler, and clients get the same answers as from httplimit.
+// TestRefusals: a refused request reaches no handler, and its client gets the same answer as from httplimit.
 func TestRefusals(t *testing.T) {
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 2), func(*httplimit.Limit) {}, nothing,
 		func(t *testing.T, _ *engine.Limiter, get func(string, ...string) *http.Response) {
@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 		})
 }
 
-// TestRefunds go by the status that the client gets, also that of an error and of a panic.
+// TestRefunds: a refund depends on the status that the client gets, also after an error or a panic.
 func TestRefunds(t *testing.T) {
 	each(t, engine.TokenBucket(engine.Per(1, time.Minute), 4), func(l *httplimit.Limit) { l.Refund = httplimit.RefundStatus(200, 299) }, nothing,
 		func(t *testing.T, limiter *engine.Limiter, get func(string, ...string) *http.Response) {

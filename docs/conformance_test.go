@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestConformancePage holds conformance.md in step with the cases and the list of gaps. With WEIR_WRITE=1 it writes the
-// page.
+// TestConformancePage: conformance.md agrees with the cases and the list of gaps. With WEIR_WRITE=1 it writes the page.
 func TestConformancePage(t *testing.T) {
 	want, err := conformance.Page("`WEIR_WRITE=1 go test ./docs -run TestConformancePage`")
 	require.NoError(t, err)

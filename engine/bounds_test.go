@@ -47,7 +47,8 @@ func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	t.Fatal("there is room for 10,000 keys")
 }
 
-// TestAReservationOfNoPatience takes what is there, and nothing ahead, however far below zero the longest wait is.
+// TestAReservationOfNoPatience: a reservation without patience takes only available tokens, however far below zero the
+// longest wait is.
 func TestAReservationOfNoPatience(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1))
 	for i, patience := range []time.Duration{0, -1, math.MinInt64} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldUpTo takes what is there, between a least and a most, and is settled like any hold.
+// TestHoldUpTo: HoldUpTo takes the available tokens, between a least and a most, and is settled like any hold.
 func TestHoldUpTo(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")

@@ -90,7 +90,7 @@ func TestUntilIsByTheLimitersClock(t *testing.T) {
 	turn.Leave()
 }
 
-// TestAWaitOfANanosecond has a place in the line.
+// TestAWaitOfANanosecond: a request that waits for a nanosecond has a place in the line.
 func TestAWaitOfANanosecond(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)

@@ -72,7 +72,7 @@ func TestASpreadAnswersAsALimiter(t *testing.T) {
 	}
 }
 
-// TestAllowReadsNoClock while the processor holds tokens.
+// TestAllowReadsNoClock: Allow reads no clock while the processor's cell has tokens.
 func TestAllowReadsNoClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	reads, now := 0, time.Unix(1_700_000_000, 0)
@@ -85,7 +85,8 @@ func TestAllowReadsNoClock(t *testing.T) {
 	assert.Less(t, reads, 100)
 }
 
-// TestTheBackgroundOfASpread runs until the Spread is closed, also if its clock has no counter.
+// TestTheBackgroundOfASpread: the background of a Spread runs until the Spread is closed, even if its clock has no
+// counter.
 func TestTheBackgroundOfASpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := NewSpread(TokenBucket(PerSecond(1e6), 1000), ClockFunc(time.Now))
@@ -104,7 +105,7 @@ func TestTheBackgroundOfASpread(t *testing.T) {
 	})
 }
 
-// TestASpreadCalibratesItsClock as often as a Limiter.
+// TestASpreadCalibratesItsClock: a Spread calibrates its clock as often as a Limiter.
 func TestASpreadCalibratesItsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counter := &counterClock{last: takeSample()}

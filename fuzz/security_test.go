@@ -113,8 +113,8 @@ func twins() []twin {
 	return all
 }
 
-// TestTwinsCollideUnderEverySeedOfXXHash is what the tests below rest on, and why a secret
-// seed does not make xxHash64 fit for keys that strangers choose.
+// TestTwinsCollideUnderEverySeedOfXXHash: the tests below need these collisions. They show why a secret seed does not
+// make xxHash64 fit for keys that strangers choose.
 func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	require.EqualValues(t, 12345, xxRoundInverse(xxRound(12345)))
 	random := rand.New(rand.NewPCG(1, 2))

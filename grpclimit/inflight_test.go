@@ -150,8 +150,9 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientWhoseEndNobodyReceives is in flight until it has ended: gRPC lets a caller close the connection, or
-// ask for a header that there is not, instead of receiving until an error.
+// TestACallOfAClientWhoseEndNobodyReceives: if a client never receives the end of its call, the call is in flight until
+// it has ended. In gRPC, a caller may close the connection, or ask for a header that does not exist, instead of
+// receiving until an error.
 func TestACallOfAClientWhoseEndNobodyReceives(t *testing.T) {
 	address := start(t, &service{})
 	for name, end := range map[string]func(pb.TestService_FullDuplexCallClient, *grpc.ClientConn){
@@ -176,7 +177,7 @@ type unsent struct{ grpc.ClientStream }
 
 func (*unsent) SendMsg(any) error { return errors.New("it cannot be encoded") }
 
-// TestAMessageThatIsRefusedEndsTheCallInFlight in a client.
+// TestAMessageThatIsRefusedEndsTheCallInFlight: a refused message ends the call in flight of a client.
 func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	gate := testclock.New().Limiter(t, engine.Concurrency(1, time.Hour))
 	set, err := rpclimit.New([]rpclimit.Limit{{Name: "gate", Limiter: gate, Key: rpclimit.Everyone}},
@@ -190,7 +191,7 @@ func TestAMessageThatIsRefusedEndsTheCallInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, gate.Peek(gate.KeyUint64(0), 0).Remaining)
 }
 
-// TestHandlersSettle what their calls have cost, unary or streams.
+// TestHandlersSettle: handlers settle the cost of their calls, unary or streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})

@@ -201,7 +201,8 @@ func TestHealthIsExemptIfAsked(t *testing.T) {
 		check(one(t, rpclimit.Limit{Limiter: burst(t, 1)}, rpclimit.Skip(rpclimit.HealthAndReflection))))
 }
 
-// TestMethodsThatAClientMakesUp reach a server's handler of unknown ones, and have one bucket together.
+// TestMethodsThatAClientMakesUp: methods that a client makes up reach a server's handler for unknown methods, and share
+// one bucket.
 func TestMethodsThatAClientMakesUp(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Method})
 	unknown := grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
@@ -300,7 +301,7 @@ func TestCountedDecisionsOfARealServer(t *testing.T) {
 	assert.Equal(t, 100, seen.of(limits.Refused))
 }
 
-// TestLimitsThatAreMissing refuse everything and do not panic.
+// TestLimitsThatAreMissing: missing limits refuse everything and do not panic.
 func TestLimitsThatAreMissing(t *testing.T) {
 	client := limited(t, &service{}, nil)
 	assert.Equal(t, codes.Internal, call(within(t), client))

@@ -113,7 +113,7 @@ func TestRefundOfAStream(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, code)
 }
 
-// TestAServerThatWaitsForMessages reads no faster than the limit.
+// TestAServerThatWaitsForMessages: a server that waits for messages reads no faster than the limit.
 func TestAServerThatWaitsForMessages(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 10*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
@@ -348,7 +348,8 @@ func TestCostsByMessage(t *testing.T) {
 	}
 }
 
-// TestAClientsStreamThatDoesNotOpen ends with its code, and one with a single reply with that.
+// TestAClientsStreamThatDoesNotOpen: a client's stream that cannot be opened ends with the code of its error. A stream
+// with a single reply ends with the code of the reply.
 func TestAClientsStreamThatDoesNotOpen(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable, codes.OK)})
 	intercept := grpclimit.StreamClient(set)

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// TestMain fails if any of these leaves a goroutine behind.
+// TestMain: the tests fail if one of them leaves a goroutine behind.
 
 // dial returns a raw connection to a server.
 func dial(t *testing.T, addr net.Addr) *net.TCPConn {
@@ -80,7 +80,7 @@ func TestRefusedBodiesAreNotRead(t *testing.T) {
 	assert.Contains(t, string(body), "quota-exceeded")
 }
 
-// TestClientsThatGoAway in the middle of the answer have had their request.
+// TestClientsThatGoAway: the request of a client that goes away in the middle of the answer counts.
 func TestClientsThatGoAway(t *testing.T) {
 	l := shared("work", testclock.New().Burst(t, 9))
 	l.Refund = func(*http.Request, int) bool { return true }

@@ -229,7 +229,7 @@ type panics struct{}
 
 func (panics) Observe(string, limits.Outcome) { panic("observed") }
 
-// TestLimitsInFlightThatMakeNoSense are refused by New.
+// TestLimitsInFlightThatMakeNoSense: New refuses limits in flight that make no sense.
 func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 	c := testclock.New()
 	for want, change := range map[string]func(*httplimit.Limit){

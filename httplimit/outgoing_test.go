@@ -65,7 +65,7 @@ func TestOutgoing(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// TestOutgoingWaits for tokens, until its context is done.
+// TestOutgoingWaits: a request waits for tokens until its context is done.
 func TestOutgoingWaits(t *testing.T) {
 	clock := testclock.New()
 	l := shared("api", clock.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1)))

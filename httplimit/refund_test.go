@@ -203,7 +203,7 @@ func TestAFailedGRPCCallIsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestHijackedConnections count as 101, however one gets at them.
+// TestHijackedConnections: a hijacked connection counts as 101, no matter how the handler gets the connection.
 func TestHijackedConnections(t *testing.T) {
 	for _, byController := range []bool{false, true} {
 		l := shared("upgrades", testclock.New().Burst(t, 9))
@@ -281,7 +281,7 @@ func TestTheWriterStaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestControllersReachTheConnection through the writer that notes the status.
+// TestControllersReachTheConnection: a controller reaches the connection through the writer that notes the status.
 func TestControllersReachTheConnection(t *testing.T) {
 	m, left := failuresOnly(t)
 	s := startServer(t, m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -357,7 +357,7 @@ func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	assert.Zero(t, m.Failures())
 }
 
-// TestABackendThatFailsToRefund is counted, and the answer stands.
+// TestABackendThatFailsToRefund: if a backend fails to refund, the failure is counted, and the answer does not change.
 func TestABackendThatFailsToRefund(t *testing.T) {
 	gone := errors.New("gone")
 	s := &backend{limiter: testclock.New().Burst(t, 9)}

@@ -61,5 +61,5 @@ func testLimiter(t *testing.T) {
 	})
 }
 
-// TestTenLines runs what the example shows.
+// TestTenLines: the test runs the code that the example shows.
 func TestTenLines(t *testing.T) { testLimiter(t) }

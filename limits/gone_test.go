@@ -34,7 +34,8 @@ func TestAClientThatHasGonePassesNoStore(t *testing.T) {
 	assert.True(t, res.Allowed(), "a store that fails is another thing")
 }
 
-// TestSourcesThatMakeNoSense are errors of New, or of the request, and no panics of a decision or a refund.
+// TestSourcesThatMakeNoSense: a source that makes no sense is an error of New, or of the request. A decision or a
+// refund does not panic.
 func TestSourcesThatMakeNoSense(t *testing.T) {
 	c := testclock.New()
 	in, good := stored(t, c, &database{}, "stored", 2)

@@ -123,7 +123,8 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack is charged when it is back: before, a window that is full has no room.
+// TestAUsageThatComesWhileAHoldIsGivenBack: a usage may come while a hold is given back. It is charged after the hold
+// is back, because a full window has no room before.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -161,7 +162,8 @@ func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestARefundThatLosesAUsage reports how much of that is not charged, since Finish returns nothing.
+// TestARefundThatLosesAUsage: if a refund loses a usage, it reports how much is not charged, because Finish returns
+// nothing.
 func TestARefundThatLosesAUsage(t *testing.T) {
 	l := budget(t)
 	st := &heldStore{limiter: l.Limiter, before: func() {}}
@@ -204,7 +206,7 @@ func TestARefundIsNotTheLastWord(t *testing.T) {
 	assert.EqualValues(t, 930, left(l.Limiter))
 }
 
-// TestAHoldOfNothing does nothing: where there is no such limit, or the limit is not for the request.
+// TestAHoldOfNothing: a hold does nothing if no such limit exists, or if the limit does not apply to the request.
 func TestAHoldOfNothing(t *testing.T) {
 	h := limits.HoldFrom(context.Background(), "tokens")
 	assert.Zero(t, h.Settle(5))

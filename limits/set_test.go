@@ -86,7 +86,7 @@ func TestMoreLimitsThanAResultHolds(t *testing.T) {
 	}
 }
 
-// TestADecisionDoesNotAllocate for up to eight limits, whether it is allowed or refused.
+// TestADecisionDoesNotAllocate: a decision does not allocate for up to eight limits, whether it admits or refuses.
 func TestADecisionDoesNotAllocate(t *testing.T) {
 	c := testclock.New()
 	var list []limits.Limit[int]

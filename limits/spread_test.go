@@ -111,7 +111,7 @@ func TestTheTierOfASpread(t *testing.T) {
 	assert.Zero(t, all.Owed())
 }
 
-// TestASpreadInShadowMode takes and never refuses.
+// TestASpreadInShadowMode: a Spread in shadow mode takes and never refuses.
 func TestASpreadInShadowMode(t *testing.T) {
 	c := testclock.New()
 	all := c.Spread(t, million)

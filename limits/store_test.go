@@ -158,8 +158,8 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// TestAStoreThatFailsInTheUndo keeps the tokens: the limit is never exceeded, the error is reported, and the decision
-// stays a refusal.
+// TestAStoreThatFailsInTheUndo: if a store fails when tokens are given back, it keeps the tokens. The limit is never
+// exceeded, the error is reported, and the decision stays a refusal.
 func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	gone := errors.New("gone")
 	c, one, two := testclock.New(), &database{refund: gone}, &database{}
@@ -202,7 +202,7 @@ func TestOneStoreOfSeveralPolicies(t *testing.T) {
 	assert.EqualValues(t, 1, local.Limiter.Peek(local.Limiter.KeyUint64(0), 0).Remaining, "what is unavailable takes nothing")
 }
 
-// TestShadowsInAStore take after the others, and never refuse.
+// TestShadowsInAStore: limits in shadow mode take after the others, and never refuse.
 func TestShadowsInAStore(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	tried, shadow := stored(t, c, db, "tried", 1)
@@ -225,7 +225,7 @@ func TestShadowsInAStore(t *testing.T) {
 	assert.Len(t, *failures, 1)
 }
 
-// TestFinishGivesBackToStores in one call, also when the client has gone.
+// TestFinishGivesBackToStores: Finish gives back to stores in one call, even if the client has gone.
 func TestFinishGivesBackToStores(t *testing.T) {
 	c, db := testclock.New(), &database{}
 	a, first := stored(t, c, db, "first", 5)

@@ -105,8 +105,8 @@ func rows(text string, cells int) map[string][]string {
 	return found
 }
 
-// TestNamesOfTheDocument holds the table of docs/opentelemetry.md against all metrics that there are, and the names of
-// Prometheus in it against those of docs/operations.md.
+// TestNamesOfTheDocument: the table of docs/opentelemetry.md has all metrics, and its names of Prometheus agree with
+// docs/operations.md.
 func TestNamesOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/opentelemetry.md")
 	require.NoError(t, err)

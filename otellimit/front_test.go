@@ -214,7 +214,7 @@ func TestFrontsBeside(t *testing.T) {
 	}
 }
 
-// TestALimitThatTheFrontDoesNotKnow adds no series, and is reported once.
+// TestALimitThatTheFrontDoesNotKnow: a limit that the front does not know adds no series, and is reported once.
 func TestALimitThatTheFrontDoesNotKnow(t *testing.T) {
 	var told []string
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err.Error()) }))

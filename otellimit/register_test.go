@@ -240,7 +240,7 @@ func TestAFailedRegistrationFreesTheName(t *testing.T) {
 	}
 }
 
-// TestRefusals counts all that the engine refuses, and nothing that it admits.
+// TestRefusals: the counter of refusals counts every refusal of the engine, and no admitted request.
 func TestRefusals(t *testing.T) {
 	p, collect := provider(t)
 	var refusals otellimit.Refusals

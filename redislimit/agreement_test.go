@@ -133,7 +133,8 @@ func TestARollingChangeOfNumbers(t *testing.T) {
 	}
 }
 
-// TestASharedName is one of limiters with other numbers on purpose: these are not compared.
+// TestASharedName: limiters with one shared name may have different numbers on purpose, so the numbers are not
+// compared.
 func TestASharedName(t *testing.T) {
 	server := redistest.Start(t)
 	var limiters []*redislimit.Limiter

@@ -178,7 +178,7 @@ func TestAHashOfTwoServers(t *testing.T) {
 	assert.Len(t, got, 10_000)
 }
 
-// TestAHashOfACluster comes from its owner, and soon from another one when it moves there.
+// TestAHashOfACluster: a hash of a cluster comes from its owner, and soon after a move from the new owner.
 func TestAHashOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := patient(t, cluster.URL())

@@ -228,7 +228,7 @@ func TestCountedDecisions(t *testing.T) {
 	assert.Equal(t, uint64(200), limiter.Peek(limiter.KeyUint64(0), 1).Remaining)
 }
 
-// TestLimitsThatNewDidNotMake refuse everything.
+// TestLimitsThatNewDidNotMake: limits that New did not make refuse everything.
 func TestLimitsThatNewDidNotMake(t *testing.T) {
 	var none *rpclimit.Limits
 	for _, l := range []*rpclimit.Limits{none, new(rpclimit.Limits)} {
@@ -310,7 +310,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestTheLongestRetryAfter is that of the refusal: nothing passes sooner.
+// TestTheLongestRetryAfter: the refusal has the longest RetryAfter of the limits: nothing passes sooner.
 func TestTheLongestRetryAfter(t *testing.T) {
 	slow := rpclimit.Limit{Name: "slow", Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.Per(1, time.Minute), 1))}
 	fast := rpclimit.Limit{Name: "fast", Limiter: testclock.New().Burst(t, 1)}

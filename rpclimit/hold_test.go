@@ -21,8 +21,8 @@ func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}
 }
 
-// TestAHandlerSettles what its call has cost: less or more, once, by the name of the limit, which may be one of an
-// interceptor before. A hold that it does not settle costs the estimate.
+// TestAHandlerSettles: a handler settles the cost of its call: less or more, once, by the name of the limit, which may
+// belong to an earlier interceptor. A hold that it does not settle costs the estimate.
 func TestAHandlerSettles(t *testing.T) {
 	one, two, dropped := budget(t, "one", 100, 30), budget(t, "two", 100, 30), budget(t, "dropped", 100, 30)
 	outer, inner := newLimits(t, []rpclimit.Limit{one}), newLimits(t, []rpclimit.Limit{two, dropped})
@@ -50,7 +50,8 @@ func TestNoHoldNoContext(t *testing.T) {
 	assert.Equal(t, ctx, res.Context(ctx))
 }
 
-// TestAnEstimateAboveTheLimit passes when there is all of it, and is told when that will be.
+// TestAnEstimateAboveTheLimit: an estimate above the limit passes when the complete limit is available. A refusal says
+// when that will be.
 func TestAnEstimateAboveTheLimit(t *testing.T) {
 	gate, l := inFlight(t, 1), budget(t, "budget", 100, 1000)
 	set := newLimits(t, []rpclimit.Limit{gate, l})

@@ -87,7 +87,7 @@ func TestCallsInFlightBesideRates(t *testing.T) {
 	}
 }
 
-// TestACallThatIsMoreThanTheLimitInFlight never passes.
+// TestACallThatIsMoreThanTheLimitInFlight: a call that counts as more than the limit in flight never passes.
 func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 	l := inFlight(t, 2)
 	l.Cost = func(rpclimit.Call) uint64 { return 3 }
@@ -149,7 +149,7 @@ type panics struct{}
 
 func (panics) Observe(string, limits.Outcome) { panic("observed") }
 
-// TestLimitsThatMakeNoSense are refused by New.
+// TestLimitsThatMakeNoSense: New refuses limits that make no sense.
 func TestLimitsThatMakeNoSense(t *testing.T) {
 	rate := func() rpclimit.Limit { return rpclimit.Limit{Name: "rate", Limiter: testclock.New().Burst(t, 1)} }
 	for want, c := range map[string]struct {

@@ -171,7 +171,7 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestTheLongestWait is what a call with several waits for.
+// TestTheLongestWait: a call with several waits waits for the longest.
 func TestTheLongestWait(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()

@@ -129,7 +129,7 @@ func TestALeapTakesFewSweeps(t *testing.T) {
 	assert.LessOrEqual(t, table.Stats().Epoch, uint64(circle/leapStep+1))
 }
 
-// TestVerdicts tests which verdicts admit a request, and which ones say that the tokens are not there.
+// TestVerdicts: which verdicts admit a request, and which ones report that tokens are missing.
 func TestVerdicts(t *testing.T) {
 	for verdict, want := range map[Verdict][2]bool{
 		Refused: {false, true}, Doubtful: {false, true}, Admitted: {true, false}, NoRoom: {false, false},

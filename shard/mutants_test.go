@@ -208,5 +208,5 @@ var mutants = []interleave.Mutant{
 
 const entriesGo = "shard/entries.go"
 
-// TestMutants requires that each of them is caught.
+// TestMutants: every mutant must be caught.
 func TestMutants(t *testing.T) { interleave.Catch(t, "..", mutants) }

@@ -215,7 +215,7 @@ func TestAReceiptOfATenureBefore(t *testing.T) {
 	require.EqualValues(t, 4, status.Remaining)
 }
 
-// TestAReceiptOfNoTake stands for its tokens.
+// TestAReceiptOfNoTake: a receipt without a take counts as a receipt for its tokens.
 func TestAReceiptOfNoTake(t *testing.T) {
 	r := Receipt{plan: logOf(t, 5), n: 2}
 	r.EnterNone(3, TierQuota(2))

@@ -147,7 +147,7 @@ func TestBadConfigurations(t *testing.T) {
 	assert.NotContains(t, err.Error(), "secret")
 }
 
-// TestTwoHandlersOfOneZone share it, and do not give it different numbers.
+// TestTwoHandlersOfOneZone: two handlers of one zone share it, and cannot give it different numbers.
 func TestTwoHandlersOfOneZone(t *testing.T) {
 	const shared = `"shared":{"key":"k","window":"1h","max_events":3}`
 	c := testcaddy.Start(t, module, zones(shared), zones(shared))

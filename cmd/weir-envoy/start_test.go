@@ -42,7 +42,7 @@ func TestTwoListenersOfOneAddress(t *testing.T) {
 	assert.ErrorContains(t, err, "address already in use")
 }
 
-// TestNumbersWithoutAMeaning are told by name, value and range.
+// TestNumbersWithoutAMeaning: the error for a number without a meaning has its name, value and range.
 func TestNumbersWithoutAMeaning(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--port=70000":                 "PORT=70000: want 0 to 65535",

@@ -340,7 +340,7 @@ func TestAnyName(t *testing.T) {
 	assert.ErrorContains(t, open("--redis-tls-ca="+wrong.file, "--redis-tls-skip-hostname-verification"), "x509: ")
 }
 
-// TestAnExpiredCertificate of a store is named as such, while the program runs and at its start.
+// TestAnExpiredCertificate: the log names an expired certificate of a store, at the start and later.
 func TestAnExpiredCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	port := freePorts(t, "redis")["redis"]

@@ -62,7 +62,7 @@ func TestModulesRequireTheSame(t *testing.T) {
 	assert.NotEmpty(t, versions["github.com/stretchr/testify"])
 }
 
-// TestVersionsThatCannotBeReleased are refused before anything is done.
+// TestVersionsThatCannotBeReleased: a version that cannot be released is refused before any step is taken.
 func TestVersionsThatCannotBeReleased(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a release is made by a shell script")

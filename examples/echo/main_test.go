@@ -21,7 +21,8 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestGoodLogins count nothing, before and after wrong ones, and do not pass once the wrong ones are used up.
+// TestGoodLogins: good logins count nothing, before and after wrong ones. They do not pass when the limit of wrong ones
+// is used up.
 func TestGoodLogins(t *testing.T) {
 	url := exampletest.Start(t) + "/login"
 	login := func(password string) int { return exampletest.Do(t, "POST", url, "password="+password, form...).Status }

@@ -202,7 +202,7 @@ func TestARefusedCallSaysWhenAndWhy(t *testing.T) {
 	}
 }
 
-// TestOneBucketForAllProtocols of a client.
+// TestOneBucketForAllProtocols: a client has one bucket for all protocols.
 func TestOneBucketForAllProtocols(t *testing.T) {
 	s := start(t, one(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	passed := 0
@@ -394,7 +394,7 @@ func (garbage) Marshal(any) ([]byte, error) { return []byte{0xff, 0xff, 0xff}, n
 
 func (garbage) Unmarshal([]byte, any) error { return nil }
 
-// TestTheCodeOfAnError is the one that the client gets.
+// TestTheCodeOfAnError: Refund gets the same code as the client.
 func TestTheCodeOfAnError(t *testing.T) {
 	var err error
 	var got rpclimit.Code

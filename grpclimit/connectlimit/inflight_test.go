@@ -88,7 +88,8 @@ func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	_ = stream.CloseResponse() // net/http does not tell the server of a context that ends after the response has begun
 }
 
-// TestACallThatAnotherInterceptorRefuses is not in flight: nobody gets a stream that could be closed.
+// TestACallThatAnotherInterceptorRefuses: a call that another interceptor refuses is not in flight: no caller gets a
+// stream that could be closed.
 func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 	set, left := inFlight(t, 1)
 	spent := one(t, rpclimit.Limit{Limiter: burst(t, 1), Key: rpclimit.Everyone})
@@ -107,7 +108,7 @@ func TestACallThatAnotherInterceptorRefuses(t *testing.T) {
 	}
 }
 
-// TestHandlersSettle what their calls have cost, unary or streams.
+// TestHandlersSettle: handlers settle the cost of their calls, unary or streams.
 func TestHandlersSettle(t *testing.T) {
 	tokens := testclock.New().Limiter(t, engine.FixedWindow(100, time.Hour))
 	set := one(t, rpclimit.Limit{Limiter: tokens, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return 40 }})

@@ -106,7 +106,7 @@ func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestTheContextOfAStreamEnds when it is closed.
+// TestTheContextOfAStreamEnds: the context of a stream ends when the stream is closed.
 func TestTheContextOfAStreamEnds(t *testing.T) {
 	var ctx context.Context
 	opens := connectlimit.New(one(t, rpclimit.Limit{Limiter: burst(t, 1)})).WrapStreamingClient(

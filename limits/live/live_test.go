@@ -164,7 +164,7 @@ func TestTiers(t *testing.T) {
 	require.False(t, take(now, "a", 1))
 }
 
-// TestAConfigurationThatIsGivenUp leaves the limiter in use unchanged.
+// TestAConfigurationThatIsGivenUp: a configuration that is given up does not change the limiter in use.
 func TestAConfigurationThatIsGivenUp(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2)))

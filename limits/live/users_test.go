@@ -30,7 +30,8 @@ func owing(t *testing.T, l *Limiter) *Limiter {
 	return next
 }
 
-// TestEveryLimiterIsClosed when nobody uses it, also if it is a previous one of several.
+// TestEveryLimiterIsClosed: a limiter is closed when it has no users, even if several limiters have it as a previous
+// one.
 func TestEveryLimiterIsClosed(t *testing.T) {
 	first := New(unused(t))
 	second := owing(t, first)

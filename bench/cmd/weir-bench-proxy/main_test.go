@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { programtest.Main(m, main) }
 
-// TestProgramMeasures measures for one second each, and leaves neither processes nor files. How fast they
-// were is not looked at.
+// TestProgramMeasures: each measurement takes one second, and leaves neither processes nor files. The test does not
+// check the speeds.
 func TestProgramMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some twenty seconds")

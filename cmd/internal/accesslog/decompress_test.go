@@ -52,7 +52,7 @@ func TestEveryCompressionIsRead(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestBrokenCompressionIsExplained cuts compressed data at many places, and breaks it there.
+// TestBrokenCompressionIsExplained: the test cuts compressed data at many places, and damages it there.
 func TestBrokenCompressionIsExplained(t *testing.T) {
 	for name, file := range compressions {
 		t.Run(name, func(t *testing.T) {

@@ -229,7 +229,8 @@ func TestUTF16IsRead(t *testing.T) {
 	}
 }
 
-// TestLinesOfDocker are in JSON, whatever their format is, and end in a line end unless they are pieces.
+// TestLinesOfDocker: Docker writes lines of any format as JSON. A text ends in a line end unless it is a piece of a
+// line.
 func TestLinesOfDocker(t *testing.T) {
 	wrap := func(line, stream string) string {
 		text, err := json.Marshal(map[string]string{"log": line, "stream": stream, "time": "2026-11-20T09:00:00Z"})

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestLinesAreSorted as far as the lines that are held reach: whoever stands before the other is said by the times, and
-// by the lines where these are the same. Each says how late it came.
+// TestLinesAreSorted: lines are sorted by time within the window of stored lines, and by their order if their times are
+// equal. Each line reports how late it came.
 func TestLinesAreSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
 	type line struct {
@@ -46,7 +46,8 @@ func TestLinesAreSorted(t *testing.T) {
 	require.Len(t, want, i)
 }
 
-// TestALineAheadOfItsTimeWaits until the others are there, and those behind it stay as they are.
+// TestALineAheadOfItsTimeWaits: a line ahead of its time waits until the earlier lines have come. The lines behind it
+// keep their order.
 func TestALineAheadOfItsTimeWaits(t *testing.T) {
 	const lines, ahead = 4 * manyLines, 1700
 	var text strings.Builder
@@ -75,7 +76,8 @@ func wide(text string) *Log {
 	return log
 }
 
-// TestALineTooLateForTheWindow ends the reading. The log is read again with more lines, and then sorted on disk.
+// TestALineTooLateForTheWindow: a line that comes too late for the window ends the reading. The log is read again with
+// more lines, and then sorted on disk.
 func TestALineTooLateForTheWindow(t *testing.T) {
 	for lines, widened := range map[int]int{0: 0, 1: 1, fewLines - 1: 1, fewLines: 2, manyLines - 1: 2, manyLines: 3} {
 		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]
@@ -105,7 +107,7 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsSortedIsBounded by the text, too, and kept memory is used again.
+// TestWhatIsSortedIsBounded: the text of stored lines is bounded, too, and their memory is reused.
 func TestWhatIsSortedIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	log := NewLog(strings.NewReader(strings.Repeat(strings.Replace(lineAt("a", 0), "GET /", "GET /"+long, 1), 500)))
@@ -120,7 +122,8 @@ func TestWhatIsSortedIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, held, orderBytes/len(long)+1)
 }
 
-// TestTheOrderOfTheLog is reported in addition to the order of times, whether the log is sorted in memory or on disk.
+// TestTheOrderOfTheLog: Logged reports the lines in the order of the log, in addition to the order of their times,
+// whether the log is sorted in memory or on disk.
 func TestTheOrderOfTheLog(t *testing.T) {
 	names := writeFiles(t, lineAt("a", 100)+lineAt("b", 3)+lineAt("c", 200)+lineAt("d", 199), lineAt("e", 150)+lineAt("f", 150))
 	for _, onDisk := range []bool{false, true} {
@@ -138,7 +141,7 @@ func TestTheOrderOfTheLog(t *testing.T) {
 	}
 }
 
-// TestSortingDoesNotAllocate once the lines that are held are there.
+// TestSortingDoesNotAllocate: sorting does not allocate after the memory for the stored lines was allocated.
 func TestSortingDoesNotAllocate(t *testing.T) {
 	var text strings.Builder
 	for i := range 3 * manyLines {

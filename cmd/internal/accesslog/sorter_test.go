@@ -17,7 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheSorterSorts by time, file and line, whatever fits into memory and however many runs are merged.
+// TestTheSorterSorts: the sorter sorts by time, file and line, no matter how much fits into memory and how many runs
+// are merged.
 func TestTheSorterSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &sorter{room: rapid.IntRange(1, 2000).Draw(t, "room"), mostRuns: rapid.IntRange(2, 4).Draw(t, "runs")}
@@ -67,7 +68,8 @@ func TestARecordIsItsEntry(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestAStreamCanBeReadAgain from the copy of what was read, and on from there.
+// TestAStreamCanBeReadAgain: a second reading begins with the copy of the bytes that were read, and continues with the
+// stream.
 func TestAStreamCanBeReadAgain(t *testing.T) {
 	const text = "abcdefghij"
 	s := &spool{stream: io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))}
@@ -92,7 +94,7 @@ func TestNoRoomForTheCopyOfAStream(t *testing.T) {
 	assert.ErrorContains(t, log.Widen(), "set TMPDIR")
 }
 
-// TestNoRoomToSort is an error that says what to do.
+// TestNoRoomToSort: if there is no room to sort, the error says what to do.
 func TestNoRoomToSort(t *testing.T) {
 	s := &sorter{room: 1, mostRuns: 2}
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")

@@ -64,7 +64,7 @@ func guarded(t *testing.T) (*Admin, *testlog.Log) {
 	}), log
 }
 
-// TestEveryEndpointHasARole walks over all endpoints: each is for whoever its role says, and for nobody else.
+// TestEveryEndpointHasARole: each endpoint accepts the callers of its role, and no others.
 func TestEveryEndpointHasARole(t *testing.T) {
 	a, _ := guarded(t)
 	endpoints := a.endpoints(prometheus.NewRegistry())

@@ -106,7 +106,8 @@ func TestActionsOnThePage(t *testing.T) {
 	b.NoProblems()
 }
 
-// TestThePageForThoseWhoLook has no button that changes anything. The browser gives the token by HTTP's Basic scheme.
+// TestThePageForThoseWhoLook: the page for readers has no button that changes anything. The browser gives the token by
+// HTTP's Basic scheme.
 func TestThePageForThoseWhoLook(t *testing.T) {
 	d, table := acting(t, goodTokens(t))
 	_, err := table.Add(actions.Action{

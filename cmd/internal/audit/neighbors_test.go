@@ -43,7 +43,8 @@ func TestNeighborsOfAnIPv6Network(t *testing.T) {
 	}
 }
 
-// TestAProtocolWithABucketOfItsOwn is found, and one that the server does not speak is named.
+// TestAProtocolWithABucketOfItsOwn: the audit finds a protocol that has a bucket of its own, and names a protocol that
+// the server does not speak.
 func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	for speaks, says := range map[bool]string{true: "passes while the plain request is refused: protocol HTTP/2\n", false: "not found out: HTTP/2\n"} {
 		r := audited(t, engine.TokenBucket(engine.PerSecond(5), 10), func(s *simulated) {

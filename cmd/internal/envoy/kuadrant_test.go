@@ -146,7 +146,7 @@ func TestAReservationIsOfAllLimitsOrNone(t *testing.T) {
 	require.EqualValues(t, 992, remains(t, s, "d: window=c"))
 }
 
-// TestAnAmountAboveTheLimit is held as the limit: it passes where all of that is left.
+// TestAnAmountAboveTheLimit: an amount above the limit counts as the limit: it passes if the complete limit is left.
 func TestAnAmountAboveTheLimit(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -163,7 +163,7 @@ func TestAnAmountAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoAmount holds nothing, and is refused where a hit would be.
+// TestNoAmount: a reservation without an amount holds nothing, and is refused if a hit would be refused.
 func TestNoAmount(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)
@@ -204,7 +204,8 @@ func TestOneCommit(t *testing.T) {
 	}
 }
 
-// TestALateCommit charges what was used beyond the reservation and frees nothing, least of all what others took.
+// TestALateCommit: a late commit charges the cost beyond the reservation and frees nothing, in particular no tokens of
+// other requests.
 func TestALateCommit(t *testing.T) {
 	for name, late := range map[string]struct{ lifetime, ttl, after time.Duration }{
 		"after its own time": {time.Hour, 10 * time.Second, 11 * time.Second},
@@ -348,7 +349,7 @@ func TestCheckAndReport(t *testing.T) {
 	}
 }
 
-// TestAReservationInShadowMode refuses nothing, and all of the cost is counted.
+// TestAReservationInShadowMode: in shadow mode, a reservation is never refused, and its complete cost is counted.
 func TestAReservationInShadowMode(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)

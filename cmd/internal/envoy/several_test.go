@@ -25,7 +25,8 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000, replaces: [{name: hourly}]}
 `
 
-// TestSeveralLimits of one descriptor: each counts, its status is that of the tightest, in memory and in a store.
+// TestSeveralLimits: each of several limits of one descriptor counts. The status is the status of the tightest limit,
+// in memory and in a store.
 func TestSeveralLimits(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := Options{DynamicMetadata: true, ResponseHeaders: Headers{"Limit", "Remaining", "Reset"}}
@@ -68,7 +69,8 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsKeepTheirCounts when their numbers or their order change, and when one comes or goes.
+// TestSeveralLimitsKeepTheirCounts: limits keep their counts when their numbers or their order change, and when a limit
+// is added or removed.
 func TestSeveralLimitsKeepTheirCounts(t *testing.T) {
 	const hour, day = "{unit: hour, requests_per_unit: 4, algorithm: token-bucket}", "{unit: day, requests_per_unit: %d, algorithm: token-bucket}"
 	of := func(limits ...string) string {

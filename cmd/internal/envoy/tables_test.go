@@ -39,7 +39,8 @@ func admitted(t *testing.T, s *Service, n int, descriptor string) (passed int) {
 	return passed
 }
 
-// TestARuleKeepsItsCounts whatever its limit becomes, and rules that share its table are left alone.
+// TestARuleKeepsItsCounts: a rule keeps its counts whatever its new limit is, and other rules in the same table do not
+// change.
 func TestARuleKeepsItsCounts(t *testing.T) {
 	limits := map[string]string{
 		"bucket":         "unit: hour, requests_per_unit: 10, algorithm: token-bucket",

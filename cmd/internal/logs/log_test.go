@@ -65,7 +65,8 @@ func TestAFloodIsSummedUp(t *testing.T) {
 	})
 }
 
-// TestAKindIsForgotten when it has not been seen for a period, and logged at once the next time.
+// TestAKindIsForgotten: a kind of line that has not occurred for a period is forgotten, and is logged at once the next
+// time.
 func TestAKindIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -113,7 +114,8 @@ func (g *gate) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAReaderThatStandsStill holds up no request: lines are dropped, and the log says so.
+// TestAReaderThatStandsStill: a reader that has stopped does not delay requests: lines are dropped, and the log says
+// so.
 func TestAReaderThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gate{open: make(chan struct{})}

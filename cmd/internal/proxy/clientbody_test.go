@@ -43,7 +43,8 @@ func (b *closedBehind) Read(into []byte) (int, error) {
 	return n, io.EOF
 }
 
-// TestABodyThatBreaksOff is noted as the client's fault, and not as that of whoever reads it to the end.
+// TestABodyThatBreaksOff: a body that ends early is noted as the client's fault, and not as the fault of the code that
+// reads it to the end.
 func TestABodyThatBreaksOff(t *testing.T) {
 	for err, want := range map[error]error{os.ErrDeadlineExceeded: os.ErrDeadlineExceeded, io.EOF: nil, http.ErrBodyReadAfterClose: nil} {
 		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)))

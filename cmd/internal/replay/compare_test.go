@@ -41,9 +41,9 @@ func contestants(limit uint64, window time.Duration, want [6]figures) []contesta
 	}
 }
 
-// TestEveryDecisionOnARealLog has each decision of every algorithm checked by the exact model of what it promises, and
-// compares the figures of the comparison with those decisions and with numbers known beforehand.
-// The excerpt is always replayed; the whole log where WEIR_ACCESS_LOG names it.
+// TestEveryDecisionOnARealLog: an exact model of each algorithm's promise checks each decision. The figures of the
+// comparison are compared with those decisions and with numbers known beforehand. The excerpt is always replayed; the
+// whole log where WEIR_ACCESS_LOG names it.
 func TestEveryDecisionOnARealLog(t *testing.T) {
 	type golden struct {
 		limit  uint64

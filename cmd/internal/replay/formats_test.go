@@ -17,7 +17,7 @@ const byHeld = `rules:
 - {name: tiers, rate: 1/h, tiers: {header: X-Plan, values: {gold: {rate: 2/h}}}}
 `
 
-// TestRulesAreJudgedByWhatTheLogHolds gives one request of the host a.example in several formats.
+// TestRulesAreJudgedByWhatTheLogHolds: one request of the host a.example, in several formats of logs.
 func TestRulesAreJudgedByWhatTheLogHolds(t *testing.T) {
 	nginx := func(more string) string {
 		return `{"time":"1795165201","remote_addr":"h","request":"GET / HTTP/1.1","status":200` + more + "}\n"

@@ -99,8 +99,8 @@ func TestReplayTimeNeverRunsBackwards(t *testing.T) {
 	assert.Equal(t, uint64(1), report.Late)
 }
 
-// TestWhatSortingChanges is said by every kind of replay, and is the same however far a line is from its place: the
-// requests of b come every second, and every third is logged behind some that came later.
+// TestWhatSortingChanges: every kind of replay reports what sorting changes. The report does not depend on how far a
+// line is from its place. The requests of b come every second, and every third is logged after some later ones.
 func TestWhatSortingChanges(t *testing.T) {
 	for _, behind := range []int{2, 2000, 20_000} {
 		var log, late strings.Builder

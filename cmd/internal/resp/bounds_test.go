@@ -98,7 +98,7 @@ func TestASlowReaderIsDropped(t *testing.T) {
 	assert.EqualValues(t, 1, d.counters.Count().Slow)
 }
 
-// TestALargeBufferIsGivenBack once a connection waits again, and answers are held up to a bound.
+// TestALargeBufferIsGivenBack: a connection gives a large buffer back when it waits again. Stored answers are bounded.
 func TestALargeBufferIsGivenBack(t *testing.T) {
 	settings := &Settings{Limiter: newClock().limiter(t, longestOfTests)}
 	m := &memory{}
@@ -121,7 +121,7 @@ func TestALargeBufferIsGivenBack(t *testing.T) {
 	assert.Len(t, c.buffer, smallBuffer)
 }
 
-// TestThousandsOfConnections that wait hold little, and all are answered.
+// TestThousandsOfConnections: thousands of waiting connections take little memory, and all get answers.
 func TestThousandsOfConnections(t *testing.T) {
 	n := 2000
 	if testing.Short() {
@@ -157,7 +157,7 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestAPassword is needed for everything but giving it, and before that little room is given.
+// TestAPassword: every command but the login needs the password, and before the login a client gets little memory.
 func TestAPassword(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled."
 	for _, c := range []struct{ name, sent, want string }{

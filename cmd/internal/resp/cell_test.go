@@ -85,9 +85,9 @@ func TestTheModelIsThePublishedOne(t *testing.T) {
 	assert.Equal(t, [5]int64{1, 1, 0, -1, 10}, c.throttle(now, "once", 0, 1, 10, 2))
 }
 
-// TestAgreesWithRedisCell decides random sequences by the door and by the model, which must give the same integers. The
-// limits of a key change under way. Where a token is a whole number of the table's ticks the model is the published
-// rule as it is; elsewhere a token is rounded up to one.
+// TestAgreesWithRedisCell: the server and the model decide random sequences, and must return the same integers. The
+// limits of a key change during a sequence. If a token is a whole number of the table's ticks, the model is the
+// published rule. Otherwise a token is rounded up to a whole number.
 func TestAgreesWithRedisCell(t *testing.T) {
 	rates := []struct{ count, period int64 }{
 		// Whole nanoseconds, and others.

@@ -105,7 +105,7 @@ func TestHoldsOutliveATable(t *testing.T) {
 	require.Equal(t, "5", d.remaining("a"))
 }
 
-// TestTakesOverSeveralKeys are all or nothing.
+// TestTakesOverSeveralKeys: a take over several keys takes from all of them or from none.
 func TestTakesOverSeveralKeys(t *testing.T) {
 	d := open(t)
 	const one = "$7 allowed :1 $5 limit :3 $9 remaining :1 $11 retry_after $1 0 $11 reset_after $2 40"
@@ -136,7 +136,7 @@ func TestTakesOverSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestHoldsOfSeveralKeys are all or nothing, and have one id.
+// TestHoldsOfSeveralKeys: a hold of several keys takes from all of them or from none, and has one id.
 func TestHoldsOfSeveralKeys(t *testing.T) {
 	d := open(t)
 	got := flat(d.says(resp("WEIR.HOLDALL 2 a b LIMIT 100/d COST 30 LIMIT 50/d COST 30 FOR 60")))

@@ -34,7 +34,7 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, ":0", flat(d.says(resp("EXISTS a"))), "what is in flight is apart from what is taken")
 }
 
-// TestPlacesThatAreNone are errors.
+// TestPlacesThatAreNone: an id that names no place, or a bad number of places, is an error.
 func TestPlacesThatAreNone(t *testing.T) {
 	d := open(t)
 	hold := d.ask("WEIR.HOLD a LIMIT 1/s")["id"]

@@ -57,12 +57,12 @@ func TestHTTPEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestInlineCommands are for people.
+// TestInlineCommands: people can type inline commands.
 func TestInlineCommands(t *testing.T) {
 	assert.Equal(t, "+PONG $1 a *5 :0 :1 :0 :-1 :60 +OK", flat(open(t).says("\r\n  \nPING\n\techo   a \r\ncl.throttle a 0 1 60\r\nQUIT now\r\nPING\r\n")))
 }
 
-// TestInlineQuotes are those of Redis.
+// TestInlineQuotes: quotes in inline commands work as in Redis.
 func TestInlineQuotes(t *testing.T) {
 	for sent, want := range map[string]string{
 		`ECHO "a b"`: "a b", `ECHO 'a b'`: "a b", `ECHO ""`: "", `ECHO "a\n\r\t\b\a\"\\\q"`: "a\n\r\t\b\a\"\\q", `ECHO '\n\''`: `\n'`,

@@ -83,7 +83,8 @@ func TestEmptyArgumentsOfATransaction(t *testing.T) {
 	assert.Equal(t, "-ERR a transaction of more than 262144 bytes or 16384 commands: it is discarded", flat(string(b.out[strings.LastIndex(string(b.out), "-"):])))
 }
 
-// TestArgumentsOfATransaction come out as they were: empty ones, and long ones, whose length takes more bytes.
+// TestArgumentsOfATransaction: a transaction returns its arguments unchanged, also empty ones and long ones, whose
+// length takes more bytes.
 func TestArgumentsOfATransaction(t *testing.T) {
 	var queue transaction
 	var b batch
@@ -115,7 +116,7 @@ func TestKeysThatOwe(t *testing.T) {
 	assert.Equal(t, ":1 :0 :-2", flat(d.says(resp("DEL a", "EXISTS a", "TTL a"))))
 }
 
-// TestNegativeQuantities give back where the rule file says so.
+// TestNegativeQuantities: a negative quantity gives tokens back if the rule file allows it.
 func TestNegativeQuantities(t *testing.T) {
 	d := open(t)
 	settings := *d.settings.Load()

@@ -32,7 +32,7 @@ func TestRedisAloneNeedsNoRules(t *testing.T) {
 	assert.Equal(t, []Listener{{Address: "127.0.0.1:8080"}}, both.Listen)
 }
 
-// TestWhatBecomesOfTheKeysOfRedis says what a reload keeps.
+// TestWhatBecomesOfTheKeysOfRedis: the reload reports what happens to the keys of "redis".
 func TestWhatBecomesOfTheKeysOfRedis(t *testing.T) {
 	before := "redis: {address: 127.0.0.1:6380, max_keys: 100, longest: 1h}"
 	for _, c := range []struct {

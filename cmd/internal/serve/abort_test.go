@@ -39,7 +39,8 @@ func unheeding(let chan struct{}) roundTripper {
 	}
 }
 
-// TestAClientThatHangsUp frees the place of its request at once; with ignore_client_abort when the upstream answers.
+// TestAClientThatHangsUp: if a client hangs up, the place of its request is free at once, or with ignore_client_abort
+// when the upstream answers.
 func TestAClientThatHangsUp(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint(ignored), func(t *testing.T) {
@@ -93,8 +94,9 @@ func TestAClientThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestAClientThatHangsUpAmidItsBody keeps its place with ignore_client_abort until the upstream answers, too, which may
-// be at work since it has the header, or response_timeout is over.
+// TestAClientThatHangsUpAmidItsBody: a client may hang up in the middle of its body. With ignore_client_abort, its
+// request keeps the place until the upstream answers or response_timeout is over, because the upstream may already work
+// on it.
 func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("listen: 127.0.0.1:0\n"+
 		"upstream: {url: \"http://127.0.0.1:9\", ignore_client_abort: true, response_timeout: 10s}\n"+

@@ -122,7 +122,8 @@ func TestAKeyOfARule(t *testing.T) {
 	}
 }
 
-// TestABannedRule wants a confirmation, is for every request of the rule, whatever the rule says, and ends by hand.
+// TestABannedRule: a ban of a rule needs a confirmation, applies to every request of the rule whatever the rule says,
+// and ends by hand.
 func TestABannedRule(t *testing.T) {
 	s := start(t, behind+"rules: [{name: a, match: {path: /a}, rate: unlimited}, {name: b, rate: 1/h, burst: 100}]\n")
 	body := s.act(409, "ban", `"rule":"a"`)
@@ -142,7 +143,8 @@ func TestABannedRule(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: was ended" id=1 what="ban of the rule a" who=bob`), 1)
 }
 
-// TestABanOfAnAddressOfMany wants a confirmation, too: by what requests of it said of themselves.
+// TestABanOfAnAddressOfMany: a ban of an address with many clients also needs a confirmation. The fields of its
+// requests show that there are many.
 func TestABanOfAnAddressOfMany(t *testing.T) {
 	s := start(t, behind+"rules: [{name: users, key: \"header:X-Key or ip\", rate: 1000/h, burst: 1000}]\n")
 	for i := range 6 {

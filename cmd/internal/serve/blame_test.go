@@ -28,8 +28,9 @@ func http2Upstream(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestAHeaderThatAnUpstreamDoesNotTake is the client's: over HTTP/2 the upstream says how much it takes, and the
-// transport returns an error without asking it.
+// TestAHeaderThatAnUpstreamDoesNotTake: if an upstream does not accept the size of a header, that is the client's
+// fault. With HTTP/2 the upstream announces how much it accepts, and the transport returns an error without sending the
+// request.
 func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := http2Upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], h2c: true}"+many)
@@ -42,8 +43,8 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 	assert.Equal(t, "aaaa", s.bodies(4))
 }
 
-// TestAnAnswerWhoseHeaderIsTooLarge is a failure of the upstream, over HTTP/1 and HTTP/2: the client gets no answer,
-// and has no part in it.
+// TestAnAnswerWhoseHeaderIsTooLarge: too large a header of an answer is a failure of the upstream, over HTTP/1 and
+// HTTP/2. The client gets no answer, and is not to blame.
 func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
 	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
@@ -54,7 +55,7 @@ func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestAMethodThatIsNone is the client's, too: over HTTP/2 any text may stand there.
+// TestAMethodThatIsNone: an invalid method is the client's fault, too: over HTTP/2 it may be any text.
 func TestAMethodThatIsNone(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: [\""+url+"\", \""+url+
@@ -66,8 +67,9 @@ func TestAMethodThatIsNone(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestABodyThatAnUpstreamDoesNotTake is the client's: the upstream answers, and closes the connection while the body
-// comes. The answer is often lost then, since net/http reports what could not be written.
+// TestABodyThatAnUpstreamDoesNotTake: if an upstream does not accept a body, that is the client's fault. The upstream
+// answers, and closes the connection while the body still comes. The answer is then often lost, because net/http
+// reports the failed write.
 func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -102,8 +104,9 @@ func TestABodyThatAnUpstreamDoesNotTake(t *testing.T) {
 	s.waitFor("upstream down")
 }
 
-// TestAWebSocketThatAnUpstreamCannotHave is the client's: a server that speaks HTTP/2 alone, over TLS, closes the
-// connection by which the wish comes. One that cannot be reached fails.
+// TestAWebSocketThatAnUpstreamCannotHave: if an upstream cannot have a WebSocket, that is the client's fault: a server
+// that only speaks HTTP/2 over TLS closes the connection on which the request comes. A server that cannot be reached
+// has failed.
 func TestAWebSocketThatAnUpstreamCannotHave(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") }))
 	server.Config.Protocols = new(http.Protocols)

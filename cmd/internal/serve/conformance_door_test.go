@@ -24,14 +24,14 @@ import (
 	"github.com/weir-go/weir/internal/conformance"
 )
 
-// TestRedisDoorConformance runs the cases against the listener for clients of Redis. Commands name limits of the rule
-// file, where it has words for them. The client here is what a program is that asks before it serves a request, and
-// settles or refunds afterwards.
+// TestRedisDoorConformance: the cases run against the listener for clients of Redis. Commands name limits of the rule
+// file if it can express them. The client acts like a program that asks before it serves a request, and settles or
+// refunds afterwards.
 func TestRedisDoorConformance(t *testing.T) {
 	conformance.Run(t, conformance.Front{Name: "Redis door", Promise: promisetest.Promise(1, nil), Start: startDoor(true)})
 }
 
-// TestRedisDoorConformanceByNumbers is the same where each command has the numbers of its limit.
+// TestRedisDoorConformanceByNumbers: the same cases, with the numbers of the limit in each command.
 func TestRedisDoorConformanceByNumbers(t *testing.T) {
 	conformance.Run(t, conformance.Front{
 		Name: "Redis door", Start: startDoor(false),

@@ -88,7 +88,7 @@ func TestFewRequestsWaitForRules(t *testing.T) {
 	assert.ElementsMatch(t, []int{200, 429}, []int{<-statuses, <-statuses})
 }
 
-// TestTheExampleOfWhoIsLimited runs that of docs/configuration.md.
+// TestTheExampleOfWhoIsLimited: the test runs the example of docs/configuration.md.
 func TestTheExampleOfWhoIsLimited(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+example(t, "configuration.md", "yaml", "name: office"))
 	passed := func(n int, path string, header ...string) (passed int) {

@@ -99,7 +99,8 @@ func TestGRPCWithoutAnUpstream(t *testing.T) {
 	}
 }
 
-// TestAGRPCRequestThatAnotherProxyAsksAbout is refused to the proxy by an HTTP status: a 200 would let it pass.
+// TestAGRPCRequestThatAnotherProxyAsksAbout: another proxy that asks about a refused gRPC request gets an HTTP status,
+// because a 200 would let the request pass.
 func TestAGRPCRequestThatAnotherProxyAsksAbout(t *testing.T) {
 	_, ask := startDecide(t, strings.Replace(one, "burst: 5", "burst: 1", 1))
 	header := append([]string{"Content-Type: application/grpc", "Te: trailers"}, traefik...)

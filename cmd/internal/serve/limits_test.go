@@ -44,8 +44,7 @@ func TestTheAnswerIsAsTheFileSays(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(s.clock.now().Add(time.Hour).Unix()), h.Get("X-RateLimit-Reset"))
 }
 
-// TestEveryAlgorithmOverHTTP asks at moments counted from a full minute, under a limit of three
-// a minute.
+// TestEveryAlgorithmOverHTTP: requests come at times counted from a full minute, under a limit of three a minute.
 func TestEveryAlgorithmOverHTTP(t *testing.T) {
 	type moment struct {
 		second     time.Duration

@@ -91,8 +91,8 @@ func serveAt(t *testing.T, address, name string) {
 	t.Cleanup(server.Close)
 }
 
-// TestAServerThatIsDown is tried last after a connection that failed, and by one request when its time has come. The
-// requests that tried it go to another server.
+// TestAServerThatIsDown: after a failed connection, a server is tried last, and then by one request when its time has
+// come. The requests that tried it go to another server.
 func TestAServerThatIsDown(t *testing.T) {
 	dead := freeAddress(t)
 	s := start(t, administered+"upstream: [\"http://"+dead+"\", \""+named(t, "b")+"\"]"+many)
@@ -123,7 +123,7 @@ func TestAServerThatIsDown(t *testing.T) {
 	assert.Contains(t, s.log.String(), "upstream up: it answers again")
 }
 
-// TestASingleServerThatIsDown is reported as any other, and every request tries it.
+// TestASingleServerThatIsDown: a single server that is down is reported like any other, and every request tries it.
 func TestASingleServerThatIsDown(t *testing.T) {
 	dead := freeAddress(t)
 	s := start(t, administered+"upstream: \"http://"+dead+"\""+many)
@@ -137,8 +137,8 @@ func TestASingleServerThatIsDown(t *testing.T) {
 	assert.Equal(t, "1", s.metric(up))
 }
 
-// TestAServerThatClosesConnections is not left out, as nginx with "return 444" is none: a client could otherwise take
-// servers away from all others.
+// TestAServerThatClosesConnections: a server that closes connections, such as nginx with "return 444", is not left out.
+// Otherwise a client could take servers away from all others.
 func TestAServerThatClosesConnections(t *testing.T) {
 	closes := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/closed") {
@@ -280,7 +280,7 @@ func TestAnUpstreamOnAUnixSocket(t *testing.T) {
 	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
 }
 
-// TestTheExampleOfSeveralServers runs that of docs/operations.md, with one server of the two dead.
+// TestTheExampleOfSeveralServers: the test runs the example of docs/operations.md, with one of the two servers dead.
 func TestTheExampleOfSeveralServers(t *testing.T) {
 	live := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {

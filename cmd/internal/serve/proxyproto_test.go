@@ -40,7 +40,8 @@ func version2(t *testing.T, client string, command proxyproto.ProtocolVersionAnd
 	return string(text)
 }
 
-// TestTheClientOfTheProxyProtocol has its own bucket, and is not trusted if it names another one.
+// TestTheClientOfTheProxyProtocol: a client that the PROXY protocol names has its own bucket, and is not trusted if it
+// names another client.
 func TestTheClientOfTheProxyProtocol(t *testing.T) {
 	seen := make(chan string, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-For") })

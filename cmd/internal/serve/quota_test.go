@@ -67,7 +67,8 @@ func TestAFileOfLimitsIsWatched(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "secret")
 }
 
-// TestKeysThatTheFileDoesNotHave are refused where the rule says so, for ever and without a record.
+// TestKeysThatTheFileDoesNotHave: keys that are not in the file are refused if the rule says so, forever and without a
+// record.
 func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	s, write := startQuota(t, "anna,free\n", ", unknown: refuse")
 	assert.Equal(t, 2, passed(s, "anna", 9))

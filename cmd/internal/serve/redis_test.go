@@ -266,8 +266,8 @@ func TestNamedLimitsOfRedis(t *testing.T) {
 	assert.Equal(t, "*5 :1 :2 :0 :3600 :5400", strings.Replace(says(t, c, "CL.THROTTLE a login"), ":3601", ":3600", 1), "what was used is not forgotten")
 }
 
-// TestKeysOfRedisMoveToANewTable by every command that names a key, whether the limit fits the previous table or not. A
-// reset is one there, too.
+// TestKeysOfRedisMoveToANewTable: every command that names a key moves it to the new table, whether the limit fits the
+// previous table or not. A reset also resets it in the previous table.
 func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	file := "redis: {address: \"127.0.0.1:0\", max_keys: %d, longest: %s}\n"
 	for name, c := range map[string]struct{ take, after, want string }{
@@ -293,7 +293,8 @@ func TestKeysOfRedisMoveToANewTable(t *testing.T) {
 	}
 }
 
-// TestRedisComesAndGoes in a file with rules: connections to a listener that a reload takes away end.
+// TestRedisComesAndGoes: a reload may add or remove the listener for clients of Redis in a file with rules. When it is
+// removed, its connections end.
 func TestRedisComesAndGoes(t *testing.T) {
 	s := start(t, one)
 	assert.Empty(t, s.urlOf(redisClients))

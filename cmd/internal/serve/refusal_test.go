@@ -62,7 +62,7 @@ rules:
 	}
 }
 
-// TestAReloadChangesRefusals of a rule whose limit stays.
+// TestAReloadChangesRefusals: a reload changes the refusals of a rule even if its limit stays.
 func TestAReloadChangesRefusals(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, response: {template: one}}]\n")
 	assert.Equal(t, "one", s.get("/").body)

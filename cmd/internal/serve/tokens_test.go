@@ -161,7 +161,7 @@ func TestARefusalTakesNothing(t *testing.T) {
 	assert.Equal(t, 1, m.used("requests"))
 }
 
-// TestTheKeyWithTheLeast is the one that is refused all the time, also when others were admitted later.
+// TestTheKeyWithTheLeast: the key that is refused all the time has the least, even if other keys were admitted later.
 func TestTheKeyWithTheLeast(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: header:X-Team, rate: 100/365d, tokens: {estimate: 50}}", answers(200, jsonType, usageOf(60)))
 	ask := func(team string) int {

@@ -59,7 +59,8 @@ func TestAnotherServerSettlesOnce(t *testing.T) {
 	m.isSettled("tokens", 100*passed)
 }
 
-// TestLearnedCosts are those of the model, also where the path names it. A batch costs what is in it.
+// TestLearnedCosts: learned costs belong to the model, even if the path names it. A batch costs the sum of its
+// contents.
 func TestLearnedCosts(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, "{name: tokens, key: global, rate: 100000000/h, tokens: {estimate: learned, default_output: 1000}}", nil)

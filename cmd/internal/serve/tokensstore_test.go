@@ -44,7 +44,8 @@ func TestTwoServersHaveOneBudget(t *testing.T) {
 	assert.Equal(t, 200, resp.StatusCode, text)
 }
 
-// TestAnOpenRuleCutsNothing while its store is lost: nobody knows what is left.
+// TestAnOpenRuleCutsNothing: while the store is lost, an open rule cuts no answer, because the number of tokens left is
+// not known.
 func TestAnOpenRuleCutsNothing(t *testing.T) {
 	store := miniredis.RunT(t)
 	m := startModel(t, tokenRule("clamp: true")+"]\nstore: {url: \"redis://"+store.Addr()+"\", timeout: 10s, on_loss: open}\n#", answers(200, jsonType, usageOf(1)))

@@ -258,8 +258,9 @@ func TestAnEndThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNotEvenTheAnswer to its handshake, such as one that has filled its connection with other answers:
-// nobody reads from the upstream meanwhile, so it could not end the request, either. It is not to blame.
+// TestAClientThatTakesNotEvenTheAnswer: a client may not even read the answer to its handshake, for example if other
+// answers fill its connection. Meanwhile nothing reads from the upstream, so the upstream cannot end the request,
+// either, and is not to blame.
 func TestAClientThatTakesNotEvenTheAnswer(t *testing.T) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)

@@ -116,7 +116,8 @@ func TestNoTunnelPastTheLimits(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestAnUpgradeThatWasNotAskedFor is a failure of the upstream, and no tunnel.
+// TestAnUpgradeThatWasNotAskedFor: an upgrade without a request for it is a failure of the upstream, and makes no
+// tunnel.
 func TestAnUpgradeThatWasNotAskedFor(t *testing.T) {
 	s := start(t, "upstream: "+newUpstream(t, upgradeUpstream)+"\n"+one)
 	assert.Equal(t, 502, s.get("/", "Connection: Upgrade", "Upgrade: h2c").status)
@@ -158,8 +159,9 @@ func TestEitherEndMayEndItsHalf(t *testing.T) {
 	assert.Equal(t, "you said hello", string(answer))
 }
 
-// TestAnUpstreamThatHasNoWebSockets gets the request without the wish for one, as any server may take it. An error of
-// the transport would count as a failure of the server, and a client could have it left out.
+// TestAnUpstreamThatHasNoWebSockets: an upstream without WebSockets gets the request without the fields of the upgrade,
+// which any server may accept. An error of the transport would count as a failure of the server, and a client could
+// have it left out.
 func TestAnUpstreamThatHasNoWebSockets(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+r.Header.Get("Upgrade"))

@@ -167,7 +167,8 @@ func TestAnEndThatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, all[0].Err, "a record of 0 bytes, 4096 bytes before the end")
 }
 
-// TestAFileThatCannotBeWritten is reported once, and made again with all that is owed when it can be.
+// TestAFileThatCannotBeWritten: a file that cannot be written is reported once. When it can be written again, it is
+// made again with all debts.
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "folder", "a")
 	require.NoError(t, os.Mkdir(filepath.Dir(stem), 0o700))
@@ -202,7 +203,7 @@ func TestAFileThatCannotBeWritten(t *testing.T) {
 	assert.NoError(t, j.Close())
 }
 
-// TestWhatCannotBeOpened says why.
+// TestWhatCannotBeOpened: the error says why a file cannot be opened.
 func TestWhatCannotBeOpened(t *testing.T) {
 	_, err := Open("a", "a limit", nil)
 	assert.ErrorContains(t, err, `the path "a": want a full one`)
