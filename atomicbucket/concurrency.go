@@ -188,7 +188,8 @@ func (c *Concurrency) UntilIdle(s State, now uint64) uint64 {
 	return ahead + periods(previous, current, 0)
 }
 
-// periods returns how many periods must end until at most most tokens are in flight, if none is given back.
+// periods returns how many periods must end until the number of tokens in flight is not above most, if none is given
+// back.
 func periods(previous, current, most uint64) uint64 {
 	switch {
 	case previous+current <= most:

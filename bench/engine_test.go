@@ -103,8 +103,7 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Stats().Slots), "ns/slot")
 }
 
-// algorithms have numbers that admit everything, and numbers that admit only a key's first
-// requests: so many.
+// algorithms have numbers that admit everything, and numbers that admit only the first requests of a key.
 var algorithms = []struct {
 	name         string
 	free, strict engine.Policy

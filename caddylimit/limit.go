@@ -174,7 +174,7 @@ func (l *Limit) provision(ctx caddy.Context, app *zone.App, zoned zone.Spec) (*l
 	return made, nil
 }
 
-// costs sets the cost of requests, at most most if it is a number, and the placeholder that settles it.
+// costs sets the cost of requests, and the placeholder that settles it. A cost that is a number must not be above most.
 func (l *Limit) costs(made *limit, described *httplimit.Limit, most uint64) (err error) {
 	var warnings []string
 	if described.Cost, warnings, err = parseCost(l.Cost, most); err != nil {

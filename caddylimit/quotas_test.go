@@ -97,7 +97,7 @@ func TestAFileOfLimitsThatChanges(t *testing.T) {
 	assert.Equal(t, 2, passed(c, 9, "User", "anna"))
 }
 
-// TestTheLimitOfAHeader: a trusted proxy of the server says it, and nobody else. A bad one is as none.
+// TestTheLimitOfAHeader: only a trusted proxy of the server can set the limit by a header. A bad one is as none.
 func TestTheLimitOfAHeader(t *testing.T) {
 	user := 0
 	for _, unknown := range []string{"default", "refuse"} {

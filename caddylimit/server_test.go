@@ -168,7 +168,7 @@ func TestDirectivesInCaddy(t *testing.T) {
 		assert.Contains(t, body, want)
 	}
 
-	// Another configuration with the same limits, and then higher ones: nobody has a fresh bucket.
+	// Another configuration with the same limits, and then higher ones: no client gets a fresh bucket.
 	require.NoError(t, s.load(site+"\nheader X-New yes"))
 	assert.Equal(t, 0, s.passed(3, "127.0.0.1"))
 	require.NoError(t, s.load(strings.ReplaceAll(site, "events 2", "events 200")))

@@ -129,8 +129,7 @@ func TestNothingIsTooLarge(t *testing.T) {
 	}
 }
 
-// unexported counts the fields of a struct that nobody outside of the package sees. Those that only fill memory are
-// none.
+// unexported counts the fields of a struct that are not visible outside of the package. Padding does not count.
 func unexported(s *ast.StructType) (n int) {
 	for _, field := range s.Fields.List {
 		for _, name := range field.Names {

@@ -29,8 +29,8 @@ func TestATimeIsAtMostASecondAhead(t *testing.T) {
 }
 
 // TestARefusalForWantOfRoomHasAWait: the wait lasts until the first record becomes idle, to the nanosecond. A request
-// ahead of the clock may not use a record that is idle at the request's time but not yet at the clock's. It is told to
-// wait, too.
+// ahead of the clock may not use a record that is idle at the request's time but not yet at the clock's. It must wait,
+// too.
 func TestARefusalForWantOfRoomHasAWait(t *testing.T) {
 	l, h := newLimiter(t, TokenBucket(Per(1, time.Nanosecond), 1), MaxKeys(1), Shards(1), Overflow(Refuse))
 	for i := range uint64(10_000) {

@@ -35,10 +35,10 @@ type step struct {
 	own Quota // that of the limiter itself, or of its other tier
 	// priced says that a token has different prices under the two policies.
 	priced bool
-	// waiting says that a caller waits in line. Then a request that is refused beside a call at another price may be
-	// told to wait longer than it would before or after that call.
+	// waiting says that a caller waits in line. A refused request that is concurrent with a call at another price may
+	// then get a longer wait than before or after that call.
 	waiting bool
-	// again makes another step, in which nobody waits.
+	// again makes another step, in which no request waits.
 	again func() step
 }
 

@@ -106,7 +106,7 @@ func ExampleTakeAll() {
 	// refused by the limit per day of 3
 }
 
-// A key starts anew, when somebody has paid or has proved who they are.
+// A reset gives a key a full bucket, for example after a user has paid or proved who they are.
 func ExampleLimiter_Reset() {
 	limiter, _ := engine.New(engine.FixedWindow(3, time.Hour), engine.MaxKeys(1000))
 	defer limiter.Close()

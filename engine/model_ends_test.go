@@ -237,7 +237,7 @@ func ofBoth(allowed bool, one, two Decision) Decision {
 	return one
 }
 
-// drop forgets takes of which nobody has a receipt.
+// drop forgets takes whose receipts are gone.
 func (m *model) drop(tks []*taken) {
 	m.open = slices.DeleteFunc(m.open, func(tk *taken) bool { return slices.Contains(tks, tk) })
 }

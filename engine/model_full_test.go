@@ -117,7 +117,7 @@ func (m *model) breaksTies(of *modelKey, at int64) {
 
 // makesRoom finds room on paper for a key that is about to be charged, at a time. If the key owes nothing, it has no
 // record, and another key may have to be evicted. A late call is decided at its own time or at the watermark, and a
-// call ahead at the limiter's clock. If there is no room and nobody is evicted, wait is the time until there is room,
+// call ahead at the limiter's clock. If there is no room and no key is evicted, wait is the time until there is room,
 // at least a nanosecond.
 func (m *model) makesRoom(of *modelKey, when int64) (wait int64) {
 	at := min(when, m.at(m.now))

@@ -172,7 +172,7 @@ func (m *model) requireSame(was, is Decision, k *modelKey, q *grants) {
 	m.law(was == is, "(a)", uint64(is.RetryAfter), uint64(was.RetryAfter), k, q)
 }
 
-// requireChanged compares what a key that owes that many tokens is told under numbers that have changed with (b) to
+// requireChanged compares the answers to a key that owes that many tokens, after the numbers have changed, with (b) to
 // (d).
 func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, ahead int64, was, is [2]Decision) {
 	if q.tokens == 0 {

@@ -73,7 +73,7 @@ func (m *model) catchUp() {
 	m.set(now)
 }
 
-// becomesIdle lets time pass until nobody owes anything.
+// becomesIdle lets time pass until no key owes anything.
 func (m *model) becomesIdle() {
 	if m.byte()%4 > 0 {
 		return

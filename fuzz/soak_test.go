@@ -289,8 +289,7 @@ func (s *soaked) work(random *rand.Rand, end int64) soakResult {
 func (s *soaked) earliest(now int64) int64 {
 	switch s.clock {
 	case 2:
-		// It may be late by any time for which nobody ran who renews it. But who
-		// refuses has renewed it.
+		// It may be late by any time in which the goroutine that renews it did not run. But who refuses has renewed it.
 		return min(now, s.fresh.Load()) - int64(coarseStep)
 	case 3:
 		return now - int64(funcLate)

@@ -108,7 +108,8 @@ func TestAClientThatGoesIsNotInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestACallOfAClientIsInFlightUntilItEnds: whatever its end, also if nobody asks for it.
+// TestACallOfAClientIsInFlightUntilItEnds: a client's call is in flight until it ends, whatever the end is, and even if
+// the client does not ask for it.
 func TestACallOfAClientIsInFlightUntilItEnds(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)

@@ -83,8 +83,8 @@ func TestEveryMessageOfAStreamCounts(t *testing.T) {
 	assert.Equal(t, codes.ResourceExhausted, status.Code(err), "and so is the request of a stream of answers")
 }
 
-// TestAHandlerCannotHideARefusal: it takes the error of Recv for the end of the stream; the client gets the refusal
-// nonetheless.
+// TestAHandlerCannotHideARefusal: a handler may treat the error of Recv as the end of the stream. The client gets the
+// refusal nonetheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	client := limited(t, &service{swallow: true}, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	stream, err := client.StreamingInputCall(within(t))
@@ -269,7 +269,7 @@ func (s *scripted) SendMsg(any) error { return s.send }
 
 func (s *scripted) SetTrailer(metadata.MD) {}
 
-// TestARefusedStreamStaysRefused: a handler that goes on receives nothing more, also when tokens have come.
+// TestARefusedStreamStaysRefused: a handler that continues receives nothing more, even when tokens have come back.
 func TestARefusedStreamStaysRefused(t *testing.T) {
 	c := testclock.New()
 	set := onMessages(t, rpclimit.Limit{Limiter: c.Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1))})

@@ -129,7 +129,7 @@ func TestForwardedForChains(t *testing.T) {
 	}
 }
 
-// TestForwarded: RFC 7239, with its quoted strings and names for nobody.
+// TestForwarded: RFC 7239, with its quoted strings and its names for unknown clients.
 func TestForwarded(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8"), httplimit.IPHeader("forwarded"))
 	for _, c := range []struct {

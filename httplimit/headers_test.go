@@ -357,8 +357,8 @@ func requireHeadersHold(t testing.TB, resp *http.Response) {
 	}
 }
 
-// TestAnObedientClientIsAsFastAsItMayBe: a client that spreads what is left over the time that it is told goes at the
-// rate of the limit and is never refused, wherever it begins.
+// TestAnObedientClientIsAsFastAsItMayBe: a client may spread the tokens that are left over the time in its header. Then
+// it asks at the rate of the limit and is never refused, wherever it begins.
 func TestAnObedientClientIsAsFastAsItMayBe(t *testing.T) {
 	for _, used := range []int{1, 5, 15, 19, 20} {
 		c := testclock.New()

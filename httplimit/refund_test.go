@@ -233,7 +233,7 @@ func TestHijackedConnections(t *testing.T) {
 		conn.Close()
 		assert.Equal(t, 101, <-seen)
 		s.Close()
-		// Close waits for no hijacked connection, and seen is told before the tokens go back.
+		// Close waits for no hijacked connection, and seen is called before the tokens are given back.
 		assert.Eventually(t, func() bool { return left(l.Limiter) == 9 }, time.Minute, time.Millisecond)
 	}
 }

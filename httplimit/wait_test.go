@@ -157,7 +157,7 @@ func TestALineOfSeveralCosts(t *testing.T) {
 	})
 }
 
-// A request goes on when all of its limits have its tokens. If one says no, none of the others waits or takes.
+// A request continues when it has the tokens of all of its limits. If one says no, none of the others waits or takes.
 func TestAllLimitsAreWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		first, second, third := bucket(1), bucket(2), bucket(10)
@@ -312,9 +312,9 @@ func TestTokensThatCameMeanwhileGoBack(t *testing.T) {
 	assert.True(t, patient.Peek(key, 1).Allowed)
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token, and is over when that would have
-// come back by itself, and others have taken it. The tokens that it gives back would let one request more pass than the
-// limit.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a request waits for a token. When it ends, that token has
+// already come back with time, and other requests have taken it. The tokens that it gives back would let one request
+// more pass than the limit.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts  time.Duration

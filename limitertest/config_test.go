@@ -139,8 +139,8 @@ func TestTheMostInATime(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), refill(Limit{Tokens: 1, Per: math.MaxInt64, Burst: 2}, Bucket))
 }
 
-// TestTheDensestInterval: a burst, a pause in which nobody asks, and more than a burst. Together they are no more than
-// the limit allows in that time.
+// TestTheDensestInterval: a burst, a pause without requests, and more than a burst. Together they are no more than the
+// limit allows in that time.
 func TestTheDensestInterval(t *testing.T) {
 	l, s := Limit{Tokens: 1000, Per: time.Second, Burst: 50}, &suite{}
 	var all answered

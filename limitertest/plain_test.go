@@ -163,7 +163,7 @@ func (b *bucket) Reserve(key string, n int64) (wait time.Duration, cancel func()
 	return wait, func() { b.cancel(key, own) }, true
 }
 
-// cancel gives a turn up. What it took comes back when nobody has a turn behind it.
+// cancel gives a turn up. Its tokens come back when no turn is behind it.
 func (b *bucket) cancel(key string, own *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

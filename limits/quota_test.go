@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A request whose quota is not accepted is under the QuotaElse, and refused if that is not accepted either. The error
-// is told in both cases.
+// A request whose quota is not accepted is under the QuotaElse, and refused if that is not accepted either. Both cases
+// report the error.
 func TestQuotaElse(t *testing.T) {
 	own := engine.TokenBucket(engine.Per(1, time.Hour), 2)
 	limiter, err := engine.New(own, engine.MaxKeys(10), engine.MaxQuota(100))

@@ -89,7 +89,8 @@ func TestTwoSpreads(t *testing.T) {
 	assert.Zero(t, first.Owed())
 }
 
-// TestTheTierOfASpread: it has one, and another is refused for ever, as of a Limiter without it.
+// TestTheTierOfASpread: a Spread has one tier. A request of another tier is refused forever, as by a Limiter without
+// that tier.
 func TestTheTierOfASpread(t *testing.T) {
 	c := testclock.New()
 	all := c.Spread(t, million)

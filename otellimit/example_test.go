@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/otellimit"
 )
 
-// show prints the series of a metric, in the place of an exporter.
+// show prints the series of a metric, like an exporter.
 func show(reader *metric.ManualReader, name string) {
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(context.Background(), &all); err != nil {

@@ -56,7 +56,7 @@
 // # Holds and requests in flight
 //
 // [Limiter.Hold] takes an estimate, and [Hold.Settle] corrects it when the cost is known. [Limiter.HoldUpTo] takes the
-// available tokens, for a request that can do with less. Both modes have holds.
+// available tokens, for a request that can use fewer. Both modes have holds.
 //
 // A limiter of [engine.Concurrency] counts what is in flight. [Limiter.Enter] takes places, and [Entry.Release] gives
 // them back. The places of a node that dies are free after [PlaceLife]. In package engine, holds and entries are one

@@ -28,7 +28,8 @@ func evict(t *testing.T, server *redistest.Server) {
 }
 
 // A store that drops keys holds no limit. It counts as lost until it has dropped none for a while: shares admit what
-// they may, and it is charged. FailClosed refuses; FailOpen keeps asking, because that refuses more than asking nobody.
+// they may, and it is charged. FailClosed refuses; FailOpen keeps asking, because that refuses more requests than
+// deciding without the store.
 func TestAStoreThatDropsKeysIsLost(t *testing.T) {
 	const limit, share = 8, 2
 	for _, onLoss := range []FailurePolicy{FailShare, FailClosed, FailOpen} {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// store starts a store in this process, in the place of redis://localhost:6379, and returns its address.
+// store starts a store in this process, instead of redis://localhost:6379, and returns its address.
 func store() (address string, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {

@@ -414,7 +414,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// timesToLive asserts that no key of the server lives for ever, and returns how many there are.
+// timesToLive asserts that every key of the server has a time to live, and returns how many there are.
 func timesToLive(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	keys := strings.Split(server.Do("KEYS", "*"), "\n")

@@ -99,8 +99,9 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node that is cut off for longer than its places live loses them, and others enter. When it is back it reports to
-// the store of them: more are in flight than the limit, and nobody enters until there is room.
+// A node that is cut off for longer than its places live loses them, and others enter. When the node is back, it
+// reports its places to the store again. More requests are then in flight than the limit, and none enters until there
+// is room.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -241,7 +242,8 @@ func TestNoMoreInFlightThanTheLimit(t *testing.T) {
 }
 
 // Requests that are in flight when a limiter is closed stay in flight: the limiter renews their places until the
-// requests end, and the client stays open that long. The limiter that takes its place gives them to nobody else.
+// requests end, and the client stays open that long. The limiter that replaces it gives these places to no other
+// request.
 func TestAClosedLimiterRenewsItsPlaces(t *testing.T) {
 	server := redistest.Start(t)
 	client := patient(t, server.URL())
@@ -296,8 +298,8 @@ func TestAnEntryThatIsDecidedWhileItsLimiterCloses(t *testing.T) {
 	require.Eventually(t, func() bool { h := client.Health(); return h.Opened == h.Closed }, backSoon, time.Millisecond, "the client is closed")
 }
 
-// A closed limiter begins again to renew, for a request that it decides later, as long as its client is open. Places
-// that nobody releases end with their lifetime, also while the store is lost, and the client with them.
+// A closed limiter starts to renew again if it decides a later request, as long as its client is open. Places that are
+// not released end with their lifetime, even while the store is lost, and so does the client.
 func TestAClosedLimiterDecidesAgain(t *testing.T) {
 	server := redistest.Start(t)
 	client := open(t, server.URL())

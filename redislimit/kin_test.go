@@ -31,8 +31,8 @@ func admittedOf(t *testing.T, q Quota, key string, n int) (admitted uint64) {
 	return admitted
 }
 
-// A limiter that takes the place of another one of its client, as in a reload, has only what the share of that one has
-// left, at once and later, whichever of the two a request comes to. All is charged, also what a closed one owes.
+// In a reload, a limiter may replace another limiter of its client. Its share then has only what the old share has
+// left, at once and later, whichever of the two decides a request. All is charged, also what a closed one owes.
 func TestAReloadHandsOutNoSecondShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy, quota, next engine.Policy
@@ -233,7 +233,7 @@ func TestSharesOfALimitGiveBackTogether(t *testing.T) {
 }
 
 // Limiters of a shared name have shares of their own until one follows another, because the numbers of keys change.
-// From then on they have one, whichever of them a request comes to, and however often the numbers change.
+// From then on they have one share, whichever limiter decides a request, and however often the numbers change.
 func TestALimiterThatFollowsHasNoSecondShare(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := Open(t.Context(), server.URL())

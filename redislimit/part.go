@@ -53,7 +53,7 @@ func (p *part) keep() {
 	}
 }
 
-// takeInHand takes tokens in hand for a request that can do with less. They may be all that it wants.
+// takeInHand takes tokens in hand for a request that can use fewer. They may be all that it wants.
 func (p *part) takeInHand() {
 	l := p.quota.limiter
 	p.inHand = l.takeInHand(p.Key, p.N)

@@ -157,7 +157,7 @@ func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
 	return rueidis.RedisResult{}
 }
 
-// A process that gets no processor does not take its own delay for the store's: the time of a timer that is late does
+// A process that gets no processor does not mistake its own delay for the store's: if a timer is late, its time does
 // not count, up to twice the timeout. One that runs gives a call up at the timeout.
 func TestAStarvedProcessWaits(t *testing.T) {
 	const limit = 80 * time.Millisecond

@@ -332,7 +332,7 @@ func TestGroupsWhoseSlotMoves(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 }
 
-// setOf is a set of one limit, of its first tier if it is to be of one.
+// setOf is a set of one limit, or of the limit's first tier.
 func setOf(t *testing.T, l limits.Limit[errand], tier bool) *limits.Set[errand] {
 	t.Helper()
 	if tier {

@@ -209,9 +209,9 @@ func TestAShadowTakesNoPlaceAmongThoseThatWait(t *testing.T) {
 	assert.Equal(t, []rpclimit.Code{ok, ok, ok, ok}, codes(newLimits(t, set, rpclimit.MaxWaiting(1), rpclimit.Pause(c.Pause)), 4, from("")))
 }
 
-// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token, and ends when that would have come
-// back by itself, and others have taken it. The tokens that it gives back would let one request more pass than the
-// limit.
+// TestATokenThatWasWaitedForGoesBackByItsReceipt (I1): a call waits for a token. When it ends, that token has already
+// come back with time, and other calls have taken it. The tokens that it gives back would let one request more pass
+// than the limit.
 func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts  time.Duration

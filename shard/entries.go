@@ -272,8 +272,8 @@ func (cfg Config) Boot(memory []byte) error {
 	return nil
 }
 
-// dismiss makes counted entries of a key's record leave, whichever process has them, as long as they have at most most
-// tokens together. s is the state in which the record was read.
+// dismiss makes counted entries of a key's record leave, whichever process has them, as long as the sum of their tokens
+// is not above most. s is the state in which the record was read.
 func (t *Table) dismiss(p Place, sl *slot, s atomicbucket.State, most uint64) {
 	t.flushed(sl, s)
 	for number := range t.entries.all {

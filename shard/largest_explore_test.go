@@ -54,7 +54,7 @@ func TestAReplacementBesideAQuotaAtEveryStep(t *testing.T) {
 }
 
 // TestAQuotaBehindADeathAtEveryStepOfAReplacement (R28): a process dies in a replacement that knows of no large quota.
-// When another has made the table remember one, nothing is left of the replacement that anybody could complete.
+// When another has made the table remember one, nothing of the replacement is left that a call could complete.
 func TestAQuotaBehindADeathAtEveryStepOfAReplacement(t *testing.T) {
 	for at := 1; ; at++ {
 		what := fmt.Sprintf("before operation %d", at)

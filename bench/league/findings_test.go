@@ -54,7 +54,8 @@ func TestAnIdleKeyHasTwoBursts(t *testing.T) {
 	})
 }
 
-// TestAKeyExpiresInUse: a key of tollbooth expires so long after its first request, however much is used of it.
+// TestAKeyExpiresInUse: a key of tollbooth expires a fixed time after its first request, no matter how often it is
+// used.
 func TestAKeyExpiresInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := tollbooth.NewLimiter(1./3600, &limits.ExpirableOptions{DefaultExpirationTTL: time.Hour}).SetBurst(5)

@@ -34,8 +34,8 @@ func sideBySide(r *result.Run) (all []table) {
 	return all
 }
 
-// beside adds two columns to the table, and a line for each name that has none: the time, with what a decision
-// allocates, and the ratio to the floor of the same clock.
+// beside adds two columns to the table: the time of a decision with its allocations, and the ratio to the floor of the
+// same clock. Each name without a line gets one.
 func (t *table) beside(row *result.Row) {
 	t.Head = append(t.Head, plural(row.Cores, "core")+", ns", "x floor")
 	entries := slices.Clone(row.Entries)

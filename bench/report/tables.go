@@ -220,7 +220,8 @@ func isVariant(r *result.Row) bool {
 	return err == nil && found.Differences() > 0
 }
 
-// returning is the rows of keys that come back, and their variants, beside the same keys that are never idle.
+// returning is a table of the rows of keys that come back, and their variants. A line compares a row with the same keys
+// that are never idle.
 func returning(r *result.Run) table {
 	t := table{
 		Title: "Keys that come back idle, beside the same keys that never are",

@@ -48,7 +48,7 @@ type Handler struct {
 	sharing.Sharing
 
 	// Distributed and Storage are fields of the original, by which several machines share zones there. Here they have
-	// no effect: without Store, each machine counts by itself, and a log line warns of it.
+	// no effect: without Store, each machine counts alone, and a log line warns about it.
 	Distributed *Distributed    `json:"distributed,omitempty"`
 	Storage     json.RawMessage `json:"storage,omitempty"`
 

@@ -33,7 +33,7 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
 }
 
-// TestTwoListenersOfOneAddress: the second is told, and neither is left out.
+// TestTwoListenersOfOneAddress: the log names the second listener, and neither is left out.
 func TestTwoListenersOfOneAddress(t *testing.T) {
 	ports := freePorts(t, "one", "grpc")
 	err := parse(t, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--host=127.0.0.1", "--debug-host=127.0.0.1",

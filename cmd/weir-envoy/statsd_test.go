@@ -37,7 +37,7 @@ func TestStatsd(t *testing.T) {
 	require.NoError(t, r.end())
 }
 
-// TestStatsdByTCP: by default statistics go by TCP, and a connection that is closed is opened anew.
+// TestStatsdByTCP: by default statistics go by TCP, and a connection that is closed is opened again.
 func TestStatsdByTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

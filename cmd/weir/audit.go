@@ -126,7 +126,7 @@ type auditReport interface {
 	WriteJSON(io.Writer) error
 }
 
-// fromLog returns nil if a server is to be asked.
+// fromLog returns nil if the audit sends requests to a server.
 func (c *auditCommand) fromLog() (*audit.Report, error) {
 	if len(c.Log) == 0 {
 		return nil, nil
@@ -184,7 +184,8 @@ func (c *auditCommand) fields() (all [][2]string, err error) {
 	return all, nil
 }
 
-// progress returns what is told how far the audit is, and what ends that. With --json it is nil.
+// progress returns a function that reports how far the audit is, and a function that ends the reports. With --json it
+// is nil.
 func (c *auditCommand) progress() (func(string, float64), func()) {
 	if c.JSON {
 		return nil, func() {}

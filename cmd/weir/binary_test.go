@@ -349,7 +349,7 @@ func TestProgramExplainsItself(t *testing.T) {
 	assert.Regexp(t, `^weir \S+\n(commit .*\n)?go\S+ \w+/\w+\n$`, version.stdout)
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on.
+// freePort returns an unused port of 127.0.0.1.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func (f *rulesFlags) asked() bool {
 	return f.Rules != "" || f.Host != "" || f.suggests() || f.HTML != ""
 }
 
-// suggests reports whether a limit is to be suggested.
+// suggests reports whether the command suggests a limit.
 func (f *rulesFlags) suggests() bool { return f.Suggest || f.RefuseClients != nil }
 
 // goal returns whom the limit that is suggested may refuse.

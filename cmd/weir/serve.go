@@ -74,7 +74,7 @@ func (c *serveCommand) Run() (err error) {
 	upgrade := make(chan os.Signal, 1)
 	notifyUpgrade(upgrade)
 	defer signal.Stop(upgrade)
-	// Before the log says that it listens: whoever reads that may end it.
+	// Signals are handled before the log says that the server listens, because a reader of that line may send one.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once

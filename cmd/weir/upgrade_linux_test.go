@@ -38,7 +38,7 @@ func install(t *testing.T, rules string, variables ...string) *upgradable {
 	return i
 }
 
-// replace puts a shell script in the place of the program.
+// replace replaces the program by a shell script.
 func (i *upgradable) replace(script string) {
 	i.t.Helper()
 	require.NoError(i.t, os.WriteFile(i.name+"~", []byte("#!/bin/sh\n"+script+"\n"), 0o700))

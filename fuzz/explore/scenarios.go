@@ -101,7 +101,7 @@ var scenarios = []scenario{
 	{name: "a key comes back twice", probeWindow: 1, burst: 2, before: []call{one}, threads: [][]call{{one}, {resets(key1), takes(key2, 2), resets(key2), one}}},
 	{name: "a key comes back elsewhere", probeWindow: 2, burst: 2, before: []call{idle3, one, resets(other3)}, threads: [][]call{{one}, {resets(key1), one, takes(key2, 2)}}},
 
-	// Reset, Sweep and Peek beside takers.
+	// Reset, Sweep and Peek, concurrent with takes.
 	{name: "reset beside two takers", probeWindow: 2, burst: 2, before: []call{one}, threads: together(one, both, resets(key1))},
 	{name: "reset beside two inserts", probeWindow: 2, threads: together(one, one, resets(key1))},
 	{name: "reset of the slot before two inserts", probeWindow: 3, before: []call{idle3}, threads: together(one, one, resets(other3))},

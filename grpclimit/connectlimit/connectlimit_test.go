@@ -234,7 +234,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestAHandlerCannotHideARefusal: it takes the error for the end of the stream; the client gets the refusal
+// TestAHandlerCannotHideARefusal: a handler may treat the error as the end of the stream. The client gets the refusal
 // nonetheless.
 func TestAHandlerCannotHideARefusal(t *testing.T) {
 	s := start(t, onMessages(t, rpclimit.Limit{Limiter: burst(t, 1)}))

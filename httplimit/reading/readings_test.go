@@ -27,8 +27,8 @@ func patternsOf(t testing.TB, texts ...string) (all []Path) {
 	return all
 }
 
-// patterns are those of a rule file, each with what a server that has such a route takes for it, by a name for the
-// table.
+// patterns are patterns of a rule file. Each has a name for the table, and an expression for the paths that a server
+// with such a route serves by it.
 var patterns = map[string]struct {
 	text   string
 	served *regexp.Regexp

@@ -241,7 +241,7 @@ var stores = []*Case{
 	}},
 }
 
-// sharedOrRefused expects that two nodes together admit at most most requests, or refuse to start.
+// sharedOrRefused expects that two nodes together admit no more than most requests, or refuse to start.
 func (c *C) sharedOrRefused(l Limit, r Request, most int) {
 	config := c.stored(c.newStore(), Closed, l)
 	a, err := c.try(config)

@@ -6,7 +6,7 @@ import (
 )
 
 // A Table is a limiter in its simplest form: a map with an exact bucket for every key that was ever taken from. It
-// never forgets a key by itself, and has room for all.
+// never forgets a key without a call for that, and has room for all.
 type Table[K comparable] struct {
 	full    *TokenBucket
 	buckets map[K]*TokenBucket

@@ -27,7 +27,7 @@ func TestAFileThatIsLost(t *testing.T) {
 	assert.ErrorContains(t, f.Check(), path)
 }
 
-// TestADamagedClockIsWrittenAgain: the attached processes write it as they found it. Until then nobody can attach.
+// TestADamagedClockIsWrittenAgain: the attached processes write it as they found it. Until then no process can attach.
 func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	const start = int64(1_800_000_000e9)
 	path := filepath.Join(t.TempDir(), "table")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASocketThatIsThere: a socket on which nobody listens is replaced. Anything else is not.
+// TestASocketThatIsThere: a socket without a listener is replaced. Anything else is not.
 func TestASocketThatIsThere(t *testing.T) {
 	dir, err := os.MkdirTemp("", "weir") // a socket's name is short
 	require.NoError(t, err)

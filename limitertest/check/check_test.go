@@ -331,7 +331,7 @@ func TestOneNanosecond(t *testing.T) {
 	assert.True(t, c.Log([]Event{{N: 1, Allowed: true}, {At: 3, N: 1, Allowed: true}, {At: 8, N: 1}}).OK())
 }
 
-// TestALeakyQueue: arrivals are a bucket, and what leaves goes one by one.
+// TestALeakyQueue: arrivals fill a bucket, and requests leave one by one.
 func TestALeakyQueue(t *testing.T) {
 	l := Limit{1, 10, 2}
 	for _, c := range []struct {

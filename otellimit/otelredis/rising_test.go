@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// TestFailuresNeverFall: a call out of time is a timeout a moment before it is a failure. A counter that fell would
-// count as one that began anew, and add all of it again.
+// TestFailuresNeverFall: a call out of time is a timeout a moment before it is a failure. If a counter fell, backends
+// would treat it as one that started over, and would add its complete value again.
 func TestFailuresNeverFall(t *testing.T) {
 	readings := store()
 	of := func(failures, timeouts int64) (counts []uint64) {

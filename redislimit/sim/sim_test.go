@@ -344,8 +344,8 @@ func TestTheTableSaysWhatBroke(t *testing.T) {
 	assert.Contains(t, out.String(), "of which 3 were asked for")
 }
 
-// An idle lease that is forgotten and made anew must not bring a new overdraft with it: with that many nodes
-// that would be several times the limit.
+// An idle lease that is forgotten and made again must not bring a new overdraft: with that many nodes, the sum would be
+// several times the limit.
 func TestManyNodesKeepTheBound(t *testing.T) {
 	r := run(t, func(s *Scenario) {
 		s.Nodes, s.Burst, s.Load, s.Time, s.Strategies = 1000, 4000, 10, 5*time.Second, []Strategy{Lease()}

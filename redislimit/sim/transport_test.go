@@ -195,7 +195,7 @@ func TestATimeoutBelowTheRoundTrip(t *testing.T) {
 	assert.LessOrEqual(t, r.Results[0].Admitted, r.Ideal+r.Ideal/50)
 }
 
-// A partition that is away is lost by itself.
+// A partition that is away counts as lost without affecting the others.
 func TestAPartitionThatIsAway(t *testing.T) {
 	keys := func(partitions, away int) *Report {
 		return run(t, func(s *Scenario) {

@@ -94,7 +94,7 @@ func (f *fixture) judged(addr, path, key string) string {
 	return words[v.Mode(0)] + " " + words[v.Mode(1)]
 }
 
-// TestWhichActionCounts: each row has actions, then a request, and what it comes to.
+// TestWhichActionCounts: each row has actions, then a request, and the result.
 func TestWhichActionCounts(t *testing.T) {
 	type row struct{ addr, path, key, want string }
 	for name, c := range map[string]struct {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNobodyIsWaitedFor: a pipe in the place of the file is an error, and so is a lock that another process keeps.
+// TestNobodyIsWaitedFor: the program waits for no other process: a pipe instead of the file is an error, and so is a
+// lock that another process keeps.
 func TestNobodyIsWaitedFor(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, FileName)

@@ -175,7 +175,7 @@ func TestNoReset(t *testing.T) {
 	assert.False(t, a.state(time.Now()).Reset)
 }
 
-// TestSharedTables: tables that several rules share are told once.
+// TestSharedTables: a table that several rules share is shown once.
 func TestSharedTables(t *testing.T) {
 	l := limiter(t, engine.FixedWindow(3, time.Hour))
 	a := start(t, Config{

@@ -62,7 +62,7 @@ func (r *refusals) turn() {
 	}
 }
 
-// A refusedKey is a key and how often it was refused: at least least times, and at most most times.
+// A refusedKey is a key with a lower and an upper bound on the number of its refusals: the fields least and most.
 type refusedKey struct {
 	identity
 	text        string

@@ -227,7 +227,7 @@ func TestConcurrentHitsAreCountedOnce(t *testing.T) {
 	assert.Equal(t, "total 4000 within 1000 near 200 over 3000", countsOf(s, "d.k"))
 }
 
-// TestTablesAreBounded: no request can ask for ever more memory.
+// TestTablesAreBounded: requests cannot make the memory of the tables grow without a bound.
 func TestTablesAreBounded(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	var b strings.Builder

@@ -169,7 +169,7 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 10, overdraw: true}
 `
 
-// A step is a request or, if it begins with "+", a time to wait; what is told stands behind the arrow.
+// A step is a request or, if it begins with "+", a time to wait; the expected answer is behind the arrow.
 type semantic struct {
 	name    string
 	options Options

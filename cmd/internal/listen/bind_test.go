@@ -52,7 +52,7 @@ func TestAUnixSocketThatIsThere(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestAListenerThatBreaksIsReported: whoever has the sockets is to end then.
+// TestAListenerThatBreaksIsReported: the owner of the sockets must end then.
 func TestAListenerThatBreaksIsReported(t *testing.T) {
 	failed := make(chan error, 1)
 	s := sockets(t, http.NotFoundHandler(), func(err error) { failed <- err })

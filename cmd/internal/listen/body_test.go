@@ -48,7 +48,7 @@ func (c *trickle) Read(into []byte) (int, error) {
 	return copy(into, bytes.Repeat([]byte{'x'}, c.bytes)), nil
 }
 
-// TestSlowBodies: a body may be slow for ten seconds, and then must have come at the least rate.
+// TestSlowBodies: a body may be slow for ten seconds. After that it must have come at the lowest accepted rate.
 func TestSlowBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		client  trickle

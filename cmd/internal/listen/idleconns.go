@@ -63,7 +63,7 @@ func (c *Conn) work() {
 	c.idle.list.remove(c)
 }
 
-// leave takes it out for ever.
+// leave takes it out forever.
 func (c *Conn) leave() {
 	c.idle.list.mu.Lock()
 	defer c.idle.list.mu.Unlock()

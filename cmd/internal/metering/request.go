@@ -258,8 +258,8 @@ func encodingOf(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// decompress returns at most most bytes of a decompressed body, and whether these are all. Its errors are those of a
-// claim, and an error for a body that is not in the encoding.
+// decompress returns the first bytes of a decompressed body, up to the number most, and whether these are all. Its
+// errors are those of a claim, and an error for a body that is not in the encoding.
 func (q *Request) decompress(text []byte, encoding string, most int) (plain []byte, whole bool, err error) {
 	if encoding == "" {
 		return text, true, nil

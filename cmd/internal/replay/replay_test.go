@@ -81,7 +81,7 @@ func TestReplayOfARealLogIsExact(t *testing.T) {
 }
 
 func TestReplayTimeNeverRunsBackwards(t *testing.T) {
-	// The third line takes its place beside the first.
+	// The third line has the same place as the first.
 	log := line("a", 0) + line("a", 10) + line("a", 0) + line("a", 10)
 	report, err := replay(t, strings.NewReader(log), engine.Per(1, 10*time.Second), 1)
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestLearnedFromALog(t *testing.T) {
 	assert.Len(t, r.Notes(), 2)
 }
 
-// Estimates that are none are errors, and worst says why.
+// Invalid estimates are errors, and worst says why.
 func TestEstimatesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"worst": "which a usage log does not have", "0": "from 1 to 1000000000", "-1": "want learned", "1000000001": "from 1", "": "want learned", "1.5": "want",

@@ -156,7 +156,8 @@ func TestMonthlyLimits(t *testing.T) {
 	}
 }
 
-// gap returns how many nanoseconds pass until the next request: none, a moment, or so long that keys are full again.
+// gap returns the number of nanoseconds until the next request: none, a moment, or enough for all keys to be full
+// again.
 func gap(random *rand.Rand) int64 {
 	switch random.IntN(4) {
 	case 0:

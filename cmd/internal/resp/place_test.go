@@ -25,7 +25,7 @@ func TestEnterAndRelease(t *testing.T) {
 	require.Equal(t, "0", enter()["allowed"])
 	assert.Equal(t, "0", d.ask("WEIR.ENTER a LIMIT 2 COST 3")["allowed"])
 
-	// A place that nobody leaves is forgotten, and leaving it then makes no room.
+	// A place that is not left is forgotten. Leaving it later makes no room.
 	d.clock.nanos.Add(int64(2 * time.Minute))
 	require.Equal(t, "1", enter()["allowed"])
 	require.Equal(t, "1", enter()["allowed"])
@@ -77,7 +77,7 @@ func TestSettlesCrowdOutNoReleases(t *testing.T) {
 }
 
 // TestReleasesWithoutRoom: where it cannot be noted that a place was left, that is an error, and the place counts on. A
-// release that is repeated, and one that is late, are none.
+// repeated or late release frees nothing, and is not an error.
 func TestReleasesWithoutRoom(t *testing.T) {
 	d := open(t)
 	places, err := NewPlaces(time.Minute, 1, engine.Evict, d.clock.now, engine.ClockFunc(d.clock.now))

@@ -189,7 +189,8 @@ func (d *decoder) tryCertificates() {
 	}
 }
 
-// beside makes a file name of the rule file relative to its directory.
+// beside returns the path of a file that the rule file names. A relative name is relative to the directory of the rule
+// file.
 func (d *decoder) beside(name string) string {
 	if filepath.IsAbs(name) {
 		return name

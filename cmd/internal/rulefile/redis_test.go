@@ -93,7 +93,7 @@ func TestPasswordsAreTriedWithTheFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestTokensAreTriedWithTheFile is the same for the tokens of the admin listener.
+// TestTokensAreTriedWithTheFile: the same test with tokens of the admin listener.
 func TestTokensAreTriedWithTheFile(t *testing.T) {
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "weir.yaml")

@@ -24,8 +24,8 @@ func TestStatesAreShown(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(out.String(), "\n  state "))
 }
 
-// TestStateNames: the name says the layout. Files of other layouts are those that have the rest of the name, and files
-// that no rule has are found, whoever has made them.
+// TestStateNames: the name says the layout. A file with the same rest of the name is a file of another layout. Files
+// that belong to no rule are found, whichever process has made them.
 func TestStateNames(t *testing.T) {
 	dir := t.TempDir()
 	f := parsed(t, "state: "+filepath.ToSlash(dir)+"\nrules: [{name: api, rate: 1/s}, {name: other, rate: 1/s}]")

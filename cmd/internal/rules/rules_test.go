@@ -133,8 +133,8 @@ rules:
 	assert.Equal(t, uint64(2), all[2].Limit().Cost(r))
 }
 
-// Blanks around a value are none of it, which HTTP/2 leaves there; and a tier by credentials is theirs however their
-// scheme is written.
+// Blanks around a value, which HTTP/2 keeps, are not part of the value. A tier by credentials belongs to the
+// credentials however their scheme is written.
 func TestTiersAndCostsAreReadAsServersDo(t *testing.T) {
 	l := compile(t, `
 rules:

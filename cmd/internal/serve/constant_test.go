@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rate of 0 refuses for ever, and one that is unlimited is not mentioned: neither has a record.
+// A rate of 0 refuses forever, and an unlimited rate is not mentioned. Neither has a record.
 func TestRatesThatAreNotCounted(t *testing.T) {
 	s := start(t, `
 rules:

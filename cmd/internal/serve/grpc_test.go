@@ -44,8 +44,8 @@ func startGRPC(t *testing.T, check func(context.Context) error) (*running, healt
 	return s, health.NewHealthClient(conn)
 }
 
-// TestRefusedGRPC: a client is told ResourceExhausted and when to come back. An HTTP status of 429 is Unavailable to
-// it, which clients retry.
+// TestRefusedGRPC: a refused client gets ResourceExhausted and the time after which to try again. An HTTP status of 429
+// is Unavailable to it, which clients retry.
 func TestRefusedGRPC(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	for range 5 {
@@ -83,7 +83,7 @@ func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	assert.NotContains(t, s.log.String(), "upstream failed")
 }
 
-// TestGRPCWithoutAnUpstream: the client is told what is wrong.
+// TestGRPCWithoutAnUpstream: the answer to the client says what is wrong.
 func TestGRPCWithoutAnUpstream(t *testing.T) {
 	for upstream, want := range map[string]string{
 		"upstream: {url: \"http://" + freeAddress(t) + "\", h2c: true}": "Unavailable: The upstream server did not answer",

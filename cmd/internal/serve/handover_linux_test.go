@@ -133,7 +133,7 @@ func exchangeOn(t *testing.T, conn net.Conn) *http.Response {
 	return answer
 }
 
-// isGone waits until nobody listens on an address.
+// isGone waits until no process listens on an address.
 func isGone(t *testing.T, address string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -216,8 +216,8 @@ func TestSocketsThatCannotBeInherited(t *testing.T) {
 		", and the rule file has no listener with that address: add one, or remove the socket from systemd's unit")
 }
 
-// TestAHandedSocketThatIsAnothers: a weir that takes the place of another does not remove a file which another program
-// has put in the place of its own.
+// TestAHandedSocketThatIsAnothers: a weir that replaces another does not remove a file by which another program has
+// replaced the socket's own.
 func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -256,8 +256,8 @@ func parsed(t *testing.T, text string) *rulefile.File {
 	return file
 }
 
-// keptPort returns an address on which nobody listens. A socket that is bound to it keeps its port from whoever does
-// not share it.
+// keptPort returns an address on which no process listens. A bound socket keeps the port from programs that do not
+// share it.
 func keptPort(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -82,8 +82,8 @@ func TestAHashThatIsLost(t *testing.T) {
 	require.Eventually(t, func() bool { return passed(s, "anna", 1) == 1 }, time.Minute, 10*time.Millisecond)
 }
 
-// TestAStoredRuleKeepsItsLimits: a reload with a bad hash goes on with the limits before, also where the rule itself is
-// in the store. The generation that read them does not stay in memory for that.
+// TestAStoredRuleKeepsItsLimits: after a reload with a bad hash, the rule continues with its previous limits, even if
+// the rule itself is in the store. The generation that read them does not stay in memory for that.
 func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid", "berta", "free")

@@ -34,7 +34,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		t.Skipf("the system allows %d open files, %d are needed", files.Max, idle+spare)
 	}
 	const rules = "rules: [{name: a, rate: 1/m, burst: 30000, max_keys: 100}]"
-	// On a slow machine ten thousand connections take longer than read_header_timeout has by itself.
+	// On a slow machine, ten thousand connections take longer than the default read_header_timeout.
 	const server = "max_connections: 0, read_header_timeout: 1h"
 	s := start(t, "server: {"+server+", idle_timeout: 1h}\n"+rules)
 	before := memory()

@@ -26,8 +26,8 @@ func copied(t *testing.T, socket syscall.Conn) *os.File {
 	return os.NewFile(uintptr(fd), "weir.socket")
 }
 
-// TestASocketWhoseFileIsGone: the next weir makes it anew, since nobody can connect to it any more. That of systemd is
-// an error.
+// TestASocketWhoseFileIsGone: the next weir makes the socket again, because no client can connect to it any longer.
+// That of systemd is an error.
 func TestASocketWhoseFileIsGone(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)
@@ -50,8 +50,8 @@ func TestASocketWhoseFileIsGone(t *testing.T) {
 		"that has bound it (with systemd: the socket unit)")
 }
 
-// TestAnAddressThatWeirItselfHas: a reload and an upgrade do not close a socket to bind another one to its port, and
-// say what to do; the server goes on.
+// TestAnAddressThatWeirItselfHas: a reload and an upgrade do not close a socket to bind another one to its port. They
+// say what to do, and the server continues.
 func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	const advice = ", and a reload or an upgrade closes nothing before what is new is open: stop weir and start it again, or " +
 		"reload with another address in between"

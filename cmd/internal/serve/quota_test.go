@@ -114,8 +114,8 @@ func TestMoreTiersThanALimiterHas(t *testing.T) {
 // header is a rule whose limits a trusted proxy says, with an upstream that answers 200.
 const header = "rules: [{name: a, rate: 1/h, key: header:X-Key, max_keys: 100, quota: {header: X-RateLimit-Policy}}]\n"
 
-// TestALimitOfATrustedProxy: it counts, is in the answer, and nobody else can say one. A bad one is as none, and is
-// logged.
+// TestALimitOfATrustedProxy: the limit that a trusted proxy sets counts and is in the answer. No other client can set
+// one. A bad one is as none, and is logged.
 func TestALimitOfATrustedProxy(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\n"+administered+header)
 	ask := func(key string, n int, fields ...string) (passed int, policy string) {

@@ -142,7 +142,7 @@ func TestAServerThatComesBack(t *testing.T) {
 	assert.Equal(t, "1", s.metric("weir_upstream_retries_total"))
 }
 
-// resets serves HTTP/2 and ends every stream with a code, but those after so many. It counts streams.
+// resets serves HTTP/2. It ends the first answerAfter streams with a code, and answers later ones. It counts streams.
 func resets(t *testing.T, code http2.ErrCode, answerAfter int64) (url string, streams *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A keyView is what the form is told.
+// A keyView is the answer to the form.
 type keyView struct {
 	Hash             string
 	Recorded         bool

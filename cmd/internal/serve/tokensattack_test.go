@@ -60,7 +60,7 @@ func TestModelsThatAreNotThere(t *testing.T) {
 	m.isSettled("tokens", 10)
 }
 
-// TestNoReader (attacker): a stream that nobody reads ends by send_timeout. It costs what was held, or what the model
+// TestNoReader (attacker): a stream without a reader ends by send_timeout. It costs what was held, or what the model
 // has sent if that is more.
 func TestNoReader(t *testing.T) {
 	ended, sent := make(chan struct{}), 0

@@ -25,8 +25,8 @@ func (r *running) series(prefix string) (lines []string) {
 	return lines
 }
 
-// TestRequestsCountOnceByTheirStatus: a request that two rules match is one, and what weir, its limits and the upstream
-// answer is told apart.
+// TestRequestsCountOnceByTheirStatus: a request that two rules match counts once. Answers of weir, of its limits and of
+// the upstream are counted separately.
 func TestRequestsCountOnceByTheirStatus(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -192,8 +192,8 @@ func (*tunnelled) takeAll(ends ...halves) {
 	}
 }
 
-// TestAnEndThatDoesNotReact: an upstream that goes on as if its client were there, or a client without its upstream,
-// kept the place of the request and two open files for ever.
+// TestAnEndThatDoesNotReact: an upstream that continues as if its client were there, or a client without its upstream,
+// kept the place of the request and two open files forever.
 func TestAnEndThatDoesNotReact(t *testing.T) {
 	for name, end := range map[string]func(s *tunnelled) (ended, left halves){
 		"upstream": func(s *tunnelled) (halves, halves) { return s.client, s.upstream },
@@ -283,7 +283,7 @@ func TestASlowEndHasItsTime(t *testing.T) {
 }
 
 // TestTheServerEndsWithTunnelsInWhichNothingMoves: an upstream writes what its client does not read. ReverseProxy
-// closes only the connection to the upstream then, and waited for ever for the client, and the server for it.
+// closes only the connection to the upstream then. It waited forever for the client, and the server waited for it.
 func TestTheServerEndsWithTunnelsInWhichNothingMoves(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		s.takeAll(s.upstream)

@@ -96,8 +96,8 @@ func TestListenOnUnixSockets(t *testing.T) {
 	}
 }
 
-// TestEveryListenerHasABound: nobody takes all open files through the listener of the administrator, or the one for
-// decisions.
+// TestEveryListenerHasABound: no client can use up all open files through the listener of the administrator, or the
+// listener for decisions.
 func TestEveryListenerHasABound(t *testing.T) {
 	s := start(t, "decide: 127.0.0.1:0\ntrusted_proxies: 127.0.0.1\n"+administered+one)
 	for role, path := range map[listen.Role]string{administrators: "/healthz", decisions: "/decide"} {

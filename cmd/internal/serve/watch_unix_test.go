@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipe makes a named pipe in the place of a rule file.
+// pipe makes a named pipe instead of a rule file.
 func pipe(t *testing.T, path string) {
 	t.Helper()
 	beside := path + "~"

@@ -213,7 +213,8 @@ func (a *asker) name(ok bool, model string) {
 // Bound parses a bound in the text of a number, at most [MaxField]; 0 for a text that bounds nothing.
 func Bound(text []byte) uint64 { return bound(text, MaxField) }
 
-// bound parses a number above 0, and returns at most most; 0 for any other text. Servers treat 100.0 and "100" as 100.
+// bound parses a number above 0, and returns it, or most if the number is larger. It returns 0 for any other text.
+// Servers treat 100.0 and "100" as 100.
 func bound(text []byte, most uint64) uint64 {
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && n == 0 || !(n >= 1) {

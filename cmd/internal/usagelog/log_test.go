@@ -123,7 +123,7 @@ func TestTables(t *testing.T) {
 	assert.ErrorContains(t, l.Reasons[1], "line 5: no known column of tokens")
 }
 
-// Files that are none, or have no usage, are errors.
+// A file that is not a usage log, or has no usage, is an error.
 func TestFilesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "the log is empty",

@@ -12,9 +12,9 @@ import (
 )
 
 // Direct returns a front that asks package rpclimit as the interceptors of a framework do, without the framework. With
-// a source it runs the cases in a store, in the place of the framework's own front, whose module requires no store:
-// where a limit is kept is nothing that an interceptor sees. Without a source it runs the others, which shows that it
-// does what the framework's front does.
+// a source it runs the cases in a store, instead of the framework's own front, whose module requires no store. An
+// interceptor does not see where a limit is stored. Without a source it runs the others, which shows that it does what
+// the framework's front does.
 func Direct(name string, source conformance.SourceFunc) conformance.Front {
 	return conformance.Front{
 		Name: name, InBubble: InBubble,

@@ -216,8 +216,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "everybody can remove files from the folder")
 }
 
-// TestProcessesThatAreKilled: each makes a file and notes for ever, and is killed at any instruction. Those that come
-// later find for each what it noted last, or the one before that, and no file is left.
+// TestProcessesThatAreKilled: each process makes a file and notes forever, and is killed at any instruction. Those that
+// come later find for each what it noted last, or the one before that, and no file is left.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {

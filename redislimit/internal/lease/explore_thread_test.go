@@ -142,8 +142,8 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take is what Limiter.local does, and Limiter.carry. A request that is asked for by itself is left out: it has to
-// do with the store alone.
+// take is what Limiter.local does, and Limiter.carry. A request that is sent to the store alone, without a lease, is
+// left out: it does not involve the lease.
 func (w *world) take(th *thread, c call) {
 	for {
 		l := w.lookup(th)

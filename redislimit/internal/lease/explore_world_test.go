@@ -152,9 +152,9 @@ func (w *world) position(a *word.Word) (lease, name int, ok bool) {
 	return 0, 0, false
 }
 
-// passes reports whether an operation is no step, because no other thread cares: on a lease
-// that is not in the table yet, on what is only reported to people, on what only looks read if there
-// are none, and on a table that does not change.
+// passes reports whether an operation is no step, because it does not affect other threads: an operation on a lease
+// that is not in the table yet, on a word that is only reported to people, on a word that is only peeked at if there
+// are no peeks, or on a table that does not change.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.table {
 		return !w.watched
@@ -192,7 +192,7 @@ func (w *world) Step(thread, way int) error {
 	return err
 }
 
-// remember sets the history to what the thread knows. A call that begins again carries nothing over.
+// remember sets the history to what the thread knows. A call that starts over carries nothing over.
 func (w *world) remember(th *thread, before thread, a word.Access, from uint64) {
 	th.said, th.told, th.gone = nil, nil, false
 	if th.made != before.made || th.again {

@@ -139,7 +139,7 @@ func (c *Cluster) BeginMove(slot, to int) {
 	c.Nodes[from].Do("CLUSTER", "SETSLOT", number, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves at most most keys of a slot whose move has begun, and returns how many it moved.
+// MoveKeys moves keys of a slot whose move has begun, up to the number most, and returns how many it moved.
 func (c *Cluster) MoveKeys(slot, to, most int) int {
 	c.t.Helper()
 	source, target := c.Nodes[c.Owner(slot)], c.Nodes[to]

@@ -49,8 +49,8 @@ func mostUnits(limit, debts uint64, whole int64) int64 {
 	return min(exactly/(int64(debts+1)*int64(limit)), exactly/(whole+1))
 }
 
-// floor returns the largest fraction that is at most x, above 0, and has a denominator of at most most. It descends the
-// Stern-Brocot tree, and takes consecutive steps in one direction at once.
+// floor returns the largest fraction above 0 that is at most x, and whose denominator is not above most. It descends
+// the Stern-Brocot tree, and takes consecutive steps in one direction at once.
 func floor(x *big.Rat, most int64) *big.Rat {
 	if x.Denom().IsInt64() && x.Denom().Int64() <= most {
 		return x

@@ -91,9 +91,9 @@ func appendAll(table *lua.LTable, reply []any) {
 	}
 }
 
-// A server answers nobody while a script runs, so what a script does of one key is bounded, whatever the state and the
-// request, as docs/distributed.md states it. It is counted and not timed: instructions of the interpreter, commands,
-// and bytes that go to the store and come from it.
+// A server answers no other client while a script runs. So the work of a script for one key is bounded, whatever the
+// state and the request, as docs/distributed.md states it. It is counted and not timed: instructions of the
+// interpreter, commands, and bytes that go to the store and come from it.
 func TestTheWorkOfAScriptIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it counts, in one goroutine: the race detector shows nothing")

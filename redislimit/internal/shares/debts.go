@@ -20,9 +20,9 @@ type debt struct {
 	charging uint64 // the part that the question in progress charges; 0 for none
 }
 
-// NewDebts returns debts of at most most keys. Tokens that are admitted for further keys are not charged. note, if it
-// is not nil, is called for every change of what a key owes, before the method that changed it returns. The calls for a
-// key are in the order of its changes.
+// NewDebts returns debts. The number of keys is not above most. Tokens that are admitted for further keys are not
+// charged. note, if it is not nil, is called for every change of what a key owes, before the method that changed it
+// returns. The calls for a key are in the order of its changes.
 func NewDebts[K comparable](most int, note func(key K, tokens uint64)) *Debts[K] {
 	if note == nil {
 		note = func(K, uint64) {}

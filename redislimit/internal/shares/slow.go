@@ -30,7 +30,7 @@ type Slow[K comparable] struct {
 	most  int64
 }
 
-// NewSlow returns shares of at most most keys. Further keys are refused.
+// NewSlow returns shares. The number of keys is not above most. Further keys are refused.
 func NewSlow[K comparable](most int) *Slow[K] {
 	return &Slow[K]{spent: xsync.NewMap[K, int64](), most: int64(most)}
 }

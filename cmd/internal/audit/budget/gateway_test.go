@@ -59,7 +59,7 @@ func (g *gateway) begin(key string, r *http.Request) (end func()) {
 
 func (g *gateway) is(fault string) bool { return g.fault == fault }
 
-// take takes tokens of a key if there are so many, or whatever there is. Tokens below 0 come back.
+// take takes tokens of a key if that many are left, and in any case if must is set. Tokens below 0 come back.
 func (g *gateway) take(key string, tokens int, must bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

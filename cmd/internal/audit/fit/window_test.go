@@ -13,7 +13,7 @@ import (
 )
 
 // windowLog is a log of a server with windows that a request begins. Each way of a request takes half a millisecond,
-// and one in twenty is held up for so long at most, as on a machine that has other work.
+// and one in twenty is delayed by less than held, as on a machine that has other work.
 func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Request) {
 	random := rand.New(rand.NewPCG(seed, 35))
 	c, err := check.New(check.Limit{Tokens: 15, Per: per, Burst: 1}, check.FixedWindow)
