@@ -64,8 +64,8 @@ func fixedTrial(t *testing.T, algorithm atomicbucket.Algorithm, limit uint64, wi
 	}
 }
 
-// TestFixedWindowAgainstTheModel (I1, I2, I8): equal to the nanosecond, if the limit and the window are not both very
-// large, and always if the windows follow the clock.
+// TestFixedWindowAgainstTheModel (I1, I2, I8): a fixed window equals its model to the nanosecond, if the limit and the
+// window are not both very large, and always if the windows follow the clock.
 func TestFixedWindowAgainstTheModel(t *testing.T) {
 	exact := 0
 	for _, w := range windows {

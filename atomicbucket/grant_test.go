@@ -45,7 +45,8 @@ func requireGrant(t testing.TB, b TokenBucket, tokens float64, period time.Durat
 	return true
 }
 
-// TestGrantAgainstRationals (I1): for whole and fractional numbers of tokens, and all kinds of clocks.
+// TestGrantAgainstRationals (I1): a grant equals rational arithmetic, for whole and fractional numbers of tokens, and
+// all kinds of clocks.
 func TestGrantAgainstRationals(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 1))
 	granted := 0

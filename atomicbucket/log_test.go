@@ -35,7 +35,7 @@ func TestALogOfTwoNanoseconds(t *testing.T) {
 	require.EqualValues(t, 30e9+1, after.length)
 }
 
-// TestALogFarFromItsTime: a request is read correctly from a skew before its time to twelve skews after it.
+// TestALogFarFromItsTime: a log reads a request correctly from a skew before its time to twelve skews after it.
 func TestALogFarFromItsTime(t *testing.T) {
 	log, err := NewSlidingLog(5, 5, time.Minute)
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func TestSkewsEndSomewhere(t *testing.T) {
 	assert.EqualValues(t, uint64(1<<47), logTurn(7))
 }
 
-// TestWhatLimitsAndWindowsAreTaken: the error names the range.
+// TestWhatLimitsAndWindowsAreTaken: the error for a limit or a window that is not accepted names the range.
 func TestWhatLimitsAndWindowsAreTaken(t *testing.T) {
 	const window = time.Second
 	for _, c := range []struct {
@@ -230,7 +230,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestOverdrawnWithinTheLimitIsNothing: there is nothing to wait for.
+// TestOverdrawnWithinTheLimitIsNothing: if a key is overdrawn by no more than its limit, there is nothing to wait for.
 func TestOverdrawnWithinTheLimitIsNothing(t *testing.T) {
 	b, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestOverdrawnWithinTheLimitIsNothing(t *testing.T) {
 	}
 }
 
-// TestTheVersionGoesUpByOne: with a claim and with a conversion.
+// TestTheVersionGoesUpByOne: a claim and a conversion increase the version by one.
 func TestTheVersionGoesUpByOne(t *testing.T) {
 	var w Word
 	claimed, _ := w.Claim(0, 0)
@@ -295,7 +295,7 @@ func TestWhatIsLeftInOtherTokens(t *testing.T) {
 	require.EqualValues(t, 5, b.Status(full, 7, Demand{0, 5000, 1000}).Remaining)
 }
 
-// TestWhatIsNoRate: a number of ticks per token below one grants nothing, however close to one it is.
+// TestWhatIsNoRate: a rate with less than one tick per token grants nothing, however close to one the number is.
 func TestWhatIsNoRate(t *testing.T) {
 	b, err := NewTokenBucket(1, time.Second, 5)
 	require.NoError(t, err)

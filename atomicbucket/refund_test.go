@@ -278,7 +278,7 @@ func TestWhatARefundInFlightGivesBack(t *testing.T) {
 	assert.Equal(t, state(9, 3, 3, 2).Payload(), c.Born(c.pack(3, 3, 2, 0), 5<<bornBits+9))
 }
 
-// TestAPartOfATakeIsGivenBack: the receipt of the rest of a take.
+// TestAPartOfATakeIsGivenBack: a part of a take is given back, and the receipt then stands for the rest.
 func TestAPartOfATakeIsGivenBack(t *testing.T) {
 	s := NewState(Live, 126, 100)
 	assert.Equal(t, s, s.Less(0, NewState(Live, 126, 1)))
@@ -325,7 +325,7 @@ func TestHowFarAheadWhatIsInFlightMayBe(t *testing.T) {
 	}
 }
 
-// TestProportion: the used part in one unit is converted to another unit, rounded up.
+// TestProportion: the used part in one unit is converted to another unit, and rounded up.
 func TestProportion(t *testing.T) {
 	for _, c := range []struct{ part, from, to, want uint64 }{
 		{3, 5, 10, 6}, {0, 5, 10, 0}, {1, 3, 1, 1}, {2, 3, 1, 1}, {4, 3, 1, 2}, {1, 1 << 63, 1, 1}, {7, 3, 3, 7},

@@ -15,7 +15,7 @@ func adapt(directives string) (string, error) {
 	return string(config), err
 }
 
-// TestDirectivesAsJSON: every option of both directives, and that they come before basic_auth.
+// TestDirectivesAsJSON: Caddy accepts every option of both directives, and they come before basic_auth.
 func TestDirectivesAsJSON(t *testing.T) {
 	got, err := adapt(`
 		basic_auth {

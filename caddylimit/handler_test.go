@@ -82,7 +82,7 @@ func TestCosts(t *testing.T) {
 	assert.Equal(t, 2, passed(fixed, 10))
 }
 
-// TestSettledCosts: a limit holds the cost, and what the answer says settles it.
+// TestSettledCosts: a limit takes the estimated cost, and the answer's cost settles it.
 func TestSettledCosts(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"tokens","rate":"10/h","cost":"{http.request.header.Cost}",
 		"settle":"{http.response.header.X-Tokens}","refund_status":["5xx"]}]}`)
@@ -149,7 +149,7 @@ func TestShadowRefusesNothing(t *testing.T) {
 	assert.Equal(t, 5, passed(c, 5))
 }
 
-// TestRequestsInFlight: they count until their handler returns, or panics.
+// TestRequestsInFlight: requests count until their handler returns or panics.
 func TestRequestsInFlight(t *testing.T) {
 	c := start(t, `{"limits":[{"name":"in flight","concurrency":2}]}`)
 	serve := func(next caddyhttp.HandlerFunc) error {

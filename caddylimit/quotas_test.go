@@ -40,7 +40,7 @@ func byFile(file, more string) string {
 	return `{"limits":[{"name":"plans","rate":"2/h","key":["{http.request.header.User}"],"quotas":{"file":` + quoted(file) + more + `}}]}`
 }
 
-// TestAFileOfLimits: each key has its limit, and others that of the limit, or none.
+// TestAFileOfLimits: each listed key has its own limit. Other keys have the limit of the zone, or none.
 func TestAFileOfLimits(t *testing.T) {
 	file := plans(t, "plans.csv", "key,plan\nanna,free\nberta,paid\ncarl,4/h\ndora,unlimited\nemil,0\n192.0.2.1,5/h\n2001:db8::,6/h\n")
 	const named = `,"plans":{"free":{"rate":"3/h"},"paid":{"rate":"1/h","burst":7}}`
@@ -127,7 +127,7 @@ func TestTheLimitOfAHeader(t *testing.T) {
 	}
 }
 
-// TestAHashOfLimits: keys have the limits of a hash of the store, also where their buckets are there.
+// TestAHashOfLimits: keys have the limits of a hash in the store, even if their buckets are in the store, too.
 func TestAHashOfLimits(t *testing.T) {
 	address, redis := startRedis(t)
 	redisDo(t, address, "HSET plans anna free berta 5/h,6 carl unlimited")

@@ -94,8 +94,8 @@ func (s *server) passed(n int, from string, header ...string) (passed int) {
 	return passed
 }
 
-// TestDirectivesInCaddy: both directives in a real Caddy, with errors that handle_errors gets, the placeholders, the
-// log, metrics, and what keeps its count over a change of the configuration.
+// TestDirectivesInCaddy: both directives run in a real Caddy. handle_errors gets the errors, placeholders and the log
+// and metrics have their values, and counts are kept over a change of the configuration.
 func TestDirectivesInCaddy(t *testing.T) {
 	s := newServer(t)
 	const site = `
@@ -184,7 +184,8 @@ func TestDirectivesInCaddy(t *testing.T) {
 	assert.Contains(t, body, `caddy_rate_limit_process_time_seconds_count{zone="by_address"} 202`, "histograms go on")
 }
 
-// TestCostsThatAServerSays: in its header, in a trailer behind a stream, and in what the site makes of an answer.
+// TestCostsThatAServerSays: the server reports a cost in its header, in a trailer after a stream, or in a value that
+// the site makes from an answer.
 func TestCostsThatAServerSays(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -352,7 +353,8 @@ func TestTheExampleOfTheOriginal(t *testing.T) {
 	assert.Equal(t, 1, s.passed(3, "127.0.0.1"))
 }
 
-// TestAFailedLoadChangesNothing: neither one that is refused, nor one that cannot be started because its port is taken.
+// TestAFailedLoadChangesNothing: a load changes nothing if it is refused, or if it cannot be started because its port
+// is taken.
 func TestAFailedLoadChangesNothing(t *testing.T) {
 	s := newServer(t)
 	const site = "rate_limit {\nzone failing {\nkey static\nwindow 1h\nevents %\n}\n}\nrespond ok\n"
@@ -370,7 +372,7 @@ func TestAFailedLoadChangesNothing(t *testing.T) {
 	assert.Equal(t, 2, s.passed(5, "127.0.0.1"))
 }
 
-// TestTwoSitesWithDifferentNumbers: sites share a zone that they name alike, and may not disagree about it.
+// TestTwoSitesWithDifferentNumbers: two sites share a zone of the same name, and must give it the same numbers.
 func TestTwoSitesWithDifferentNumbers(t *testing.T) {
 	s := newServer(t)
 	site := "weir {\nlimit both {\nkey static\nrate 3/h\n}\n}\nrespond ok\n"
@@ -424,7 +426,8 @@ func TestEventsOfRefusals(t *testing.T) {
 	assert.Contains(t, heard[0], "wait")
 }
 
-// TestRequestsDuringLoads: requests go on while configurations follow each other, and no change gives a full bucket.
+// TestRequestsDuringLoads: requests continue while one configuration follows another, and no change gives a full
+// bucket.
 func TestRequestsDuringLoads(t *testing.T) {
 	s := newServer(t)
 	site := func(events string) string {

@@ -37,8 +37,8 @@ func TestALateCallerRefills(t *testing.T) {
 	assert.Equal(t, 10, admitted, "of a burst of 5")
 }
 
-// TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, which it leaves out while there are
-// tokens: so that of a full bucket counts when it is empty.
+// TestAnIdleKeyHasTwoBursts: tailscale's limiter counts time from the last refill, and does not refill while there are
+// tokens. So when a full bucket is empty, the time for which it was full counts as well.
 func TestAnIdleKeyHasTwoBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := &limiter.Limiter[string]{Size: 10, Max: 5, RefillInterval: time.Second}

@@ -236,5 +236,5 @@ func version(module string) string {
 	return "this tree"
 }
 
-// TestEveryEntryIsAPeer: the names are those of the benchmark.
+// TestEveryEntryIsAPeer: every entry of the table has the name of a peer in the benchmark.
 func TestEveryEntryIsAPeer(t *testing.T) { require.Greater(t, len(entries()), 12) }

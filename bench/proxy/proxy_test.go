@@ -121,7 +121,7 @@ func TestReadReturnsEveryRound(t *testing.T) {
 	assert.EqualError(t, err, "row 3 of 3 that took turns has no server, or another number of turns")
 }
 
-// TestDocument: the document has what the terminal has, and the page of the results the lines for it.
+// TestDocument: the document has the same lines as the terminal, and the page of results has the lines of the document.
 func TestDocument(t *testing.T) {
 	page, err := os.ReadFile("../../docs/benchmarks/proxy.md")
 	require.NoError(t, err)

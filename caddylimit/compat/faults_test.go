@@ -31,7 +31,7 @@ func TestEarlierZonesAreNotChargedWhenALaterOneRefuses(t *testing.T) {
 	assert.Equal(t, 1, passed(second, 10, "192.0.2.2:1"), "of 3 events 2 were admitted, and nothing else was charged")
 }
 
-// TestTheTightestZoneIsTriedFirst: the original sorts the other way round.
+// TestTheTightestZoneIsTriedFirst: the tightest zone is tried first. The original sorts the other way round.
 func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	c := start(t, zones(`
 		"wide":{"window":"1s","max_events":100},
@@ -45,7 +45,7 @@ func TestTheTightestZoneIsTriedFirst(t *testing.T) {
 	assert.Equal(t, []string{"narrow", "a", "b", "wide"}, order)
 }
 
-// TestKeysAreNotLabels: clients cannot make up time series.
+// TestKeysAreNotLabels: keys are not labels, so clients cannot make up time series.
 func TestKeysAreNotLabels(t *testing.T) {
 	c := start(t, zones(`"labels":{"key":"{http.request.header.X}","window":"1h","max_events":1}`))
 	count := func() (series int, text string) {
@@ -110,8 +110,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestKeysBeyondTheRoomOfAZone: memory stays what it is, a drained key stays drained as long as others have used less,
-// and metrics tell how many were forgotten.
+// TestKeysBeyondTheRoomOfAZone: memory does not grow, a drained key stays drained as long as other keys have used less,
+// and metrics count the keys that were forgotten.
 func TestKeysBeyondTheRoomOfAZone(t *testing.T) {
 	c := start(t, zones(`"room":{"key":"{http.request.header.X}","window":"1h","max_events":3,"max_keys":100}`))
 	as := func(key string) func(*http.Request) {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestClientsThatStall: one that begins no handshake, or none of HTTP/2, is cut off, and others are answered meanwhile.
+// TestClientsThatStall: a client that begins no handshake, or no HTTP/2, is cut off, and others are answered meanwhile.
 func TestClientsThatStall(t *testing.T) {
 	ca := newAuthority(t)
 	certificate, key := ca.sign("weir.test")
@@ -56,7 +56,7 @@ func TestLinesThatRequestsMakeUp(t *testing.T) {
 	assert.NotContains(t, body, "\nratelimit.service.forged")
 }
 
-// TestPageOfTheProgram: it is at the debug port, together with what the reference has there, and as the flags say.
+// TestPageOfTheProgram: the page is at the debug port, next to the reference's pages, and follows the flags.
 func TestPageOfTheProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}), "--debug-hosts=Weir.test", "--debug-keys=full")
 	for range 5 {

@@ -198,7 +198,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestProgram: a real gRPC client and real HTTP against the running program.
+// TestProgram: a real client of gRPC and real HTTP call the running program.
 func TestProgram(t *testing.T) {
 	r := start(t, nil, "--runtime-root="+write(t, map[string]string{"a.yaml": file}))
 	for _, want := range []int{2, 1, 0, -1} {
@@ -255,7 +255,7 @@ func TestProgram(t *testing.T) {
 	assert.Contains(t, body, `weir_envoy_table_keys{table="fixed window of 8760h0m0s"}`)
 }
 
-// TestFilesAreWatched: a write, a new file of any name, and a mistake.
+// TestFilesAreWatched: the program notices a write, a new file of any name, and a mistake.
 func TestFilesAreWatched(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file, ".hidden.yaml": "domain: ["})
 	r := start(t, nil, "--runtime-root="+root)
@@ -279,7 +279,7 @@ func TestFilesAreWatched(t *testing.T) {
 	assert.Contains(t, body, "config_load_error: 1\n")
 }
 
-// TestAFileThatIsWrittenToAllTheTime: it does not keep the others from being read.
+// TestAFileThatIsWrittenToAllTheTime: a file that is written all the time does not prevent the reading of the others.
 func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	root := write(t, map[string]string{"a.yaml": file})
 	r := start(t, nil, "--runtime-root="+root)
@@ -305,7 +305,7 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	<-stopped
 }
 
-// TestASwappedLink: the reference's way to deploy, and Kubernetes': a link points to another directory.
+// TestASwappedLink: the reference's deployments and Kubernetes turn a link to another directory.
 func TestASwappedLink(t *testing.T) {
 	root := t.TempDir()
 	for version, limit := range map[string]string{"v1": "3", "v2": "30"} {

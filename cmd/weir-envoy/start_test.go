@@ -17,7 +17,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestStartsWithWhatItNeeds: the errors of a start, and that it waits for rules.
+// TestStartsWithWhatItNeeds: a start fails with an error, or waits for rules.
 func TestStartsWithWhatItNeeds(t *testing.T) {
 	serve := func(args ...string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -88,7 +88,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.Equal(t, 2, r.left("day", "x"))
 }
 
-// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED it is healthy once there is a domain.
+// TestHealth: with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, the program is healthy when it has a domain.
 func TestHealth(t *testing.T) {
 	root := write(t, map[string]string{".notes": ""})
 	r := start(t, nil, "--runtime-root="+root, "--force-start-without-initial-config", "--healthy-with-at-least-one-config-loaded")

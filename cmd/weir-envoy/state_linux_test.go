@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestWhatIsOwedOutlivesTheReplica: a replica that is started again while its store is gone has no second share, and
-// the store is charged with what the first one admitted.
+// TestWhatIsOwedOutlivesTheReplica: a replica that is restarted while its store is gone gets no second share, and the
+// store is charged with the tokens that the first one admitted.
 func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	port := freePorts(t, "redis")["redis"]
 	root := write(t, map[string]string{"a.yaml": strings.Replace(file, "requests_per_unit: 3", "requests_per_unit: 10", 1)})
@@ -50,8 +50,8 @@ func TestWhatIsOwedOutlivesTheReplica(t *testing.T) {
 	assert.Empty(t, files, "nothing is owed")
 }
 
-// TestOtherSettingsPayWhatIsOwed: a replica that is started with another policy for a lost store, or with the default
-// prefix by its name, charges the store with what the one before admitted.
+// TestOtherSettingsPayWhatIsOwed: a replica may be restarted with another policy for a lost store, or with the name of
+// the default prefix. It charges the store with the tokens that the previous one admitted.
 func TestOtherSettingsPayWhatIsOwed(t *testing.T) {
 	for name, other := range map[string][]string{
 		"closed": {"--redis-on-loss=closed"}, "open": {"--redis-on-loss=open"},

@@ -96,7 +96,7 @@ func TestStopping(t *testing.T) {
 	assert.Equal(t, 4, other.left("day", "x"), "5 are charged")
 }
 
-// TestDrainIsForAll: once the time to stop is over, the program waits for nothing any more, not for a store either.
+// TestDrainIsForAll: when the time to stop is over, the program does not wait any longer, not even for a store.
 func TestDrainIsForAll(t *testing.T) {
 	store, err := redislimit.Open(t.Context(), "redis://127.0.0.1:1", redislimit.JoinLater())
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestARepeatedInstructionIsOne(t *testing.T) {
 	assert.Equal(t, count{instructions: 1, stores: 3}, got)
 }
 
-// TestMedian: of calls that differ, the one in the middle stands for all.
+// TestMedian: if calls differ, the one in the middle stands for all.
 func TestMedian(t *testing.T) {
 	assert.Equal(t, count{instructions: 7, loads: 1},
 		median([]count{{instructions: 9}, {instructions: 7, loads: 1}, {instructions: 3}}))

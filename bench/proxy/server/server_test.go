@@ -68,7 +68,7 @@ func TestConfigLimitsInItsModesOnly(t *testing.T) {
 	assert.EqualError(t, err, `weir, headers: none: mode "refuse": want one of ["without" "with"]`)
 }
 
-// TestServersTakeTheirConfigurations: the programs themselves say so.
+// TestServersTakeTheirConfigurations: the programs themselves check their configurations.
 func TestServersTakeTheirConfigurations(t *testing.T) {
 	for _, s := range []*Server{Nginx(), HAProxy()} {
 		t.Run(s.Name, func(t *testing.T) {

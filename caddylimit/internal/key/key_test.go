@@ -56,7 +56,8 @@ func TestSpellingsOfAnAddressAreOneKey(t *testing.T) {
 	}
 }
 
-// TestPrefixesAreOfTheFamilyOfTheAddress: an IPv4 address in an IPv6 one is cut as IPv4, or all of IPv4 had one bucket.
+// TestPrefixesAreOfTheFamilyOfTheAddress: an IPv4 address in an IPv6 address is cut as IPv4. Otherwise all of IPv4
+// would have one bucket.
 func TestPrefixesAreOfTheFamilyOfTheAddress(t *testing.T) {
 	k, h := newKey(t, 24, 64, "{http.request.header.X}")
 	assert.Equal(t, of(t, k, h, "192.0.2.1"), of(t, k, h, "192.0.2.250"))

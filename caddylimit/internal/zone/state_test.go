@@ -87,7 +87,7 @@ func TestAStateForEachLimit(t *testing.T) {
 	}
 }
 
-// TestAStateThatCannotBe: the error says why.
+// TestAStateThatCannotBe: if a state cannot be opened, the error says why.
 func TestAStateThatCannotBe(t *testing.T) {
 	_, err := newUse(newID(), inFile(t, engine.SlidingLog(5, time.Hour)), alone)
 	assert.ErrorContains(t, err, "logs cannot be shared")

@@ -70,7 +70,8 @@ func admitted(t *testing.T, u *Use, n int) (passed int) {
 	return passed
 }
 
-// TestNumbersChangeWithoutAFreshBucket: whatever a zone changes to, what was admitted in the last window counts.
+// TestNumbersChangeWithoutAFreshBucket: the tokens that were admitted in the last window still count, whatever the zone
+// changes to.
 func TestNumbersChangeWithoutAFreshBucket(t *testing.T) {
 	const window = time.Minute
 	for name, c := range map[string]struct {
@@ -231,8 +232,8 @@ func TestZonesOfTwoModulesAreTwoInAStore(t *testing.T) {
 	assert.Equal(t, "rate_limit/login", id{"rate_limit", "login"}.stored())
 }
 
-// TestAConfigurationThatFailsChangesNothing: one that is given up before it starts, and one that is stopped because
-// another part of it does not start.
+// TestAConfigurationThatFailsChangesNothing: a configuration changes nothing if it is given up before it starts, or is
+// stopped because another part of it does not start.
 func TestAConfigurationThatFailsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := newID()
@@ -271,7 +272,7 @@ func TestAZoneThatNothingUsesIsForgotten(t *testing.T) {
 	})
 }
 
-// TestDecisionsTakeNoLockOfTheZones: while every lock of the zones is held, requests are decided.
+// TestDecisionsTakeNoLockOfTheZones: requests are decided while another goroutine has every lock of the zones.
 func TestDecisionsTakeNoLockOfTheZones(t *testing.T) {
 	use := provision(t, newID(), engine.SlidingLog(5, time.Minute))
 	require.NoError(t, use.start())

@@ -160,7 +160,7 @@ func TestSortingDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(next))
 }
 
-// TestFilesShareWhatIsHeld: more of them that are open do not take more memory.
+// TestFilesShareWhatIsHeld: a larger number of open files does not take more memory.
 func TestFilesShareWhatIsHeld(t *testing.T) {
 	var texts []string
 	const files = 4

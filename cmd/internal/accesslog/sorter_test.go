@@ -86,7 +86,8 @@ func TestAStreamCanBeReadAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestNoRoomForTheCopyOfAStream: it is read all the same, and only to read it again is an error.
+// TestNoRoomForTheCopyOfAStream: without room for its copy, a stream is read nevertheless. Only reading it again is an
+// error.
 func TestNoRoomForTheCopyOfAStream(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	log := NewLog(strings.NewReader(lineAt("a", 1)))

@@ -137,7 +137,7 @@ func TestWhichActionCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherFormOfKey: an action for a key is not for what another key of the rule calls the same.
+// TestAnotherFormOfKey: an action for a key does not apply to another key of the rule that has the same text.
 func TestAnotherFormOfKey(t *testing.T) {
 	f := newFixture(t, "")
 	a := f.of(Exempt, "one:a")
@@ -147,7 +147,7 @@ func TestAnotherFormOfKey(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.1", "/one", "a"))
 }
 
-// TestAnActionEnds: by the clock alone, to the nanosecond, and Refresh only forgets it.
+// TestAnActionEnds: an action ends when its time is over, to the nanosecond. Refresh only forgets it.
 func TestAnActionEnds(t *testing.T) {
 	f := newFixture(t, "")
 	f.add(t, Ban, "192.0.2.7")
@@ -165,7 +165,7 @@ func TestAnActionEnds(t *testing.T) {
 	assert.Empty(t, f.judged("192.0.2.7", "/", ""), "what was forgotten does not come back with the clock")
 }
 
-// TestAnEndedActionHidesNone: a shorter prefix and the rule count again.
+// TestAnEndedActionHidesNone: after an action has ended, the actions for a shorter prefix and for the rule apply again.
 func TestAnEndedActionHidesNone(t *testing.T) {
 	f := newFixture(t, "")
 	for _, target := range []string{"192.0.2.0/24", "one"} {
@@ -213,7 +213,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestBadActions: nothing is in force after an error.
+// TestBadActions: no action is active after an error.
 func TestBadActions(t *testing.T) {
 	f := newFixture(t, t.TempDir())
 	for want, change := range map[string]func(*Action){
@@ -276,7 +276,7 @@ func TestAfterARestart(t *testing.T) {
 	assert.Equal(t, uint64(4), next.add(t, Ban, "192.0.2.9").ID, "ids are not given again")
 }
 
-// TestAWriteThatFails: an action that is not in the file is not in force.
+// TestAWriteThatFails: an action that could not be written to the file is not active.
 func TestAWriteThatFails(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "state")
 	require.EqualError(t, New(Config{Log: slog.New(slog.DiscardHandler)}).Open(folder), "there is no folder "+folder)
@@ -319,7 +319,7 @@ func TestADamagedFile(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a file of actions")
 }
 
-// TestOneSecretFromTheStart: processes with one folder know keys by one name before any of them has an action.
+// TestOneSecretFromTheStart: processes with one folder have the same name for a key before any of them has an action.
 func TestOneSecretFromTheStart(t *testing.T) {
 	folder := t.TempDir()
 	a, b := newFixture(t, folder), newFixture(t, folder)
@@ -332,7 +332,7 @@ func TestOneSecretFromTheStart(t *testing.T) {
 	assert.NotEqual(t, *a.secret.Load(), *other.secret.Load())
 }
 
-// TestSeveralProcesses: tables with one file have the same actions, and none is lost where they change at one time.
+// TestSeveralProcesses: tables with one file have the same actions, and none is lost if several change at one time.
 func TestSeveralProcesses(t *testing.T) {
 	folder := t.TempDir()
 	a, b := newFixture(t, folder), newFixture(t, folder)
@@ -368,7 +368,7 @@ func TestSeveralProcesses(t *testing.T) {
 	assert.Len(t, ids, 30)
 }
 
-// TestAnotherFolder: actions go along when a reload changes where they are kept.
+// TestAnotherFolder: if a reload changes the folder of actions, the actions move with it.
 func TestAnotherFolder(t *testing.T) {
 	f, folder := newFixture(t, ""), t.TempDir()
 	f.add(t, Ban, "one:a")
@@ -387,8 +387,8 @@ func TestAnotherFolder(t *testing.T) {
 	assert.Len(t, other.List(), 3)
 }
 
-// TestFoldersThatMeet: of two actions for a target the newer one stays, ids are those of one action, and more than may
-// be are an error after which nothing has changed.
+// TestFoldersThatMeet: if two folders have an action for one target, the newer action stays. Each id belongs to one
+// action. If there are too many actions, that is an error, and nothing changes.
 func TestFoldersThatMeet(t *testing.T) {
 	folder := t.TempDir()
 	there, f := newFixture(t, folder), newFixture(t, "")
@@ -445,7 +445,7 @@ func TestForgottenTexts(t *testing.T) {
 	assert.NotContains(t, string(text), "a-secret-key")
 }
 
-// TestNoActionCostsNothing: without one a judgment does not allocate, read the clock or look at the request.
+// TestNoActionCostsNothing: without an action, a judgment does not allocate, read the clock or read the request.
 func TestNoActionCostsNothing(t *testing.T) {
 	table := New(Config{Now: func() time.Time { panic("the clock") }, Log: slog.New(slog.DiscardHandler)})
 	assert.Zero(t, testing.AllocsPerRun(100, func() {

@@ -92,7 +92,7 @@ func TestABanOfMany(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotedIsBounded: by the second, and in all.
+// TestWhatIsNotedIsBounded: the number of notes is bounded, for each second and in total.
 func TestWhatIsNotedIsBounded(t *testing.T) {
 	f := newFixture(t, "")
 	for range 3 {

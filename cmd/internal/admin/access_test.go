@@ -132,7 +132,7 @@ func basic(user, password string) string {
 	return r.Header.Get("Authorization")
 }
 
-// TestWithoutTokensNothingIsAsked: the listener is as it was before there were tokens.
+// TestWithoutTokensNothingIsAsked: without tokens, the listener asks for none, as before there were tokens.
 func TestWithoutTokensNothingIsAsked(t *testing.T) {
 	for _, access := range []func() *Access{nil, func() *Access { return nil }} {
 		a := start(t, Config{Rules: none, Access: access})

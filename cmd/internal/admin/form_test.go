@@ -98,7 +98,7 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestNothingStandsBehindARequest: what a program did not read is no part of what it has done.
+// TestNothingStandsBehindARequest: input that a program did not read does not affect its answer.
 func TestNothingStandsBehindARequest(t *testing.T) {
 	a, m := byAddress(t, KeysOff)
 	refuse(m, 3)
@@ -121,7 +121,7 @@ func TestNothingStandsBehindARequest(t *testing.T) {
 	assert.Equal(t, 0.0, got["remaining"], "nothing was reset")
 }
 
-// TestRefusedKeysAsConfigured: full, hashed and off, and a hash leads to the key.
+// TestRefusedKeysAsConfigured: refused keys are shown in full, hashed, or not at all, and a hash leads to its key.
 func TestRefusedKeysAsConfigured(t *testing.T) {
 	for keys, shown := range map[Keys]string{KeysFull: "ip:192.0.2.1", KeysHashed: ""} {
 		a, m := byAddress(t, keys)
@@ -159,7 +159,7 @@ func TestTimesInWords(t *testing.T) {
 	}
 }
 
-// TestNoReset: a page that others than the operator reach looks at keys only.
+// TestNoReset: a page that is open to others than the operator can only peek at keys.
 func TestNoReset(t *testing.T) {
 	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
 	rule := Rule{Name: "login", Limiter: l, Parts: []string{"user"},

@@ -27,7 +27,7 @@ func request(a *Admin, method, url, body string, fields ...string) *httptest.Res
 
 func none() []Rule { return nil }
 
-// TestNamesOfStrangers: a name that another site can point at this address reads nothing of the page.
+// TestNamesOfStrangers: another site cannot read the page through a name that it points at this address.
 func TestNamesOfStrangers(t *testing.T) {
 	a := start(t, Config{Rules: none, Pprof: true})
 	for host, want := range map[string]int{
@@ -60,7 +60,7 @@ func TestNamesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestOtherSitesCannotUseTheForm: a browser says where a request comes from.
+// TestOtherSitesCannotUseTheForm: other sites cannot use the form, because a browser names the origin of a request.
 func TestOtherSitesCannotUseTheForm(t *testing.T) {
 	l := limiter(t, engine.TokenBucket(engine.Per(1, time.Hour), 3))
 	a := start(t, Config{Rules: func() []Rule {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestAKeyInFlight: when one of the others is over is not known, and the form does not say that it were.
+// TestAKeyInFlight: it is not known when one of the other requests will be over, and the form does not claim to know.
 func TestAKeyInFlight(t *testing.T) {
 	l, err := engine.New(engine.Concurrency(2, time.Hour), engine.MaxKeys(100))
 	require.NoError(t, err)

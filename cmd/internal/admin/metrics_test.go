@@ -26,8 +26,8 @@ func TestMetricsPassTheLinter(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
-// TestSeriesDoNotGrowWithKeys: neither with a hundred thousand keys nor with names that are no
-// rule's.
+// TestSeriesDoNotGrowWithKeys: the number of series does not grow, neither with a hundred thousand keys nor with names
+// that belong to no rule.
 func TestSeriesDoNotGrowWithKeys(t *testing.T) {
 	d := newDemo(t, KeysFull, 0)
 	d.run(t)

@@ -84,7 +84,7 @@ func TestEventsEachSecond(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a slow reader holds up no other, and gets what it missed.
+// TestSlowReader: a slow reader does not delay others, and gets what it missed.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Rules: oneRule})
@@ -132,8 +132,8 @@ func TestAtMostSoManyWatch(t *testing.T) {
 	})
 }
 
-// TestTheHistoryOfFiveMinutes: no more is kept, rules come and go, and a rate is over the time
-// that has really passed.
+// TestTheHistoryOfFiveMinutes: only five minutes are stored, rules may be added and removed, and a rate is computed
+// over the time that has really passed.
 func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}
@@ -160,7 +160,7 @@ func TestTheHistoryOfFiveMinutes(t *testing.T) {
 	assert.Zero(t, rates["b"][limits.Allowed], "a clock that was set back")
 }
 
-// TestTheHistoryOfADay: an hour and a day are kept in steps, each the mean of its seconds, and no more than that.
+// TestTheHistoryOfADay: an hour and a day are stored in steps, each the mean of its seconds, and nothing more.
 func TestTheHistoryOfADay(t *testing.T) {
 	var h history
 	now, counts := time.Unix(1e9, 0), totals{}

@@ -148,7 +148,7 @@ func TestFieldsAreHeldAgainstTheLimit(t *testing.T) {
 	assert.Equal(t, []string{"X-RateLimit-Remaining"}, wrong(audited(t, policy, said(0, 4))))
 }
 
-// TestFieldsOfAHeldRequest: a request that was held up on its way counts from when it was decided.
+// TestFieldsOfAHeldRequest: a request that was delayed on its way counts from the time of its decision.
 func TestFieldsOfAHeldRequest(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	seen := func(sent, done time.Duration, allowed bool, wait string) Seen {
@@ -189,7 +189,7 @@ func TestTheRulesAreTheSameLimit(t *testing.T) {
 	}
 }
 
-// TestAnAuditIsNoAttack: it stays below its cap, and stops when the server errs or is gone.
+// TestAnAuditIsNoAttack: an audit stays below its cap, and stops when the server fails or is gone.
 func TestAnAuditIsNoAttack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -267,7 +267,7 @@ type clientFunc func(Ask) (Answer, error)
 
 func (f clientFunc) Do(_ context.Context, ask Ask) (Answer, error) { return f(ask) }
 
-// TestWhoseServer: only servers of this machine and of private networks are audited, unless others may be, too.
+// TestWhoseServer: only servers of this machine and of private networks are audited, unless an option allows others.
 func TestWhoseServer(t *testing.T) {
 	for text, says := range map[string]string{
 		"http://127.0.0.1:1/": "", "http://[::1]/x": "", "https://10.1.2.3/": "", "http://192.168.1.1": "",
@@ -285,7 +285,8 @@ func TestWhoseServer(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestRequestsAreSentAsTheyAreAsked: over a real socket, with the name of the audit.
+// TestRequestsAreSentAsTheyAreAsked: requests are sent exactly as the audit makes them, over a real socket, with the
+// name of the audit.
 func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	var seen atomic.Pointer[http.Request]
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -312,7 +313,7 @@ func TestRequestsAreSentAsTheyAreAsked(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheURL: of an answer that is none, of no answer in time, of a server that is gone, and by HTTP/2.
+// TestErrorsNameTheURL: the error has the URL if an answer is invalid or late, or the server is gone, also with HTTP/2.
 func TestErrorsNameTheURL(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -351,7 +352,7 @@ func TestErrorsNameTheURL(t *testing.T) {
 	fails(t.Context(), http2, "refused")
 }
 
-// TestALogIsFitted: the limit that refused the requests of an access log, whose times are whole seconds.
+// TestALogIsFitted: the fit finds the limit that refused the requests of an access log whose times are whole seconds.
 func TestALogIsFitted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten seconds of arithmetic, of which the tests of package fit have a part")

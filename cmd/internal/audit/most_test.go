@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// TestWhatIsAdmittedTogether: a server that looks and takes in two steps admits more of what is sent together than its
+// TestWhatIsAdmittedTogether: a server that checks and takes in two steps admits more concurrent requests than its
 // limit, and the report says so.
 func TestWhatIsAdmittedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ racy, counts bool }{"one step": {}, "all are counted": {racy: true, counts: true},
@@ -67,7 +67,7 @@ func TestWhatIsAdmittedTogether(t *testing.T) {
 	}
 }
 
-// TestTheMostInAPeriod: requests count that are certain to lie within a period, of one key.
+// TestTheMostInAPeriod: the requests of one key that are certainly within a period count.
 func TestTheMostInAPeriod(t *testing.T) {
 	at := func(key string, sent, done int, allowed bool) fit.Request {
 		return fit.Request{Key: key, Sent: time.Duration(sent), Done: time.Duration(done), Allowed: allowed}
@@ -94,7 +94,7 @@ func TestWhatIsExplainedIsNotTooMuch(t *testing.T) {
 	assert.Equal(t, uint64(5), mostOf(nil, 0, found).TooMany)
 }
 
-// TestWhatIsUndecidedIsSaid: in the text, the JSON and the rules.
+// TestWhatIsUndecidedIsSaid: the text, the JSON and the rules say what is undecided.
 func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	found := fit.Result{Returned: true, Requests: 100, Admitted: 50, Shortest: 2400 * time.Millisecond, Longest: 2600 * time.Millisecond,
 		Fewest: 15, Most: 15, Limit: fit.Limit{Kind: check.FixedWindow, Limit: check.Limit{Tokens: 15, Per: 2500 * time.Millisecond}}}
@@ -121,7 +121,7 @@ func TestWhatIsUndecidedIsSaid(t *testing.T) {
 	assert.Contains(t, json.String(), `"at_once_to": 16`)
 }
 
-// TestThePicture: it is a picture with every request, and an error where nothing was found.
+// TestThePicture: the result is a picture with every request, or an error if the audit found nothing.
 func TestThePicture(t *testing.T) {
 	for _, policy := range []engine.Policy{engine.TokenBucket(engine.PerSecond(5), 20), engine.SlidingWindow(20, 2*time.Second)} {
 		r := audited(t, policy, func(*simulated) {})
@@ -158,7 +158,7 @@ func TestThePicture(t *testing.T) {
 	assert.ErrorContains(t, (&Report{}).WriteSVG(&strings.Builder{}), "no limit was found")
 }
 
-// TestRefusalsThatCount: of a server that counts what it refuses, too, the report says so.
+// TestRefusalsThatCount: if a server also counts refused requests, the report says so.
 func TestRefusalsThatCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tokens, per = 15, 3 * time.Second

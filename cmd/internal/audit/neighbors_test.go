@@ -60,8 +60,8 @@ func TestAProtocolWithABucketOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestHTTP2: is spoken over TLS, whose certificate is checked, and in clear text, and a server that does not speak it
-// is an error.
+// TestHTTP2: HTTP/2 is spoken over TLS, with a check of the certificate, and in clear text. A server that does not
+// speak it is an error.
 func TestHTTP2(t *testing.T) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

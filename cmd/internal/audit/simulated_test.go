@@ -96,7 +96,8 @@ func (s *simulated) Do(ctx context.Context, ask Ask) (a Answer, err error) {
 	return a, ctx.Err()
 }
 
-// TestLimitsAreIdentified: kind, limit and period of simulated servers, near and far, whose clocks and phases differ.
+// TestLimitsAreIdentified: the audit finds kind, limit and period of simulated servers, near and far, with different
+// clocks and phases.
 func TestLimitsAreIdentified(t *testing.T) {
 	bucket := func(rate engine.Rate, burst uint64) engine.Policy { return engine.TokenBucket(rate, burst) }
 	for name, c := range map[string]struct {

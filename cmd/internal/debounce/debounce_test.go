@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestChangesThatDoNotEnd: a change is looked at when it is quiet, and after Longest although it never is.
+// TestChangesThatDoNotEnd: a file is read when no change follows for a time, or after Longest if changes do not end.
 func TestChangesThatDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := New()

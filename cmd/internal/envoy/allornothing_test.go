@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIsRefusedIsNeverSeen: hits that are beyond a limit of all or nothing cost another request nothing, not even
-// while they are decided.
+// TestWhatIsRefusedIsNeverSeen: hits beyond an all-or-nothing limit cost other requests nothing, not even while they
+// are decided.
 func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	const file = "all_or_nothing: true\ndomain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 10}}]"
 	s, _ := newService(t, file, Options{})
@@ -38,7 +38,7 @@ func TestWhatIsRefusedIsNeverSeen(t *testing.T) {
 	}
 }
 
-// TestAllOrNothingLeavesNoTrace: a request that is refused leaves every counter as it was.
+// TestAllOrNothingLeavesNoTrace: a refused request leaves every counter unchanged.
 func TestAllOrNothingLeavesNoTrace(t *testing.T) {
 	for _, order := range []string{"d: five=a +2 | bucket=a +2 | two=a +3", "d: two=a +3 | five=a +2 | bucket=a +2"} {
 		s, _ := newService(t, "all_or_nothing: true\n"+rules, Options{})

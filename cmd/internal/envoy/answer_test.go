@@ -81,7 +81,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEmptyRequestParts: nil descriptors and entries are as empty ones.
+// TestEmptyRequestParts: nil descriptors and entries count as empty ones.
 func TestEmptyRequestParts(t *testing.T) {
 	s, _ := newService(t, rules, Options{DynamicMetadata: true, ResponseHeaders: Headers{"a", "b", "c"}})
 	response, err := s.ShouldRateLimit(context.Background(), &rlsv3.RateLimitRequest{
@@ -147,7 +147,8 @@ func countsOf(s *Service, name string) string {
 	return strings.Join(words, " ")
 }
 
-// TestDynamicMetadata: the request, and what the rules that passed say; the first value of a key wins.
+// TestDynamicMetadata: the metadata has the request and the metadata of the rules that passed. The first value of a key
+// wins.
 func TestDynamicMetadata(t *testing.T) {
 	const file = `
 domain: d
@@ -185,7 +186,7 @@ descriptors:
 	assert.Nil(t, passed("d: m=1 +5"))
 }
 
-// TestReload: counters stay over a new configuration, and one that cannot be counted changes nothing.
+// TestReload: counters outlive a new configuration. A configuration that cannot be counted changes nothing.
 func TestReload(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	ask1(t, s, "d: five=a +3")
@@ -206,7 +207,7 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, "OK: ok 3 40s", told(ask1(t, s, "d: five=a")))
 }
 
-// TestConcurrentHitsAreCountedOnce: from many goroutines exactly the limit passes.
+// TestConcurrentHitsAreCountedOnce: of the hits of many goroutines, exactly the limit passes.
 func TestConcurrentHitsAreCountedOnce(t *testing.T) {
 	s, _ := newService(t, "domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1000}}]", Options{})
 	request := asking(t, "d: k=v")
@@ -244,8 +245,8 @@ func TestTablesAreBounded(t *testing.T) {
 // raceEnabled says that the race detector watches: race_test.go sets it.
 var raceEnabled bool
 
-// TestAllocations: of a request only its answer is allocated, in as many pieces as that of a service that does nothing:
-// the answer, its list, and the statuses.
+// TestAllocations: a request only allocates its answer: the message, its list and the statuses, as in a service that
+// does nothing.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector a sync.Pool drops what is put into it now and then")
@@ -287,7 +288,7 @@ func bucketsFrom(first, n int) string {
 	return b.String()
 }
 
-// TestOldTablesTakeNoRoom: whether a configuration has room does not depend on those before it.
+// TestOldTablesTakeNoRoom: a configuration has room no matter which configurations came before.
 func TestOldTablesTakeNoRoom(t *testing.T) {
 	s, _ := newService(t, bucketsFrom(1, maxTables), Options{})
 	assert.ErrorContains(t, s.SetConfig(compile(t, bucketsFrom(100, maxTables+1))), "needs a table, and there are already 64")
@@ -303,7 +304,7 @@ func TestOldTablesTakeNoRoom(t *testing.T) {
 	}
 }
 
-// TestHugeHits: hits beyond every limit are refused, and no sum of them runs over.
+// TestHugeHits: hits beyond every limit are refused, and no sum of hits overflows.
 func TestHugeHits(t *testing.T) {
 	const huge = "18446744073709551615"
 	const file = `
@@ -327,8 +328,7 @@ descriptors:
 	}
 }
 
-// TestRequestsLeaveRoomForTheUnits: limits of requests with windows of any length do not keep one of a unit from having
-// a table.
+// TestRequestsLeaveRoomForTheUnits: requests with limits of any window leave room for a table of each unit.
 func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	refused := false
@@ -342,7 +342,7 @@ func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	}
 }
 
-// TestTheMultiplierIsTold: in the field of a newer version of the messages.
+// TestTheMultiplierIsTold: the multiplier is in a field of a newer version of the messages.
 func TestTheMultiplierIsTold(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	for _, text := range []string{"d: five_minutes=a", "d: five=a limit=2/minute/5"} {
@@ -352,7 +352,8 @@ func TestTheMultiplierIsTold(t *testing.T) {
 	assert.Empty(t, ask1(t, s, "d: five=a").GetStatuses()[0].GetCurrentLimit().ProtoReflect().GetUnknown())
 }
 
-// TestTooManyDescriptors: an empty one takes two bytes of the request, and hundreds while it is decided.
+// TestTooManyDescriptors: an empty descriptor takes two bytes of the request, and hundreds of bytes while it is
+// decided.
 func TestTooManyDescriptors(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	request := &rlsv3.RateLimitRequest{Domain: "d"}

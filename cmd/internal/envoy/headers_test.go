@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestHeaders: of the descriptor with the least left, or the last that refuses.
+// TestHeaders: headers describe the descriptor with the least left, or the last one that refuses.
 func TestHeaders(t *testing.T) {
 	s, _ := newService(t, rules, Options{
 		ResponseHeaders: Headers{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"},
@@ -35,7 +35,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAllLimits: an item for each limit that applies, in order, whatever is in names; no more than fit.
+// TestHeadersOfAllLimits: the headers have an item for each limit that applies, in order, whatever the names contain,
+// as many as fit.
 func TestHeadersOfAllLimits(t *testing.T) {
 	s, _ := newService(t, `
 domain: d

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestReservationsInAStore: another replica commits what one has reserved, once over all of them.
+// TestReservationsInAStore: another replica commits a reservation of this one, once over all replicas.
 func TestReservationsInAStore(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -49,7 +49,8 @@ func TestReservationsInAStore(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
-// TestReplicasOfOtherLifetimes: an id is committed once over all replicas, also while RESERVATION_LIFETIME is changed.
+// TestReplicasOfOtherLifetimes: an id is committed once over all replicas, also during a change of
+// RESERVATION_LIFETIME.
 func TestReplicasOfOtherLifetimes(t *testing.T) {
 	server := startRedis(t)
 	key := filepath.Join(t.TempDir(), "key")

@@ -102,7 +102,7 @@ descriptors:
   - {key: calendar, rate_limit: {unit: month, zone: Europe/Berlin, requests_per_unit: 1000}}
 `
 
-// TestReserveAndCommit: a reservation costs its amount until it is committed, and then what was used: less, as much,
+// TestReserveAndCommit: a reservation costs its amount until it is committed, and then the real cost: less, the same,
 // more, or nothing.
 func TestReserveAndCommit(t *testing.T) {
 	for _, key := range []string{"window", "calendar", "bucket", "sliding", "log"} {
@@ -178,7 +178,7 @@ func TestNoAmount(t *testing.T) {
 	}
 }
 
-// TestOneCommit: a reservation is settled once, however often and from wherever it is committed.
+// TestOneCommit: a reservation is settled once, however often it is committed, and by whichever replica.
 func TestOneCommit(t *testing.T) {
 	for _, key := range []string{"window", "bucket", "sliding", "log"} {
 		s, _ := newService(t, reservable, Options{})
@@ -233,7 +233,7 @@ func TestALateCommit(t *testing.T) {
 	require.EqualValues(t, 100, remains(t, s, of), "a newer reservation is not freed")
 }
 
-// TestAnIdIsUsedOnceAfterALongTime: as long as it gives something back it is known that it was used.
+// TestAnIdIsUsedOnceAfterALongTime: as long as an id can give something back, the server remembers that it was used.
 func TestAnIdIsUsedOnceAfterALongTime(t *testing.T) {
 	s, c := newService(t, reservable, Options{ReservationLifetime: 40 * time.Minute})
 	g, of := newGateway(t, s), "d: bucket=a"
@@ -298,8 +298,8 @@ func TestReservationsOutliveAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1600, remains(t, s, "d: bucket=a"))
 }
 
-// TestARestartWithTheKey: the ids of the process before are accepted. Counters in memory are gone, so all of the cost
-// is counted.
+// TestARestartWithTheKey: the process accepts ids of the previous process. Its counters in memory are gone, so the
+// complete cost is counted.
 func TestARestartWithTheKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("random ", 6)), 0o600))
@@ -321,7 +321,7 @@ func TestARestartWithTheKey(t *testing.T) {
 	require.ErrorContains(t, err, "want 1s to 24h")
 }
 
-// TestCheckAndReport: a check counts nothing, and a report counts also what is not there.
+// TestCheckAndReport: a check counts nothing, and a report also counts hits beyond the limit.
 func TestCheckAndReport(t *testing.T) {
 	for _, key := range []string{"small", "bucket"} {
 		s, _ := newService(t, reservable, Options{})
@@ -362,7 +362,7 @@ func TestAReservationInShadowMode(t *testing.T) {
 	require.Zero(t, remains(t, s, "d: shadow=a"))
 }
 
-// TestReservationsOfManyLimits: a request that has too many is an error, and holds nothing.
+// TestReservationsOfManyLimits: a request with too many limits is an error, and holds nothing.
 func TestReservationsOfManyLimits(t *testing.T) {
 	s, _ := newService(t, reservable, Options{})
 	g := newGateway(t, s)

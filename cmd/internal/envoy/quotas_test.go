@@ -35,7 +35,8 @@ func without(t *testing.T) *Service {
 	return s
 }
 
-// TestQuotas: each value of the descriptor has its limit, by every algorithm, and others the rule's or none.
+// TestQuotas: each value of the descriptor has its own limit, with every algorithm. Other values have the limit of the
+// rule, or none.
 func TestQuotas(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log", "batch-refill"} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestQuotasOfPlans: a file may name plans, also of a month of the calendar.
+// TestQuotasOfPlans: a file may name plans, also plans of a calendar month.
 func TestQuotasOfPlans(t *testing.T) {
 	folder := t.TempDir()
 	writePlans(t, folder, "key,plan\nanna,free\nberta,paid\n")
@@ -85,8 +86,8 @@ func TestQuotasOfPlans(t *testing.T) {
 	assert.Equal(t, 5, admitted(t, s, 12, "a=carl"))
 }
 
-// TestQuotasChange: another file counts soon, values keep what they have used, and a bad one changes nothing. None at
-// all refuses the rules.
+// TestQuotasChange: a changed file applies soon, values keep what they have used, and a bad file changes nothing.
+// Without any file the rules are refused.
 func TestQuotasChange(t *testing.T) {
 	folder := t.TempDir()
 	err := without(t).SetConfig(compile(t, withPlans(folder, bucket5, "")))
@@ -110,7 +111,7 @@ func TestQuotasChange(t *testing.T) {
 	assert.Equal(t, 1, admitted(t, s, 12, "a=berta"))
 }
 
-// TestAReservationOutlivesALimit: it is settled also where the value has another limit by then.
+// TestAReservationOutlivesALimit: a reservation is settled even if the value has another limit by then.
 func TestAReservationOutlivesALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window", "sliding-log"} {
 		for _, then := range []string{"anna,200/d", "anna,100/d,150", "berta,3/d"} {
@@ -133,7 +134,7 @@ func TestAReservationOutlivesALimit(t *testing.T) {
 	}
 }
 
-// TestQuotasInAStore: windows that a store counts have limits of a file, or of a hash there.
+// TestQuotasInAStore: windows in a store have limits of a file, or of a hash in the store.
 func TestQuotasInAStore(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.HSet("plans", "anna", "free", "berta", "unlimited", "carl", "6/h")

@@ -123,7 +123,7 @@ func TestOneScriptForARequest(t *testing.T) {
 	assert.EqualValues(t, 1, client.Health().Calls-calls)
 }
 
-// TestAllOrNothingInAStore: a request that is refused leaves every counter as it was, in two stores, too.
+// TestAllOrNothingInAStore: a refused request leaves every counter unchanged, even in two stores.
 func TestAllOrNothingInAStore(t *testing.T) {
 	server := startRedis(t)
 	seconds := server.connect(t, 10*time.Second, redislimit.Prefix("seconds"))
@@ -152,7 +152,7 @@ func (s server) lose(t *testing.T, client *redislimit.Client, service *Service) 
 	})
 }
 
-// TestALookAtABucket: a question of no hits reports what a bucket has, in a store as in memory.
+// TestALookAtABucket: a request without hits reports what a bucket has left, in a store as in memory.
 func TestALookAtABucket(t *testing.T) {
 	for _, o := range []Options{{}, {Store: startRedis(t).connect(t, 10*time.Second)}} {
 		s := storedService(t, years, o)
@@ -161,8 +161,8 @@ func TestALookAtABucket(t *testing.T) {
 	}
 }
 
-// TestAStoreThatIsLost: each replica admits its share, or all, or none; what shares admit is charged in the store when
-// it is back.
+// TestAStoreThatIsLost: while the store is lost, each replica admits its share, or everything, or nothing. Tokens that
+// shares admit are charged in the store when it is back.
 func TestAStoreThatIsLost(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		server := startRedis(t)
@@ -194,7 +194,7 @@ func TestAStoreThatIsLost(t *testing.T) {
 }
 
 // TestAShareThatRefusesIsNoError: a share decides from the first answer that is missing, before the store counts as
-// lost. An error would be a question that Envoy lets pass by default.
+// lost. Envoy lets a request pass by default if the answer is an error.
 func TestAShareThatRefusesIsNoError(t *testing.T) {
 	server := startRedis(t)
 	client := server.connect(t, 50*time.Millisecond, redislimit.BreakAfter(time.Minute))
@@ -235,8 +235,9 @@ func TestAStoreThatIsLostAndOpen(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestNumbersThatChangeWhileAStoreIsLost: a limit whose numbers change has no second share, of every algorithm, also if
-// it has no numbers for a time, and also if another limit had the new numbers before.
+// TestNumbersThatChangeWhileAStoreIsLost: if the numbers of a limit change while the store is lost, the limit gets no
+// second share. This holds for every algorithm, even if the limit has no numbers for a time, or another limit had the
+// new numbers before.
 func TestNumbersThatChangeWhileAStoreIsLost(t *testing.T) {
 	for _, algorithm := range []string{"token-bucket", "fixed-window", "sliding-window", "sliding-log"} {
 		server := startRedis(t)

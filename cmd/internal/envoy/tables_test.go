@@ -118,7 +118,8 @@ func TestPreviousTablesAreBounded(t *testing.T) {
 	assert.Len(t, s.active.Load().rules, maxTables)
 }
 
-// TestAResetIsOneInPreviousTables: also of hits for which the lower limit has no room.
+// TestAResetIsOneInPreviousTables: a reset also clears previous tables, even hits for which the lower limit has no
+// room.
 func TestAResetIsOneInPreviousTables(t *testing.T) {
 	s, _ := newService(t, file("a: unit: hour, requests_per_unit: 100, algorithm: token-bucket"), Options{})
 	require.Equal(t, 100, admitted(t, s, 100, "a=x"))
@@ -136,8 +137,8 @@ func limitOf(r *rand.Rand, n int) string {
 	return fmt.Sprintf("unit: hour, requests_per_unit: %d, algorithm: %s", n, algorithms[r.IntN(len(algorithms))])
 }
 
-// TestChangesGiveNothingAway: within a moment a key gets as much as the largest limit that its rule had, whatever it
-// asks for and however the rule changes, and that is all it owes at the end.
+// TestChangesGiveNothingAway: in one moment, a key gets as much as the largest limit that its rule had, whatever it
+// asks for and however the rule changes. At the end it owes exactly that.
 func TestChangesGiveNothingAway(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 40))
@@ -202,8 +203,8 @@ func TestRefusedHitsAreNoDebt(t *testing.T) {
 	}
 }
 
-// TestAMonthOfTheCalendar: it begins on the 1st in its zone, for counters that are charged what is refused, too, and a
-// month without a zone, next to it, counts 30 days.
+// TestAMonthOfTheCalendar: a month begins on the 1st in its zone, also for counters that count refused hits. A month
+// without a zone, next to it, has 30 days.
 func TestAMonthOfTheCalendar(t *testing.T) {
 	s, clock := newService(t, file("a: unit: month, requests_per_unit: 2, zone: Europe/Berlin", "b: unit: month, requests_per_unit: 2"), Options{})
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -35,8 +35,8 @@ func (g *guarded) close() error {
 	return g.localTable.close()
 }
 
-// TestNoTableIsClosedWhileItIsUsed: neither that of a rule that is gone, nor one that a request with a limit of its own
-// asks for.
+// TestNoTableIsClosedWhileItIsUsed: no table is closed while it is used: neither the table of a removed rule, nor the
+// table of a request with its own limit.
 func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	s, _ := newService(t, "", Options{MaxKeys: 10})
 	var late, made atomic.Int64

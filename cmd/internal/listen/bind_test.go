@@ -60,7 +60,7 @@ func TestAListenerThatBreaksIsReported(t *testing.T) {
 	assert.ErrorIs(t, <-failed, net.ErrClosed)
 }
 
-// TestAServerIsKeptForItsConnections: one whose settings have changed, as long as it has any.
+// TestAServerIsKeptForItsConnections: a server whose settings have changed is kept as long as it has connections.
 func TestAServerIsKeptForItsConnections(t *testing.T) {
 	s := sockets(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	conn, err := net.Dial("tcp", s.open[0].Addr().String())

@@ -104,8 +104,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestABodyThatIsNotReadHoldsNoConnection: net/http reads some of it before it sends the answer, and after an answer to
-// a body that was too slow.
+// TestABodyThatIsNotReadHoldsNoConnection: an unread body holds no connection: net/http reads some of it before it
+// sends the answer, and after an answer to a body that was too slow.
 func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	for name, read := range map[string]bool{"refused": false, "too slow": true} {
 		t.Run(name, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestABodyThatIsNotReadHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestReadTimeoutEndsWithTheBody: an answer that takes longer is none of its business. net/http took the end of the
-// deadline for that of the connection, and the client got no answer.
+// TestReadTimeoutEndsWithTheBody: read_timeout does not apply to an answer that takes longer. net/http mistook the end
+// of the deadline for the end of the connection, and the client got no answer.
 func TestReadTimeoutEndsWithTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, conn := net.Pipe()

@@ -32,7 +32,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// TestIsBoundTo: an address of the rule file is that of a socket however it is written.
+// TestIsBoundTo: an address of the rule file is bound to the same socket however it is written.
 func TestIsBoundTo(t *testing.T) {
 	at := func(text string) net.Addr {
 		addr, err := net.ResolveTCPAddr("tcp", text)

@@ -33,7 +33,8 @@ func pipeTo(t *testing.T, handler http.HandlerFunc) net.Conn {
 	return client
 }
 
-// TestAnUnknownExpectIs417AndEnds: net/http answers by itself and reads the body, which may never come.
+// TestAnUnknownExpectIs417AndEnds: net/http answers without calling the handler, and reads the body, which may never
+// come.
 func TestAnUnknownExpectIs417AndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := pipeTo(t, func(http.ResponseWriter, *http.Request) { t.Error("the handler is called") })
@@ -87,7 +88,7 @@ func TestADroppedConnectionExecutesNothing(t *testing.T) {
 	assert.False(t, executed)
 }
 
-// TestOneClientHasABound: an address that is no client has none.
+// TestOneClientHasABound: a client's address has a bound, and an address that is not a client's has none.
 func TestOneClientHasABound(t *testing.T) {
 	c := clientConns{of: map[netip.Prefix]int64{}, client: func(a netip.Addr) (client netip.Prefix) {
 		if a != netip.MustParseAddr("10.0.0.1") {
@@ -159,8 +160,8 @@ func TestAnyProgressCounts(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// TestDeadlinesAreSetSeldom: not for each answer, though net/http asks for none before each request. One that it asked
-// for ends when it asks for none.
+// TestDeadlinesAreSetSeldom: deadlines are not set for each answer, although net/http clears them before each request.
+// A deadline that net/http has set ends when net/http clears it.
 func TestDeadlinesAreSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &deadlineConn{}

@@ -38,8 +38,8 @@ func (w *slowStream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestASlowStream: a client that takes a frame in time has its whole answer, however long that and the pauses of the
-// upstream are.
+// TestASlowStream: a client that takes each frame in time gets its complete answer, however long the answer and the
+// pauses of the upstream are.
 func TestASlowStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowStream{reset: make(chan struct{}), takes: []time.Duration{59 * time.Second}}

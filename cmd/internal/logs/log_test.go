@@ -27,7 +27,7 @@ func without(text string) string {
 	return b.String()
 }
 
-// TestAFloodIsSummedUp: of an error that occurs twenty thousand times in twenty-five seconds there are eight lines.
+// TestAFloodIsSummedUp: for an error that occurs twenty thousand times in twenty-five seconds, the log has eight lines.
 func TestAFloodIsSummedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -84,7 +84,7 @@ func TestAKindIsForgotten(t *testing.T) {
 	})
 }
 
-// TestManyKinds: messages that are all different do not make the memory grow, nor the log.
+// TestManyKinds: messages that are all different let neither the memory nor the log grow.
 func TestManyKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/usage"
 )
 
-// TestCut: bounds above what is left are lowered, wherever they are, and nothing else changes.
+// TestCut: bounds above the number left are lowered, wherever they are, and nothing else changes.
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		api              rulefile.API
@@ -81,7 +81,7 @@ func cutTo70(body string, api rulefile.API, path string) string {
 	return string(cut.to(70))
 }
 
-// TestBoundsOf: only what a path is sure to heed is a bound there.
+// TestBoundsOf: only a field that the path's server certainly respects is a bound there.
 func TestBoundsOf(t *testing.T) {
 	for _, c := range []struct {
 		api  rulefile.API
@@ -105,7 +105,7 @@ func TestBoundsOf(t *testing.T) {
 	assert.Equal(t, rulefile.APIOpenAI, apiOf("/api/v1/chat/completions"), "as of OpenRouter")
 }
 
-// TestModelIn: the models that paths name.
+// TestModelIn: the test checks the models that paths name.
 func TestModelIn(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1beta/models/gemini-pro:streamGenerateContent": "gemini-pro", "/v1/projects/p/models/g:predict": "g", "/v1beta/models": "", "/models/": "",

@@ -65,7 +65,7 @@ func TestEncodingOf(t *testing.T) {
 	}
 }
 
-// TestIsFree: only what can cost nothing to any server does.
+// TestIsFree: a request is free only if it cannot cost anything with any server.
 func TestIsFree(t *testing.T) {
 	for request, want := range map[string]bool{
 		"GET /v1/models": true, "DELETE /v1/files/a": true, "POST /v1/messages/count_tokens": true,

@@ -42,7 +42,7 @@ func asks(client string, body io.Reader) *http.Request {
 
 func letters(n int) io.Reader { return strings.NewReader(strings.Repeat("a", n)) }
 
-// TestRoom: bodies take so much memory at most, and give it back.
+// TestRoom: bodies take at most that much memory, and give it back.
 func TestRoom(t *testing.T) {
 	ms, in := metersWith(t, rulefile.Tokens{MaxBody: 1 << 20})
 	in.taken.Store(maxRoom - 64<<10)
@@ -120,7 +120,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestBuffersAreClaimedBeforeTheyAreMade: where there is no room for them, they take nothing.
+// TestBuffersAreClaimedBeforeTheyAreMade: buffers without room in memory are not made.
 func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	const mib = 1 << 20
 	var packed bytes.Buffer
@@ -169,7 +169,8 @@ func TestBuffersAreClaimedBeforeTheyAreMade(t *testing.T) {
 	}
 }
 
-// TestAskingInACompressedBody: it is passed on without compression, and counts as that.
+// TestAskingInACompressedBody: a body that asks for the usage is passed on without compression, and counts as
+// uncompressed.
 func TestAskingInACompressedBody(t *testing.T) {
 	const size = 1 << 20
 	begin := `{"prompt":"` + strings.Repeat("a", size) + `","stream":true`
@@ -239,7 +240,7 @@ func TestShareOfAClient(t *testing.T) {
 	over()
 }
 
-// TestManyBounds: a body with more than 64 is not changed, as what is known of each takes memory, too.
+// TestManyBounds: a body with more than 64 bounds is not changed, because the record of each takes memory, too.
 func TestManyBounds(t *testing.T) {
 	ms, _ := metersWith(t, rulefile.Tokens{MaxBody: 8 << 20, Clamp: true})
 	for n, cuttable := range map[int]bool{1: true, maxBounds: true, maxBounds + 1: false, 100_000: false} {

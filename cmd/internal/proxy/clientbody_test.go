@@ -55,7 +55,8 @@ func TestABodyThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestOnlyAnUpstreamWithHTTP2HasGRPC: to one without it the content type is no excuse for a slow body.
+// TestOnlyAnUpstreamWithHTTP2HasGRPC: for an upstream without HTTP/2, the content type of gRPC does not excuse a slow
+// body.
 func TestOnlyAnUpstreamWithHTTP2HasGRPC(t *testing.T) {
 	for _, grpc := range []bool{false, true} {
 		p := &Proxy{http2: grpc}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestACheckWithoutAConnection: where all connections to upstreams are in use, no check says that a server is sick.
+// TestACheckWithoutAConnection: while all connections to upstreams are in use, no check reports a server as unhealthy.
 func TestACheckWithoutAConnection(t *testing.T) {
 	for err, sick := range map[error]bool{errNoFile: false, io.ErrUnexpectedEOF: true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestACheckWithoutAConnection(t *testing.T) {
 	}
 }
 
-// TestWhichErrorsSayThatNothingWasSent: those of connections that could not be made.
+// TestWhichErrorsSayThatNothingWasSent: the errors of failed connections say that nothing was sent.
 func TestWhichErrorsSayThatNothingWasSent(t *testing.T) {
 	for err, want := range map[error]bool{
 		&net.OpError{Op: "dial", Err: errors.New("x")}: true, &net.OpError{Op: "read", Err: errors.New("x")}: false,

@@ -56,7 +56,7 @@ func TestAllOrNothing(t *testing.T) {
 	assert.Equal(t, []Key{{"everybody", 6, 2}}, both.RefusedKeys)
 }
 
-// TestALimitOfTheCalendarOfALog: the month of the zone counts, not that of the log's times.
+// TestALimitOfTheCalendarOfALog: the month follows the limit's zone, and not the zone of the log's times.
 func TestALimitOfTheCalendarOfALog(t *testing.T) {
 	const december = 1_356_400 // begins in Tokyo, on 30 November at 15:00 UTC
 	log := strings.Repeat(logLine("h", december-1, "GET / HTTP/1.1", "200"), 6) + strings.Repeat(logLine("h", december, "GET / HTTP/1.1", "200"), 6)

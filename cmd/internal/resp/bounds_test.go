@@ -46,7 +46,7 @@ func (*memory) Close() error                     { return nil }
 func (*memory) SetReadDeadline(time.Time) error  { return nil }
 func (*memory) SetWriteDeadline(time.Time) error { return nil }
 
-// TestATakeDoesNotAllocate: from the bytes of a pipeline to those of the answers.
+// TestATakeDoesNotAllocate: a take does not allocate, from the bytes of a pipeline to the bytes of the answers.
 func TestATakeDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("allocations are not counted under the race detector")

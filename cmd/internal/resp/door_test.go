@@ -213,7 +213,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersOfRESP3: the same with maps, doubles, booleans and null.
+// TestAnswersOfRESP3: the same answers with maps, doubles, booleans and null.
 func TestAnswersOfRESP3(t *testing.T) {
 	d := open(t)
 	got := d.says(resp("HELLO 3 SETNAME me", "CL.THROTTLE a 0 1 60", "CL.THROTTLE a 0 1 60", "GCRA b 0 1 1.5", "GCRA b 0 1 1.5",
@@ -225,7 +225,7 @@ func TestAnswersOfRESP3(t *testing.T) {
 		"%5 $7 allowed #f $5 limit :1 $9 remaining :0 $11 retry_after ,0.5 $11 reset_after ,0.5 $2 me +RESET $-1 "+hello+"_", flat(got))
 }
 
-// TestSecondsAreRoundedUp: never early.
+// TestSecondsAreRoundedUp: seconds are rounded up, so no client comes back too early.
 func TestSecondsAreRoundedUp(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, "*5 :0 :1 :0 :-1 :2", flat(d.says(resp("CL.THROTTLE a 0 1 2"))))
@@ -239,8 +239,8 @@ func TestSecondsAreRoundedUp(t *testing.T) {
 	assert.Equal(t, "*5 :0 :1 :0 :-1 :2", flat(d.says(resp("CL.THROTTLE a 0 1 2"))))
 }
 
-// TestAPipelineKeepsItsOrder: also where commands that are gathered stand between others, take other amounts, fail, and
-// are more than are gathered.
+// TestAPipelineKeepsItsOrder: answers come in the order of the commands. That also holds if other commands are between
+// the gathered ones, or if these take different amounts, fail, or are more than can be gathered at once.
 func TestAPipelineKeepsItsOrder(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, "*5 :0 :3 :2 :-1 :20 +PONG *5 :0 :3 :0 :-1 :60 -ERR wrong number of arguments for 'cl.throttle' command "+

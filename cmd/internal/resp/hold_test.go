@@ -169,8 +169,8 @@ func TestAHoldEndsOnAnotherConnection(t *testing.T) {
 	require.Equal(t, "80", d.remaining("a"))
 }
 
-// TestSettleWhereALimitDoesNotFit: the table of a reload takes shorter limits only. It is an error, and the id is good
-// as before.
+// TestSettleWhereALimitDoesNotFit: the table after a reload takes shorter limits only. A settlement that does not fit
+// is an error, and its id stays valid.
 func TestSettleWhereALimitDoesNotFit(t *testing.T) {
 	d := open(t)
 	id := d.ask("WEIR.HOLD a LIMIT 100/20d COST 40")["id"]

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestEnterAndRelease: that many are in flight at a time, and one that leaves makes room, once.
+// TestEnterAndRelease: that many requests are in flight at a time. A request that leaves makes room once.
 func TestEnterAndRelease(t *testing.T) {
 	d := open(t)
 	enter := func() map[string]string { return d.ask("WEIR.ENTER a LIMIT 2") }
@@ -57,7 +57,7 @@ func TestPlacesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestSettlesCrowdOutNoReleases: ids of holds that were used take no room from those of places.
+// TestSettlesCrowdOutNoReleases: used ids of holds take no room from the ids of places.
 func TestSettlesCrowdOutNoReleases(t *testing.T) {
 	d := open(t)
 	holds, err := NewHolds(1, d.clock.now, engine.ClockFunc(d.clock.now))

@@ -73,7 +73,7 @@ func TestInlineQuotes(t *testing.T) {
 	}
 }
 
-// TestCommandsThatAskForNothing: empty arrays are passed over, as Redis does, and the empty name is unknown.
+// TestCommandsThatAskForNothing: empty arrays are skipped, as in Redis, and the empty name is an unknown command.
 func TestCommandsThatAskForNothing(t *testing.T) {
 	assert.Equal(t, "-ERR unknown command '', with args beginning with:  +PONG", flat(open(t).says("*0\r\n*-1\r\n*1\r\n$0\r\n\r\nPING\r\n")))
 }
@@ -87,7 +87,7 @@ func TestNoErrorRepeatsControlCharacters(t *testing.T) {
 	assert.Less(t, len(long), 1000)
 }
 
-// TestKeysAreBytes: of any kind, the empty one and a very long one included, and no two are one.
+// TestKeysAreBytes: a key may be any bytes, including none and very many. Different bytes are different keys.
 func TestKeysAreBytes(t *testing.T) {
 	d := open(t)
 	keys := []string{"", " ", "a", "A", "a\x00", "a\r\n", "\xff\xfe", "é", strings.Repeat("k", 60000), strings.Repeat("k", 60001)}
@@ -104,7 +104,8 @@ func TestKeysAreBytes(t *testing.T) {
 	assert.EqualValues(t, 2*len(keys), d.counters.Count().Allowed)
 }
 
-// TestHowBytesArriveDoesNotMatter: commands in pieces of any size are answered as those that come at once.
+// TestHowBytesArriveDoesNotMatter: commands that come in pieces of any size get the same answers as commands that come
+// at once.
 func TestHowBytesArriveDoesNotMatter(t *testing.T) {
 	sent := "PING\r\n" + resp("HELLO 3", "CL.THROTTLE a 9 1 60", "GCRA a 9 1 60 TOKENS 2", "ECHO "+strings.Repeat("x", 5000), "WEIR.TAKE a LIMIT 1/m BURST 10",
 		"DEL a", "CL.THROTTLE a 9 1 60 3", "FOO", "CL.THROTTLE b 9 1 60", "CL.THROTTLE a 9 1 60") + "ECHO\r\nQUIT\r\n"

@@ -46,7 +46,7 @@ func TestTransactions(t *testing.T) {
 	assert.Equal(t, "-NOAUTH Authentication required. -NOAUTH Authentication required.", flat(d.says(resp("MULTI", "EXEC"))))
 }
 
-// TestATransactionIsDoneAtItsEnd: a client that goes away before EXEC has taken nothing.
+// TestATransactionIsDoneAtItsEnd: the transaction of a client that goes away before EXEC takes nothing.
 func TestATransactionIsDoneAtItsEnd(t *testing.T) {
 	d := open(t)
 	require.Equal(t, "+OK +QUEUED", flat(d.says(resp("MULTI", "CL.THROTTLE a 2 3 60"))))
@@ -103,7 +103,7 @@ func TestArgumentsOfATransaction(t *testing.T) {
 	assert.Empty(t, queue.queued)
 }
 
-// TestKeysThatOwe: EXISTS and TTL know a key by what it owes, at the rate at which that comes back.
+// TestKeysThatOwe: EXISTS and TTL find a key that owes tokens, at the rate at which these come back.
 func TestKeysThatOwe(t *testing.T) {
 	d := open(t)
 	assert.Equal(t, ":0 :-2 :-2", flat(d.says(resp("EXISTS a b", "TTL a", "PTTL a"))))

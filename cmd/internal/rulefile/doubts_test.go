@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDoubts: each file that says something that it does not do, and a file that does it.
+// TestDoubts: each file makes a claim that it does not keep, and one file keeps it.
 func TestDoubts(t *testing.T) {
 	const unlimited = "rule vip: rate: unlimited: it does not turn off other rules, and a may limit the same requests: write what it matches under exempt, or under not of the other rule"
 	for text, want := range map[string]string{

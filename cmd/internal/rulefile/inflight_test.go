@@ -57,7 +57,7 @@ rules:
 	assert.Contains(t, out.String(), "  limit   3 at a time\n          9 at a time for X-Plan: wide\n          7 at a time for X-Plan: paid\n")
 }
 
-// TestAReloadKeepsWhatIsInFlight: a limiter lives on where the number changes.
+// TestAReloadKeepsWhatIsInFlight: if only the number changes, the limiter is kept.
 func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	file := func(text string) *File {
 		f, err := Parse("weir.yaml", []byte("rules: [{name: a, "+text+"}]"))

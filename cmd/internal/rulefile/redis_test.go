@@ -17,7 +17,8 @@ func parsed(t *testing.T, text string) *File {
 	return f
 }
 
-// TestRedisAloneNeedsNoRules: and has no listener for HTTP. With rules there is one, as ever.
+// TestRedisAloneNeedsNoRules: a file with only a listener for clients of Redis needs no rules, and has no listener for
+// HTTP. With rules it has one, as always.
 func TestRedisAloneNeedsNoRules(t *testing.T) {
 	alone := parsed(t, "redis: 127.0.0.1:6380")
 	assert.True(t, alone.RedisAlone())

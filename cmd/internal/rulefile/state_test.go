@@ -48,7 +48,7 @@ func TestStateNames(t *testing.T) {
 	assert.Empty(t, parsed(t, "rules: [{name: api, rate: 1/s}]").UnusedStates(), "without a state")
 }
 
-// TestStatesOfCalendars: another period or zone begins another file, and another number does not.
+// TestStatesOfCalendars: another period or zone starts another file, and another number does not.
 func TestStatesOfCalendars(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	rule := func(rate string) string {
@@ -96,7 +96,7 @@ func TestDebtNames(t *testing.T) {
 	assert.Equal(t, []string{one.Debts + "0.A.debts", filepath.Join(dir, "x.debts")}, f.UnusedStates())
 }
 
-// TestFormerStates: files of a rule of the same name that is another, of all versions, and no others.
+// TestFormerStates: the list has the files of an earlier rule with the same name, of all versions, and no others.
 func TestFormerStates(t *testing.T) {
 	dir := t.TempDir()
 	rule := func(more string) *Rule {

@@ -53,7 +53,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsOfLimitsThatAnybodySays: a header of trusted proxies has no meaning where every peer is one.
+// TestWarningsOfLimitsThatAnybodySays: a header of trusted proxies has no meaning if every peer is a trusted proxy.
 func TestWarningsOfLimitsThatAnybodySays(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("trusted_proxies: [10.0.0.0/8, \"::/0\"]\nrules: [{name: a, rate: 1/s, quota: {header: X-Limit}}, {name: b, rate: 1/s}]"))
 	require.NoError(t, err)

@@ -274,7 +274,8 @@ func TestHeadersOfWindows(t *testing.T) {
 	}
 }
 
-// TestAHeaderThatNobodyTells: of requests of which all is known, what only a proxy may say is true.
+// TestAHeaderThatNobodyTells: if everything is known about a request, the test may assume the values that only a proxy
+// can report.
 func TestAHeaderThatNobodyTells(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 1/s, quota: {header: X-RateLimit-Policy}}]"))
 	require.NoError(t, err)
@@ -294,7 +295,8 @@ func hashed(t *testing.T, more string) *Rule {
 	return all[0]
 }
 
-// TestTheLimitsOfAHash: keys mean what they mean in a file, and one that cannot be read is an error that names it.
+// TestTheLimitsOfAHash: keys in a hash mean the same as in a file, and the error for a key that cannot be read names
+// it.
 func TestTheLimitsOfAHash(t *testing.T) {
 	rule := hashed(t, "")
 	assert.Equal(t, "token bucket 1/s burst 1", rule.LimitOf(get("X-Key", "anna")), "it was not read")

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// TestSealed: an id says what was sealed, to those who have the key and the use, and nothing of it in the clear.
+// TestSealed: an id gives its content to a process that has the key and the use, and none of it is in clear text.
 func TestSealed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("k", 32)), 0o600))
@@ -103,8 +103,7 @@ func TestUses(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestUsesWithoutRoom: the use of an id for which there is no room is reported as such. No later use of it is a first
-// use.
+// TestUsesWithoutRoom: a use without room for its id is reported as such, and no later use of the id is a first use.
 func TestUsesWithoutRoom(t *testing.T) {
 	u, err := NewUses(time.Minute, 1)
 	require.NoError(t, err)
@@ -137,7 +136,7 @@ func TestUsesWithoutRoom(t *testing.T) {
 	require.Equal(t, Late, got, "which it is with room and without")
 }
 
-// FuzzOpen: no text is an id that was not sealed.
+// FuzzOpen: no text opens as an id unless it was sealed.
 func FuzzOpen(f *testing.F) {
 	s := New("x")
 	f.Add(s.Seal([]byte("a receipt"), time.Unix(1, 1)))

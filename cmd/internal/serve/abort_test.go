@@ -150,7 +150,8 @@ func TestAClientThatHangsUpAmidItsBody(t *testing.T) {
 	})
 }
 
-// TestTheServerEndsWithRequestsOfNobody: their clients have gone, and their upstream does not answer.
+// TestTheServerEndsWithRequestsOfNobody: the server ends although requests whose clients have gone are under way, and
+// their upstream does not answer.
 func TestTheServerEndsWithRequestsOfNobody(t *testing.T) {
 	asked, let := make(chan context.Context), make(chan struct{})
 	url := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

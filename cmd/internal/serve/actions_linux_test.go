@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/actions"
 )
 
-// TestActionsOutliveTheProcess: with state, over a restart and in a concurrent process. Without it they end with weir.
+// TestActionsOutliveTheProcess: with state, actions outlive a restart and apply in a concurrent process. Without it
+// they end with weir.
 func TestActionsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	file := "state: " + dir + "\n" + behind + one
@@ -37,7 +38,8 @@ func TestActionsOutliveTheProcess(t *testing.T) {
 	assert.Equal(t, "200", start(t, behind+one).statuses(1, from("192.0.2.8")))
 }
 
-// TestADamagedFileOfActions: weir does not start without the bans that it was given, and a reload changes nothing.
+// TestADamagedFileOfActions: if the file of actions is damaged, weir does not start without the bans in it, and a
+// reload changes nothing.
 func TestADamagedFileOfActions(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, behind+one)

@@ -34,7 +34,7 @@ func (r *running) act(want int, kind, target string) string {
 
 func from(addr string) string { return "X-Forwarded-For: " + addr }
 
-// TestABanOfAnHour: the address is refused, everybody else is not, and after an hour by the clock the ban is over.
+// TestABanOfAnHour: the address is refused, and other addresses are not. After an hour by the clock the ban is over.
 func TestABanOfAnHour(t *testing.T) {
 	s := start(t, behind+one)
 	s.act(200, "ban", `"network":"192.0.2.7"`)
@@ -57,7 +57,8 @@ func TestABanOfAnHour(t *testing.T) {
 	assert.Len(t, s.log.With(`msg="action: begins" id=1 what="ban of the network 192.0.2.7/32"`), 1)
 }
 
-// TestAHeaderExemptsNobody: an address is that of the connection, unless a trusted proxy says another.
+// TestAHeaderExemptsNobody: the address of a request is the address of its connection, unless a trusted proxy names
+// another.
 func TestAHeaderExemptsNobody(t *testing.T) {
 	s := start(t, administered+one)
 	s.act(200, "exempt", `"network":"198.51.100.0/24"`)
@@ -186,7 +187,7 @@ func TestBadActionRequests(t *testing.T) {
 	assert.Contains(t, s.act(403, "ban", `"network":"192.0.2.7"`), "set admin.token_file")
 }
 
-// TestWhoActs: the name of a token, or else what the request says.
+// TestWhoActs: the log names the token, or else the name in the request.
 func TestWhoActs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("alice:a-token-of-alice-alone\na-token-of-nobody"), 0o600))
@@ -217,7 +218,7 @@ func TestWhoActs(t *testing.T) {
 	assert.Equal(t, 401, resp.StatusCode)
 }
 
-// TestABanForOtherProxies: /decide says the same, under the status that the proxy wants.
+// TestABanForOtherProxies: /decide refuses in the same way, with the status that the proxy expects.
 func TestABanForOtherProxies(t *testing.T) {
 	s, ask := startDecide(t, administered+"rules: [{name: a, rate: 1/h, burst: 100}]")
 	s.act(200, "ban", `"network":"203.0.113.1"`)
@@ -234,7 +235,7 @@ func TestABanForOtherProxies(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=3 allowed=1 refused=2")
 }
 
-// TestABanOfAGRPCClient: it is PERMISSION_DENIED, which clients do not retry.
+// TestABanOfAGRPCClient: a banned client of gRPC gets PERMISSION_DENIED, which clients do not retry.
 func TestABanOfAGRPCClient(t *testing.T) {
 	s, client := startGRPC(t, func(context.Context) error { return nil })
 	_, err := s.actions.Add(actions.Action{

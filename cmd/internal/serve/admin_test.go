@@ -122,7 +122,7 @@ func TestAnAdministratorsListenerThatGoesAway(t *testing.T) {
 	assert.Equal(t, "200", s.statuses(1))
 }
 
-// TestTokensAreReadAgain: a reload takes new tokens, keeps the counters, and with a bad file changes nothing.
+// TestTokensAreReadAgain: a reload accepts new tokens and keeps the counters. With a bad file it changes nothing.
 func TestTokensAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }

@@ -37,8 +37,8 @@ func TestBudgets(t *testing.T) {
 	assert.Equal(t, budget{267, 267, 267, 95, 64}, newBudget(1024, both))
 }
 
-// TestUpstreamConnectionsAreBounded: idle connections to one upstream make room for those to another, and when all are
-// busy a request is answered at once.
+// TestUpstreamConnectionsAreBounded: idle connections to one upstream make room for connections to another. If all are
+// busy, a request is answered at once.
 func TestUpstreamConnectionsAreBounded(t *testing.T) {
 	finish, entered := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestALimitOfTheCalendar: its fields tell the end of the period, and a reload keeps what keys have used, whatever it
-// makes of the limit. A Retry-After of weeks is one (pitfall 38).
+// TestALimitOfTheCalendar: its fields show the end of the period, and a reload keeps what keys have used, whatever the
+// new limit is. A Retry-After of weeks is valid (pitfall 38). A Retry-After of weeks is one (pitfall 38).
 func TestALimitOfTheCalendar(t *testing.T) {
 	const monthly = "rules: [{name: a, rate: 5/month, algorithm: fixed-window, zone: Europe/Berlin, max_keys: 100}]\n"
 	s := start(t, monthly)                                  // 1 January 2026, 01:00 in Berlin

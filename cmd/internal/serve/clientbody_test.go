@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/pipes"
 )
 
-// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client that expects 100 sends its body only then, so what is
-// refused before is answered at once, and the connection closed.
+// TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack: a client that expects 100 only sends its body after that
+// answer. So a request that is refused before is answered at once, and the connection is closed.
 func TestARefusalDoesNotWaitForABodyThatItsClientHoldsBack(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 0, match: {method: DELETE}}]\n")
 	for request, want := range map[string]string{"DELETE /": "429", "POST /../x": "400", "OPTIONS *": "200", "POST /": "200"} {

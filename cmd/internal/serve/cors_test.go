@@ -76,7 +76,7 @@ func TestCORS(t *testing.T) {
 	assert.Equal(t, []string{"Accept-Encoding"}, resp.Header["Vary"])
 }
 
-// TestAPreflightIsCountedWithoutCORS: it is a request like others, which the upstream answers.
+// TestAPreflightIsCountedWithoutCORS: a preflight is a request like others, which the upstream answers.
 func TestAPreflightIsCountedWithoutCORS(t *testing.T) {
 	s := start(t, "rules: [{name: a, rate: 1/h, burst: 1}]")
 	for _, want := range []int{200, 429} {

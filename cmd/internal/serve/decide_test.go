@@ -122,8 +122,8 @@ func TestDecideRefusesATargetThatEndsInABlankOfLatin1(t *testing.T) {
 	}
 }
 
-// TestEveryRefusalHasTheStatusThatTheProxyWants: nginx takes a 503, that of a limit closed without its store, for a
-// weir that is away, and lets the request pass.
+// TestEveryRefusalHasTheStatusThatTheProxyWants: nginx mistakes a 503, the status of a closed limit without its store,
+// for a weir that is away, and lets the request pass.
 func TestEveryRefusalHasTheStatusThatTheProxyWants(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		answer := httptest.NewRecorder()

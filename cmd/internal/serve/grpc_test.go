@@ -65,7 +65,7 @@ func TestRefusedGRPC(t *testing.T) {
 	assert.Contains(t, s.log.String(), "msg=stopped requests=6 allowed=5 refused=1 upstream_failures=0\n")
 }
 
-// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream knows the deadline, too, and may give the call up before
+// TestTheDeadlineOfAClientIsNoUpstreamFailure: the upstream also knows the deadline, and may give up the call before
 // the client does.
 func TestTheDeadlineOfAClientIsNoUpstreamFailure(t *testing.T) {
 	s, client := startGRPC(t, func(ctx context.Context) error {

@@ -42,8 +42,8 @@ type closer struct{ io.Writer }
 
 func (closer) Close() error { return nil }
 
-// TestInheritedSocketsAreServedAsBoundOnes: behind an inherited socket stand the PROXY protocol, the bound of
-// connections, TLS and the mode of a Unix socket as behind one that was bound.
+// TestInheritedSocketsAreServedAsBoundOnes: the PROXY protocol, the bound on connections, TLS and the mode of a Unix
+// socket work for an inherited socket as for one that weir has bound.
 func TestInheritedSocketsAreServedAsBoundOnes(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	writeCertificate(t, filepath.Dir(path), "weir.example")
@@ -145,8 +145,8 @@ func isGone(t *testing.T, address string) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestAnAcceptedConnectionIsAnswered: a request that comes on an accepted connection after the ports have closed. An
-// http.Server that is told to end would close the connection without an answer.
+// TestAnAcceptedConnectionIsAnswered: a request is answered if it comes on an accepted connection after the ports have
+// closed. An http.Server would close the connection without an answer when it ends.
 func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 	s := start(t, one)
 	conn := dialled(t, s)
@@ -158,7 +158,8 @@ func TestAnAcceptedConnectionIsAnswered(t *testing.T) {
 	s.stop()
 }
 
-// TestAnIdleConnectionHasOneMoreAnswer: after an upgrade, from the process that has it.
+// TestAnIdleConnectionHasOneMoreAnswer: after an upgrade, an idle connection gets one more answer, from the process
+// that has the connection.
 func TestAnIdleConnectionHasOneMoreAnswer(t *testing.T) {
 	s := start(t, one)
 	conn := dialled(t, s)
@@ -231,7 +232,7 @@ func TestAHandedSocketThatIsAnothers(t *testing.T) {
 	assert.FileExists(t, path)
 }
 
-// TestReusePort: several servers listen on one port if all of them say so, and a reload cannot change it.
+// TestReusePort: several servers can listen on one port if all of them set reuse_port, and a reload cannot change that.
 func TestReusePort(t *testing.T) {
 	port := keptPort(t)
 	shared := fmt.Sprintf("listen: {address: %q, reuse_port: true}\n", port) + one

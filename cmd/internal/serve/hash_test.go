@@ -53,8 +53,8 @@ func TestAHashOfLimits(t *testing.T) {
 	assert.Equal(t, 9, passed(s, "dora", 9))
 }
 
-// TestAHashThatIsLost: the last limits stay, also over a reload that reads them as before. No server starts without it,
-// and no reload changes how they are read.
+// TestAHashThatIsLost: if a hash is lost, the last limits stay active, also over a reload that reads the hash in the
+// same way. Without the hash no server starts, and no reload changes how it is read.
 func TestAHashThatIsLost(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.HSet("plans", "anna", "paid")
@@ -105,7 +105,8 @@ func TestAStoredRuleKeepsItsLimits(t *testing.T) {
 	}
 }
 
-// TestTheLogSaysHowFarAHashIs: every ten seconds, and a mistake still ends the reading.
+// TestTheLogSaysHowFarAHashIs: every ten seconds, the log says how much of a hash was read. A mistake still ends the
+// reading.
 func TestTheLogSaysHowFarAHashIs(t *testing.T) {
 	clock, said := newClock(), []int{}
 	bad := errors.New("bad")

@@ -20,9 +20,9 @@ import (
 
 const idle = 10_000
 
-// TestTenThousandIdleConnections: each has had one answer and says nothing more. Others are
-// served all the same, a reload drops none, and none is left at the end. The clients are a process of
-// their own: both ends in one would need more open files than many systems allow.
+// TestTenThousandIdleConnections: each connection has had one answer and sends nothing more. Other connections are
+// served, a reload drops none, and none is left at the end. The clients are a process of their own: both ends in one
+// would need more open files than many systems allow.
 func TestTenThousandIdleConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections, and two processes")

@@ -75,7 +75,7 @@ func (r *running) passes() {
 	require.Eventually(r.t, func() bool { return r.get("/").status == http.StatusOK }, 20*time.Second, time.Millisecond)
 }
 
-// TestConcurrencyUntilTheAnswerIsSent: a request counts until its body has gone, or its client has.
+// TestConcurrencyUntilTheAnswerIsSent: a request counts until its answer is sent completely, or its client has gone.
 func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 2, max_keys: 100}]\n")
@@ -103,7 +103,7 @@ func TestConcurrencyUntilTheAnswerIsSent(t *testing.T) {
 	third.Body.Close()
 }
 
-// TestAWebSocketIsInFlight: for as long as it lives.
+// TestAWebSocketIsInFlight: a WebSocket is in flight as long as it lives.
 func TestAWebSocketIsInFlight(t *testing.T) {
 	upstream, _ := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -127,7 +127,7 @@ func TestAWebSocketIsInFlight(t *testing.T) {
 	s.passes()
 }
 
-// TestConcurrencyBesideARate: one decision, and a rule each for answers and metrics.
+// TestConcurrencyBesideARate: a concurrency with a rate is one decision, and two rules in answers and metrics.
 func TestConcurrencyBesideARate(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, rate: 3/h, concurrency: 1, max_keys: 100}]\n")
@@ -143,7 +143,7 @@ func TestConcurrencyBesideARate(t *testing.T) {
 	assert.Equal(t, "1200", refused.retryAfter)
 }
 
-// TestAReloadKeepsWhatIsInFlight: the number changes, and those that are in flight leave as they would have.
+// TestAReloadKeepsWhatIsInFlight: a reload changes the number, and requests in flight leave as before.
 func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	upstream, let := slowly(t)
 	file := func(n int) string {
@@ -168,7 +168,7 @@ func TestAReloadKeepsWhatIsInFlight(t *testing.T) {
 	assert.True(t, strings.Contains(s.log.String(), "rule a: 3 at a time, was 2 at a time"), s.log.String())
 }
 
-// TestAConcurrencyThatIsRemoved: a rule that is gone does not keep its requests, nor they it.
+// TestAConcurrencyThatIsRemoved: requests of a removed rule do not block later requests, and end as before.
 func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -182,7 +182,7 @@ func TestAConcurrencyThatIsRemoved(t *testing.T) {
 	assert.Equal(t, "half whole", string(body))
 }
 
-// TestARefusalInFlightIsLogged: with a wait that is not known.
+// TestARefusalInFlightIsLogged: the log has the refusal, and does not name a wait, because the wait is not known.
 func TestARefusalInFlightIsLogged(t *testing.T) {
 	upstream, let := slowly(t)
 	s := start(t, "upstream: "+upstream+"\nlog: {refusals: all}\nrules: [{name: a, concurrency: 1, max_keys: 100}]\n")
@@ -193,7 +193,7 @@ func TestARefusalInFlightIsLogged(t *testing.T) {
 	held.Body.Close()
 }
 
-// TestInFlightInTheStore: a limit of two machines, which the page of each of them shows as one of requests in flight.
+// TestInFlightInTheStore: two machines share a limit, and the page of each shows it as a limit on requests in flight.
 func TestInFlightInTheStore(t *testing.T) {
 	upstream, let := slowly(t)
 	store := miniredis.RunT(t)

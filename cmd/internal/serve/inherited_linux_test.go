@@ -90,7 +90,7 @@ func TestAnAddressThatWeirItselfHas(t *testing.T) {
 	assert.EqualError(t, local.Reload(), "cannot listen on unix:"+path+": weir has it already, at unix:"+path+" for clients"+advice)
 }
 
-// TestAnotherHostWithReusePort: with reuse_port a port can be opened at all addresses while it is open at one.
+// TestAnotherHostWithReusePort: with reuse_port, a port can be opened at all addresses while it is open at one.
 func TestAnotherHostWithReusePort(t *testing.T) {
 	address := keptPort(t)
 	_, port, err := net.SplitHostPort(address)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAFieldForThisHopIsNoKey: the server does not get what Connection names, so a client that names its key there
-// would have a bucket of its own choice.
+// TestAFieldForThisHopIsNoKey: the upstream does not get the fields that Connection names. So a client that named the
+// field of its key there could choose its own bucket.
 func TestAFieldForThisHopIsNoKey(t *testing.T) {
 	seen := make(chan http.Header, 9)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })

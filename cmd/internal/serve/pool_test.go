@@ -159,8 +159,8 @@ func TestAServerThatClosesConnections(t *testing.T) {
 	}
 }
 
-// TestWhatGoesToAnotherServer: a request for which no connection could be made, with its body. Nothing that may have
-// been done is done twice.
+// TestWhatGoesToAnotherServer: a request goes to another server, with its body, if no connection could be made. No
+// request that may have been executed is sent twice.
 func TestWhatGoesToAnotherServer(t *testing.T) {
 	echo := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -207,7 +207,7 @@ func TestWhatGoesToAnotherServer(t *testing.T) {
 	assert.EqualValues(t, 4, asked.Load(), "the connection was made")
 }
 
-// TestAllServersAreDown: then all are tried, and the answer is 502.
+// TestAllServersAreDown: if all servers are down, all are tried, and the answer is 502.
 func TestAllServersAreDown(t *testing.T) {
 	s := start(t, "upstream: {url: [\"http://"+freeAddress(t)+"\", \"http://"+freeAddress(t)+"\"]}"+many)
 	assert.Equal(t, "!!!", s.bodies(3))
@@ -216,7 +216,7 @@ func TestAllServersAreDown(t *testing.T) {
 	assert.NotContains(t, s.bodies(4), "!")
 }
 
-// TestHealthChecks: a server that fails them gets no requests, and some again when it passes.
+// TestHealthChecks: a server that fails its health checks gets no requests. It gets some again after it passes.
 func TestHealthChecks(t *testing.T) {
 	var sick atomic.Bool
 	var agent atomic.Value

@@ -190,8 +190,8 @@ func TestNoWayRoundBesideOrBehindAnotherProxy(t *testing.T) {
 	}
 }
 
-// TestNginxWithoutAStore: with on_loss: closed weir answers 503 to nginx as well, and that is no weir that is away: the
-// request does not pass.
+// TestNginxWithoutAStore: with on_loss: closed, weir also answers 503 to nginx. That does not count as a weir that is
+// away, so the request does not pass.
 func TestNginxWithoutAStore(t *testing.T) {
 	var reached atomic.Int64
 	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })

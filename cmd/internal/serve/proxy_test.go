@@ -116,7 +116,7 @@ func TestInformationalAnswersPass(t *testing.T) {
 	assert.Empty(t, answer.Header.Values("Link"))
 }
 
-// TestTrailersDoNotMixWithOurs: fields that weir sets are dropped from the upstream's trailers, too, announced or not.
+// TestTrailersDoNotMixWithOurs: trailers of the upstream, announced or not, lose the fields that weir sets.
 func TestTrailersDoNotMixWithOurs(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "RateLimit, Checksum")
@@ -252,7 +252,8 @@ func TestAGoodAnswerGivesTheTokenBack(t *testing.T) {
 	assert.Equal(t, "429", s.statuses(1))
 }
 
-// TestALeavingClientGetsNothingBack: neither before the answer, which is recorded as none, nor in the middle of it.
+// TestALeavingClientGetsNothingBack: a client that leaves gets nothing back, neither before the answer, which is
+// recorded as none, nor in the middle of it.
 func TestALeavingClientGetsNothingBack(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		entered := make(chan struct{})
@@ -352,8 +353,9 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 	close(next)
 }
 
-// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy tells them by their media type alone, and the header is taken
-// from it. The client gets the fields once, as the upstream sent them.
+// TestEventsOfAKnownLengthAreNotHeldBack: ReverseProxy recognizes events only by their media type, so weir removes it
+// from the header. ReverseProxy tells them by their media type alone, and the header is taken from it. The client gets
+// the fields once, as the upstream sent them.
 func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	next := make(chan struct{})
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -378,8 +380,8 @@ func TestEventsOfAKnownLengthAreNotHeldBack(t *testing.T) {
 	assert.Len(t, resp.Header["Ratelimit"], 1)
 }
 
-// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy by itself leaves pairs out that it cannot read, and a rule would
-// judge a query that the upstream does not get.
+// TestTheQueryIsPassedOnAsTheRulesSawIt: ReverseProxy leaves out pairs that it cannot read. Then a rule would judge a
+// query that the upstream does not get.
 func TestTheQueryIsPassedOnAsTheRulesSawIt(t *testing.T) {
 	got := make(chan string, 1)
 	s := start(t, "upstream: "+newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery })+`

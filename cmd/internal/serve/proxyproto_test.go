@@ -100,7 +100,8 @@ func TestBehindHAProxyOverTCP(t *testing.T) {
 	}
 }
 
-// TestAHeaderWithoutAnAddress: such a client has the bucket of the balancer, whatever it says that it is.
+// TestAHeaderWithoutAnAddress: a client without an address in the header has the bucket of the balancer, whatever
+// address it claims.
 func TestAHeaderWithoutAnAddress(t *testing.T) {
 	for from, field := range map[string]string{
 		"x-forwarded-for": "X-Forwarded-For: 203.0.113.%d", "forwarded": "Forwarded: for=203.0.113.%d",

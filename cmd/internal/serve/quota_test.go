@@ -41,8 +41,8 @@ func passed(s *running, key string, n int) (passed int) {
 	return passed
 }
 
-// TestAFileOfLimitsIsWatched: a key has its new limit soon, and keeps what it has used. A bad file changes nothing, and
-// the log says the line and the value, and no key.
+// TestAFileOfLimitsIsWatched: a key has its new limit soon, and keeps what it has used. A bad file changes nothing. The
+// log has the line and the value, and no key.
 func TestAFileOfLimitsIsWatched(t *testing.T) {
 	s, write := startQuota(t, "key,plan\nanna-secret,free\nberta,paid\n", "")
 	assert.Contains(t, s.log.String(), "limits read")
@@ -84,7 +84,7 @@ func TestKeysThatTheFileDoesNotHave(t *testing.T) {
 	assert.Equal(t, 2, passed(s, "berta", 9))
 }
 
-// TestMoreTiersThanALimiterHas: a reload to more, to fewer, and to other numbers of them keeps what keys have used.
+// TestMoreTiersThanALimiterHas: a reload to more tiers, to fewer, or to other numbers keeps what keys have used.
 func TestMoreTiersThanALimiterHas(t *testing.T) {
 	tiers := func(n, more int) string {
 		var b strings.Builder
@@ -155,7 +155,8 @@ func TestALimitOfATrustedProxy(t *testing.T) {
 	assert.Equal(t, 1, passed)
 }
 
-// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer that names its clients, or none, a client is no proxy.
+// TestTheLimitOfAProxyProtocolIsTheClientS: behind a balancer that names its clients, or names none, a client is not a
+// proxy.
 func TestTheLimitOfAProxyProtocolIsTheClientS(t *testing.T) {
 	s := start(t, "trusted_proxies: 127.0.0.1\nlisten: {address: \"127.0.0.1:0\", proxy_protocol: true}\n"+
 		strings.Replace(header, "key: header:X-Key", "key: global", 1))

@@ -76,7 +76,7 @@ const (
 	refused = "*5 :1 :2 :0 :3600 :7200"
 )
 
-// TestAReloadKeepsConnectionsAndKeysOfRedis: a new password is asked of those that come later.
+// TestAReloadKeepsConnectionsAndKeysOfRedis: connections and keys stay, and only later connections need a new password.
 func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -107,7 +107,8 @@ func TestAReloadKeepsConnectionsAndKeysOfRedis(t *testing.T) {
 	assert.Equal(t, refused, says(t, c, takes))
 }
 
-// TestNamedLimitsOfEveryAlgorithm: each has its keys, in every command, and a reload keeps what they have used.
+// TestNamedLimitsOfEveryAlgorithm: each named limit has its own keys in every command, and a reload keeps what they
+// have used.
 func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	limits := func(n int) string {
 		return redisFile(fmt.Sprintf(", limits: {fixed: {rate: %[1]d/h, algorithm: fixed-window}, sliding: {rate: %[1]d/h, algorithm: sliding-window}, "+
@@ -154,8 +155,8 @@ func TestNamedLimitsOfEveryAlgorithm(t *testing.T) {
 	has(":0", "EXISTS fixed:a", "")
 }
 
-// TestABucketThatBecomesAnotherLimit: its keys owe all that they owe, for as long as they owe it, also what they owe a
-// table before.
+// TestABucketThatBecomesAnotherLimit: keys keep all of their debt, also the debt in an earlier table, for as long as
+// they owe it.
 func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	const window = ", limits: {login: {rate: 2/h, algorithm: sliding-window}}"
 	for _, algorithm := range []string{"fixed-window", "sliding-window", "sliding-log", "batch-refill"} {
@@ -183,8 +184,8 @@ func TestABucketThatBecomesAnotherLimit(t *testing.T) {
 	assert.Contains(t, says(t, c, "CL.THROTTLE a login"), "*5 :1 :2 :0")
 }
 
-// TestABucketOfTheGenerationBefore: while that still decides by it, keys owe there what they owe. A reload that is
-// refused changes nothing.
+// TestABucketOfTheGenerationBefore: while the previous generation still decides by the bucket, the debts of keys stay
+// there. A reload that is refused changes nothing.
 func TestABucketOfTheGenerationBefore(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -248,8 +249,8 @@ func TestHoldsOfNamedLimits(t *testing.T) {
 	assert.Contains(t, says(t, c, "WEIR.SETTLE "+third+" 1"), "outcome", "the id is good again")
 }
 
-// TestNamedLimitsOfRedis: their numbers are those of the file, a reload keeps what keys have used, a limit of a month
-// needs no longest, and one that goes is not known any more.
+// TestNamedLimitsOfRedis: the numbers of named limits are the numbers in the file, and a reload keeps what keys have
+// used. A limit of a month needs no longest, and a removed limit is unknown.
 func TestNamedLimitsOfRedis(t *testing.T) {
 	s := startRedis(t, redisFile(", limits: {login: 2/h}"))
 	c := dialRedis(t, s.redisAddress())
@@ -313,7 +314,7 @@ func TestRedisComesAndGoes(t *testing.T) {
 	assert.Equal(t, first, says(t, dialRedis(t, s.redisAddress()), takes), "a new table")
 }
 
-// TestRedisAtTheEnd: connections that wait end at once.
+// TestRedisAtTheEnd: waiting connections end at once.
 func TestRedisAtTheEnd(t *testing.T) {
 	s := startRedis(t, redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -369,7 +370,7 @@ func plainOver(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestMetricsOfRedis: there are none without a listener for it, and INFO has some of them.
+// TestMetricsOfRedis: metrics of Redis exist only with a listener for it, and INFO has some of them.
 func TestMetricsOfRedis(t *testing.T) {
 	s := startRedis(t, "admin: 127.0.0.1:0\n"+redisFile(""))
 	c := dialRedis(t, s.redisAddress())
@@ -391,7 +392,8 @@ func TestMetricsOfRedis(t *testing.T) {
 	assert.NotContains(t, s.metrics(), "weir_redis_")
 }
 
-// TestMetricsOfNamedLimits: their tables count, too, and what they have counted does not fall when one of them is gone.
+// TestMetricsOfNamedLimits: the metrics include the tables of named limits, and do not fall when one of these is
+// removed.
 func TestMetricsOfNamedLimits(t *testing.T) {
 	file := func(more string) string { return "admin: 127.0.0.1:0\n" + redisFile(more) }
 	for overflow, name := range map[string]string{"evict": "weir_redis_evictions_total", "refuse": "weir_redis_no_room_refusals_total"} {
@@ -462,7 +464,7 @@ func TestPlacesOutliveAReload(t *testing.T) {
 	require.Contains(t, ask("WEIR.ENTER a LIMIT 1"), " allowed :0 ")
 }
 
-// TestHoldsOutliveAReload: an id that was used is not good again.
+// TestHoldsOutliveAReload: a used id stays invalid after a reload.
 func TestHoldsOutliveAReload(t *testing.T) {
 	r := startRedis(t, redisFile(""))
 	fields := strings.Fields(flatReply(t, r, "WEIR.HOLD a LIMIT 100/d COST 40"))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRefusalsThatFitTheSite: status, headers and body of the file, or of the rule that refuses.
+// TestRefusalsThatFitTheSite: a refusal has the status, headers and body of the file, or of the rule that refuses.
 func TestRefusalsThatFitTheSite(t *testing.T) {
 	s := start(t, `
 response:

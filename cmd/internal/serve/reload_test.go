@@ -167,8 +167,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestAReloadStormUnderLoad: hundreds of reloads of every kind, while requests run. None fails, and as
-// many are let through as one bucket holds: the clock stands still.
+// TestAReloadStormUnderLoad: hundreds of reloads of every kind run concurrently with requests. No request fails, and as
+// many pass as one bucket has tokens, because the clock stands still.
 func TestAReloadStormUnderLoad(t *testing.T) {
 	const burst, storms = 2000, 300
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -231,7 +231,7 @@ func TestARequestAfterTheEndIsAborted(t *testing.T) {
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { s.decide(httptest.NewRecorder(), r) })
 }
 
-// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for it does not hold up the end.
+// TestAServerEndsWhileAnUpgradeIsUnderWay: a reload that waits for an upgrade does not delay the end.
 func TestAServerEndsWhileAnUpgradeIsUnderWay(t *testing.T) {
 	s := start(t, one)
 	s.life.turn <- struct{}{} // as an upgrade does

@@ -77,8 +77,8 @@ func (c *hangUp) keep(s *running, n int) {
 	c.executed.Store(0)
 }
 
-// TestOneTokenOneExecution: a server that closes kept connections without an answer gets a request twice at most, and
-// once if the method may change something, whatever the client writes.
+// TestOneTokenOneExecution: a server that closes kept connections without an answer gets a request at most twice. It
+// gets a request whose method may change something once, whatever the client writes.
 func TestOneTokenOneExecution(t *testing.T) {
 	upstream := newHangUp(t)
 	for _, servers := range []string{upstream.url, "[\"" + upstream.url + "\", \"" + upstream.url + "/b\"]"} {
@@ -122,7 +122,7 @@ func TestOneTokenOneExecution(t *testing.T) {
 	}
 }
 
-// TestAServerThatComesBack: one kept connection that is lost costs a client nothing.
+// TestAServerThatComesBack: the loss of one kept connection costs a client nothing.
 func TestAServerThatComesBack(t *testing.T) {
 	upstream := newHangUp(t)
 	s := start(t, administered+"upstream: "+upstream.url+many)

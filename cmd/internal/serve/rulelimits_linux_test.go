@@ -67,8 +67,8 @@ func policyIn(t *testing.T, s *running, rule int) string {
 	return policies[0].String()
 }
 
-// TestAReloadBesideAProcessThatIsStopped: as long as another process is stopped amid a change of the policy, a reload
-// with another one fails, and says why. The limits in force are those that there were.
+// TestAReloadBesideAProcessThatIsStopped: while another process is stopped in the middle of a change of the policy, a
+// reload with another policy fails and says why. The active limits do not change.
 func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for five seconds, as a reload does")
@@ -91,8 +91,8 @@ func TestAReloadBesideAProcessThatIsStopped(t *testing.T) {
 	assert.Equal(t, "token bucket 1/h burst 100", policyIn(t, s, 0))
 }
 
-// TestLimitsThatCannotBePutBack: a reload that fails, and cannot put a limit back that it has changed, says which limit
-// is in force.
+// TestLimitsThatCannotBePutBack: if a reload fails, and cannot restore a limit that it has changed, the error says
+// which limit is active.
 func TestLimitsThatCannotBePutBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for five seconds, as a reload does")
@@ -123,7 +123,8 @@ func TestLimitsThatCannotBePutBack(t *testing.T) {
 	words.put(settingAt, 0)
 }
 
-// TestWhatAKilledProcessHadAnnouncedIsPutBack: also if no process followed the change yet.
+// TestWhatAKilledProcessHadAnnouncedIsPutBack: the announced change of a killed process is undone, even if no process
+// has followed it yet.
 func TestWhatAKilledProcessHadAnnouncedIsPutBack(t *testing.T) {
 	s := start(t, numbered(t.TempDir(), 2, ""))
 	words := wordsOf(t, s, 0)

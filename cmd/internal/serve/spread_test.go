@@ -13,8 +13,8 @@ func spreadRule(rate string) string {
 	return "rules: [{name: default, key: global, spread: true, burst: 5, rate: " + rate + "}]\n"
 }
 
-// TestTheFormOfASpreadRule: it shows and resets the bucket, with what limiters before it are owed, and the bucket is
-// among the keys that were refused.
+// TestTheFormOfASpreadRule: the form shows and resets the bucket and the debts to its previous limiters, and the list
+// of refused keys has the bucket.
 func TestTheFormOfASpreadRule(t *testing.T) {
 	s := start(t, administered+spreadRule("1/m"))
 	assert.NotContains(t, s.log.String(), "max_keys", "it has no table")

@@ -97,7 +97,7 @@ func TestOneClientCannotTakeAllConnections(t *testing.T) {
 			perClient(rulefile.ByShare, 1000), perClient(7, 1000)})
 }
 
-// TestOneClientBehindABalancer: the client that the PROXY protocol names is the one whose connections are bounded.
+// TestOneClientBehindABalancer: the bound on connections applies to the client that the PROXY protocol names.
 func TestOneClientBehindABalancer(t *testing.T) {
 	s := start(t, byProxyProtocol+"trusted_proxies: 127.0.0.1\nserver: {max_connections: 1000, max_connections_per_client: 2}\n"+one)
 	const ann, bob, balancer = "PROXY TCP4 192.0.2.1 192.0.2.9 5 80\r\n", "PROXY TCP4 192.0.2.2 192.0.2.9 5 80\r\n", "PROXY UNKNOWN\r\n"
@@ -118,7 +118,8 @@ func TestOneClientBehindABalancer(t *testing.T) {
 	require.Eventually(t, func() bool { return s.status(ann, request) == 200 }, time.Minute, time.Millisecond)
 }
 
-// TestAClientThatDoesNotReadIsDropped: it frees its place and the connection to the upstream.
+// TestAClientThatDoesNotReadIsDropped: a client that does not read is dropped, which frees its place and the connection
+// to the upstream.
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {

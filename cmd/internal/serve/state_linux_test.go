@@ -21,8 +21,8 @@ func stated(dir, more string) string {
 	return fmt.Sprintf("state: %s\nrules: [{name: default, key: global, rate: 1/h, burst: 5, max_keys: 100%s}]\n", dir, more)
 }
 
-// TestARestartHandsOutNoFreshBucket: with state a server that is started again, and a concurrent one, continue with the
-// buckets as they were; a rule that is another begins with full ones, and so does the same rule in another folder.
+// TestARestartHandsOutNoFreshBucket: with state, a restarted server and a concurrent one continue with the same
+// buckets. Another rule starts with full buckets, and so does the same rule in another folder.
 func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -47,8 +47,8 @@ func TestARestartHandsOutNoFreshBucket(t *testing.T) {
 	assert.Len(t, files, 2)
 }
 
-// TestOtherNumbersKeepTheState: a limit that is changed by a restart or a reload keeps what was used up, in one file,
-// and a concurrent server follows.
+// TestOtherNumbersKeepTheState: if a restart or a reload changes the numbers of a limit, the used tokens still count,
+// in the same file, and a concurrent server follows.
 func TestOtherNumbersKeepTheState(t *testing.T) {
 	dir := t.TempDir()
 	numbers := func(burst int) string {
@@ -70,8 +70,8 @@ func TestOtherNumbersKeepTheState(t *testing.T) {
 	assert.Len(t, files, 1)
 }
 
-// TestAMonthOutlivesARestart: with state a limit of the calendar is one for all servers, also one of tokens. Its period
-// ends for all at once.
+// TestAMonthOutlivesARestart: with state, a limit of the calendar is one limit for all servers, also a limit of tokens.
+// Its period ends for all at once.
 func TestAMonthOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	monthly := func(limit int, zone string) string {
@@ -99,7 +99,7 @@ func TestAMonthOutlivesARestart(t *testing.T) {
 	assert.Equal(t, "429", beside.statuses(1))
 }
 
-// TestStateThatCannotBeHad: the error of a server names the rule and the file.
+// TestStateThatCannotBeHad: if the state of a server cannot be opened, the error names the rule and the file.
 func TestStateThatCannotBeHad(t *testing.T) {
 	s := start(t, one)
 	s.write(stated(filepath.Join(t.TempDir(), "none"), ""))
@@ -110,8 +110,8 @@ func TestStateThatCannotBeHad(t *testing.T) {
 	assert.ErrorContains(t, s.Reload(), "rule default counts by a sliding log")
 }
 
-// TestTheLogSaysWhatAStateHas: a line for each rule names its file, and says whether it was there, how many keys owe
-// something and how many processes have it; one line names the files that no rule has.
+// TestTheLogSaysWhatAStateHas: the log has a line for each rule with its file. It says whether the file existed, how
+// many keys owe something, and how many processes use it. One line names the files that belong to no rule.
 func TestTheLogSaysWhatAStateHas(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, stated(dir, ""))
@@ -160,7 +160,8 @@ func numbered(dir string, burst int, more string) string {
 	return fmt.Sprintf("state: %s\nrules:\n- {name: default, key: global, rate: 1/h, burst: %d, max_keys: 100}\n%s", dir, burst, more)
 }
 
-// TestTheServerThatWasReloadedLastDecides: also if its own rule file has the numbers that it had before.
+// TestTheServerThatWasReloadedLastDecides: the server that was reloaded last decides, even if its own rule file did not
+// change.
 func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 2, ""))
@@ -174,8 +175,8 @@ func TestTheServerThatWasReloadedLastDecides(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(first.log.String(), "reload: rule default"), "nothing is left to change")
 }
 
-// TestNumbersOfAServerThatFails: a server that does not start, and a reload that fails, leave the limits in the files
-// as they were, also if another server has changed them since.
+// TestNumbersOfAServerThatFails: a server that does not start, and a reload that fails, do not change the limits in the
+// files, even if another server has changed them since.
 func TestNumbersOfAServerThatFails(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, numbered(dir, 4, ""))
@@ -193,7 +194,7 @@ func TestNumbersOfAServerThatFails(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200", second.statuses(5))
 }
 
-// TestServersWithOtherTiersDoNotMixThemUp: the limits of tiers stand in a file by their place, so another order begins
+// TestServersWithOtherTiersDoNotMixThemUp: a file stores the limits of tiers by their order. So another order starts
 // another file, and the log says that there is a previous one.
 func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 	dir := t.TempDir()
@@ -216,8 +217,8 @@ func TestServersWithOtherTiersDoNotMixThemUp(t *testing.T) {
 		`were [\"gold\" \"free\"] and are [\"free\" \"gold\"], in this order`)
 }
 
-// TestWhatBecomesOfTheFilesIsLogged: once each, that another process has changed the limits and that the file is lost,
-// and that this is over.
+// TestWhatBecomesOfTheFilesIsLogged: the log says once that another process has changed the limits, that the file is
+// lost, and that each of these is over.
 func TestWhatBecomesOfTheFilesIsLogged(t *testing.T) {
 	dir, seen := t.TempDir(), map[string]stateSeen{}
 	numbers := func(burst int) string {

@@ -51,8 +51,8 @@ func TestServersShareALimit(t *testing.T) {
 	assert.Equal(t, "200 200 200 200 200 429", a.statuses(6))
 }
 
-// TestMachinesWithOtherNumbers: while a rule has other numbers on another machine, the log, the page and the metrics
-// say so, and both hold one limit.
+// TestMachinesWithOtherNumbers: while a rule has other numbers on another machine, both machines share one limit, and
+// the log, the page and the metrics say so.
 func TestMachinesWithOtherNumbers(t *testing.T) {
 	store := miniredis.RunT(t)
 	a := start(t, stored(store.Addr(), ""))
@@ -69,7 +69,7 @@ func TestMachinesWithOtherNumbers(t *testing.T) {
 	assert.Contains(t, state, `"differs":`)
 }
 
-// TestStorePasswords: a password stands in the URL, or in a file that is read for each connection.
+// TestStorePasswords: a password is in the URL, or in a file that is read for each connection.
 func TestStorePasswords(t *testing.T) {
 	store := miniredis.RunT(t)
 	store.RequireAuth("first")
@@ -174,8 +174,8 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "200 200 200 429", s.statuses(4), "everything stays as it was")
 }
 
-// TestAStartWithoutTheStore: on_loss decides until the store answers, and then the store does. A rule with closed would
-// be answered 503, so that the start fails.
+// TestAStartWithoutTheStore: on_loss decides until the store answers, and then the store decides. A rule with closed
+// would answer 503, so such a start fails.
 func TestAStartWithoutTheStore(t *testing.T) {
 	for _, c := range []struct{ policy, want, later string }{
 		{"share", "200 200 429 429", "200 200 200 429"}, // half of five, and the rest of them

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestAShutWindowEndsTheStream: an answer that the client of HTTP/2 does not take frees its place and the connection to
-// the upstream, whether it is long or fits into a buffer. Other streams of the connection stay.
+// TestAShutWindowEndsTheStream: if a client of HTTP/2 does not take an answer, long or short, the place and the
+// connection to the upstream are freed. Other streams of the connection stay.
 func TestAShutWindowEndsTheStream(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"long": func(w http.ResponseWriter, _ *http.Request) {

@@ -49,7 +49,8 @@ func statusOf(t *testing.T, frames *http2.Framer) string {
 	}
 }
 
-// TestATargetWithoutAPathIsRefused: of such a target the rules see an empty path, and the upstream another one.
+// TestATargetWithoutAPathIsRefused: for a target without a path, the rules see an empty path and the upstream another
+// one, so it is refused.
 func TestATargetWithoutAPathIsRefused(t *testing.T) {
 	var asked []string
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })

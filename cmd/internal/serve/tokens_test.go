@@ -119,8 +119,8 @@ const (
 	lastBytes = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":70,\"total_tokens\":100}}\n\n"
 )
 
-// TestParallelRequestsKeepTheBound (pitfall 1): of 100 requests at once on a fresh key as many pass as their estimates
-// allow.
+// TestParallelRequestsKeepTheBound (pitfall 1): of 100 concurrent requests on a fresh key, as many pass as their
+// estimates allow.
 func TestParallelRequestsKeepTheBound(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, tokenRule("estimate: 1000"), func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func TestParallelRequestsKeepTheBound(t *testing.T) {
 	m.isSettled("tokens", 10000)
 }
 
-// TestARefusalTakesNothing (pitfall 2): of all limits of a request all hold or none.
+// TestARefusalTakesNothing (pitfall 2): either all limits of a request hold tokens, or none.
 func TestARefusalTakesNothing(t *testing.T) {
 	m := startModel(t, "{name: requests, key: global, rate: 1/h}, "+tokenRule("estimate: 100"), answers(200, jsonType, usageOf(60)))
 	m.post(chat, "{}")
@@ -241,7 +241,8 @@ func TestEstimates(t *testing.T) {
 	assert.Equal(t, strings.Repeat("no json ", 1000), m.seen[6], "the body passes unchanged")
 }
 
-// TestWhatCostsNothing (pitfalls 13, 14): lists of models, counts of tokens, and what the upstream refuses or fails at.
+// TestWhatCostsNothing (pitfalls 13, 14): lists of models, counts of tokens, and requests that the upstream refuses or
+// fails cost nothing.
 func TestWhatCostsNothing(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(500)))
 	resp, err := m.client.Do(m.request(t.Context(), http.MethodGet, "/v1/models", ""))
@@ -273,8 +274,8 @@ func TestUnreached(t *testing.T) {
 	m.isSettled("tokens", 0)
 }
 
-// TestAborts (pitfall 15): a client that leaves before the first byte, in the middle, or after the usage pays, and what
-// it pays depends on the policy.
+// TestAborts (pitfall 15): a client pays even if it leaves before the first byte, in the middle, or after the usage.
+// The policy decides how much.
 func TestAborts(t *testing.T) {
 	for _, c := range []struct {
 		abort  string
@@ -353,7 +354,7 @@ func TestSettledBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestBrokenStream (pitfall 18): the usage so far of a stream that breaks off is not what it has cost.
+// TestBrokenStream (pitfall 18): if a stream breaks off, its usage so far is not its cost.
 func TestBrokenStream(t *testing.T) {
 	partial := "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n"
 	for tokens, want := range map[int]int{6: 500, 600: 600} {
@@ -373,7 +374,7 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestNoUsage (pitfall 19): a stream that ends without one.
+// TestNoUsage (pitfall 19): the stream ends without a usage.
 func TestNoUsage(t *testing.T) {
 	for unknown, want := range map[string]int{"keep": 500, "delivered": 4, "free": 0} {
 		for _, end := range []string{"", endEvent} {
@@ -385,7 +386,8 @@ func TestNoUsage(t *testing.T) {
 	}
 }
 
-// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage, and the client gets what it would have got.
+// TestAddedUsageIsHidden (pitfall 20): weir asks for the usage, and the client gets the answer that it would have got
+// without that.
 func TestAddedUsageIsHidden(t *testing.T) {
 	stream := someText + someText + lastBytes + endEvent
 	for body, wants := range map[string]bool{
@@ -420,7 +422,8 @@ func TestAddedUsageIsHidden(t *testing.T) {
 	}
 }
 
-// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every fixture passes unchanged, in its pieces, and settles.
+// TestCorpusThroughTheProxy (pitfalls 11, 21 to 27): every fixture passes unchanged, in its pieces, and settles its
+// cost.
 func TestCorpusThroughTheProxy(t *testing.T) {
 	m := startModel(t, "{name: tokens, key: global, rate: 10000/h, tokens: {estimate: none, unknown: free}}", nil)
 	used := 0
@@ -480,7 +483,8 @@ func TestHostileUsageIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestOnce (pitfall 30): two usages settle once, and the larger is charged; a client's retry is a new request.
+// TestOnce (pitfall 30): an answer with two usages settles once, and the larger one is charged. A client's retry is a
+// new request.
 func TestOnce(t *testing.T) {
 	for _, c := range [][3]int{{100, 100, 100}, {100, 150, 150}, {100, 50, 100}} {
 		stream := "data: " + usageOf(c[0]) + "\n\ndata: " + usageOf(c[1]) + "\n\n" + endEvent
@@ -561,7 +565,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlaces (pitfall 39): a stream keeps its place among those in flight until it ends, also when it is settled.
+// TestPlaces (pitfall 39): a stream keeps its place in flight until it ends, even if it is settled earlier.
 func TestPlaces(t *testing.T) {
 	release := make(chan struct{})
 	m := startModel(t, "{name: streams, key: global, concurrency: 1}, "+tokenRule("estimate: 500"), func(w http.ResponseWriter, _ *http.Request) {
@@ -582,7 +586,7 @@ func TestPlaces(t *testing.T) {
 	close(release)
 }
 
-// TestPlainCosts: a cost at a path, in a header, or in a trailer of any answer.
+// TestPlainCosts: the cost is at a path, in a header, or in a trailer of any answer.
 func TestPlainCosts(t *testing.T) {
 	for from, serve := range map[string]http.HandlerFunc{
 		"json:meta.cost": answers(200, jsonType, `{"meta":{"cost":70}}`),
@@ -604,8 +608,8 @@ func TestPlainCosts(t *testing.T) {
 	}
 }
 
-// TestCostInAHeaderOfABrokenAnswer: a client that leaves, or a server that breaks off, saves nothing of a cost that the
-// head of the answer has reported.
+// TestCostInAHeaderOfABrokenAnswer: if a client leaves, or a server breaks off, the cost in the header of the answer is
+// charged all the same.
 func TestCostInAHeaderOfABrokenAnswer(t *testing.T) {
 	for cost, want := range map[string]int{"700": 700, "70": 500, "-700": 500} {
 		m := startModel(t, `{name: tokens, key: global, rate: 10000/h, cost: {estimate: 500, from: "header:X-Cost"}}`,

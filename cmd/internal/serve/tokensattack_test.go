@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelingCosts (attacker): a client that always leaves pays for each request, and is refused when it has no more.
+// TestCancelingCosts (attacker): a client that always cancels pays for each request, and is refused when it has nothing
+// left.
 func TestCancelingCosts(t *testing.T) {
 	came := make(chan struct{}, 100)
 	m := startModel(t, tokenRule("estimate: 1000"), func(_ http.ResponseWriter, r *http.Request) {
@@ -42,7 +43,8 @@ func TestCancelingCosts(t *testing.T) {
 	assert.Empty(t, came)
 }
 
-// TestModelsThatAreNotThere (attacker): they cost nothing, teach nothing, and hold while they are asked for.
+// TestModelsThatAreNotThere (attacker): unknown models cost nothing, teach nothing, and hold tokens while the request
+// is under way.
 func TestModelsThatAreNotThere(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: learned, default_output: 100"), answers(404, jsonType, `{"error":{}}`))
 	for i := range 300 {
@@ -85,7 +87,7 @@ func TestNoReader(t *testing.T) {
 	assert.LessOrEqual(t, m.used("tokens"), sent/4+1300, "and what it was about to send")
 }
 
-// TestGiantLine (attacker): a line of megabytes passes as it is, and the usage behind it is read.
+// TestGiantLine (attacker): a line of megabytes passes unchanged, and the usage after it is read.
 func TestGiantLine(t *testing.T) {
 	stream := "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("long ", 1<<20) + "\"}}]}\n\n" + lastBytes + endEvent
 	for _, rule := range []string{"", "ask_usage: true"} {
@@ -127,7 +129,7 @@ func TestLargeBodies(t *testing.T) {
 	assert.InDelta(t, 1010, held, 20)
 }
 
-// TestAnotherMethodCosts: a GET with a body may ask a model, and so may a WebSocket, of which the hold is kept.
+// TestAnotherMethodCosts: a GET with a body may call a model, and so may a WebSocket, whose hold is charged.
 func TestAnotherMethodCosts(t *testing.T) {
 	m := startModel(t, tokenRule(""), answers(200, jsonType, usageOf(300)))
 	for i, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {

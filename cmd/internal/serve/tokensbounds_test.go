@@ -66,7 +66,7 @@ var ignored = []string{
 	`"requests":[{"params":{"max_tokens":1}},{"params":{"max_tokens":1}}]`,
 }
 
-// TestIgnoredBounds (attacker): a bound that the server ignores lowers nothing that is held.
+// TestIgnoredBounds (attacker): a bound that the server ignores does not reduce the hold.
 func TestIgnoredBounds(t *testing.T) {
 	held, m := 0, (*model)(nil)
 	m = startModel(t, tokenRule("estimate: worst, ask_usage: true, clamp: true, api: openai"), func(w http.ResponseWriter, _ *http.Request) {
@@ -88,7 +88,7 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 }
 
-// TestIgnoredBoundsAreClamped (attacker): next to such a bound an answer is cut to what is left all the same.
+// TestIgnoredBoundsAreClamped (attacker): in spite of such a bound, an answer is cut to the number of tokens left.
 func TestIgnoredBoundsAreClamped(t *testing.T) {
 	for _, body := range ignored {
 		var served atomic.Int64
@@ -104,8 +104,8 @@ func TestIgnoredBoundsAreClamped(t *testing.T) {
 	}
 }
 
-// TestKeptIsWhatCame (attacker): a client that leaves after an answer that is longer than what was held for it pays for
-// what has come, and so does one whose answer says nothing of its usage.
+// TestKeptIsWhatCame (attacker): a client that leaves pays for the part of the answer that has come, if that is longer
+// than its hold. So does a client whose answer has no usage.
 func TestKeptIsWhatCame(t *testing.T) {
 	for _, leaves := range []bool{true, false} {
 		var served atomic.Int64
@@ -130,8 +130,8 @@ func TestKeptIsWhatCame(t *testing.T) {
 	}
 }
 
-// TestAskedInSpite (attacker): weir asks for the usage of a stream however its client writes that it does not want one,
-// or that the body is none it could change.
+// TestAskedInSpite (attacker): weir asks for the usage of a stream even if the client declines it in any way, or if the
+// body cannot be changed.
 func TestAskedInSpite(t *testing.T) {
 	var served atomic.Int64
 	m := startExact(t, tokenRule("estimate: none, unknown: free, ask_usage: true"), &served, nil)

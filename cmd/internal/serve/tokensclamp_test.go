@@ -25,8 +25,8 @@ func clamped(t *testing.T, used int, more string) *model {
 	return m
 }
 
-// TestClamp: the bound of an answer is lowered to what is left, the rest of the body stays as it is, and what is less
-// than the prompt is refused.
+// TestClamp: the bound of an answer is lowered to the number left, and the rest of the body stays unchanged. If less
+// than the prompt is left, the request is refused.
 func TestClamp(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var length int64
@@ -67,7 +67,7 @@ func TestClamp(t *testing.T) {
 	assert.Len(t, m.seen, n, "the prompt alone is more than what is left")
 }
 
-// TestClampWithRoom: where all of the estimate is left, no body changes, and no bound is added.
+// TestClampWithRoom: if the complete estimate is left, no body changes, and no bound is added.
 func TestClampWithRoom(t *testing.T) {
 	m := clamped(t, 100, "")
 	for _, body := range []string{`{"max_tokens": 5000}`, `{"messages": []}`, "no json", `{"requests":[{"params":{"max_tokens":8000}}]}`} {
@@ -77,7 +77,8 @@ func TestClampWithRoom(t *testing.T) {
 	}
 }
 
-// TestClampKeepsTheLimit: of many requests at once, whose answers are as long as they may be, none exceeds the limit.
+// TestClampKeepsTheLimit: many concurrent requests, whose answers are as long as allowed, do not exceed the limit
+// together.
 func TestClampKeepsTheLimit(t *testing.T) {
 	url := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -103,8 +104,8 @@ func TestClampKeepsTheLimit(t *testing.T) {
 	assert.GreaterOrEqual(t, m.used("tokens"), 9000, "all but some prompts is used")
 }
 
-// TestClampCompressed: a compressed body is passed on without compression if its bound is lowered, and else as it came.
-// A signed body is never changed: its complete cost is held, or the request is refused.
+// TestClampCompressed: a compressed body is passed on without compression if its bound is lowered, and unchanged
+// otherwise. A signed body is never changed: its complete cost is held, or the request is refused.
 func TestClampCompressed(t *testing.T) {
 	m := clamped(t, 9000, "")
 	var encoding string
@@ -139,7 +140,7 @@ func TestClampCompressed(t *testing.T) {
 	}
 }
 
-// TestClampOfSeveral: the limit with the least left counts, and one in shadow mode changes nothing.
+// TestClampOfSeveral: the limit with the least left counts, and a limit in shadow mode changes nothing.
 func TestClampOfSeveral(t *testing.T) {
 	more := ", {name: day, key: global, rate: 9500/h, tokens: {clamp: true}}, " +
 		"{name: shadow, key: global, rate: 9100/h, shadow: true, tokens: {clamp: true}}"

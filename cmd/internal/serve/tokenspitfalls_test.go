@@ -42,8 +42,8 @@ func TestAnswersDoNotWaitForTheStore(t *testing.T) {
 	}
 }
 
-// TestAnotherServerSettlesOnce (pitfall 30): a request that a server was not reached for goes to another one, and costs
-// what that says, once.
+// TestAnotherServerSettlesOnce (pitfall 30): if a server cannot be reached, the request goes to another server, and is
+// charged the usage of that server once.
 func TestAnotherServerSettlesOnce(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 500"), answers(200, jsonType, usageOf(100)))
 	alive := m.current.Load().file.Upstream.Targets[0].URL.String()
@@ -130,7 +130,7 @@ func TestShadowsAreNoRatio(t *testing.T) {
 	assert.Contains(t, metrics, `weir_tokens_actual_ratio_count{rule="tokens"} 1`)
 }
 
-// TestBodiesAreNotLogged: the log has nothing of a prompt or an answer, also where something is wrong with it.
+// TestBodiesAreNotLogged: the log has no part of a prompt or an answer, even if there is an error in it.
 func TestBodiesAreNotLogged(t *testing.T) {
 	const secret = "a secret of the client"
 	text := `{"usage":{"total_tokens":%s},"choices":[{"message":{"content":"` + secret + `"}}]}`

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTwoServersHaveOneBudget: a budget of a month in a store is that of all servers, an answer is cut to what is left
-// of it, and the month is over when the server of the store says so.
+// TestTwoServersHaveOneBudget: all servers share a monthly budget in a store. An answer is cut to the tokens left in
+// it, and the month ends by the clock of the store's server.
 func TestTwoServersHaveOneBudget(t *testing.T) {
 	store := miniredis.RunT(t)
 	november := time.Date(2026, 11, 30, 22, 59, 0, 0, time.UTC) // 23:59 in Berlin

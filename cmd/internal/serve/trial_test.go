@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// TestATrialAnswersAsAServer: the same requests, in the same order, to a trial of a file and to a server that has the
-// same file, have the same answers.
+// TestATrialAnswersAsAServer: a trial of a file and a server with the same file give the same answers to the same
+// requests in the same order.
 func TestATrialAnswersAsAServer(t *testing.T) {
 	const text = `
 exempt: {path: /healthz}

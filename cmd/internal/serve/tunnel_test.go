@@ -212,7 +212,7 @@ func TestAnEndThatDoesNotReact(t *testing.T) {
 	}
 }
 
-// TestTheEndThatIsLeftMayGoOn: as long as it sends something.
+// TestTheEndThatIsLeftMayGoOn: after one end has closed its half, the other may continue as long as it sends something.
 func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	inTunnels(t, func(t *testing.T, s *tunnelled) {
 		received := make(chan string, 1)
@@ -232,7 +232,8 @@ func TestTheEndThatIsLeftMayGoOn(t *testing.T) {
 	})
 }
 
-// TestAnEndThatTakesNothing: the bytes for it wait, and those behind them, of which the last one may be one.
+// TestAnEndThatTakesNothing: if one end takes nothing, the bytes for it wait, and so do the bytes after them, even the
+// last byte.
 func TestAnEndThatTakesNothing(t *testing.T) {
 	for name, ends := range map[string]func(s *tunnelled) (from, to halves){
 		"client":   func(s *tunnelled) (halves, halves) { return s.upstream, s.client },

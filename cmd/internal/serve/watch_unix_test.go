@@ -55,8 +55,8 @@ func TestARuleFileThatIsAPipe(t *testing.T) {
 	assert.Equal(t, 200, s.raw("GET /"))
 }
 
-// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a rule file that has become a pipe, or is on a disk that does not
-// answer.
+// TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd: a reload that waits for a file does not delay the end: the file is a
+// pipe, or is on a disk that does not answer.
 func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	s := start(t, one)
 	pipe(t, s.path)
@@ -74,7 +74,7 @@ func TestAReloadThatWaitsForAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestAFolderThatIsNeverQuiet: a file that is written to all the time does not keep the rule file from being read.
+// TestAFolderThatIsNeverQuiet: a file that is written all the time does not prevent the reading of the rule file.
 func TestAFolderThatIsNeverQuiet(t *testing.T) {
 	s := start(t, one)
 	noise, err := os.Create(filepath.Join(filepath.Dir(s.path), "noise"))

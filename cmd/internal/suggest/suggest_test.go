@@ -73,7 +73,7 @@ func crowd(keys, last int) (all []trace.Request) {
 	return append(all, at(1199)...)
 }
 
-// TestAbusiveKeys: twice what 99 of 100 keys need. They need three at once, and so do 100 of 101.
+// TestAbusiveKeys: the limit is twice what 99 of 100 keys need. They need three at once, and so do 100 of 101.
 func TestAbusiveKeys(t *testing.T) {
 	s := find(t, "rate: 1/s", Goal{Abusive: true}, crowd(101, 100)...)
 	require.NotNil(t, s.Point())
@@ -137,7 +137,7 @@ func TestAKeyCountsOnceADay(t *testing.T) {
 	assert.Len(t, s.Affected, 1)
 }
 
-// TestPeriods: those of ten times the log at most, and that of the rule where it has one.
+// TestPeriods: periods are at most ten times the log, and include the period of the rule if it has one.
 func TestPeriods(t *testing.T) {
 	of := func(settings string, span int) (all []string, s *Suggestion) {
 		s = find(t, settings, Goal{}, append(at(0, 0), at(span)...)...)

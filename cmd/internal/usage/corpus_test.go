@@ -32,7 +32,7 @@ func endFixture(f *Fixture, s *Scanner) {
 	}
 }
 
-// TestCorpus (pitfalls 17, 21 to 26, 29): every fixture, cut at every byte, and byte by byte.
+// TestCorpus (pitfalls 17, 21 to 26, 29): every fixture is read cut at every byte, and byte by byte.
 func TestCorpus(t *testing.T) {
 	for _, f := range Corpus() {
 		for cut := range len(f.Body) + 1 {
@@ -88,7 +88,7 @@ func TestFinalBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestCompressed (pitfall 27): gzip, br and zstd, labeled or not, cut anywhere.
+// TestCompressed (pitfall 27): gzip, br and zstd are read, labeled or not, and cut anywhere.
 func TestCompressed(t *testing.T) {
 	compress := map[string]func([]byte) []byte{
 		"gzip": func(p []byte) []byte {
@@ -139,7 +139,7 @@ func TestCompressed(t *testing.T) {
 	assert.Zero(t, decoding.Load())
 }
 
-// TestNotWhatItSays: an answer whose encoding is another than it says, or broken, is not read, and says so.
+// TestNotWhatItSays: an answer whose encoding differs from its label, or is broken, is not read, and that is reported.
 func TestNotWhatItSays(t *testing.T) {
 	plain := []byte(`{"usage":{"total_tokens":5}}`)
 	a := NewAnswer("application/json", "gzip", Models)

@@ -137,7 +137,7 @@ func TestPrompt(t *testing.T) {
 	assert.Greater(t, ask(`{"input":"`+text+`"}`).Output(10), uint64(9), "an input is not that of embeddings by itself")
 }
 
-// TestNotRead (pitfall 5): a body that cannot be read counts by its length: neither nothing nor everything.
+// TestNotRead (pitfall 5): a body that cannot be read counts by its length: not as nothing, and not as everything.
 func TestNotRead(t *testing.T) {
 	text := strings.Repeat("a", 4000)
 	for _, body := range []string{text, `{"content":"` + text, "{" + text, "\x1f\x8b" + text, `{"data":"` + text + `"}}}`} {

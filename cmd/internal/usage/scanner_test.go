@@ -106,8 +106,8 @@ func TestNotAtItsPath(t *testing.T) {
 	assert.Equal(t, uint64(5), u.Total, "an escape is the same key")
 }
 
-// TestEndlessLine (pitfall 26): lines, keys, numbers and nesting without end take no memory, and what follows them is
-// read.
+// TestEndlessLine (pitfall 26): endless lines, keys, numbers and nesting take no memory, and the scanner reads what
+// follows them.
 func TestEndlessLine(t *testing.T) {
 	const megabytes = 8
 	piece := func(unit string) []byte { return []byte(strings.Repeat(unit, 1<<20/len(unit))) }
@@ -152,7 +152,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestPath: a field of any other API.
+// TestPath: the path names a field of any other API.
 func TestPath(t *testing.T) {
 	f, err := Path("meta.usage.total")
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestWeights(t *testing.T) {
 	assert.Equal(t, uint64(1<<64-1), Weights{1 << 50, 0, 0, 0}.Of(Usage{Input: MaxField * 1000}))
 }
 
-// FuzzScanner: nothing that is written makes the scanner panic, and where it is cut changes nothing.
+// FuzzScanner: no input makes the scanner panic, and the places of cuts change nothing.
 func FuzzScanner(f *testing.F) {
 	for _, c := range Corpus() {
 		f.Add(c.ContentType, c.Body, 7)

@@ -58,8 +58,8 @@ func lineOf(r *rand.Rand, some []string) string {
 	return strings.NewReplacer("%[1]d", fmt.Sprint(r.IntN(1000)), "%[2]s", texts[r.IntN(len(texts))]).Replace(part)
 }
 
-// TestShapes: lines that are compared with the line before say what they say byte by byte, where no line is compared:
-// after each line, for lines in any order.
+// TestShapes: lines that are compared with the previous line give the same result as byte by byte, without a
+// comparison. This holds after each line, for lines in any order.
 func TestShapes(t *testing.T) {
 	compared := 0
 	for seed := range uint64(400) {
@@ -105,8 +105,7 @@ func TestShapesOfLines(t *testing.T) {
 	assert.Equal(t, uint64(190), one.Text())
 }
 
-// TestShapesInPieces: a line that comes in pieces says what it says byte by byte, after each piece, and so does its
-// text when it is asked for.
+// TestShapesInPieces: a line in pieces gives the same result as byte by byte, after each piece, and so does its text.
 func TestShapesInPieces(t *testing.T) {
 	held, resumed, runs := 0, 0, 0
 	for seed := range uint64(800) {
@@ -180,8 +179,7 @@ func TestNumbersOfShapes(t *testing.T) {
 	}
 }
 
-// TestFilter: of a stream in any pieces a client gets all but the events that were added, each event when it is
-// complete.
+// TestFilter: from a stream in any pieces, a client gets all events except the added ones, each when it is complete.
 func TestFilter(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))

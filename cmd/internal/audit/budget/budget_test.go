@@ -51,7 +51,7 @@ func (r *Report) faults() (names []string) {
 	return names
 }
 
-// TestWeirServe: it has none of the pitfalls, and every check is made.
+// TestWeirServe: weir serve has none of the pitfalls, and the audit makes every check.
 func TestWeirServe(t *testing.T) {
 	address, model := freeAddress(t), freeAddress(t)
 	text := "listen: " + address + "\nupstream: http://" + model + `
@@ -116,7 +116,7 @@ var seeded = map[string]string{
 	"a hit of the cache is free":            "openai-chat.json",
 }
 
-// TestEachFaultIsFound: by the check that is named for it, and a gateway without any has none.
+// TestEachFaultIsFound: each fault is found by the check that is named after it. A gateway without a fault has none.
 func TestEachFaultIsFound(t *testing.T) {
 	for fault, by := range seeded {
 		t.Run(fault, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 }
 
-// TestAGatewayThatSendsAgain: one that charges a request once, however often it sends it, has no fault.
+// TestAGatewayThatSendsAgain: a gateway that charges a request once, however often it sends the request, has no fault.
 func TestAGatewayThatSendsAgain(t *testing.T) {
 	model := freeAddress(t)
 	g := &gateway{upstream: "http://" + model, limit: tokens, fault: "sent again", left: map[string]int{}}
@@ -153,7 +153,7 @@ func TestAGatewayThatSendsAgain(t *testing.T) {
 	assert.Contains(t, r.Results[0].Found, "sent 2 times")
 }
 
-// TestNothingToMeasure: a gateway that has another budget than was said, none, or that is not there.
+// TestNothingToMeasure: a gateway has another budget than the stated one, has none, or does not exist.
 func TestNothingToMeasure(t *testing.T) {
 	for fault, says := range map[string]string{"": "a key is refused after", "refuses nothing": "a key is not refused after"} {
 		model := freeAddress(t)
@@ -172,7 +172,7 @@ func TestNothingToMeasure(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatBreaksOffNamesTheURL: the error says of which request it is.
+// TestAnAnswerThatBreaksOffNamesTheURL: the error names the request whose answer breaks off.
 func TestAnAnswerThatBreaksOffNamesTheURL(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")

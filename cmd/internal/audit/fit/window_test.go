@@ -41,7 +41,8 @@ func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Reques
 	return log
 }
 
-// TestWindowsAreRounded: on a busy machine the period is the one that people write, and another one stays what it is.
+// TestWindowsAreRounded: on a busy machine, the fit rounds a period to one that people write. Any other period stays as
+// it is.
 func TestWindowsAreRounded(t *testing.T) {
 	for _, c := range []struct {
 		per, held time.Duration
@@ -62,7 +63,8 @@ func TestWindowsAreRounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatMayNotCount: a log of a busy machine may look as if refused requests were charged. It is unsure then.
+// TestRefusalsThatMayNotCount: the log of a busy machine may look as if refused requests were charged. Then the fit is
+// not sure about it. It is unsure then.
 func TestRefusalsThatMayNotCount(t *testing.T) {
 	for _, seed := range []uint64{5, 12} {
 		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)

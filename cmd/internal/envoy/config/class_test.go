@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestClasses: ranges of addresses and expressions, in the order of the file behind values that stand there themselves.
+// TestClasses: rules may have ranges of addresses and expressions. These come after plain values, in the order of the
+// file.
 func TestClasses(t *testing.T) {
 	config, _, err := load(t, `
 domain: d

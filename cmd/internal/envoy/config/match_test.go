@@ -98,7 +98,7 @@ func only(rules []*Rule) *Rule {
 	return rules[0]
 }
 
-// TestMatch: which rule, told by its number of requests, each descriptor finds; -1 is none.
+// TestMatch: each descriptor finds the rule with this number of requests; -1 means no rule.
 func TestMatch(t *testing.T) {
 	config, warnings, err := load(t, tree, Options{})
 	require.NoError(t, err)
@@ -297,7 +297,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestMultiplierOfAnOverride: as it is on the wire, among other fields that are unknown.
+// TestMultiplierOfAnOverride: the multiplier is read from the bytes of the message, among other unknown fields.
 func TestMultiplierOfAnOverride(t *testing.T) {
 	other := protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 7)
 	multiplier := func(value ...byte) []byte {

@@ -162,7 +162,7 @@ var mistakes = []struct{ name, text, want string }{
 		"b.yaml:1:9: duplicate domain 'd' in config file"},
 }
 
-// TestMistakes: each wrong file is refused, with its place and the reason that the reference gives where it has one.
+// TestMistakes: each wrong file is refused, with its place and the reference's reason if it has one.
 func TestMistakes(t *testing.T) {
 	for _, test := range mistakes {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStats: the name under which a decision is counted.
+// TestStats: each decision is counted under this name.
 func TestStats(t *testing.T) {
 	config, _, err := load(t, `
 domain: d
@@ -54,7 +54,7 @@ descriptors:
 	assert.Equal(t, "d.a_1.b", OverrideStat("d", asked("a=1,b=")))
 }
 
-// TestKeys: which descriptors share a counter.
+// TestKeys: the test checks which descriptors share a counter.
 func TestKeys(t *testing.T) {
 	config, _, err := load(t, tree, Options{})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "a directory to write pictures of the live page to")
 
-// TestPageInABrowser: the page of weir with what this program has to say, in every width and colour.
+// TestPageInABrowser: the page of weir shows this program's data, in every width and color.
 func TestPageInABrowser(t *testing.T) {
 	b := browsertest.New(t)
 	s := newShop(t, Options{Keys: admin.KeysFull, Reset: true, Version: "v0.9.0"})

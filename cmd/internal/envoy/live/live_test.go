@@ -172,7 +172,7 @@ func TestDecisionsAreShown(t *testing.T) {
 	assert.Len(t, now.Tables, 6, "second, minute, hour, six hours, day, the bucket")
 }
 
-// TestPeekAndReset: by what is typed and by what is listed, and nothing is counted by a look.
+// TestPeekAndReset: a peek and a reset find a key by a typed value and by the list, and a peek counts nothing.
 func TestPeekAndReset(t *testing.T) {
 	s := newShop(t, Options{Reset: true})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")
@@ -220,7 +220,7 @@ func TestPeekOfAKeyPattern(t *testing.T) {
 	assert.Contains(t, other, `"limit":9,"remaining":9`)
 }
 
-// TestPeekOfAValueWithALimit: the page shows the limit that decides, and a reset is one also where it counts nothing.
+// TestPeekOfAValueWithALimit: the page shows the limit that decides. A reset works even if that limit counts nothing.
 func TestPeekOfAValueWithALimit(t *testing.T) {
 	for _, algorithm := range []string{"fixed-window", "token-bucket", "sliding-window"} {
 		s := newShop(t, Options{Reset: true})
@@ -284,7 +284,7 @@ func TestPeekOfOneOfSeveralLimits(t *testing.T) {
 	assert.Contains(t, typed, `"limit":20,"remaining":18`)
 }
 
-// TestReloadsAreTold: the generation and the last error; counts go on.
+// TestReloadsAreTold: the page shows the generation and the last error, and counts continue.
 func TestReloadsAreTold(t *testing.T) {
 	s := newShop(t, Options{})
 	s.ask(3, "remote_address=a")
@@ -303,7 +303,7 @@ func TestReloadsAreTold(t *testing.T) {
 	assert.EqualValues(t, 2, now.Rules[0].Total["refused"])
 }
 
-// TestMoreRulesThanAreShown: what has no card of its own is counted all the same, and what requests carry, too.
+// TestMoreRulesThanAreShown: rules without a card of their own are counted, and so are limits that requests bring.
 func TestMoreRulesThanAreShown(t *testing.T) {
 	s := newShop(t, Options{})
 	var b strings.Builder
@@ -341,7 +341,7 @@ func TestMoreRulesThanAreShown(t *testing.T) {
 	assert.Equal(t, "shop.a_b (2)", s.state().Rules[1].Name)
 }
 
-// TestTexts: no two descriptors have one text, and it is read back.
+// TestTexts: no two descriptors have the same text, and the text can be read back.
 func TestTexts(t *testing.T) {
 	for _, d := range []*commonv3.RateLimitDescriptor{
 		asked("a=b"), asked("a="), asked("a=b,c=d"), asked("a=b · c"), asked(`a="b"`), asked("a= b"), asked("=x"),
@@ -369,7 +369,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestShadowModeOfAll: nothing is refused, so the page does not say so.
+// TestShadowModeOfAll: with shadow mode for all rules nothing is refused, and the page shows no refusals.
 func TestShadowModeOfAll(t *testing.T) {
 	s := newShop(t, Options{ShadowMode: true})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")
@@ -380,7 +380,7 @@ func TestShadowModeOfAll(t *testing.T) {
 	assert.Zero(t, s.page.requests().Refused)
 }
 
-// TestMetricsOfThePage: those of the rules and of the service are on one page.
+// TestMetricsOfThePage: one page has the metrics of the rules and of the service.
 func TestMetricsOfThePage(t *testing.T) {
 	s := newShop(t, Options{})
 	s.ask(8, "path=/login,remote_address=192.0.2.1")

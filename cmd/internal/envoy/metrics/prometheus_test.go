@@ -20,7 +20,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestEveryTableHasANameOfItsOwn: two of one name would be an error of the whole scrape.
+// TestEveryTableHasANameOfItsOwn: every table has its own name, because two tables of one name would be an error of the
+// complete scrape.
 func TestEveryTableHasANameOfItsOwn(t *testing.T) {
 	service := serving(t, `
 domain: d
@@ -98,7 +99,8 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 	require.NoError(t, err)
 }
 
-// TestMilliseconds: the same time is a thousand times the number, and in the bucket of the same rank.
+// TestMilliseconds: in milliseconds, a time has a number a thousand times as large, and is in the bucket of the same
+// rank.
 func TestMilliseconds(t *testing.T) {
 	written := func(milliseconds bool) (sum float64, counts []uint64) {
 		mapping, err := DefaultMapping(milliseconds)
@@ -120,7 +122,7 @@ func TestMilliseconds(t *testing.T) {
 	assert.Contains(t, ranks, uint64(0))
 }
 
-// TestDefaultNames: those of the reference, the third level of a descriptor as a label of its own.
+// TestDefaultNames: names are the reference's, with the third level of a descriptor as its own label.
 func TestDefaultNames(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, "")
 	calls := NewCalls(mapping)
@@ -175,7 +177,8 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]*dto.MetricFamily
 	return byName
 }
 
-// TestMappingFile: names and labels of a file; what it maps to one metric is summed, what it drops is not there.
+// TestMappingFile: a file sets names and labels. Values that it maps to one metric are added, and dropped values are
+// absent.
 func TestMappingFile(t *testing.T) {
 	service, mapping := serving(t, deep), mappingOf(t, `
 mappings:

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy"
 )
 
-// TestWhatStatsdIsSent: counters are sent as what they have grown by, gauges as they are, also when they have fallen,
-// and times with the share of the calls that they are.
+// TestWhatStatsdIsSent: counters are sent as their increase, gauges as they are, even after they have fallen, and times
+// with the share of calls that they stand for.
 func TestWhatStatsdIsSent(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -34,7 +34,8 @@ func TestWhatStatsdIsSent(t *testing.T) {
 	assert.Equal(t, "t:1.000|ms\n", sent([]Timing{{"t", []float64{1}, 1}}, envoy.Counter{Name: "a", Value: 4}))
 }
 
-// TestASampleIsOfAll: a sample keeps no more than its room, of what it was told late as well as early.
+// TestASampleIsOfAll: a sample stores no more than its room, and early and late values have the same chance to be in
+// it.
 func TestASampleIsOfAll(t *testing.T) {
 	s := &sample{}
 	for i := range 100 * maxSample {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// TestAPipeIsNoFile: it is an error. To read one would wait for a writer, and no change would be read any more.
+// TestAPipeIsNoFile: a pipe is an error. Reading it would wait for a writer, and no later change would be read.
 func TestAPipeIsNoFile(t *testing.T) {
 	directory := t.TempDir()
 	pipe := filepath.Join(directory, "a.yaml")

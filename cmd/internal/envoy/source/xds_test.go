@@ -158,7 +158,8 @@ func TestABadSnapshotIsRefusedOnce(t *testing.T) {
 	})
 }
 
-// TestTheServerIsAskedAgain: with growing waits while it is away; they start over once it has answered.
+// TestTheServerIsAskedAgain: while the server is away, the client calls it again after growing waits. They start over
+// when it has answered.
 func TestTheServerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
