@@ -40,7 +40,7 @@ func byFile(file, more string) string {
 	return `{"limits":[{"name":"plans","rate":"2/h","key":["{http.request.header.User}"],"quotas":{"file":` + quoted(file) + more + `}}]}`
 }
 
-// TestAFileOfLimits: each listed key has its own limit. Other keys have the limit of the zone, or none.
+// TestAFileOfLimits: each listed key has its own limit. Other keys have the numbers of the limit, or are refused.
 func TestAFileOfLimits(t *testing.T) {
 	file := plans(t, "plans.csv", "key,plan\nanna,free\nberta,paid\ncarl,4/h\ndora,unlimited\nemil,0\n192.0.2.1,5/h\n2001:db8::,6/h\n")
 	const named = `,"plans":{"free":{"rate":"3/h"},"paid":{"rate":"1/h","burst":7}}`

@@ -222,7 +222,7 @@ func TestEntriesOfOtherPolicies(t *testing.T) {
 	})
 }
 
-// TestEnteringDoesNotAllocate: neither does leaving.
+// TestEnteringDoesNotAllocate: entering and leaving do not allocate.
 func TestEnteringDoesNotAllocate(t *testing.T) {
 	l, _ := newLimiter(t, Concurrency(3, time.Hour))
 	k := l.Key("k")

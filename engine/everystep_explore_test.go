@@ -141,7 +141,7 @@ func TestAReceiptIsOfItsTakeAtEveryStep(t *testing.T) {
 }
 
 // TestWhatEndsEndsOnceAtEveryStep (I2): before any operation of a call that ends an entry or a hold, another call ends
-// it, too. What a third call has taken stays taken.
+// it, too. Tokens that a third call has taken stay taken.
 func TestWhatEndsEndsOnceAtEveryStep(t *testing.T) {
 	for name, of := range map[string]func(s step) (end func()){
 		"entry": func(s step) func() {

@@ -184,7 +184,8 @@ func TestAHoldOutlivesMuch(t *testing.T) {
 	}
 }
 
-// TestTheSumChargedIsTheSumSettled (I2): holds are settled by other goroutines, settled twice, and dropped.
+// TestTheSumChargedIsTheSumSettled (I2): other goroutines settle holds, some twice, and some holds are dropped. The sum
+// of the charges is the sum of the settled costs.
 func TestTheSumChargedIsTheSumSettled(t *testing.T) {
 	const limit = 4000
 	for _, a := range algorithms {
@@ -304,7 +305,7 @@ func TestHoldAllIsAllOrNothing(t *testing.T) {
 	require.ErrorContains(t, err, "same key")
 }
 
-// TestHoldsDoNotAllocate: nor their settlements, one by one and of several limits.
+// TestHoldsDoNotAllocate: holds and their settlements do not allocate, for one limit and for several.
 func TestHoldsDoNotAllocate(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		k := l.Key("k")

@@ -308,7 +308,7 @@ func TestALineUnderTwoRates(t *testing.T) {
 	}
 }
 
-// TestALineOfOneCostMovesUpPastOthers: each takes the place of the one in front of it, also where somebody else has
+// TestALineOfOneCostMovesUpPastOthers: each turn takes the place of the one in front of it, even if another caller has
 // reserved in between.
 func TestALineOfOneCostMovesUpPastOthers(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 4), func(t *testing.T, l *Limiter, k Key) {
@@ -335,7 +335,7 @@ type endless struct{ context.Context }
 
 func (endless) Done() <-chan struct{} { return make(chan struct{}) }
 
-// TestAWaitLeavesNothingBehind: no goroutine remains of a wait in line, even if its context never ends.
+// TestAWaitLeavesNothingBehind: no goroutine of a wait in line remains, even if its context never ends.
 func TestAWaitLeavesNothingBehind(t *testing.T) {
 	lined(t, TokenBucket(PerSecond(1), 1), func(t *testing.T, l *Limiter, k Key) {
 		l.TakeKey(k, 1)

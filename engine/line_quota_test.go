@@ -67,7 +67,7 @@ func TestALineUnderAQuotaMovesUpByItsTokens(t *testing.T) {
 }
 
 // TestATurnUnderAQuotaComesFirst: a turn that comes before those in front of it has the first tokens, and each of them
-// goes later. Turns in front of a reservation of somebody else stay.
+// goes later. Turns in front of another caller's reservation stay.
 func TestATurnUnderAQuotaComesFirst(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		quotaLine(t, func(t *testing.T, l *Limiter, k Key, queue func(n uint64) *Turn) {

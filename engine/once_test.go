@@ -86,8 +86,8 @@ func shortly(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestAChargeWithoutRoomAnswersUnderItsLimit: the answer of a charge that finds no room for a record is that of the
-// key's own limit.
+// TestAChargeWithoutRoomAnswersUnderItsLimit: if a charge finds no room for a record, its answer has the key's own
+// limit.
 func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), MaxKeys(1), Shards(1), Overflow(Refuse), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	for i := uint64(0); l.Stats().NoRoom == 0; i++ {
@@ -98,8 +98,8 @@ func TestAChargeWithoutRoomAnswersUnderItsLimit(t *testing.T) {
 	require.Equal(t, Decision{Limit: 7, RetryAfter: 5 * time.Second, ResetAfter: 5 * time.Second}, d)
 }
 
-// TestTheObserverOfAReservationIsToldItsKey: the observer gets the key of a reservation that is refused because its
-// wait would be too long.
+// TestTheObserverOfAReservationIsToldItsKey: if a reservation is refused because its wait would be too long, the
+// observer gets its key.
 func TestTheObserverOfAReservationIsToldItsKey(t *testing.T) {
 	var told []refusal
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Observe(func(k Key, n uint64) { told = append(told, refusal{k, n}) }, 1))

@@ -73,7 +73,7 @@ func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 }
 
 // TestTooMuchBesideAHigherLimitAtEveryStep: before any operation of a request for more than the limit the limit is
-// raised. A request that is refused is not told to come again at once, nor later than it may.
+// raised. The RetryAfter of a refused request is not 0, and not later than necessary.
 func TestTooMuchBesideAHigherLimitAtEveryStep(t *testing.T) {
 	for _, p := range []Policy{TokenBucket(PerSecond(1), 5), FixedWindow(5, time.Minute), SlidingLog(5, time.Minute)} {
 		interleave.Inject(func() (call, other func(), check func(string)) {

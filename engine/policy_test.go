@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestPolicyNumbers: the limit, and the time in which the whole limit comes back.
+// TestPolicyNumbers: Policy returns the limit, and the time in which the complete limit comes back.
 func TestPolicyNumbers(t *testing.T) {
 	for _, c := range []struct {
 		policy engine.Policy
@@ -57,7 +57,7 @@ func TestTheWindowIsWhenTheLimitIsBack(t *testing.T) {
 	}
 }
 
-// TestLimiterPolicy: Policy returns what New and SetPolicy were given, for each tier, also during a change.
+// TestLimiterPolicy: Policy returns the argument of New or SetPolicy for each tier, even during a change.
 func TestLimiterPolicy(t *testing.T) {
 	small, large := engine.FixedWindow(5, time.Minute), engine.FixedWindow(50, time.Minute)
 	l, err := engine.New(small, engine.MaxKeys(100), engine.Tiers(large))

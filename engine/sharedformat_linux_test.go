@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/internal/sharedfile"
 )
 
-// TestSharedFormatVectors: the numbers in docs/shared-format.md are those that this program computes.
+// TestSharedFormatVectors: this program computes the same numbers as docs/shared-format.md.
 func TestSharedFormatVectors(t *testing.T) {
 	page, err := os.ReadFile("../docs/shared-format.md")
 	require.NoError(t, err)

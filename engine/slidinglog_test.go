@@ -52,8 +52,8 @@ func (m *logModel) retry(now time.Time, n uint64) time.Duration {
 	return -1
 }
 
-// TestSlidingLogAgainstItsModel (I1, I2, I7): every field of every decision, with costs,
-// refunds, resets, sweeps, and pauses in which the record is forgotten.
+// TestSlidingLogAgainstItsModel (I1, I2, I7): every field of every decision equals the model, with costs, refunds,
+// resets, sweeps, and pauses in which the record is forgotten.
 func TestSlidingLogAgainstItsModel(t *testing.T) {
 	for _, limit := range []uint64{1, 2, 3, 7, 100} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {

@@ -120,7 +120,7 @@ func TestASpreadCalibratesItsClock(t *testing.T) {
 	})
 }
 
-// TestADroppedSpreadEnds: the collector stops what runs in the background of a Spread that was not closed.
+// TestADroppedSpreadEnds: the collector stops the background work of a Spread that was not closed.
 func TestADroppedSpreadEnds(t *testing.T) {
 	s, err := NewSpread(TokenBucket(PerSecond(1e6), 1000))
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeveralLimitsGetBackWhatIsTheirs: the third limit refuses, and the others get back all tokens that they have
+// TestSeveralLimitsGetBackWhatIsTheirs: if the third limit refuses, the others get back all tokens that they have
 // granted.
 func TestSeveralLimitsGetBackWhatIsTheirs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

@@ -113,7 +113,8 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 }
 
-// TestKubernetesNodes: a store's nodes are the replicas, or each would admit too much while the store is lost.
+// TestKubernetesNodes: the setting for the nodes of a store equals the number of replicas. Otherwise each would admit
+// too much while the store is lost.
 func TestKubernetesNodes(t *testing.T) {
 	m := manifestOf(t, "store.yaml")
 	var rules struct{ Store struct{ Nodes int32 } }

@@ -348,8 +348,8 @@ func (c *clerk) move(now, wait int64) {
 }
 
 // TestAlgorithmsAgainstTheirModels (I1, I2, I3, I7, I8): calls of every kind to a limiter of each algorithm, at times
-// that advance, leap and are late, while its numbers are changed. Every field of every answer is that of the models, to
-// the nanosecond.
+// that advance, leap and are late, while its numbers are changed. Every field of every answer equals the models, to the
+// nanosecond.
 func TestAlgorithmsAgainstTheirModels(t *testing.T) {
 	for name, a := range algorithmsOfLimits {
 		t.Run(name, func(t *testing.T) {
@@ -699,8 +699,8 @@ var windowScenes = map[string]windowScene{
 	"idle records": {scene: scene{keys: 4, slots: 8, probeWindow: 8, burst: 2, costs: 2, step: 3 * second}},
 }
 
-// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): as TestHistoriesAreLinearizable, for takes, peeks,
-// refunds and resets of fixed windows, sliding window counters and logs.
+// TestWindowHistoriesAreLinearizable (I9, I1, I2, I3, I7, I8): the same test as TestHistoriesAreLinearizable, for
+// takes, peeks, refunds and resets of fixed windows, sliding window counters and logs.
 func TestWindowHistoriesAreLinearizable(t *testing.T) {
 	n := uint64(1200)
 	if testing.Short() {

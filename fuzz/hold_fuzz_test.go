@@ -95,13 +95,13 @@ func (d deal) settle(actual uint64) (lost uint64) {
 	return more - m.Charge(now, more, d.with.most)
 }
 
-// FuzzHold (I1, I2): replayHolds with any bytes.
+// FuzzHold (I1, I2): replayHolds runs with any bytes.
 func FuzzHold(f *testing.F) {
 	f.Add([]byte{0, 4})
 	f.Fuzz(func(t *testing.T, data []byte) { replayHolds(t, data) })
 }
 
-// TestHoldsAgainstTheirModels (I1, I2): replayHolds with random bytes, for every two algorithms.
+// TestHoldsAgainstTheirModels (I1, I2): replayHolds runs with random bytes, for every two algorithms.
 func TestHoldsAgainstTheirModels(t *testing.T) {
 	rounds := 40
 	if testing.Short() {

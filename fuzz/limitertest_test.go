@@ -177,7 +177,7 @@ func (l lined) Reserve(key string, n int64) (time.Duration, func(), bool) {
 	return delay, turn.Leave, true
 }
 
-// TestThoseBehindMoveUp: where callers wait in line, nothing is lost by those that give up, in whatever order they do.
+// TestThoseBehindMoveUp: if callers that wait in line give up, in any order, the callers behind them lose nothing.
 func TestThoseBehindMoveUp(t *testing.T) {
 	skip := map[string]string{"Cancel/Reserve": "a turn may come sooner than it was told, which the subtest does not look for"}
 	for _, name := range []string{"Burst", "Bound", "Conforming", "Keys", "Forget", "Costs", "Retry", "Clock", "Linear", "Real", "Leak"} {

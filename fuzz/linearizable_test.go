@@ -300,8 +300,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenHistoriesAreFound (I9): the check above can fail. Each of these histories has one thing that no table may
-// do, next to a variant in which it is allowed.
+// TestBrokenHistoriesAreFound (I9): the check above can fail. Each history contains one thing that a table must not do,
+// next to a variant in which it is allowed.
 func TestBrokenHistoriesAreFound(t *testing.T) {
 	const burst = 2 * second
 	take := func(from, to int64, now, at, cost uint64, v shard.Verdict, debt uint64) porcupine.Operation {

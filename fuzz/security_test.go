@@ -139,10 +139,9 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 	}
 }
 
-// TestTwinsShareNoBucket (I2): who knows a victim's key and writes down its twin can
-// neither drain nor spare the victim's bucket, because the default hash is another one,
-// with a seed. With HashStable, for which the keys must be trusted, they do share it, which
-// is what its documentation warns of.
+// TestTwinsShareNoBucket (I2): an attacker who knows a victim's key and its twin can neither drain nor spare the
+// victim's bucket, because the default hash is another one, with a seed. With HashStable, for which the keys must be
+// trusted, they do share it, which is what its documentation warns of.
 //
 // Two keys share a bucket by accident once in 2^64.
 func TestTwinsShareNoBucket(t *testing.T) {
@@ -332,9 +331,8 @@ func TestCyclingKeysThroughTheEngine(t *testing.T) {
 	}
 }
 
-// TestEvictionTakesTheLeastDebt (I7): whom an insert into a full window evicts has no
-// more debt than any other key of the window, and is counted with what it still owed. So of a
-// drained key and others it is the others that go.
+// TestEvictionTakesTheLeastDebt (I7): an insert into a full window evicts a key that owes no more than any other key of
+// the window, and counts what it still owed. So a drained key stays longer than others.
 func TestEvictionTakesTheLeastDebt(t *testing.T) {
 	const burst = 20
 	for seed := range uint64(10) {

@@ -401,7 +401,7 @@ func (a *soakAudit) excess(list []soakAdmission) int64 {
 	return worst
 }
 
-// TestSoakAudit: the audit finds what trying every interval finds, and a burst too many.
+// TestSoakAudit: the audit finds the same as a search of every interval, and also an excess of one burst.
 func TestSoakAudit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	for range 2000 {

@@ -75,9 +75,9 @@ func table(t *testing.T, rate float64, burst uint64, slots uint64, probeWindow i
 	return tb
 }
 
-// TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): with the clock standing
-// still every key gets exactly its burst, from whichever goroutines, while sweeps run
-// and while other keys come, are reset, and leave their slots to be claimed again.
+// TestStressFrozenClockAdmitsExactlyTheBurst (I1, I2, I3): while the clock stands still, every key gets exactly its
+// burst, from any goroutines. Meanwhile sweeps run, and other keys come, are reset, and leave slots that are claimed
+// again.
 func TestStressFrozenClockAdmitsExactlyTheBurst(t *testing.T) { rounds(t, 300, frozenRound) }
 
 func frozenRound(t *testing.T, seed uint64) {
@@ -119,9 +119,8 @@ func frozenRound(t *testing.T, seed uint64) {
 	require.Zero(t, tb.Stats().Evictions)
 }
 
-// TestStressTokensAreConserved (I2, I7): with the clock standing still and keys being
-// evicted by the thousand, the tokens admitted are those that are owed in the table
-// and those that Stats says were forgiven, to the last one.
+// TestStressTokensAreConserved (I2, I7): while the clock stands still and thousands of keys are evicted, the number of
+// admitted tokens is exactly the number that the table's keys owe plus the number that Stats reports as forgiven.
 func TestStressTokensAreConserved(t *testing.T) { rounds(t, 150, conservedRound) }
 
 func conservedRound(t *testing.T, seed uint64) {
@@ -154,12 +153,10 @@ func conservedRound(t *testing.T, seed uint64) {
 // An admission is one admitted take.
 type admission struct{ at, cost int64 } // in ticks
 
-// TestStressMovingClock (I1): with clocks that run, and that are late by as much as
-// goroutines are suspended, for every two admissions of a key what was admitted from
-// the one to the other is at most burst + rate * t. Records are recycled all the
-// time: they become idle within microseconds and are claimed, because the keys are more
-// than the slots. In every other round each key has a window of its own and is used for a
-// short time, so that only a sweep forgets it.
+// TestStressMovingClock (I1): clocks run, and are late while goroutines are suspended. From any admission of a key to
+// any later one, at most burst + rate * t is admitted. Records are recycled all the time: they become idle within
+// microseconds and are claimed, because the keys are more than the slots. In every other round each key has a window of
+// its own and is used for a short time, so that only a sweep forgets it.
 func TestStressMovingClock(t *testing.T) { rounds(t, 60, movingRound) }
 
 func movingRound(t *testing.T, seed uint64) {

@@ -27,8 +27,8 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestNoLimitIsExceededWhereRequestsWait: in random courses of requests with other costs, some of which go away, each
-// limit admits what it promises by the times at which requests go on.
+// TestNoLimitIsExceededWhereRequestsWait: requests with various costs wait, and some go away. At the times at which
+// requests continue, each limit has admitted what it promises.
 func TestNoLimitIsExceededWhereRequestsWait(t *testing.T) {
 	rounds := 300
 	if testing.Short() {

@@ -41,7 +41,8 @@ func quietly(f func()) {
 	f()
 }
 
-// TestACallIsInFlightUntilItsHandlerReturns: in a server, unary or a stream, whatever its end.
+// TestACallIsInFlightUntilItsHandlerReturns: in a server, a call, unary or a stream, is in flight until its handler
+// returns.
 func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	for name, end := range ends {
 		set, left := inFlight(t, 1)
@@ -72,7 +73,7 @@ func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestARefusalByALimitInFlight: the answer says which limit it was, and not when to come back, which is not known.
+// TestARefusalByALimitInFlight: the answer names the limit, and no time to come back, because that is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	set, left := inFlight(t, 1)
 	entered, leave := make(chan struct{}), make(chan struct{})

@@ -68,7 +68,8 @@ func TestWhatCanNeverPassSaysSo(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestALongWaitIsNoPushback: a client that tries again by itself would hang for as long.
+// TestALongWaitIsNoPushback: a long wait has no pushback, because a client that retries automatically would hang for
+// that time.
 func TestALongWaitIsNoPushback(t *testing.T) {
 	client := limited(t, &service{}, one(t, rpclimit.Limit{Limiter: testclock.New().Limiter(t, engine.FixedWindow(1, time.Hour))}))
 	call(within(t), client)
@@ -78,8 +79,7 @@ func TestALongWaitIsNoPushback(t *testing.T) {
 	assert.Equal(t, []string{"-1"}, trailer.Get("grpc-retry-pushback-ms"))
 }
 
-// TestRetriesOfClientsBackOff: a client whose service configuration lets it try again waits for as long as the trailer
-// says.
+// TestRetriesOfClientsBackOff: a client whose service configuration allows retries waits as long as the trailer says.
 func TestRetriesOfClientsBackOff(t *testing.T) {
 	limiter, err := engine.New(engine.TokenBucket(engine.Per(1, 200*time.Millisecond), 1), engine.MaxKeys(10))
 	require.NoError(t, err)
@@ -316,7 +316,8 @@ func TestLimitsThatAreMissing(t *testing.T) {
 	assert.Equal(t, codes.Internal, status.Code(err))
 }
 
-// TestCalledOutsideOfAServer: an interceptor that a test calls has no peer, no metadata and no stream.
+// TestCalledOutsideOfAServer: in a test that calls an interceptor directly, there is no peer, no metadata and no
+// stream.
 func TestCalledOutsideOfAServer(t *testing.T) {
 	interceptor := grpclimit.UnaryServer(one(t, rpclimit.Limit{Limiter: burst(t, 1)}))
 	handler := func(context.Context, any) (any, error) { return "answer", nil }

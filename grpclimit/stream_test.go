@@ -171,7 +171,7 @@ func TestAClientWaits(t *testing.T) {
 	assert.Equal(t, codes.Canceled, call(ctx, client))
 }
 
-// TestAClientsMessagesAreHeldBack: the refused one is not sent and ends the stream on both sides.
+// TestAClientsMessagesAreHeldBack: the refused message is not sent, and ends the stream on both sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := &service{}
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})
@@ -286,7 +286,7 @@ func TestARefusedStreamStaysRefused(t *testing.T) {
 	assert.Equal(t, 2, ss.received)
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: the client may have gone.
+// TestAStreamThatCannotBeSentGetsNothingBack: the stream gets nothing back, because the client may have gone.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(codes.Unavailable)})
 	ss := &scripted{send: status.Error(codes.Unavailable, "transport is closing")}
@@ -298,7 +298,7 @@ func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestPushbackOfStreams: also a stream says to retries when to come back.
+// TestPushbackOfStreams: a stream also tells retries when to come back.
 func TestPushbackOfStreams(t *testing.T) {
 	for on, set := range map[string]*rpclimit.Limits{
 		"calls": one(t, rpclimit.Limit{Limiter: burst(t, 1)}), "messages": onMessages(t, rpclimit.Limit{Limiter: burst(t, 2)}),

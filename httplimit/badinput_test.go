@@ -64,7 +64,7 @@ func TestBodiesCutShort(t *testing.T) {
 	}
 }
 
-// TestRefusedBodiesAreNotRead: the answer comes before the body does.
+// TestRefusedBodiesAreNotRead: the refusal is sent before the body has come.
 func TestRefusedBodiesAreNotRead(t *testing.T) {
 	h := one(t, shared("none", testclock.New().Burst(t, 1))).Handler(hello)
 	serve(h, get("/"))

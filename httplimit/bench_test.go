@@ -77,7 +77,8 @@ type ignore struct{}
 
 func (*ignore) Observe(string, limits.Outcome) {}
 
-// TestDecisionsDoNotAllocate: up to eight limits, refused or not, any key.
+// TestDecisionsDoNotAllocate: decisions do not allocate, with up to eight limits and any key, whether they admit or
+// refuse.
 func TestDecisionsDoNotAllocate(t *testing.T) {
 	for _, c := range budgets(t) {
 		if raceEnabled && c.name == "join" {

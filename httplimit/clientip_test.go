@@ -31,8 +31,8 @@ const (
 	direct = "198.51.100.7:4321"       // not
 )
 
-// TestForwardedForChains: the socket is the truth, and only what trusted proxies wrote counts
-// beyond it.
+// TestForwardedForChains: the address of the connection is certain, and beyond it only the entries that trusted proxies
+// wrote count.
 func TestForwardedForChains(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.0/8", "2001:db8:ffff::/48", "192.0.2.50"))
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestOneNamedHeader: a header that holds the address, and nothing else is read.
+// TestOneNamedHeader: only the named header counts, and it contains one address.
 func TestOneNamedHeader(t *testing.T) {
 	ip := clientIP(t, httplimit.TrustProxies("10.0.0.1"), httplimit.IPHeader("CF-Connecting-IP"))
 	assert.Equal(t, "203.0.113.9", ip.Addr(getFrom(proxy, "cf-connecting-ip", "203.0.113.9", "X-Forwarded-For",
@@ -195,7 +195,7 @@ func TestOneNamedHeader(t *testing.T) {
 	assert.Equal(t, "198.51.100.7", ip.Addr(getFrom(direct, "CF-Connecting-IP", "6.6.6.6")).String())
 }
 
-// TestUnixSockets: peers without an address have one key, unless they are trusted to know better.
+// TestUnixSockets: peers without an address share one key, unless they are trusted to report an address.
 func TestUnixSockets(t *testing.T) {
 	r := getFrom("@", "X-Forwarded-For", "203.0.113.9")
 	for _, options := range [][]httplimit.IPOption{nil, {httplimit.TrustProxies("0.0.0.0/0", "::/0")}} {

@@ -26,7 +26,7 @@ func shared(name string, l *engine.Limiter) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: l, Key: httplimit.Everyone}
 }
 
-// TestAllOrNothing: if one limit refuses, the others keep their tokens, wherever it stands.
+// TestAllOrNothing: if one limit refuses, the others keep their tokens, whatever its place in the list is.
 func TestAllOrNothing(t *testing.T) {
 	c := testclock.New()
 	for small := range 3 {
@@ -64,7 +64,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestTheLongestWaitIsTold: of all limits that refuse, also of those behind the first.
+// TestTheLongestWaitIsTold: the answer has the longest wait of all limits that refuse, also of limits after the first
+// refusal.
 func TestTheLongestWaitIsTold(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -80,7 +81,8 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"violated-policies":["second","hour","minute"]`)
 }
 
-// TestTheTightestIsShown: the least that is left, and of equals what takes longer to come back.
+// TestTheTightestIsShown: headers show the limit with the fewest tokens left. Of several with the same number, they
+// show the one that takes longest to come back.
 func TestTheTightestIsShown(t *testing.T) {
 	c := testclock.New()
 	m := newMiddleware(t, []httplimit.Limit{
@@ -124,7 +126,7 @@ func TestShadowMode(t *testing.T) {
 	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
 }
 
-// TestARefusalCostsShadowsNothing: they count as if they were in force.
+// TestARefusalCostsShadowsNothing: limits in shadow mode count like active ones, even if another limit refuses.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
 	c := testclock.New()
 	shadow := shared("trial", c.Burst(t, 10))
@@ -185,7 +187,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestManyLimits: more than fit into a Result without allocating.
+// TestManyLimits: there are more limits than fit into a Result without allocating.
 func TestManyLimits(t *testing.T) {
 	c := testclock.New()
 	var limits []httplimit.Limit
@@ -201,7 +203,7 @@ func TestManyLimits(t *testing.T) {
 	assert.EqualValues(t, 19, left(limits[0].Limiter))
 }
 
-// TestConcurrentRequests: all together get exactly what there is, under every limit.
+// TestConcurrentRequests: concurrent requests together get exactly the available tokens, under every limit.
 func TestConcurrentRequests(t *testing.T) {
 	c := testclock.New()
 	wide, narrow := c.Burst(t, 100), c.Burst(t, 40)
@@ -285,7 +287,7 @@ func TestBackends(t *testing.T) {
 	assert.Equal(t, `"behind";q=2;w=2, "store";q=3;w=3`, w.Header().Get("RateLimit-Policy"))
 }
 
-// TestShortAnswersOfABackend: nonsense from a backend is no nonsense in headers.
+// TestShortAnswersOfABackend: invalid numbers of a backend do not reach the headers.
 func TestShortAnswersOfABackend(t *testing.T) {
 	for _, d := range []engine.Decision{
 		{RetryAfter: -5, ResetAfter: -5}, {}, {Limit: 1<<64 - 1, Remaining: 1<<64 - 1},

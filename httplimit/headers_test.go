@@ -187,7 +187,7 @@ func TestUnitAndNames(t *testing.T) {
 	}
 }
 
-// TestPartitionKeys: the same key has the same bytes, another has others, and the key is not in them.
+// TestPartitionKeys: the same key has the same bytes, and another key has others. The bytes do not contain the key.
 func TestPartitionKeys(t *testing.T) {
 	c := testclock.New()
 	key := header(t, "X-API-Key", nil)
@@ -211,8 +211,8 @@ func TestPartitionKeys(t *testing.T) {
 	assert.NotEqual(t, pk(a, "secret"), pk(random, "secret"))
 }
 
-// TestOnTheWire: HTTP/1 shows the names in the form in which net/http keeps them, HTTP/2 in
-// lower case, and either way Get finds them.
+// TestOnTheWire: with HTTP/1 the names have the form in which net/http stores them, and with HTTP/2 they are in lower
+// case. Get finds both.
 func TestOnTheWire(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		m := one(t, httplimit.Limit{Limiter: testclock.New().Burst(t, 1)}, httplimit.Headers(allStyles))

@@ -27,7 +27,8 @@ func inFlight(t testing.TB, c *testclock.Clock, limit uint64) httplimit.Limit {
 	return shared("in flight", c.Limiter(t, engine.Concurrency(limit, time.Hour)))
 }
 
-// TestARequestIsInFlightUntilItsHandlerReturns: whatever the handler does to the answer, and if it panics.
+// TestARequestIsInFlightUntilItsHandlerReturns: a request is in flight until its handler returns or panics, whatever it
+// does to the answer.
 func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	l := inFlight(t, testclock.New(), 2)
 	var during uint64
@@ -52,7 +53,7 @@ func TestARequestIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestAHijackedConnectionIsInFlight: until the handler that has hijacked it returns.
+// TestAHijackedConnectionIsInFlight: a hijacked connection is in flight until its handler returns.
 func TestAHijackedConnectionIsInFlight(t *testing.T) {
 	l := inFlight(t, testclock.New(), 1)
 	s := startServer(t, one(t, l).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,7 +87,7 @@ func TestAHijackedConnectionIsInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return left(l.Limiter) == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestNoMoreRequestsInside: at no moment are more than the limit in the handler, and the others are refused.
+// TestNoMoreRequestsInside: at no moment are more requests in the handler than the limit, and the others are refused.
 func TestNoMoreRequestsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, testclock.New(), limit)
@@ -113,7 +114,7 @@ func TestNoMoreRequestsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestARefusalByALimitInFlight: the answer says which limit it was, and not when to come back, which is not known.
+// TestARefusalByALimitInFlight: the answer names the limit, and no time to come back, because that is not known.
 func TestARefusalByALimitInFlight(t *testing.T) {
 	full := shared("full", testclock.New().Burst(t, 1))
 	hold := func(m *httplimit.Middleware) (release func()) {
@@ -166,7 +167,7 @@ func TestARefusalByALimitInFlight(t *testing.T) {
 	assert.EqualValues(t, 1, left(full.Limiter))
 }
 
-// TestLimitsInFlightBesideRates: all or nothing, whichever refuses, and headers are about the rates.
+// TestLimitsInFlightBesideRates: all limits admit or none, whichever refuses, and headers describe the rates.
 func TestLimitsInFlightBesideRates(t *testing.T) {
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
 		c := testclock.New()
@@ -202,7 +203,7 @@ func TestLimitsInFlightBesideRates(t *testing.T) {
 	}
 }
 
-// TestAShadowedLimitInFlight: it enters and leaves, and refuses nothing.
+// TestAShadowedLimitInFlight: a request under a limit in shadow mode enters and leaves, and is not refused.
 func TestAShadowedLimitInFlight(t *testing.T) {
 	l := inFlight(t, testclock.New(), 1)
 	l.Shadow = true
@@ -249,7 +250,7 @@ func TestLimitsInFlightThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestALimitInFlightDoesNotAllocate: nor does its release.
+// TestALimitInFlightDoesNotAllocate: a limit in flight and its release do not allocate.
 func TestALimitInFlightDoesNotAllocate(t *testing.T) {
 	m := one(t, inFlight(t, testclock.New(), 1))
 	r := get("/")

@@ -83,8 +83,8 @@ func TestSeveralValuesHaveOneKey(t *testing.T) {
 	assert.Equal(t, "text:good", textOf(t, cookie, getFrom(direct, "Cookie", `id="good"; id=good`)))
 }
 
-// TestSpellingsOfACookieHaveOneKey: a client has no fresh bucket for writing its cookie in another way that some server
-// takes for the same (see package spelling), and none for hiding it from the limit.
+// TestSpellingsOfACookieHaveOneKey: a client gets no fresh bucket if it writes its cookie in another way that some
+// server reads as the same (see package spelling). It cannot hide the cookie from the limit, either.
 func TestSpellingsOfACookieHaveOneKey(t *testing.T) {
 	cookie, err := httplimit.Cookie("sid", nil)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestKeysAreThoseOfTheLimiter(t *testing.T) {
 	}
 }
 
-// TestKeyKindsDiffer: an address never meets a header that says the same, in a limiter or a store.
+// TestKeyKindsDiffer: an address is a different key than a header with the same text, in a limiter and in a store.
 func TestKeyKindsDiffer(t *testing.T) {
 	l := testclock.New().Burst(t, 5)
 	key := header(t, "X-API-Key", httplimit.RemoteIP)

@@ -115,8 +115,8 @@ func TestOutgoingHosts(t *testing.T) {
 	}
 }
 
-// TestOutgoingInFlight: a request is in flight until its response is read, closed or broken off, and one without a
-// response no longer.
+// TestOutgoingInFlight: a request is in flight until its response is read, closed or broken off. Without a response, it
+// is in flight until the call returns.
 func TestOutgoingInFlight(t *testing.T) {
 	for name, c := range map[string]struct {
 		body func() io.ReadCloser

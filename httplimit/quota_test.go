@@ -82,8 +82,8 @@ func (b quotaBackend) Refund(_ context.Context, key string, n uint64) error {
 	return nil
 }
 
-// TestQuotaOfABackend: a backend decides under the limit of the request, and what it does not take is answered 503
-// whatever OnLoss says.
+// TestQuotaOfABackend: a backend decides under the limit of the request. If it does not accept that limit, the answer
+// is 503 whatever OnLoss says.
 func TestQuotaOfABackend(t *testing.T) {
 	l := testclock.New().Limiter(t, engine.TokenBuckets(2*time.Hour))
 	quotas, err := limits.NewSource(quotaBackend{limiter: l}, l.Policy(0), func(p engine.Policy) (limits.Backend, error) {

@@ -134,7 +134,8 @@ func TestWhatIsCutOffIsNotRefunded(t *testing.T) {
 	}
 }
 
-// TestABodyThatBreaksOffIsNotRefunded: a proxy answers it with an error, and its server has worked on the request.
+// TestABodyThatBreaksOffIsNotRefunded: a proxy answers a broken body with an error, although its server has worked on
+// the request.
 func TestABodyThatBreaksOffIsNotRefunded(t *testing.T) {
 	worked := make(chan struct{}, 1)
 	server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,8 +239,8 @@ func TestHijackedConnections(t *testing.T) {
 	}
 }
 
-// TestTheWriterStaysWhatItIs: without a Refund function the handler gets the very same writer, and
-// with one all that the original can do and nothing that it cannot.
+// TestTheWriterStaysWhatItIs: without a Refund function, the handler gets the original writer. With one, it gets a
+// writer with exactly the abilities of the original.
 func TestTheWriterStaysWhatItIs(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { assert.Same(t, recorder, w) })
@@ -302,7 +303,7 @@ func TestControllersReachTheConnection(t *testing.T) {
 	assert.EqualValues(t, 9, left())
 }
 
-// TestFinishOnce: by hand, once, and never after a refusal.
+// TestFinishOnce: Finish may be called by hand, takes effect once, and does nothing after a refusal.
 func TestFinishOnce(t *testing.T) {
 	var seen counts
 	m, left := failuresOnly(t, httplimit.ObserveWith(&seen))
@@ -327,7 +328,7 @@ func TestFinishOnce(t *testing.T) {
 	assert.Equal(t, 1, seen.of(limits.Refunded))
 }
 
-// TestRefundOfCostsShadowsAndBackends: each gives back what it took.
+// TestRefundOfCostsShadowsAndBackends: each limit gives back the tokens that it took.
 func TestRefundOfCostsShadowsAndBackends(t *testing.T) {
 	c := testclock.New()
 	success := httplimit.RefundStatus(200, 299)
@@ -371,8 +372,8 @@ func TestABackendThatFailsToRefund(t *testing.T) {
 	assert.EqualValues(t, 1, m.Failures())
 }
 
-// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the handler sees the end of the context, and its answer may be one
-// that is refunded.
+// TestAClientThatGoesBeforeTheAnswerGetsNothingBack: the handler sees the end of the context, and its answer may have a
+// status that is refunded.
 func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
@@ -395,7 +396,7 @@ func TestAClientThatGoesBeforeTheAnswerGetsNothingBack(t *testing.T) {
 	}
 }
 
-// TestAClientThatGoesAfterTheAnswerBegan: it did not bring the answer about, so the tokens come back.
+// TestAClientThatGoesAfterTheAnswerBegan: the client did not cause the answer, so the tokens come back.
 func TestAClientThatGoesAfterTheAnswerBegan(t *testing.T) {
 	l := shared("all", testclock.New().Burst(t, 9))
 	l.Refund = func(_ *http.Request, status int) bool { return status == http.StatusInternalServerError }

@@ -208,7 +208,8 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: it has an eighth, and gets it back however the waits end.
+// TestOneKeyCannotTakeAllPlacesOfThoseThatWait: one key can have an eighth of the waiting places, and gets them back
+// however its waits end.
 func TestOneKeyCannotTakeAllPlacesOfThoseThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(1), MaxWait: time.Minute}, httplimit.MaxWaiting(16))
@@ -343,8 +344,8 @@ func TestATokenThatWasWaitedForGoesBackByItsReceipt(t *testing.T) {
 	}
 }
 
-// TestAShadowGivesBackByItsReceipt: it takes ahead and does not wait, and what the request took goes back when it is
-// over, though its time has come by then.
+// TestAShadowGivesBackByItsReceipt: a limit in shadow mode takes ahead and does not wait. The tokens go back when the
+// request is over, even if they are due by then.
 func TestAShadowGivesBackByItsReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		l := bucket(3)

@@ -191,7 +191,7 @@ func newMovedBucket(l Limit, round time.Duration) Limiter {
 func (m *movedBucket) Now() time.Time          { return time.Unix(0, m.at.Load()) }
 func (m *movedBucket) Advance(d time.Duration) { m.at.Add(int64(d)) }
 
-// TestClockedLimiters: a limiter that has a clock of its own is tested by that, outside of any bubble.
+// TestClockedLimiters: a limiter with its own clock is tested by that clock, outside of any bubble.
 func TestClockedLimiters(t *testing.T) {
 	if os.Getenv("LIMITERTEST_CLOCKED") != "" {
 		Test(t, Config{Outside: true, Keys: 500, Limits: []Limit{{Tokens: 10, Per: time.Second, Burst: 20}},

@@ -384,7 +384,7 @@ func (q *queue) Take(key string, n int64) (d Decision) {
 	return d
 }
 
-// TestCorrectLimiters: a correct limiter of each kind passes all.
+// TestCorrectLimiters: a correct limiter of each kind passes all subtests.
 func TestCorrectLimiters(t *testing.T) {
 	for promise, limiter := range map[Promise]func(Limit) Limiter{
 		Bucket:          func(l Limit) Limiter { return newBucket(l, "") },

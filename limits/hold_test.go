@@ -62,7 +62,7 @@ func TestARequestCostsItsLargestUsage(t *testing.T) {
 	}
 }
 
-// TestSettledAtOnce: of usages that are reported concurrently the largest counts, and nothing else.
+// TestSettledAtOnce: if usages are reported concurrently, only the largest counts.
 func TestSettledAtOnce(t *testing.T) {
 	l := budget(t)
 	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})
@@ -190,7 +190,7 @@ func TestWhatIsNotCharged(t *testing.T) {
 	assert.Zero(t, h.Settle(math.MaxUint64))
 }
 
-// TestARefundIsNotTheLastWord: where the outcome of a request gives its cost back, a usage that comes later is charged.
+// TestARefundIsNotTheLastWord: if the outcome of a request gives its cost back, a later usage is charged.
 func TestARefundIsNotTheLastWord(t *testing.T) {
 	l := budget(t)
 	l.Refund = func(_, outcome int) bool { return outcome == 1 }
@@ -215,8 +215,7 @@ func TestAHoldOfNothing(t *testing.T) {
 	assert.Zero(t, h.Taken())
 }
 
-// TestAnEstimateAboveTheLimitOfOne: where another limit refuses, a hold answers as it would alone, of what it would
-// have taken.
+// TestAnEstimateAboveTheLimitOfOne: if another limit refuses, a hold answers for its estimate as it would alone.
 func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"
@@ -231,7 +230,8 @@ func TestAnEstimateAboveTheLimitOfOne(t *testing.T) {
 	assert.Equal(t, limits.Refused, res.Check(1).Outcome)
 }
 
-// TestLeast: a request that can do with less takes what is left, of every limit, or is refused and takes nothing.
+// TestLeast: a request that can use fewer tokens takes those that are left under every limit, or is refused and takes
+// nothing.
 func TestLeast(t *testing.T) {
 	minute, day := budget(t), budget(t)
 	day.Name = "day"

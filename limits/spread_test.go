@@ -20,7 +20,7 @@ import (
 // million is the limit of a spread bucket at a rate at which processors hold tokens.
 var million = engine.TokenBucket(engine.PerSecond(1e6), 1000)
 
-// TestASpread: one bucket for all requests, as that of a limiter.
+// TestASpread: a Spread is one bucket for all requests, like a limiter's.
 func TestASpread(t *testing.T) {
 	c := testclock.New()
 	s, _ := newSet(t, limits.Limit[int]{Name: "all", Spread: c.Spread(t, million), Cost: func(n int) uint64 { return uint64(n) }})
@@ -78,7 +78,7 @@ func TestASpreadIsAskedLast(t *testing.T) {
 	assert.Equal(t, 100, db.calls)
 }
 
-// TestTwoSpreads: if the second refuses, the first has what it had.
+// TestTwoSpreads: if the second Spread refuses, the first keeps its tokens.
 func TestTwoSpreads(t *testing.T) {
 	c := testclock.New()
 	first, second := c.Spread(t, million), c.Spread(t, million)

@@ -132,7 +132,7 @@ func TestOneStoreIsAskedOnce(t *testing.T) {
 	assert.Empty(t, *failures)
 }
 
-// TestTwoStores: where the second refuses or fails, the first gets its tokens back.
+// TestTwoStores: if the second store refuses or fails, the first gets its tokens back.
 func TestTwoStores(t *testing.T) {
 	gone := errors.New("gone")
 	for _, test := range []struct {
@@ -176,7 +176,7 @@ func TestAStoreThatFailsInTheUndo(t *testing.T) {
 	assert.EqualValues(t, 2, a.left(), "and come back by themselves")
 }
 
-// TestOneStoreOfSeveralPolicies: when it fails, one limit that is closed refuses, and one that is local decides.
+// TestOneStoreOfSeveralPolicies: when the store fails, a closed limit refuses, and a local one decides.
 func TestOneStoreOfSeveralPolicies(t *testing.T) {
 	gone := errors.New("gone")
 	c, db := testclock.New(), &database{take: gone}
@@ -269,7 +269,7 @@ func (b backend) Refund(_ context.Context, key string, n uint64) error {
 	return b.refund
 }
 
-// TestABackendTwiceInARequest: its source takes for both limits or for none.
+// TestABackendTwiceInARequest: if a request names a backend twice, its source takes for both limits or for none.
 func TestABackendTwiceInARequest(t *testing.T) {
 	l := testclock.New().Burst(t, 3)
 	gone := errors.New("gone")
@@ -344,7 +344,8 @@ func (p partly) RefundAll(ctx context.Context, asks []limits.Ask) error {
 	return p.database.RefundAll(ctx, asks)
 }
 
-// TestASourceThatAloneFails: its OnLoss decides, and the others of its store count as always.
+// TestASourceThatAloneFails: if one source fails, its OnLoss decides, and the other limits of its store count as
+// always.
 func TestASourceThatAloneFails(t *testing.T) {
 	cause := errors.New("a value of another type")
 	for _, test := range []struct {

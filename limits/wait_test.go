@@ -25,8 +25,8 @@ func patient(t testing.TB, name string, p engine.Policy) limits.Limit[int] {
 		Cost: func(n int) uint64 { return uint64(n) }}
 }
 
-// TestRequestsThatWaitGoWithinEachLimit: ten requests wait for the same refill of one limit. They go as another limit
-// admits them then, whether they found tokens of it when they came or had to wait for those, too.
+// TestRequestsThatWaitGoWithinEachLimit: ten requests wait for the same refill of one limit. They continue when another
+// limit admits them, whether it had tokens when they came or they had to wait for these, too.
 func TestRequestsThatWaitGoWithinEachLimit(t *testing.T) {
 	for name, apart := range map[string]time.Duration{"come together": 0, "come one by one": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAWaitThatAnotherLimitEnds(t *testing.T) {
 }
 
 // TestATurnWithoutAWaitThatAnotherLimitEnds: the tokens for which a request would wait are there when it takes its
-// place in line, and what another limit had is used up. It is refused, and has taken nothing.
+// place in line, but the tokens of another limit are used up. It is refused, and takes nothing.
 func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	c := testclock.New()
 	strict, first := inMemory(t, c, "strict", 1)
@@ -110,7 +110,7 @@ func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestAKeyWithoutRoomDoesNotWait: nothing is known that would let it in.
+// TestAKeyWithoutRoomDoesNotWait: no key waits for room, because it is not known what would make room.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
 	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {
 		synctest.Test(t, func(t *testing.T) {

@@ -53,7 +53,7 @@ func on(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.URL.Path == path }
 }
 
-// TestHTTP: every outcome of a request, after known requests.
+// TestHTTP: the metrics have every outcome of a request, after known requests.
 func TestHTTP(t *testing.T) {
 	p, collect := provider(t)
 	shared := bucket(t, 100)
@@ -265,7 +265,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestWaiting: requests that wait are reported while they do.
+// TestWaiting: the metrics show the requests that are waiting.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, collect := provider(t)

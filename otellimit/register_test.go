@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/collected"
 )
 
-// TestTable: every number of the table, after traffic of which it is known what it does to each.
+// TestTable: the test checks every number of the table after traffic whose effect on each is known.
 func TestTable(t *testing.T) {
 	const asked = 5000
 	for policy := engine.Evict; policy <= engine.Admit; policy++ {
@@ -67,7 +67,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestUnregister: the series of a registration are gone with it, those of others stay, and its name is free again.
+// TestUnregister: when a registration ends, its series end, the series of others stay, and its name is free again.
 func TestUnregister(t *testing.T) {
 	p, collect := provider(t)
 	first, err := otellimit.Register(p, "first", bucket(t, 1))
@@ -97,7 +97,7 @@ func TestUnregister(t *testing.T) {
 	require.NoError(t, again.Unregister())
 }
 
-// TestNames: a name is there once for a provider, a kind and the attributes of the program.
+// TestNames: a provider accepts a name once for a kind and the program's attributes.
 func TestNames(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)
@@ -258,7 +258,7 @@ func TestRefusals(t *testing.T) {
 	assert.Empty(t, collect())
 }
 
-// TestCardinality: however many keys there are, the series are those of the registrations.
+// TestCardinality: the number of series depends on the registrations, and not on the number of keys.
 func TestCardinality(t *testing.T) {
 	p, collect := provider(t)
 	var refusals otellimit.Refusals
@@ -332,7 +332,7 @@ func TestConcurrentCollection(t *testing.T) {
 	}
 }
 
-// TestOneNameOfMany: of many that register one name at once, one does.
+// TestOneNameOfMany: of many registrations of one name at once, one succeeds.
 func TestOneNameOfMany(t *testing.T) {
 	p, collect := provider(t)
 	l := bucket(t, 1)

@@ -35,7 +35,7 @@ func hashOf(t *testing.T, c *redislimit.Client, name string, during func(n int))
 	return values, err
 }
 
-// TestHash: every field of a hash comes, whatever its size and encoding.
+// TestHash: every field of a hash is read, whatever its size and encoding.
 func TestHash(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -61,8 +61,8 @@ func TestHash(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// TestAHashThatIsReplaced: fields that are there before and after come, although RENAME replaces the hash in the middle
-// by a larger or a smaller one, and others come and go.
+// TestAHashThatIsReplaced: RENAME replaces the hash by a larger or smaller one in the middle of the reading. Fields
+// that are in both are read, and other fields may be missing.
 func TestAHashThatIsReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())
@@ -118,8 +118,8 @@ func TestAHashThatIsNot(t *testing.T) {
 	assert.ErrorContains(t, err, "it has not answered yet")
 }
 
-// TestAHashThatIsNotWhole: fields that are missing, since another server of the store has answered in the middle, are
-// an error.
+// TestAHashThatIsNotWhole: if fields are missing, because another server of the store has answered in the middle, that
+// is an error.
 func TestAHashThatIsNotWhole(t *testing.T) {
 	server := redistest.Start(t)
 	c := patient(t, server.URL())

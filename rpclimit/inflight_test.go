@@ -96,7 +96,7 @@ func TestACallThatIsMoreThanTheLimitInFlight(t *testing.T) {
 	assert.Equal(t, "the call costs more than the limit of calls in flight", res.Reason())
 }
 
-// TestNoMoreCallsInside: at no moment are more than the limit inside, and the others are refused.
+// TestNoMoreCallsInside: at no moment are more calls inside than the limit, and the others are refused.
 func TestNoMoreCallsInside(t *testing.T) {
 	const limit = 3
 	l := inFlight(t, limit)
@@ -122,7 +122,7 @@ func TestNoMoreCallsInside(t *testing.T) {
 	assert.EqualValues(t, limit, left(l.Limiter))
 }
 
-// TestAShadowedLimitInFlight: it enters and leaves, and refuses nothing.
+// TestAShadowedLimitInFlight: a call under a limit in shadow mode enters and leaves, and is not refused.
 func TestAShadowedLimitInFlight(t *testing.T) {
 	l := inFlight(t, 1)
 	l.Shadow = true

@@ -55,7 +55,8 @@ func TestWaitOfAWindow(t *testing.T) {
 	}
 }
 
-// TestAskingAgainEnds: the waits of one call together are no longer than MaxWait, also if others are always faster.
+// TestAskingAgainEnds: all waits of one call together are no longer than MaxWait, even if other calls are always
+// faster.
 func TestAskingAgainEnds(t *testing.T) {
 	c := testclock.New()
 	begin := c.Now()
@@ -114,7 +115,8 @@ func TestRefundOfAWait(t *testing.T) {
 	assert.Equal(t, begin, c.Now(), "no wait")
 }
 
-// TestMaxWaiting: calls beyond those that may wait are refused at once, and places are given up however a wait ends.
+// TestMaxWaiting: calls beyond the allowed number of waiting calls are refused at once, and places are given back
+// however a wait ends.
 func TestMaxWaiting(t *testing.T) {
 	c := testclock.New()
 	limiter := c.Burst(t, 1)

@@ -60,7 +60,7 @@ func TestAChargeASkewAhead(t *testing.T) {
 	assert.Equal(t, start, table.Watermark())
 }
 
-// TestAReservationThatWaitsForANanosecond: it also records the end of its wait.
+// TestAReservationThatWaitsForANanosecond: a reservation that waits for a nanosecond also records the end of its wait.
 func TestAReservationThatWaitsForANanosecond(t *testing.T) {
 	table := newTable(t, 1, 1, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 5))

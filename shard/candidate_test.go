@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhichSlotIsClaimed: the best slot of the first two lines, or the first slot beyond them that may be claimed. A
-// bucket of 5 is full again after as many seconds as tokens were taken.
+// TestWhichSlotIsClaimed: an insert claims the best slot of the first two lines, or the first slot beyond them that may
+// be claimed. A bucket of 5 is full again after as many seconds as tokens were taken.
 func TestWhichSlotIsClaimed(t *testing.T) {
 	const swept, now = start + 10*second, start + 20*second
 	indebted := func(slot int) int64 { return now - 1 } // a request that is not paid back yet
@@ -87,8 +87,8 @@ func TestALateClockDoesNotMakeIdle(t *testing.T) {
 	assert.Equal(t, 1, records(table, 1))
 }
 
-// TestTheLongestIdleIsClaimed: for records of every algorithm, even if the payload's circle wrapped around between the
-// times at which they became idle.
+// TestTheLongestIdleIsClaimed: the slot that has been idle longest is claimed, for records of every algorithm, even if
+// the payload's circle wrapped around between the times at which they became idle.
 func TestTheLongestIdleIsClaimed(t *testing.T) {
 	for kind, algorithm := range algorithmsOfFive(t) {
 		t.Run(kind, func(t *testing.T) {

@@ -99,8 +99,8 @@ func TestTheFirstSearchKnowsItsPlan(t *testing.T) {
 	})
 }
 
-// TestAnEvictionTakesTheRecordThatOwesTheLeast: also where a slot in the middle of the probe window ends the first
-// search.
+// TestAnEvictionTakesTheRecordThatOwesTheLeast: an eviction takes the record that owes the least, even if a slot in the
+// middle of the probe window ends the first search.
 func TestAnEvictionTakesTheRecordThatOwesTheLeast(t *testing.T) {
 	const now = start + 100*second
 	for at := range uint64(6) {

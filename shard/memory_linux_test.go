@@ -50,7 +50,7 @@ func advice(t *testing.T, m *memory) string {
 	return ""
 }
 
-// TestTouchedMemory: a few keys in a large table take a few pages, whatever sweeps and changes of the plan there are.
+// TestTouchedMemory: a few keys in a large table touch a few pages, regardless of sweeps and changes of the plan.
 func TestTouchedMemory(t *testing.T) {
 	table := newTable(t, 1_666_667, 0, func(c *Config) { c.Shards = 8 })
 	assert.Zero(t, inRAM(t, table.memory), "New touches nothing")
@@ -173,7 +173,7 @@ func TestMapSlots(t *testing.T) {
 	assert.ErrorContains(t, err, "shard: map ")
 }
 
-// TestMappedMemoryGoesBack: to the system, when nothing refers to it any more.
+// TestMappedMemoryGoesBack: mapped memory goes back to the system when nothing refers to it any longer.
 func TestMappedMemoryGoesBack(t *testing.T) {
 	m, err := mapSlots(mapFrom/slotBytes, false)
 	require.NoError(t, err)

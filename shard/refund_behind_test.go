@@ -169,8 +169,8 @@ func TestARefundOfNoTakeByAClock(t *testing.T) {
 	}
 }
 
-// TestWhatLeavesIsGivenBackAfterAForcedEndNearBy (R16): after a forced end of another key, and after a change of the
-// plan.
+// TestWhatLeavesIsGivenBackAfterAForcedEndNearBy (R16): requests in flight that leave are given back after a forced end
+// of another key, and after a change of the plan.
 func TestWhatLeavesIsGivenBackAfterAForcedEndNearBy(t *testing.T) {
 	of := func(limit uint64) *Plan {
 		algorithm, err := atomicbucket.NewConcurrency(limit, 5, time.Second)

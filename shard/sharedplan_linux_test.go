@@ -131,8 +131,8 @@ func TestReplaceBesideAnother(t *testing.T) {
 	}
 }
 
-// TestPlanWordsInMemory: the places of the words of a table's plan in its memory, and their values. They are part of
-// the layout of files; a change of them needs a new layout version.
+// TestPlanWordsInMemory: the test fixes the places of the words of a table's plan in its memory, and their values. They
+// are part of the layout of files; a change of them needs a new layout version.
 func TestPlanWordsInMemory(t *testing.T) {
 	const planned, change, setting, area0, area1 = 8, 80, 88, 4096, 4096 + 1024
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 8)), Refuse)

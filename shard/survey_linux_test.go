@@ -58,7 +58,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSurveyOfAnyWords: read-only memory whose words have any values.
+// TestSurveyOfAnyWords: a survey reads memory whose words have any values, and does not write.
 func TestSurveyOfAnyWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, plan := range plansToShare(t) {

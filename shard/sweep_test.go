@@ -42,7 +42,8 @@ func TestSweepEpoch(t *testing.T) {
 	}
 }
 
-// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): also in a full table, if the last complete sweep was longer ago.
+// TestSweepEpochFreesWhatHasBeenIdleForASkew (R7): a sweep of an epoch frees the records that have been idle for a
+// skew, even in a full table, if the last complete sweep was longer ago.
 func TestSweepEpochFreesWhatHasBeenIdleForASkew(t *testing.T) {
 	table := newTable(t, 1, 4, nil)
 	for key := range uint64(4) {
@@ -69,7 +70,8 @@ func TestSweepEpochAtTheOriginOfTime(t *testing.T) {
 	assert.Zero(t, table.Stats().Reclaimed, "it was not idle at 0")
 }
 
-// TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle: and not a nanosecond earlier.
+// TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle: a record may be claimed when it is idle, and not a nanosecond
+// earlier.
 func TestARecordMayBeClaimedFromTheMomentOnAtWhichItIsIdle(t *testing.T) {
 	for _, raised := range []bool{false, true} {
 		table := newTable(t, 1, 1, func(c *Config) { c.Overflow = Refuse })
@@ -201,7 +203,7 @@ func TestAFreeSlotIsNoVictim(t *testing.T) {
 	assert.False(t, ok, "free")
 }
 
-// TestWhenASweepRests: after every 8,192 slots of marked pages.
+// TestWhenASweepRests: a sweep rests after every 8,192 slots of marked pages.
 func TestWhenASweepRests(t *testing.T) {
 	table := newTable(t, 100*pageSlots, 0, nil)
 	for page := range uint64(96) {
@@ -213,7 +215,8 @@ func TestWhenASweepRests(t *testing.T) {
 	assert.Equal(t, 8192, sweepChunk)
 }
 
-// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: also if the last sweep of a full table was longer ago.
+// TestSweepEpochLeavesNothingThatHasBeenIdleForASkew: a sweep of an epoch leaves no record that has been idle for a
+// skew, even if the last sweep of a full table was longer ago.
 func TestSweepEpochLeavesNothingThatHasBeenIdleForASkew(t *testing.T) {
 	for since, reclaimed := range map[int64]uint64{2: 1, 8: 0} { // tenths of a skew after the last sweep
 		table := newTable(t, 4, 4, nil)

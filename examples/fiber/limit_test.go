@@ -72,8 +72,8 @@ func TestClientAddr(t *testing.T) {
 	assert.Equal(t, netip.MustParseAddr("2001:db8:1234:5678:9abc:def0:1234:5678"), got)
 }
 
-// TestBuffersAreReused: many clients and users over few connections, whose buffers fasthttp uses for one request after
-// the other. Each client and each user is admitted as often as its limit says, to the request.
+// TestBuffersAreReused: many clients and users send requests over few connections, and fasthttp reuses the buffers of a
+// connection for each request. Each client and each user is admitted as often as its limit says, to the request.
 func TestBuffersAreReused(t *testing.T) {
 	const connections, clients, each = 8, 64, 10
 	ip, err := httplimit.NewClientIP(httplimit.TrustUnixSocket()) // what has no address, as in memory, is the proxy

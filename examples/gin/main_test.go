@@ -18,7 +18,7 @@ func TestClients(t *testing.T) {
 	}.Clients(t)
 }
 
-// TestCosts: a search takes three tokens of five, and what is not enough for another is left for a note.
+// TestCosts: a search takes three of five tokens. The rest is not enough for another search, but for a note.
 func TestCosts(t *testing.T) {
 	url := exampletest.Start(t)
 	answer := exampletest.Do(t, "GET", url+"/search", "")

@@ -234,8 +234,9 @@ func TestHistory(t *testing.T) {
 	assert.Error(t, h.read("no tabs\n"))
 }
 
-// TestTestsAreAskedByTheirPromise: first the tests that have noticed changes of the function, then those of its file,
-// then fast ones, in rounds of one task for each binary. Each test that reaches the function runs once.
+// TestTestsAreAskedByTheirPromise: the first tests are those that have noticed changes of the function. Then come the
+// other tests of its file, and then fast ones, in rounds of one task for each binary. Each test that reaches the
+// function runs once.
 func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	binaryOf := func(tests ...test) func() (*binary, error) {
 		b := &binary{tests: tests}

@@ -323,7 +323,7 @@ func TestAClientWaits(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(begin), 60*time.Millisecond)
 }
 
-// TestAClientsMessagesAreHeldBack: the refused one is not sent and ends the stream on both sides.
+// TestAClientsMessagesAreHeldBack: the refused message is not sent, and ends the stream on both sides.
 func TestAClientsMessagesAreHeldBack(t *testing.T) {
 	s := start(t)
 	set := onMessages(t, rpclimit.Limit{Limiter: burst(t, 2), Key: rpclimit.Everyone})

@@ -24,7 +24,8 @@ func inFlight(t testing.TB, n uint64) (set *rpclimit.Limits, left func() uint64)
 	return one(t, rpclimit.Limit{Limiter: l, Key: rpclimit.Everyone}), func() uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 }
 
-// TestACallIsInFlightUntilItsHandlerReturns: unary or a stream, whatever its end.
+// TestACallIsInFlightUntilItsHandlerReturns: a call, unary or a stream, is in flight until its handler returns,
+// whatever its end.
 func TestACallIsInFlightUntilItsHandlerReturns(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"well":    func() error { return nil },

@@ -95,7 +95,7 @@ func (fakeConn) Send(any) error {
 	return connect.NewError(connect.CodeUnavailable, errors.New("the client has gone"))
 }
 
-// TestAStreamThatCannotBeSentGetsNothingBack: the client may have gone.
+// TestAStreamThatCannotBeSentGetsNothingBack: the stream gets nothing back, because the client may have gone.
 func TestAStreamThatCannotBeSentGetsNothingBack(t *testing.T) {
 	set := one(t, rpclimit.Limit{Limiter: burst(t, 1), Refund: rpclimit.RefundCodes(connect.CodeUnavailable)})
 	handler := connectlimit.New(set).WrapStreamingHandler(func(_ context.Context, conn connect.StreamingHandlerConn) error {

@@ -57,7 +57,7 @@ func TestRoutesGoByOneReading(t *testing.T) {
 	}
 }
 
-// TestEachPartOfAMatch: each part that is not empty has to hold, and what is doubtful holds for Meets alone.
+// TestEachPartOfAMatch: each part of a match that is not empty must hold. A doubtful part only holds for Meets.
 func TestEachPartOfAMatch(t *testing.T) {
 	full := Match{
 		Hosts: []string{"*.example.com"}, Paths: patternsOf(t, "/login"), Methods: []string{"POST"},

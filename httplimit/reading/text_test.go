@@ -118,7 +118,7 @@ func TestPathsOfText(t *testing.T) {
 	assert.Equal(t, "/a/x", both.KeyPath(httptest.NewRequest("GET", "/A/x/", nil)))
 }
 
-// TestExpressionsReadSoMuch: a path of which they would read more meets them, with each reading of it.
+// TestExpressionsReadSoMuch: a path meets an expression that reads more of it, with each of its readings.
 func TestExpressionsReadSoMuch(t *testing.T) {
 	m := &Match{Paths: []Path{regexpOf(t, "^/never$")}}
 	for raw, want := range map[string]bool{

@@ -34,7 +34,7 @@ func TestTheListIsRead(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestTheListIsHeld: a case has to do what the list says of it.
+// TestTheListIsHeld: a case must behave as the list says.
 func TestTheListIsHeld(t *testing.T) {
 	wrong, unsupported := errors.New("wrong"), fmt.Errorf("%w: no words", ErrUnsupported)
 	assert.Empty(t, known{}.judge(nil))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/testalloc"
 )
 
-// TestTextAndBytes: a text and its bytes have one hash, of any length, the empty one too.
+// TestTextAndBytes: a text and its bytes have the same hash, for any length including zero.
 func TestTextAndBytes(t *testing.T) {
 	seed := NewSeed()
 	for n := range 300 {

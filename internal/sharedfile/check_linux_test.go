@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFileThatIsLost: an attached process finds out that its file is no longer at its path, and that it is there
-// again.
+// TestAFileThatIsLost: an attached process notices if its file is no longer at its path, and if the file is back.
 func TestAFileThatIsLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	f := open(t, path, 0)
@@ -43,8 +42,8 @@ func TestADamagedClockIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestOneStoppedWhileAttaching: a process that stops when it has a seat, and before it has settled what the dead left,
-// does not delay others.
+// TestOneStoppedWhileAttaching: a process that stops after it has got a seat, and before it has cleaned up after dead
+// processes, does not delay others.
 func TestOneStoppedWhileAttaching(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	stopped, others := spec(0), 0

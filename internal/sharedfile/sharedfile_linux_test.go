@@ -240,7 +240,7 @@ func TestWhatIsNotThereWhileAttaching(t *testing.T) {
 	assert.EqualError(t, err, "open /proc/x: no such file or directory")
 }
 
-// TestAFileOfOthers: fields that only one side has, and a text that is longer than its page.
+// TestAFileOfOthers: the test has fields that only one side has, and a text that is longer than its page.
 func TestAFileOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table")
 	open(t, path, 0)

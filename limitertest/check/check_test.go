@@ -178,8 +178,8 @@ func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, m
 	return late
 }
 
-// TestLateIsSinceThereWasRoom: how long a request was refused wrongly counts from when there was room for it and for
-// what was admitted since, not from the latest charge.
+// TestLateIsSinceThereWasRoom: the time of a wrong refusal counts from the moment when there was room for the request
+// and everything admitted since, and not from the latest charge.
 func TestLateIsSinceThereWasRoom(t *testing.T) {
 	const most = 300
 	for p := range plains {
@@ -212,8 +212,8 @@ func TestLateIsSinceThereWasRoom(t *testing.T) {
 	}
 }
 
-// TestALimiterThatIsLate: a limiter in which all comes back later by LateBy never refuses too early, and one that is a
-// nanosecond later does, however often it admits other requests.
+// TestALimiterThatIsLate: a limiter whose tokens all come back later by LateBy never refuses too early. A limiter that
+// is a nanosecond later does, however often it admits other requests.
 func TestALimiterThatIsLate(t *testing.T) {
 	const late = 3
 	l := Limit{2, 10, 6}
@@ -242,8 +242,8 @@ func TestALimiterThatIsLate(t *testing.T) {
 	}
 }
 
-// TestACounterexampleIsShortest: it shows the fault, and without any of its requests, or for a window that begins with
-// a request any but the first, it does not.
+// TestACounterexampleIsShortest: a counterexample shows the fault. If any one of its requests is removed, it does not.
+// If requests begin windows, that is any but the first.
 func TestACounterexampleIsShortest(t *testing.T) {
 	for p := range plains {
 		t.Run(p.String(), func(t *testing.T) {
@@ -379,7 +379,7 @@ func TestAnEarlierEventComesWithTheLatest(t *testing.T) {
 	assert.Equal(t, Verdict{Excess: 1, Early: 10}, c.Add(Event{At: 0, N: 1, Allowed: true}))
 }
 
-// TestWhatCannotBe: bad numbers are named.
+// TestWhatCannotBe: the errors name bad numbers.
 func TestWhatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		limit   Limit

@@ -125,7 +125,8 @@ func TestALowerLimitInBetween(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatWasLoweredInPlace: the previous limiter holds all that a key has used, also above its limit.
+// TestAPolicyThatWasLoweredInPlace: the previous limiter has the complete debt of a key, including the part above its
+// limit.
 func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	for name, of := range map[string]func(uint64) engine.Policy{
 		"token bucket":   hourly,
@@ -150,7 +151,8 @@ func TestAPolicyThatWasLoweredInPlace(t *testing.T) {
 	}
 }
 
-// TestTiers: the tier under which a key took decides how much it owes, and the one that asks what it is charged to.
+// TestTiers: the tier of the last take decides how much a key owes, and the tier of the request decides how it is
+// charged.
 func TestTiers(t *testing.T) {
 	clock := testclock.New()
 	before := live.New(newLimiter(t, clock, hourly(2), engine.Tiers(hourly(5), hourly(100))))
@@ -221,8 +223,8 @@ func TestForgotten(t *testing.T) {
 	require.False(t, now.Formers().Any())
 }
 
-// TestThePreviousConfigurationStillDecides: requests that it decides find what their key has used, whatever was charged
-// to the next limiter, and what they take is charged to that one, too.
+// TestThePreviousConfigurationStillDecides: a request under the previous configuration finds the used tokens of its
+// key, whatever was charged to the next limiter. Its own tokens are charged to the next limiter, too.
 func TestThePreviousConfigurationStillDecides(t *testing.T) {
 	window := time.Hour
 	for name, p := range map[string]engine.Policy{

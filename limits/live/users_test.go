@@ -46,7 +46,7 @@ func TestEveryLimiterIsClosed(t *testing.T) {
 	}
 }
 
-// TestUsersThatEndTogether: one of them is the last.
+// TestUsersThatEndTogether: of users that end at the same time, one is the last.
 func TestUsersThatEndTogether(t *testing.T) {
 	first := New(unused(t))
 	for range 2000 {

@@ -35,7 +35,7 @@ func readLines(f *quotas.Field, lines []string, parse func([]string) ([]quotas.I
 	return quotas.Read(f, lines, parse, func(i quotas.Item) quotas.Item { return i })
 }
 
-// TestField: the item with the name has the tokens and the time, and other items mean other limits.
+// TestField: the item with the name has the tokens and the time. Other items mean other limits.
 func TestField(t *testing.T) {
 	five := uint64(5)
 	bucket := spec.Limit{Numbers: spec.Numbers{Rate: spec.Of(engine.Per(60, time.Minute)), Burst: &five}, Quota: 1000}
@@ -153,7 +153,7 @@ func TestALongField(t *testing.T) {
 	}
 }
 
-// TestNamesThatCannotHaveLimits: names that have another meaning, and names that servers may confuse.
+// TestNamesThatCannotHaveLimits: names with another meaning, and names that servers may confuse, cannot have limits.
 func TestNamesThatCannotHaveLimits(t *testing.T) {
 	for _, name := range []string{"RateLimit-Policy", "X-RateLimit-Policy", "x-plan", "Accepted", "X-Forward"} {
 		assert.NoError(t, quotas.CheckName(name))

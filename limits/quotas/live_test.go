@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/limits/quotas"
 )
 
-// TestFollow: a table is replaced by one that is not like it. One that cannot be read stays, and each error is reported
-// once. Time is that of synctest, so nothing waits.
+// TestFollow: a new table replaces a different one. If a table cannot be read, the previous one stays, and each error
+// is reported once. Time is that of synctest, so nothing waits.
 func TestFollow(t *testing.T) {
 	in := reader(t)
 	read := func(texts ...string) quotas.Source {
@@ -115,7 +115,7 @@ func TestFollow(t *testing.T) {
 	assert.EqualError(t, err, "gone")
 }
 
-// TestFileReader: a file is read when it is another one, or may be.
+// TestFileReader: a file is read again if it has changed, or may have.
 func TestFileReader(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "plans.csv")
 	var f quotas.FileReader

@@ -19,7 +19,7 @@ func of(t *testing.T, a engine.Algorithm, rate string) Limit {
 	return Limit{Algorithm: a, Numbers: Numbers{Rate: r}}
 }
 
-// TestAlgorithmNames: each is read back from what is written of it, and no other text is one.
+// TestAlgorithmNames: each name is read back from its text, and no other text is a name.
 func TestAlgorithmNames(t *testing.T) {
 	for _, a := range Algorithms() {
 		again, err := ParseAlgorithm(Name(a))
@@ -88,7 +88,7 @@ func TestPolicies(t *testing.T) {
 	assert.Equal(t, []engine.Policy{engine.Concurrency(9, InFlight)}, tiers)
 }
 
-// TestTiers: a tier has the numbers that it does not say from the limit, and those that need no counting fit any limit.
+// TestTiers: a tier takes missing numbers from the limit. A tier that needs no counting fits any limit.
 func TestTiers(t *testing.T) {
 	l := of(t, engine.AlgorithmTokenBucket, "10/s")
 	l.Tiers = []Tier{{"a", Numbers{Burst: ptr(3)}}, {"b", Numbers{Rate: Of(engine.PerSecond(1))}}}
@@ -113,7 +113,7 @@ func TestTiers(t *testing.T) {
 	require.ErrorContains(t, err, "sliding window", "two periods in one limiter")
 }
 
-// TestWhatDoesNotFit: every mistake is found at once, each with the key and the tier that it is about.
+// TestWhatDoesNotFit: all mistakes are found at once, each with its key and tier.
 func TestWhatDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
 		limit func(l *Limit)

@@ -57,7 +57,7 @@ const (
 	fallbacks = "weir.limit.fallbacks weir.limit.name=logins"
 )
 
-// TestStore: the calls of a client, those that fail, and an outage with its end.
+// TestStore: the metrics show the calls of a client, the failed ones, and an outage with its end.
 func TestStore(t *testing.T) {
 	server, client := open(t, redislimit.BreakAfter(time.Millisecond), redislimit.Partitions(3))
 	l := limiter(t, client, engine.TokenBucket(engine.Per(5, time.Minute), 3), redislimit.InMode(redislimit.Strict),

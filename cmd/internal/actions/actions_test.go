@@ -137,7 +137,7 @@ func TestWhichActionCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherFormOfKey: an action for a key does not apply to another key of the rule that has the same text.
+// TestAnotherFormOfKey: an action for a key of one form does not apply to a key of another form with the same text.
 func TestAnotherFormOfKey(t *testing.T) {
 	f := newFixture(t, "")
 	a := f.of(Exempt, "one:a")

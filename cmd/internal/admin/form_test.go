@@ -98,7 +98,7 @@ func TestTheFormSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestNothingStandsBehindARequest: input that a program did not read does not affect its answer.
+// TestNothingStandsBehindARequest: text after the JSON of a request is an error, because it would not be read.
 func TestNothingStandsBehindARequest(t *testing.T) {
 	a, m := byAddress(t, KeysOff)
 	refuse(m, 3)

@@ -342,7 +342,7 @@ func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	}
 }
 
-// TestTheMultiplierIsTold: the multiplier is in a field of a newer version of the messages.
+// TestTheMultiplierIsTold: the answer has the multiplier, in a field of a newer version of the messages.
 func TestTheMultiplierIsTold(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	for _, text := range []string{"d: five_minutes=a", "d: five=a limit=2/minute/5"} {

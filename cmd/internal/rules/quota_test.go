@@ -274,8 +274,7 @@ func TestHeadersOfWindows(t *testing.T) {
 	}
 }
 
-// TestAHeaderThatNobodyTells: if everything is known about a request, the test may assume the values that only a proxy
-// can report.
+// TestAHeaderThatNobodyTells: if a request is known completely, a header that only a proxy may set is trusted.
 func TestAHeaderThatNobodyTells(t *testing.T) {
 	file, err := rulefile.Parse("weir.yaml", []byte("trusted_proxies: 10.0.0.0/8\nrules: [{name: a, rate: 1/s, quota: {header: X-RateLimit-Policy}}]"))
 	require.NoError(t, err)

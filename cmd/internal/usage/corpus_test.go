@@ -139,7 +139,8 @@ func TestCompressed(t *testing.T) {
 	assert.Zero(t, decoding.Load())
 }
 
-// TestNotWhatItSays: an answer whose encoding differs from its label, or is broken, is not read, and that is reported.
+// TestNotWhatItSays: a plain answer with the label gzip is read. An answer whose encoding is unknown or broken is not
+// read, and that is reported.
 func TestNotWhatItSays(t *testing.T) {
 	plain := []byte(`{"usage":{"total_tokens":5}}`)
 	a := NewAnswer("application/json", "gzip", Models)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/conformance/rpcfront"
 )
 
-// TestDirect: without a framework the limits do all that they do with each. The cases in a store run in module
+// TestDirect: the limits behave without a framework as they do with each one. The cases in a store run in module
 // redislimit.
 func TestDirect(t *testing.T) {
 	for _, name := range []string{"gRPC", "Connect"} {

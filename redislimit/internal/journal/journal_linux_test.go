@@ -47,8 +47,8 @@ func files(t *testing.T, stem string) []string {
 	return all
 }
 
-// TestWhatIsNotedIsFound: another process finds what was noted last of each entry, whatever was noted before and
-// however often the file was written again.
+// TestWhatIsNotedIsFound: another process reads the last note of each entry, whatever was noted before, and however
+// often the file was rewritten.
 func TestWhatIsNotedIsFound(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a.rule")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -96,7 +96,7 @@ func TestAFileThatIsNotTakenStays(t *testing.T) {
 	assert.Empty(t, takeOver(t, next))
 }
 
-// TestOfWhomFilesAre: files of another stem, of another limit and of another version are not taken.
+// TestOfWhomFilesAre: files of another stem, of another limit and of another version are not taken over.
 func TestOfWhomFilesAre(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	other, err := Open(stem, "another limit", func(err error) { t.Error(err) })

@@ -153,7 +153,8 @@ func TestAGatewayThatSendsAgain(t *testing.T) {
 	assert.Contains(t, r.Results[0].Found, "sent 2 times")
 }
 
-// TestNothingToMeasure: a gateway has another budget than the stated one, has none, or does not exist.
+// TestNothingToMeasure: the audit returns an error if a gateway has another budget than the stated one, has none, or
+// does not exist.
 func TestNothingToMeasure(t *testing.T) {
 	for fault, says := range map[string]string{"": "a key is refused after", "refuses nothing": "a key is not refused after"} {
 		model := freeAddress(t)
