@@ -15,7 +15,7 @@ import (
 //	| changes |   entry    |leaves| tokens  |
 //	+---------+------------+------+---------+
 //
-// The number is that of the entry that the record's last change has added or removed. The entry is marked as added or
+// The number names the entry that the record's last change has added or removed. The entry is marked as added or
 // removed before the record changes again. The changes are counted modulo 2^11, so a record rarely has the same bits as
 // in an earlier state.
 type Entries struct {

@@ -199,7 +199,7 @@ func (l *SlidingLog) Receipt(after State, nanos int64, _ uint64) Receipt {
 //
 // The change of the state removes the oldest tokens, and all that no window will count ([SlidingLog.Staying]). It
 // changes the version, because a refunded log could otherwise return to an earlier state to the bit. With a receipt, or
-// if tokens stay that have left the window, Refund then exchanges the removed ticks for those that should have been
+// if tokens stay that have left the window, Refund then exchanges the removed ticks for the ticks that should have been
 // removed. If the ring is full of tokens that a longer window may count, older ones may have been overwritten. Refund
 // then gives nothing back, because the ring would not show that they count.
 func (l *SlidingLog) Refund(r Record, what Return, at *Word) (after State, ok bool) {

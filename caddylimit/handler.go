@@ -22,7 +22,7 @@ import (
 
 func init() { caddy.RegisterModule((*Handler)(nil)) }
 
-// module sets the zones of this handler apart from those of package compat.
+// module distinguishes the zones of this handler and of package compat.
 const module = "weir"
 
 // A Handler checks requests against limits.
@@ -107,7 +107,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// options returns those of the middleware.
+// options returns the options of the middleware.
 func (h *Handler) options() ([]httplimit.Option, error) {
 	styles, err := parseHeaders(h.Headers)
 	if err != nil {

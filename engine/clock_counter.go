@@ -139,7 +139,7 @@ func (c *counterClock) recalibrate() {
 	if line == nil || elapsed < time.Second {
 		return
 	}
-	// All readings are those of the sample, because this goroutine may be suspended after it.
+	// All readings come from the sample, because this goroutine may be suspended after it.
 	late := next.at.Sub(c.base) - time.Duration(line.nanosAt(next.count)-c.origin)
 	mul, ok := slope(c.last, next)
 	c.last = next

@@ -138,7 +138,7 @@ func (b *bucket) counted(at, earliest, latest int64) int64 {
 // speeds reports whether tokens come back faster under the quota than under the price of the debt.
 func (b *bucket) speeds() bool { return b.prices != nil && b.q.token < b.price }
 
-// charges sets the debt, in ticks, and its price to that of the quota.
+// charges sets the debt, in ticks, and sets its price to the price of the quota.
 func (b *bucket) charges(at, owed int64) {
 	if b.prices != nil && b.price != b.q.token {
 		if b.owed(b.watermark()) > 0 && (b.fastest == 0 || min(b.price, b.q.token) < b.fastest) {
@@ -230,8 +230,9 @@ func (b *bucket) reprices(at, latest, from, to int64) {
 	}
 }
 
-// change keeps the tokens that were taken at a token's cost, at that of another, which may be counted in other ticks.
-// The debt above the highest limit takes the same time to come back as before, until the last waiting request is due.
+// change keeps the tokens that were taken, and converts their cost from one token's cost to another's, which may be
+// counted in other ticks. The debt above the highest limit takes the same time to come back as before, until the last
+// waiting request is due.
 func (b *bucket) change(at, latest, promised, from, to int64, ticks ticker, highest int64) {
 	if from == to && ticks == b.ticker {
 		return

@@ -106,7 +106,7 @@ func (m *model) sets(tier int, burst uint64, period, longest time.Duration) {
 	m.becomes(policies)
 }
 
-// setsPace changes the rate, the batches or the windows of all limits to those of another policy.
+// setsPace changes the rate, the batches or the windows of all limits to the numbers of another policy.
 func (m *model) setsPace(of Policy) {
 	if m.isVague(of.window) {
 		return

@@ -33,7 +33,7 @@ func (m *model) fills(kind modelKind, overflow OverflowPolicy) {
 	m.refills()
 }
 
-// refills makes those of the other keys that owe nothing take again.
+// refills makes the other keys that owe nothing take again.
 func (m *model) refills() {
 	if m.full == nil {
 		return

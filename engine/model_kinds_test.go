@@ -31,7 +31,7 @@ func (kind modelKind) tokenOf(p Policy) int64 {
 	return int64(p.rate.Period) * max(kind.perNano, 1) / int64(p.rate.Tokens)
 }
 
-// draw makes the grants of keys: the tiers, the quotas, and those that grant nothing or everything.
+// draw makes the grants of keys: the tiers, the quotas, and grants of nothing or everything.
 func (m *model) draw(kind modelKind) {
 	add := func(name string, p Policy, key func(Key) Key) {
 		q := &grants{name: name, key: key, policy: p, ticks: kind.ticker, token: kind.tokenOf(p), tokens: p.limit, all: p.grant == grantsAll}
@@ -92,7 +92,7 @@ func (kind modelKind) without(tiers bool) modelKind {
 	return kind
 }
 
-// modelLogSize is the highest limit of a log: that of a tier.
+// modelLogSize is the highest limit of a log, which a tier has.
 const modelLogSize = 9
 
 const modelWindow = 10 * time.Second

@@ -58,7 +58,8 @@ func TestAVerbReadsTheClockOnce(t *testing.T) {
 	}
 }
 
-// TestErrorsAndAnswersNameTheLimitOfTheCall, and not that of the limiter's own policy.
+// TestErrorsAndAnswersNameTheLimitOfTheCall: errors and answers name the limit of the call, and not the limiter's own
+// policy.
 func TestErrorsAndAnswersNameTheLimitOfTheCall(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), Tiers(TokenBucket(Per(1, 700*time.Millisecond), 7)))
 	k := l.KeyUint64(1).Tier(1)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// coarseAndFine are two policies of one limiter. The ticks of the second are a sixteenth of those of the first, so
-// numbers in ticks of the one are wrong numbers in those of the other.
+// coarseAndFine are two policies of one limiter. A tick of the second is a sixteenth of a tick of the first, so a
+// number in ticks of one is a wrong number in ticks of the other.
 var coarseAndFine = [2]Policy{TokenBucket(PerSecond(1), 5), TokenBucket(Per(16, 15*time.Microsecond), 5)}
 
 func coarseOrFine(t *testing.T, first int, options ...Option) *Limiter {

@@ -16,7 +16,7 @@ const (
 // 2^64-1. It can be a [Quota], a tier, or the policy of a limiter. [Limiter.SetPolicy] changes to it and back. The
 // keys' records do not change meanwhile, except for the time that has passed.
 //
-// If [New] makes a limiter of it, the table is that of [TokenBuckets] of a day.
+// If [New] makes a limiter of it, the table is the same as for [TokenBuckets] of a day.
 func Unlimited() Policy { return Policy{grant: grantsAll} }
 
 // Blocked is the policy of a ban: every request is refused, nothing is counted, Limit is 0, and RetryAfter is [Never].

@@ -21,9 +21,9 @@ import (
 //
 // A bucket takes nothing back while a reservation ([Limiter.Reserve]) of the key, or of one of about a hundred keys
 // near it in the table, is not yet due. A bucket also takes nothing back while the clock has not reached the time of a
-// request that was made ahead of the clock ([Limiter.TakeAt], up to a second). Until then, a window or a log does
-// not take back what such a request took. Tokens in flight ([Concurrency]) are released, beginning with those that
-// would be forgotten first.
+// request that was made ahead of the clock ([Limiter.TakeAt], up to a second). Until then, a window or a log does not
+// take back what such a request took. Tokens in flight ([Concurrency]) are released, beginning with the ones that would
+// be forgotten first.
 func (l *Limiter) Refund(k Key, n uint64) {
 	l.requireMade()
 	if n > 0 {

@@ -28,8 +28,8 @@ func capacity(bucket *atomicbucket.TokenBucket) uint64 {
 	return uint64(bucket.Span(most))
 }
 
-// anyQuota is what the table remembers of any quota of windows: keys may have other limits than those of tiers. It is
-// not a size, because a record of windows has room for every quota that can be made.
+// anyQuota is what the table remembers of any quota of windows: keys may have limits other than the tiers'. It is not a
+// size, because a record of windows has room for every quota that can be made.
 const anyQuota = math.MaxInt64
 
 // extent returns how much of the capacity a quota may use. It returns 0 if every bucket that the limiter may ever have

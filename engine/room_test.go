@@ -11,7 +11,7 @@ import (
 // TestHowManyNewKeysFindNoRoom: with MaxKeys keys that are not idle, one new key in some five hundred finds no room in
 // a table that was just filled, and about one in a thousand after all keys were replaced once. The figures differ
 // from hash to hash: of 60 secret ones, one gave one in 633 in a used table, another one in 12,500. So the hash is the
-// stable one, the same in each run, and the figures are those of six tables with different keys.
+// stable one, the same in each run, and the figures come from six tables with different keys.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
 	const keys, tries, tables = 40_000, 100_000, 6
 	var l *Limiter
@@ -101,7 +101,7 @@ func TestAHoldWithoutRoomIsOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestAChargeWithoutRoomIsLost: nothing is charged, so the answer is that of a key that owes nothing.
+// TestAChargeWithoutRoomIsLost: nothing is charged, so the answer is the same as for a key that owes nothing.
 func TestAChargeWithoutRoomIsLost(t *testing.T) {
 	l, k := withoutRoom(t, Admit)
 	d, lost := l.Charge(k, 7)

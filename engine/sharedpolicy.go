@@ -145,7 +145,7 @@ func (p Policy) Kind() string {
 }
 
 // agree makes a process with its own plan agree on the policies with the table that it has attached to. If they differ,
-// it returns an error or replaces those of the table. First it completes a change that a dead process had announced;
+// it returns an error or replaces the table's policies. First it completes a change that a dead process had announced;
 // otherwise that change would later replace what they agree on now.
 func (c *config) agree(table *shard.Table, own *shard.Plan, clock *clock) error {
 	table.Complete(clock.surely)

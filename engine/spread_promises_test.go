@@ -50,8 +50,8 @@ func TestWhatNewSpreadSaysOfAMistake(t *testing.T) {
 	}
 }
 
-// TestASpreadAnswersAsALimiter: if a call asks for all of the limit or for nothing, a Spread's answer and receipt are
-// those of a Limiter.
+// TestASpreadAnswersAsALimiter: if a call asks for the complete limit or for nothing, a Spread returns the same answer
+// and receipt as a Limiter.
 func TestASpreadAnswersAsALimiter(t *testing.T) {
 	var now atomic.Int64
 	policy := TokenBucket(PerSecond(100), 30)

@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// all is TakeAll with one decision: the tightest one if all limits admit, and otherwise the one with the longest wait
-// among those that refuse.
+// all is TakeAll with one decision: the tightest one if all limits admit, and otherwise the refusal with the longest
+// wait.
 func all(requests ...Request) (Decision, error) {
 	return together(requests, make([]Answer, len(requests)))
 }

@@ -340,7 +340,7 @@ func TestEvictionTakesTheLeastDebt(t *testing.T) {
 		probeWindow := 2 + random.IntN(31)
 		tb := table(t, 1, burst, 1, probeWindow, shard.Evict)
 		now := int64(start)
-		// debts returns what those of the keys that are not idle owe now.
+		// debts returns the debts of the keys that are not idle now.
 		debts := func(keys map[uint64]uint64) map[uint64]uint64 {
 			all := map[uint64]uint64{}
 			for key := range keys {

@@ -60,9 +60,9 @@ func (n numbers) algorithm(t require.TestingT) atomicbucket.TokenBucket {
 	return algorithm
 }
 
-// slack is how many tokens less than the exact bucket one that follows the algorithm may
-// show: none if the algorithm is exact, else those of two ticks. (The thousandth is for the
-// clock of such an algorithm, which is slow by one part in 2^63.)
+// slack is how many tokens fewer than the exact bucket an algorithm may show: none if the algorithm is exact, and
+// otherwise the tokens of two ticks. (The thousandth is for the clock of such an algorithm, which is slow by one part
+// in 2^63.)
 func slack(algorithm *atomicbucket.TokenBucket) *big.Rat {
 	if algorithm.Exact() {
 		return new(big.Rat)
@@ -436,10 +436,9 @@ func runTable(t *rapid.T, m *tableMachine) {
 	})
 }
 
-// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the same one storey up. Whatever is
-// asked of a limiter, every field of every answer is that of a map of exact buckets,
-// with times to the nanosecond (or two ticks later if the algorithm rounds). One
-// half of the limiters has 32 slots for 40 keys.
+// TestLimiterAgainstAMap (I1, I2, I3, I6, I7, I8): the same one storey up. For any calls to a limiter, every field of
+// every answer equals a map of exact buckets, with times to the nanosecond (or two ticks later if the algorithm
+// rounds). One half of the limiters has 32 slots for 40 keys.
 func TestLimiterAgainstAMap(t *testing.T) {
 	for _, overflow := range []engine.OverflowPolicy{engine.Evict, engine.Refuse, engine.Admit} {
 		t.Run(fmt.Sprintf("32 slots, overflow %d", overflow), rapid.MakeCheck(func(t *rapid.T) {

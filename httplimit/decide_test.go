@@ -126,7 +126,8 @@ func TestShadowMode(t *testing.T) {
 	assert.NotContains(t, w.Header(), "Ratelimit-Policy")
 }
 
-// TestARefusalCostsShadowsNothing: limits in shadow mode count like active ones, even if another limit refuses.
+// TestARefusalCostsShadowsNothing: if an active limit refuses, a limit in shadow mode takes nothing, as if it were
+// active.
 func TestARefusalCostsShadowsNothing(t *testing.T) {
 	c := testclock.New()
 	shadow := shared("trial", c.Burst(t, 10))

@@ -115,8 +115,8 @@ func TestOutgoingHosts(t *testing.T) {
 	}
 }
 
-// TestOutgoingInFlight: a request is in flight until its response is read, closed or broken off. Without a response, it
-// is in flight until the call returns.
+// TestOutgoingInFlight: a request is in flight until its response is read, closed or broken off. A request without a
+// response is not in flight any longer.
 func TestOutgoingInFlight(t *testing.T) {
 	for name, c := range map[string]struct {
 		body func() io.ReadCloser

@@ -79,7 +79,7 @@ func TestRefundByStatus(t *testing.T) {
 	}
 }
 
-// TestPanicsAreFailures, also those that only abort the response, and go on.
+// TestPanicsAreFailures: panics count as failures, even if they only abort the response, and they continue.
 func TestPanicsAreFailures(t *testing.T) {
 	boom := errors.New("boom")
 	for _, panicked := range []error{boom, http.ErrAbortHandler} {

@@ -47,7 +47,7 @@ type requests struct {
 	text     []byte
 }
 
-// fill enters the next requests. The text of a request lies behind that of the one before, as in the buffers of a
+// fill enters the next requests. The text of a request is behind the text of the previous one, as in the buffers of a
 // server.
 func (t *requests) fill(n int, next func(i int) (uint64, bool)) {
 	var ends [perTurn]int

@@ -212,7 +212,7 @@ func (b *bucket) Wait(ctx context.Context, key string, n int64) error {
 type counting struct {
 	mu    sync.Mutex
 	limit Limit
-	// count returns how many tokens are taken at an instant, of those that were admitted at instants.
+	// count returns how many of the tokens that were admitted at instants are still taken at an instant.
 	count func(c *counting, log []Event, now int64) uint64
 	most  uint64
 	keys  map[string][]Event

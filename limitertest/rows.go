@@ -38,7 +38,7 @@ const (
 	asked    = 16      // times, each visitor
 )
 
-// rows are those of weir's own benchmark that any limiter can have. -short makes the large ones smaller.
+// rows are the rows of weir's own benchmark that fit any limiter.
 func rows(short bool) []row {
 	plenty := Limit{Tokens: 1e9, Per: time.Second, Burst: 1e9}
 	// Requests come as fast as they are decided, not over seconds, so the policy of 100 a second is faster in

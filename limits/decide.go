@@ -315,7 +315,7 @@ func (c *Check[R]) peek() engine.Decision {
 	return d
 }
 
-// giveBackAll gives back what was taken from all limits, or from all but those of requests in flight.
+// giveBackAll gives tokens back to all limits, or to all except limits on requests in flight.
 func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	var asks []Ask
 	for i := range res.n {

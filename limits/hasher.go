@@ -9,7 +9,7 @@ import (
 )
 
 // A Hasher makes the keys of one limit. A [KeyFunc] gets the Hasher of the limit for which it is called, and need not
-// know which limit that is. Its methods are those of [engine.Limiter] and do not allocate.
+// know which limit that is. It has the same methods as [engine.Limiter], and they do not allocate.
 type Hasher struct {
 	limiter *engine.Limiter
 	record  *record // instead of the limiter, where the text of the key is wanted

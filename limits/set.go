@@ -36,7 +36,7 @@ type Options[R any] struct {
 	OnError func(limit string, err error)
 	// Metrics counts outcomes.
 	Metrics Metrics
-	// Text makes the text of every key ([Check.Text]), not only of those that a source needs. It allocates.
+	// Text makes the text of every key ([Check.Text]), and not only of the keys that a source needs. It allocates.
 	Text bool
 	// MaxWaiting bounds how many requests wait for tokens at a time, for all limits with a MaxWait together; 0 means
 	// 1,000. Above the bound, requests that would have to wait are refused at once, so that a flood of requests does

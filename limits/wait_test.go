@@ -110,7 +110,8 @@ func TestATurnWithoutAWaitThatAnotherLimitEnds(t *testing.T) {
 	assert.Zero(t, s.Waiting())
 }
 
-// TestAKeyWithoutRoomDoesNotWait: no key waits for room, because it is not known what would make room.
+// TestAKeyWithoutRoomDoesNotWait: a key does not wait for room in the table, because it is not known what would make
+// room.
 func TestAKeyWithoutRoomDoesNotWait(t *testing.T) {
 	for _, p := range []engine.Policy{engine.FixedWindow(1, time.Minute), engine.TokenBucket(engine.Per(1, time.Minute), 1)} {
 		synctest.Test(t, func(t *testing.T) {

@@ -52,7 +52,7 @@ func everything(t *testing.T) []metricdata.Metrics {
 	return collected.Metrics(t, reader)
 }
 
-// attributes returns the keys of a metric's attributes and their values, but for those that a program chooses.
+// attributes returns the keys of a metric's attributes and their values, except for the values that a program chooses.
 func attributes(m metricdata.Metrics) (keys []string, values map[string][]string) {
 	values = map[string][]string{}
 	note := func(kv []string) {

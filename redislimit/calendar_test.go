@@ -22,8 +22,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// A day, a week and a month of a zone begin by the server's clock, which is far from that of this machine here: to the
-// microsecond, also where clocks change.
+// A day, a week and a month of a zone begin by the server's clock, to the microsecond, even where clocks change. Here
+// that clock is far from this machine's.
 func TestACalendarBeginsByTheServersClock(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 // as the bytes of an answer. The key may then owe more than its limit, and its requests are refused until enough has
 // come back by time. [MaxDebt] bounds what a key owes; tokens above that bound are not charged.
 //
-// The decision is that of a request for one token after the charge. Charge asks the store in both modes, and waits as
-// [Limiter.Take] of a strict limiter does. It does not take tokens that nodes have in hand.
+// The decision is the same as for a request for one token after the charge. Charge asks the store in both modes, and
+// waits as [Limiter.Take] of a strict limiter does. It does not take tokens that nodes have in hand.
 //
 // While the store is lost, the policy [FailShare] charges the node's share now and the store when it is back. If a
 // single answer of the store is lost, the tokens may be charged twice. With another policy, Charge returns [ErrStore]

@@ -119,8 +119,8 @@ func TLS(config *tls.Config) ClientOption {
 	}
 }
 
-// SentinelUser sets the user name and the password for the sentinels. They are separate from those of the store, and
-// without this option [Open] sends the sentinels none. An empty user is the default user.
+// SentinelUser sets the user name and the password for the sentinels. They are separate from the store's, and without
+// this option [Open] sends the sentinels none. An empty user is the default user.
 func SentinelUser(user, password string) ClientOption {
 	return func(c *clientConfig) error {
 		if password == "" {

@@ -59,8 +59,8 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	}
 }
 
-// A store whose policy drops keys that owe something is warned of, by whatever command the user may ask it. One that
-// drops none, or those that were not used for longest, is not.
+// A store whose policy drops keys that owe something is warned of, by whatever command the user may ask it. A store is
+// not lost if it drops no keys, or only the keys that were not used for longest.
 func TestEvictionIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {

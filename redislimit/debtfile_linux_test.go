@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// processes returns n clients of a server: each is that of a process.
+// processes returns n clients of a server: each belongs to another process.
 func processes(t *testing.T, server *redistest.Server, n int) (clients []*Client) {
 	t.Helper()
 	for range n {

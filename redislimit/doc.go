@@ -38,9 +38,9 @@
 // # Two modes
 //
 // Strict mode asks the store about every request, except for a key that the store refused a moment ago
-// ([TrustRefusals]). One script call decides for up to 64 keys: those that were asked about while the previous calls
-// were in progress. Every algorithm except batch refill has this mode. While the store answers, the limit is exact. A
-// refused request takes nothing. The clock is the server's.
+// ([TrustRefusals]). One script call decides for up to 64 keys. Their requests came while the previous calls were in
+// progress. Every algorithm except batch refill has this mode. While the store answers, the limit is exact. A refused
+// request takes nothing. The clock is the server's.
 //
 // Leased mode is for token buckets and fixed windows of 100/s and more. A node spends tokens that the store has charged
 // already, and asks for more before they run out. A decision takes tens of nanoseconds, and each node asks the store
@@ -51,7 +51,7 @@
 //
 // [Limiter.Quota] makes a [Quota] of a limit that comes with a request. [Limiter.Charge] takes tokens that have been
 // spent already, whether they are available or not. A key has one debt, whichever quotas its requests come with. The
-// store decides both: a limiter with quotas is strict. The words are those of package engine.
+// store decides both: a limiter with quotas is strict. The terms are the same as in package engine.
 //
 // # Holds and requests in flight
 //

@@ -50,7 +50,7 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	assert.ErrorContains(t, err, "certificate has expired")
 }
 
-// Certificates, the authority's included, and a password are those of the files when a connection is made. A file that
+// When a connection is made, the files have the certificates, including the authority's, and the password. A file that
 // is half written changes nothing.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()

@@ -91,8 +91,8 @@ type Entry struct {
 var _ limits.Held = (*Entry)(nil)
 
 // Enter takes n places of the key, all or none, until the entry is released. It returns an error if the limiter's
-// policy is not an [engine.Concurrency]. The decision and the error are those of [Limiter.Take]. The entry is never
-// nil. Its Release does nothing if the decision is not Allowed.
+// policy is not an [engine.Concurrency]. The decision and the error are the same as in [Limiter.Take]. The entry is
+// never nil. Its Release does nothing if the decision is not Allowed.
 //
 // The node renews its places ([PlaceLife]) while it lives, until they are released, and for the policy's lifetime at
 // most. [Limiter.Close] and [Client.Close] do not end that. While the store is lost, [FailShare] lets a node have

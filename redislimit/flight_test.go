@@ -39,7 +39,7 @@ func enter(t *testing.T, l *redislimit.Limiter, key string, n uint64) *redislimi
 	return e
 }
 
-// Places are those of all nodes together. Each comes back once, and a refused request has none.
+// The places of all nodes count together. Each comes back once, and a refused request has none.
 func TestPlacesOfAllNodes(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := places(t, patient(t, server.URL()), 5), places(t, patient(t, server.URL()), 5)

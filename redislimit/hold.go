@@ -50,11 +50,11 @@ func (r *receipt) are(from origin) {
 }
 
 // Hold takes estimate tokens from the key, all or none, for a request that may cost less or more: see
-// [engine.Limiter.Hold]. An estimate above the limit takes the limit. The decision and the error are those of
+// [engine.Limiter.Hold]. An estimate above the limit takes the limit. The decision and the error are the same as in
 // [Limiter.Take]. When the cost is known, [Hold.Settle] gives back or charges the difference.
 //
 // A hold that is never settled costs its estimate. Only the hold itself remembers its tokens, so a node that dies has
-// paid them. The hold is never nil; that of a refused request has no tokens. A limiter of requests in flight has no
+// paid them. The hold is never nil; the hold of a refused request has no tokens. A limiter of requests in flight has no
 // holds: see [Limiter.Enter].
 func (l *Limiter) Hold(ctx context.Context, key string, estimate uint64) (*Hold, engine.Decision, error) {
 	return l.own.Hold(ctx, key, estimate)

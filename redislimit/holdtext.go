@@ -10,7 +10,7 @@ import (
 // holdBytes is how long the text of a hold is.
 const holdBytes = 41
 
-// process distinguishes the holds of this process from those of others.
+// process distinguishes the holds of this process from the holds of others.
 var process = rand.Uint64()
 
 // Append appends the hold as 41 bytes, from which [Limiter.ParseHold] makes the hold again, in any process that has the
@@ -37,7 +37,7 @@ func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }
 
-// ParseHold is [Limiter.ParseHold] under the quota, which should be that of the hold.
+// ParseHold is [Limiter.ParseHold] under the quota, which should be the quota of the hold.
 func (q Quota) ParseHold(key string, text []byte) (*Hold, error) {
 	if len(text) != holdBytes {
 		return new(Hold), fmt.Errorf("redislimit: ParseHold: a text of %d bytes: want %d", len(text), holdBytes)

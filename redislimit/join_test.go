@@ -105,7 +105,8 @@ func admitted(t *testing.T, l *redislimit.Limiter, n int) (count int) {
 	return count
 }
 
-// TestAPasswordInTheAddress: that of the default user stands behind a colon, and any other one behind its user.
+// TestAPasswordInTheAddress: the password of the default user is behind a colon, and the password of another user is
+// behind the user and a colon.
 func TestAPasswordInTheAddress(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "shop", "on", ">sesame", "+@all", "~*")

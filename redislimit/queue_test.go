@@ -146,7 +146,7 @@ func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	assert.EqualValues(t, 1, l.Stats().Fallbacks)
 }
 
-// A slowRedis answers after a time what is not a reply. The clock is that of synctest, so nothing waits.
+// A slowRedis answers after a time what is not a reply. The test runs in synctest's time, so nothing waits.
 type slowRedis struct {
 	rueidis.Client
 	after time.Duration

@@ -211,7 +211,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// A refusal takes what there is, or what it asked for: of every request, also of those that can never pass.
+// A refusal takes the available tokens, or the requested ones, for every request, even for one that can never pass.
 func TestRefusalsThatAreCharged(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1), 10), ChargeRefusals(engine.ChargeTheRest))
 	require.True(t, l.take(4).Allowed)

@@ -53,7 +53,7 @@ func TestACallIsInFlightUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestCallsInFlightBesideRates: all or nothing, whichever refuses, and the time to come back is that of the rate.
+// TestCallsInFlightBesideRates: all limits admit or none, whichever refuses, and the time to come back is the rate's.
 func TestCallsInFlightBesideRates(t *testing.T) {
 	for _, rateFirst := range []bool{false, true} {
 		c := testclock.New()

@@ -78,7 +78,7 @@ func MethodCosts(costs map[string]uint64, others uint64) (func(Call) uint64, err
 
 // HealthAndReflection is a function for [Skip]. It selects the calls of gRPC's health and reflection services, if the
 // server implements them itself. Without it these calls are limited like all others. With it no limit counts their
-// streams either, such as that of Watch.
+// streams either, such as the stream of Watch.
 func HealthAndReflection(c Call) bool {
 	if c.Unknown {
 		return false

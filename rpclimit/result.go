@@ -105,9 +105,8 @@ func (res *Result) Finish(code Code) {
 	res.Result.Finish(res.call.Context, res.call, int(code))
 }
 
-// RefundCodes returns a Refund function ([Limit]) for calls that end with one of the codes, which may be those of
-// package grpc/codes or of connect: with codes.OK only failures count; with codes.Unavailable a failure of the server
-// does not count.
+// RefundCodes returns a Refund function ([Limit]) for calls that end with one of the codes, from package grpc/codes or
+// from connect. With codes.OK only failures count; with codes.Unavailable a failure of the server does not count.
 func RefundCodes[C ~uint32](codes ...C) func(Call, int) bool {
 	set := map[Code]bool{}
 	for _, c := range codes {

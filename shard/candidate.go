@@ -56,8 +56,8 @@ func (t *Table) atHome(p Place) (c candidate) {
 
 // indebted passes the slots at the start of p's probe window that an insert may not claim: live records of other keys
 // that follow plan and owe something at an instant, in a table of token buckets whose current plan is plan. It returns
-// the number of the first other slot, and the record that owes the least among those that it passed, if there is one.
-// It computes the tick once, and calls no other function in its loop.
+// the number of the first other slot and, among the records that it passed, the one that owes the least, if there is
+// one. It computes the tick once, and calls no other function in its loop.
 func (t *Table) indebted(p Place, plan *Plan, nanos int64) (i uint64, least victim) {
 	line, order, tick := p.line(), p.order(), plan.bucket.Ticks(nanos)
 	at, state, owes := uint64(0), atomicbucket.State(0), uint64(math.MaxUint64)

@@ -90,8 +90,8 @@
 // # The rules, each with what breaks without it
 //
 // R1. A call reads the state before the key of a slot. If its compare-and-swap from that state succeeds, the slot did
-// not change hands in between, so the call charges the key that it read. In the other order, the key could be that of
-// the previous owner and the state that of the next: a stranger's key would be charged.
+// not change hands in between, so the call charges the key that it read. In the other order, the key could belong to
+// the previous owner and the state to the next: a stranger's key would be charged.
 //
 // R2. A refusal, or any other answer that writes nothing, reads the state a second time. It stands only if the state
 // has not changed. That second read is the moment of the answer. Without it, the state and the key could belong to two
@@ -421,8 +421,8 @@
 // Charged once, to its own key (I2). A hit is one compare-and-swap from a state that was read before the key (R1). A
 // commit is one compare-and-swap and includes its own take (R8).
 //
-// Never above the limit (I1). The limit is that of the call, if calls for one key have several. Within a tenure the
-// payload rises only by takes that the bucket admits and by charges (R14), and falls only by refunds. Between two
+// Never above the limit (I1). If calls for one key have several limits, the limit of the call counts. Within a tenure
+// the payload rises only by takes that the bucket admits and by charges (R14), and falls only by refunds. Between two
 // tenures of a key the record was idle at the watermark, and the next tenure starts no earlier than the watermark (R7):
 // the payload is what it would be if the record had stayed. Evictions are the exception, and they are counted.
 //

@@ -43,8 +43,8 @@
 // complete before it is announced (R22). Their area is rewritten for plan n+2, when all records follow plan n+1 and
 // planned says so. So if planned still says n, the numbers of plan n were those announced. The numbers of plan n-1 may
 // have been rewritten, but then all records follow plan n, and the compare-and-swap of a conversion fails. Without
-// planned, a process would decide by an old plan whose tag is the same as that of the current one. Without the check,
-// it would decide by the numbers of a later plan.
+// planned, a process would decide by an old plan with the same tag as the current one. Without the check, it would
+// decide by the numbers of a later plan.
 //
 // R22. A replacement consists of steps, and after each step any call can continue. The words are setting, change and
 // planned.

@@ -70,7 +70,7 @@ func TestTheOperationsOfEachCall(t *testing.T) {
 	const now = start + 20*second
 	var status atomicbucket.Status
 	algorithms := algorithmsOfFive(t)
-	// Each key has taken one token: those of the first slots long ago, so that they are idle by now.
+	// Each key has taken one token. The keys of the first slots took it long ago, so that they are idle by now.
 	for _, c := range []struct {
 		name              string
 		kind              string

@@ -39,9 +39,9 @@ type Plan struct {
 	entries   *atomicbucket.Entries     // or of several
 }
 
-// NewPlan returns the plan of an algorithm. The algorithm's quota is that of tier 0; further tiers follow. If
-// [Plan.SetTier] makes a tier unlimited or blocked, the tier keeps its last numbers for conversions. lateness is how
-// late the clock of the calls may be: see [Doubtful].
+// NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota; further tiers follow. If [Plan.SetTier]
+// makes a tier unlimited or blocked, the tier keeps its last numbers for conversions. lateness is how late the clock of
+// the calls may be: see [Doubtful].
 func NewPlan(algorithm atomicbucket.Algorithm, lateness time.Duration, tiers ...atomicbucket.Quota) (*Plan, error) {
 	if len(tiers) >= noTier {
 		return nil, fmt.Errorf("shard: %d tiers: want at most %d", len(tiers)+1, noTier)

@@ -69,7 +69,8 @@ func (t *Table) latest(p Place, now int64) int64 {
 	return latest
 }
 
-// speeds reports whether the price of the call is lower than that of the record, so that its tokens come back faster.
+// speeds reports whether the price of the call is lower than the price of the record, so that its tokens come back
+// faster.
 func (v *view) speeds() bool { return !v.same && v.of < v.price }
 
 // statusOf is [Plan.status] of a view. The debt of a record comes back at the record's price until the record is

@@ -22,8 +22,8 @@ const (
 	endsUnderway = endBegun - 1
 )
 
-// neighbourhoodHomes is how many homes share a neighbourhood: those of 256 slots, so that neighbourhoods take little
-// memory.
+// neighbourhoodHomes is how many homes share a neighbourhood: the homes of 256 slots, so that neighbourhoods take
+// little memory.
 const neighbourhoodHomes = 64
 
 // neighbourhood returns the neighbourhood of a place.

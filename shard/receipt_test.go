@@ -117,8 +117,7 @@ func TestWhatLeavesIsGivenBackUnderAnyQuota(t *testing.T) {
 	require.EqualValues(t, 4, status.Remaining)
 }
 
-// TestAReceiptOfAnotherPlan: such a receipt is void, however often the plan has been replaced, except for that of a
-// log.
+// TestAReceiptOfAnotherPlan: such a receipt is void, however often the plan has been replaced, unless it is for a log.
 func TestAReceiptOfAnotherPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan func() *Plan

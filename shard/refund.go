@@ -10,7 +10,7 @@ import (
 // the zero receipt, of no particular take. A bucket never holds more than its limit, so only taken tokens come back.
 // The verdict is Admitted if the key has a record. It is Refused if the key has no record, because its bucket is full,
 // or if the record of the take may have been forgotten before it was idle, which makes the receipt void (R15). Then
-// nothing is written, and the rest of the outcome is that of Peek.
+// nothing is written, and the rest of the outcome is the same as from Peek.
 func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Outcome {
 	return t.RefundAt(p, now, now, n, TierQuota(tier), of)
 }
@@ -20,7 +20,7 @@ func (t *Table) Refund(p Place, now int64, n uint64, tier uint8, of Receipt) Out
 // already come back with time. If a refund used an earlier time, it would give them back twice.
 //
 // If the bucket is still as the take left it, it becomes what it would be if the take had taken n fewer tokens. No
-// clock is read then, and the time of the outcome is that of the take.
+// clock is read then, and the outcome has the time of the take.
 func (t *Table) RefundBy(p Place, clock func() int64, n uint64, tier uint8, of Receipt) (o Outcome) {
 	if !of.IsKnown() {
 		of.EnterNone(n, TierQuota(tier))

@@ -23,7 +23,7 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, Admitted, table.TakeAt(p, start+3*second, start, 1, TierQuota(0), nil).Verdict)
 			return o.Receipt(5, 0, Ends{}), start + second
 		}, 3 * second},
-		// The debt may be that of a reservation which waits until 3 s.
+		// The debt may belong to a reservation that waits until 3 s.
 		"a reservation may wait": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p, other := table.Find(1), table.Find(2)
 			o, charged := table.Charge(p, start, start, 20, TierQuota(0), nil)

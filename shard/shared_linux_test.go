@@ -94,7 +94,7 @@ func TestTwoTablesInOneMemory(t *testing.T) {
 }
 
 // TestWhatTheDeadLeaveBehind: a sweep frees a slot that a dead process has claimed, and not one that a live process
-// has. The sweep of a dead process is taken over, and that of a live one is not.
+// has. The sweep of a dead process is taken over, and the sweep of a live one is not.
 func TestWhatTheDeadLeaveBehind(t *testing.T) {
 	cfg := sharedConfig(planOf(t, perSecond(t, 1, 5)), Refuse)
 	table := mapped(t, cfg, sharedMemory(t, cfg), ownerOf{1, []uint64{2}})

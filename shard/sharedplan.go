@@ -19,7 +19,7 @@ const (
 	MaxNumbers = areaWords - 1
 )
 
-// areas hold the numbers of plans: those of plan n are in area n modulo planAreas, after their count.
+// areas hold the numbers of plans: plan n is in area n modulo planAreas, after its count.
 type areas [planAreas][areaWords]word.Word
 
 // changes are the words by which the plan is replaced.

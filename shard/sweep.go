@@ -136,7 +136,7 @@ func (t *Table) sweepPage(slots []slot, since int64, lowers bool) (live, idle, r
 			}
 		}
 		if lowers {
-			// R11. If the slot has changed hands, the key is that of its new owner, whose call also extends the bound.
+			// R11. If the slot has changed hands, the key belongs to its new owner, whose call also extends the bound.
 			// The slot lies in the probe window of every key that it ever had.
 			p := t.Find(sl.key.Load())
 			if i := p.index(sl); i < t.probeWindow { // R20

@@ -17,7 +17,7 @@ const (
 	Doubtful
 	// Admitted: the tokens were charged to the key's record.
 	Admitted
-	// NoRoom: the key has no record, its probe window is full, and the policy is to refuse. The state is that of the
+	// NoRoom: the key has no record, its probe window is full, and the policy is to refuse. The state belongs to the
 	// record in the probe window that will be idle first.
 	NoRoom
 	// Unrecorded: as NoRoom, but the policy is to admit. The state is the one that the key's record would have.

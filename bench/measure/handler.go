@@ -18,7 +18,7 @@ const (
 	WeirHandler  = "weir, httplimit middleware"
 )
 
-// handlers returns the names of those of them that are compared.
+// handlers returns the names of the handlers that are compared.
 func handlers() []string {
 	names := []string{HandlerAlone, WeirHandler}
 	for _, m := range peers.Middlewares() {

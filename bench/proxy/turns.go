@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// turnTime is that of a turn, in seconds, the least that wrk knows.
+// turnTime is the time of a turn in seconds, the least that wrk accepts.
 const turnTime = 1
 
 // A turner is a server that runs all the time, and has requests in its turns only.

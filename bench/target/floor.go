@@ -23,7 +23,7 @@ func sameClock(r *result.Run) (all []result.Target) {
 	return all
 }
 
-// clocks are those that weir is compared with a floor by.
+// clocks are the clocks with which weir is compared with a floor.
 var clocks = []struct{ name, weir, floor string }{
 	{"TSC", measure.WeirTSC, measure.FloorTSC},
 	{"coarse", measure.WeirCoarse, measure.FloorCoarse},

@@ -121,7 +121,7 @@ func TestFasterThanEveryPeer(t *testing.T) {
 	assert.Contains(t, got.Why, "none by 2 rounds")
 }
 
-// Beside a flood those that grow are not judged.
+// During a flood, subjects that grow are not judged.
 func TestFlooded(t *testing.T) {
 	run := func(cores int, bounded float64) *result.Run {
 		return &result.Run{

@@ -30,8 +30,8 @@ func init() { caddy.RegisterModule((*Handler)(nil)) }
 // module distinguishes the zones of this handler from the limits of package caddylimit.
 const module = "rate_limit"
 
-// A Handler checks requests against zones, and refuses those that exceed one with the error 429. A request takes an
-// event from all zones that match it, or from none if one refuses.
+// A Handler checks requests against zones, and refuses a request that exceeds one with the error 429. A request takes
+// an event from all zones that match it, or from none if one refuses.
 type Handler struct {
 	// RateLimits are the zones by name. Handlers that use the same name share the zone.
 	RateLimits map[string]*RateLimit `json:"rate_limits,omitempty"`

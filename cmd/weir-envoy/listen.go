@@ -143,7 +143,7 @@ func (p *program) handlers() []handler {
 	return all
 }
 
-// listeners are those that are open.
+// listeners are the open listeners.
 type listeners []net.Listener
 
 func (l *listeners) open(address string) (net.Listener, error) {

@@ -75,7 +75,7 @@ func refusedVariables(environment []string) error {
 	return nil
 }
 
-// idleVariables are those that are set and change nothing, each with the reason.
+// idleVariables are the variables that are set and change nothing, each with the reason.
 func idleVariables(environment []string) (idle []variable) {
 	for name := range set(environment) {
 		if why := noEffect[name]; why != "" {
@@ -130,7 +130,7 @@ func variables() []variable {
 	return all
 }
 
-// fields are those of serve that have a variable.
+// fields are the fields of serve that have a variable.
 func fields() func(yield func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		t := reflect.TypeFor[serveCommand]()

@@ -172,7 +172,7 @@ func (c *auditCommand) target(ctx context.Context) (t audit.Target, err error) {
 	return t, err
 }
 
-// fields are those of all requests.
+// fields are the fields of all requests.
 func (c *auditCommand) fields() (all [][2]string, err error) {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")

@@ -81,7 +81,7 @@ func (o *outage) ask(n int) (admitted int) {
 	return admitted
 }
 
-// files returns those of what the store is owed.
+// files returns the files of debts to the store.
 func (o *outage) files() []string {
 	all, err := filepath.Glob(o.folder + "/api-*.debts")
 	require.NoError(o.t, err)

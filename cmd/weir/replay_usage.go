@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/atomicfile"
 )
 
-// usageFlags are those of a replay of what requests to language models cost.
+// usageFlags are the flags for a replay of the costs of requests to language models.
 type usageFlags struct {
 	Usage    bool     `help:"The files say what requests to language models cost: lines of JSON with the usage of an answer, or the usage of an OpenAI organization. --limit is of tokens."`
 	By       string   `placeholder:"FIELD" help:"With --usage, the field that has the key, such as metadata.team (default: the first of the usual ones)."`
@@ -28,7 +28,7 @@ type usageFlags struct {
 // counts are what the words of --count count.
 var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
-// flags are those that go with --usage alone, and whether they were given.
+// flags are the flags that are accepted only with --usage, and whether they were given.
 func (f *usageFlags) flags() []flag {
 	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
 }

@@ -17,7 +17,7 @@ type serveFlags struct {
 	limit.Flags
 }
 
-// name returns that of the rule file; "" for none.
+// name returns the name of the rule file; "" for none.
 func (c *serveCommand) name() (string, error) {
 	if c.File != "" && c.Config != "" {
 		return "", limit.Misuse("%s and --config %s: want one rule file", c.File, c.Config)

@@ -87,7 +87,7 @@ func (c *tableCommand) carry(restore string) error {
 	return err
 }
 
-// options returns those that a file is converted to.
+// options returns the options to which a file is converted.
 func (c *tableCommand) options() (options []engine.Option, err error) {
 	if c.MaxKeys != nil {
 		options = append(options, engine.MaxKeys(*c.MaxKeys))

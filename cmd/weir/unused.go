@@ -11,7 +11,7 @@ type flag struct {
 	given bool
 }
 
-// limitFlags are those of a limit.
+// limitFlags are the flags of a limit.
 func limitFlags(f *limit.Flags) []flag {
 	const defaultLimit = "1/s"
 	return []flag{

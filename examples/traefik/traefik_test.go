@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read reads a file of YAML that has no keys but those of v.
+// read reads a file of YAML that has only the keys of v.
 func read(t *testing.T, name string, v any) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -21,8 +21,8 @@ func read(t *testing.T, name string, v any) {
 	require.NoError(t, decoder.Decode(v), name)
 }
 
-// TestConfiguration reads what Traefik would, where there is none: the names that the files have for each other's parts
-// are those of the parts, and the middleware asks weir where decide.yaml has it.
+// TestConfiguration: the test reads the files as Traefik would. The names by which the files refer to each other's
+// parts exist, and the middleware calls weir at the address in decide.yaml.
 func TestConfiguration(t *testing.T) {
 	var static struct {
 		EntryPoints map[string]struct{ Address string } `yaml:"entryPoints"`

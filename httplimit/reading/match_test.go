@@ -36,7 +36,7 @@ func TestPathsAgainstServeMux(t *testing.T) {
 	}
 }
 
-// A route goes by one reading, that of net/http.
+// A route uses one reading, which is net/http's.
 func TestRoutesGoByOneReading(t *testing.T) {
 	login, err := ParsePath("/login")
 	require.NoError(t, err)

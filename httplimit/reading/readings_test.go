@@ -269,8 +269,8 @@ func TestTheKeyOfAPatternThatEndsInAName(t *testing.T) {
 	assert.Zero(t, testalloc.PerCall(func() { m.KeyPath(&http.Request{URL: json}) }))
 }
 
-// One path has one key, however it is written, or that of the ambiguous ones. With an extension it is another path, but
-// not for a rule that says the path.
+// A path has one key, however it is written, or it has the key of the ambiguous paths. With an extension it is another
+// path, but not for a rule that says the path.
 func TestKeyPath(t *testing.T) {
 	parsed, err := ParsePath("/login")
 	require.NoError(t, err)

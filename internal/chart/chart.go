@@ -24,7 +24,7 @@ func Style() template.CSS { return template.CSS(style + page) }
 // A Colour is a class of the style sheet. It is one hue, lighter on a dark page.
 type Colour string
 
-// The colours. Ink is that of text.
+// The colours. Ink is the color of text.
 const (
 	Ink    Colour = "ink"
 	Blue   Colour = "blue"

@@ -11,7 +11,7 @@ var (
 	rule     = regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`)
 )
 
-// colours are those that a mark of a chart may have.
+// colours are the colors that a mark of a chart may have.
 var colours = []Colour{Ink, Blue, Orange, Green, Grey, Ochre, Purple}
 
 // flat returns the style without variables, because many SVG renderers draw those as black: the light colors, and after

@@ -71,7 +71,7 @@ func (ls *Limiters) of(l Limit, dir string) (*live.Limiter, error) {
 	return next.Limiter, nil
 }
 
-// Commit sets the new numbers of limiters that stay. From then on the limits are those that LimitOf returned.
+// Commit sets the new numbers of limiters that stay. From then on the limits are the ones that LimitOf returned.
 func (ls *Limiters) Commit() error {
 	for name, to := range ls.changes {
 		if from := ls.made[name]; from != nil && from.Limiter == to.Limiter && !to.limit.ByQuota() {

@@ -13,7 +13,7 @@ import (
 )
 
 // Read returns the text of every document by its path from root, the directory of the repository: the Markdown files at
-// the top, those in docs, and those of examples.
+// the top, in docs, and in examples.
 func Read(root string) (map[string]string, error) {
 	var paths []string
 	for _, pattern := range []string{"*.md", "examples/*.md", "examples/*/*.md"} {

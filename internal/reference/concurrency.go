@@ -89,7 +89,7 @@ func (c *Concurrency) until(nanos int64, most uint64) int64 {
 	}
 }
 
-// Refund lets n tokens leave, first those that will be forgotten first.
+// Refund lets n tokens leave, beginning with the ones that will be forgotten first.
 func (c *Concurrency) Refund(nanos int64, n uint64) {
 	switch passed := nanos/c.length - c.period; {
 	case passed > 1: // all of it is forgotten

@@ -31,8 +31,8 @@ type held struct {
 	_    [64 - 24]byte
 }
 
-// New returns a full bucket. The number of cells is that of the terms. The clock counts nanoseconds from any fixed
-// origin, is never negative, and must be safe for concurrent use.
+// New returns a full bucket. The terms define the number of cells. The clock counts nanoseconds from any fixed origin,
+// is never negative, and must be safe for concurrent use.
 func New(t *Terms, clock func() int64) *Bucket {
 	b := &Bucket{clock: clock, mask: int(t.cells) - 1, cells: make([]held, t.cells)}
 	b.terms[0].Store(t)

@@ -315,8 +315,8 @@ func TestACallThatStopped(t *testing.T) {
 	assert.EqualValues(t, 2, b.Owed())
 }
 
-// S10: a refund with a clock behind that of the request gives back what the request cost. A late refund gives nothing
-// back.
+// S10: a refund with a clock behind the clock of the request gives back the cost of the request. A late refund gives
+// nothing back.
 func TestRefundsByTheTime(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 1000, 2), now.nanos.Load)

@@ -52,7 +52,8 @@ func NewTerms(bucket *atomicbucket.TokenBucket, cells int, maxDebt uint64, sourc
 	}, nil
 }
 
-// Share returns how many tokens a cell may hold: those that come back within [Ahead], divided by the cells.
+// Share returns how many tokens a cell may have: the tokens that come back within [Ahead], divided by the number of
+// cells.
 func (t *Terms) Share() uint64 { return t.share }
 
 // Source returns the source that NewTerms was given.

@@ -159,8 +159,8 @@ func TestEveryVerdictIsThatOfThePlainPromise(t *testing.T) {
 	}
 }
 
-// roomFor returns since when there has been room, straight from the promise: the nanoseconds, with that of now, at
-// which all that was admitted since then and n more would have fitted. It is most at most.
+// roomFor returns since when there has been room, straight from the promise. These are the nanoseconds, including now,
+// at which all tokens that were admitted since and n more would have fitted. It is most at most.
 func roomFor(p Promise, l Limit, admitted []Event, at time.Duration, n uint64, most int) (late time.Duration) {
 	for ; int(late) < most; late++ {
 		u, more, before := at-late, new(big.Int).SetUint64(n), []Event{}

@@ -34,8 +34,9 @@ type Item struct {
 }
 
 // Read finds the item whose value is f.Name in the lines of a field, and returns its limit: q tokens in w seconds.
-// Without w, the period is that of f.Limit's rate. A q of 0 refuses all requests. parse parses the lines. item converts
-// a member of the list, and returns the zero Item if the member is not an item. ok is false if there is no such item.
+// Without w, the period is the period of f.Limit's rate. A q of 0 refuses all requests. parse parses the lines. item
+// converts a member of the list, and returns the zero Item if the member is not an item. ok is false if there is no
+// such item.
 //
 // Read returns an error for more than 4,096 bytes, 64 items or 256 parameters, for two items with the same f.Name, for
 // items that are not texts, for parameters of other types or out of range, and for a limit that does not fit

@@ -23,7 +23,7 @@ type Live struct {
 // concurrently.
 type Source func(context.Context) (*Table, error)
 
-// Open reads the first table. The error is that of the source.
+// Open reads the first table. The error comes from the source.
 func Open(ctx context.Context, read Source) (*Live, error) {
 	l := &Live{read: read}
 	t, err := read(ctx)

@@ -19,7 +19,7 @@ import (
 )
 
 // TestFollow: a new table replaces a different one. If a table cannot be read, the previous one stays, and each error
-// is reported once. Time is that of synctest, so nothing waits.
+// is reported once. The test runs in synctest's time, so nothing waits.
 func TestFollow(t *testing.T) {
 	in := reader(t)
 	read := func(texts ...string) quotas.Source {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Cost is the time of a decision with tokens in hand, next to that of a decision of package engine.
+// A Cost is the time of a decision with tokens in hand, next to the time of a decision of package engine.
 type Cost struct {
 	Lease  float64 `json:"lease_ns"`  // median of the rounds, ns of redislimit.Limiter.Allow
 	Engine float64 `json:"engine_ns"` // the same of engine.Limiter.Allow

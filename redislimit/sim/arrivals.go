@@ -49,7 +49,7 @@ func (s *Scenario) meanCost() float64 {
 	return float64(sum) / float64(len(s.costs()))
 }
 
-// nodeWeights returns those of the nodes.
+// nodeWeights returns the weights of the nodes.
 func (s *Scenario) nodeWeights() []float64 {
 	if s.Traffic != nil {
 		return s.Traffic

@@ -9,8 +9,8 @@ import (
 )
 
 // Below the limit leases refuse at most 0.1 % of the tokens falsely, whatever requests cost, and 0.25 % where costs are
-// mixed, and ask the store no more often than
-// strict nodes do. Before requests went with renewals, a tenth of those that cost 60 of a burst of 200 was refused.
+// mixed, and ask the store no more often than strict nodes do. Before requests went with renewals, a tenth of the
+// requests that cost 60 of a burst of 200 was refused.
 func TestCostsAreNotRefusedFalsely(t *testing.T) {
 	for _, costs := range [][]uint64{nil, {2}, {3}, {5}, {9}, {20}, {35}, {60}, {100}, {101}, {200}, {1, 60}, {1, 10, 60}, {5, 150}} {
 		for _, load := range []float64{0.5, 0.8} {

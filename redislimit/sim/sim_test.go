@@ -194,7 +194,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// Clocks that differ change nothing where time is only the store's, or that of one node.
+// Clocks that differ change nothing if only the store's time is used, or only the time of one node.
 func TestClocksMayDiffer(t *testing.T) {
 	with := func(skew time.Duration) *Report {
 		return run(t, func(s *Scenario) {

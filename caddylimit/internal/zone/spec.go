@@ -57,7 +57,7 @@ func (s *Spec) tiers() []engine.Policy {
 	return s.Tiers[:n]
 }
 
-// policies returns the policy and those of the tiers.
+// policies returns the policy and the policies of the tiers.
 func (s *Spec) policies() []engine.Policy { return append([]engine.Policy{s.Policy}, s.tiers()...) }
 
 // Largest returns the largest limit among the policy and the tiers.
@@ -75,8 +75,8 @@ func (s Spec) InProcess() Spec {
 }
 
 const (
-	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is that of a sliding log, where each key
-	// also has a ring.
+	// DefaultMaxKeys is the default number of keys of a zone. DefaultLogKeys is the default for a sliding log, where
+	// each key also has a ring.
 	DefaultMaxKeys = 1_000_000
 	DefaultLogKeys = 100_000
 	// TableBytes is the largest table of a zone without MaxKeys. Only a sliding log reaches it.

@@ -15,7 +15,7 @@ import (
 // An id names a zone. Zones of different modules are independent.
 type id struct{ module, name string }
 
-// zones are those that any configuration uses.
+// zones are the zones that any configuration uses.
 var zones = caddy.NewUsagePool()
 
 // A Zone is a named limit, across the consecutive configurations that use it. Its methods are safe for concurrent use.

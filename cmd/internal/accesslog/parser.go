@@ -96,7 +96,7 @@ func (p *parser) canonical(logged, name []byte, separator string) string {
 	return canonical
 }
 
-// learned has the fields that lines have in addition to those that all lines have.
+// learned has the fields that a line has in addition to the fields of all lines.
 type learned struct {
 	host    bool
 	all     bool            // every header field, other than those that are redacted

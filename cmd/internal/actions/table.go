@@ -142,7 +142,7 @@ func (t *Table) list() []*Active {
 	return nil
 }
 
-// unended returns the actions that have not ended, and logs those that have.
+// unended returns the actions that have not ended, and logs the ended ones.
 func (t *Table) unended(all []*Active, now int64) []*Active {
 	return slices.DeleteFunc(all, func(a *Active) bool {
 		if a.holds(now) {

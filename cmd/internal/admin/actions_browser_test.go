@@ -76,7 +76,7 @@ func TestActionsOnThePage(t *testing.T) {
 	b.Do(chromedp.Click("#act-send"), chromedp.WaitNotVisible("#act"))
 	require.Len(t, table.List(), 2)
 
-	// A key of the list of those that are refused most.
+	// A key in the list of the most refused keys.
 	b.Until(`document.querySelector("#refused [aria-label='Ban or exempt ip:203.0.113.200']") !== null`)
 	b.Do(chromedp.Click("#refused [aria-label='Ban or exempt ip:203.0.113.200']"), chromedp.WaitVisible("#act"))
 	b.Set("#act-why", "guesses passwords")

@@ -84,8 +84,8 @@ func newDemo(t testing.TB, keys Keys, ago time.Duration, more ...func(*Config, *
 	return d
 }
 
-// requests says that half of those that pass take up to 20 milliseconds, 19 of 20 up to 50 and the others up to 200,
-// and one in five hundred fails.
+// requests reports times of the admitted requests: half of them take up to 20 milliseconds, 19 of 20 up to 50, and the
+// others up to 200. One in five hundred fails.
 func (d *demo) requests() Requests {
 	all, refused := d.answered.Load(), d.refused.Load()
 	passed := all - refused

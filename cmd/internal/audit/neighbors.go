@@ -20,7 +20,7 @@ var neighborsIn = []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF
 
 // tryNeighbors finds out whether another address of an IPv6 network passes while one is refused. It tries addresses of
 // this machine if it has two, and the fields by which the server lets a client choose its address. It returns the ways
-// that were tried, and those that could not be tried.
+// that were tried, and the ways that could not be tried.
 func (a *auditor) tryNeighbors(ctx context.Context, ways []*Way, server netip.Addr, most uint64) (tried []*Way, notTried []string) {
 	try := func(name string, base, other Ask) {
 		w := &Way{What: "IPv6", Name: name, ask: other}

@@ -62,8 +62,8 @@ type Store struct {
 	Health redislimit.Health
 }
 
-// Stores returns the store, and that of the limits per second if it is separate. It returns no stores if counters are
-// in memory.
+// Stores returns the store, and the store of the limits per second if it is separate. It returns no stores if counters
+// are in memory.
 func (s *Service) Stores() (all []Store) {
 	if o := s.options; o.Store != nil {
 		all = append(all, Store{"redis_pool", o.Store.Health()})

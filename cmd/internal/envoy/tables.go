@@ -23,8 +23,8 @@ const (
 	// mostHits+1 hits, which no limit admits. So sums of hits stay in their range.
 	mostHits = 1 << 32
 	// maxTables bounds the tables that the rules of a configuration may need. A request with a limit of its own adds a
-	// table only up to the same number. Tables for the units, which requests can name, are in addition to those of the
-	// rules. During a change of the configuration, the tables of both configurations exist.
+	// table only up to the same number. Requests can name units. The tables for these are in addition to the tables of
+	// the rules. During a change of the configuration, the tables of both configurations exist.
 	maxTables = 64
 )
 

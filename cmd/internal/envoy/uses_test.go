@@ -52,7 +52,7 @@ func TestNoTableIsClosedWhileItIsUsed(t *testing.T) {
 	}
 	var configs []*config.Config
 	for i := range 6 {
-		// Those of a few rules leave room for tables that those of many then want back.
+		// The tables of a few rules leave room for tables that many rules then need.
 		configs = append(configs, compile(t, bucketsFrom(100*(i+1), []int{maxTables, 15}[i%2])))
 	}
 	require.NoError(t, s.SetConfig(configs[0]))

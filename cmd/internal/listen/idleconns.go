@@ -10,7 +10,7 @@ import (
 )
 
 // idleConns has the connections without a request in progress, including those that have sent only a part of a header.
-// When there is hardly any room for another connection, those that have been idle for longest are closed. The
+// When there is hardly any room for another connection, the connections that have been idle for longest are closed. The
 // connections are in several lists, so that requests on several processors rarely wait for the same mutex. Each list is
 // ordered by time.
 type idleConns struct {

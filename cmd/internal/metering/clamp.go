@@ -170,7 +170,8 @@ func isSigned(h http.Header) bool {
 // Clamps reports whether the rule lowers the bounds of requests to what is left.
 func (m *Meter) Clamps() bool { return m.tokens.Clamp }
 
-// Least returns how many tokens must be left for a request that was read: those of its prompt, and one for each answer.
+// Least returns how many tokens must be left for a request that was read: the tokens of its prompt, and one for each
+// answer.
 func (m *Meter) Least(r *http.Request) uint64 {
 	q := requestOf(r)
 	if !q.cuttable() {

@@ -39,7 +39,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// bounds are those of a client.
+// bounds are the bounds of a client.
 type bounds struct{ command, arguments int }
 
 var (

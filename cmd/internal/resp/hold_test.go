@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ask sends a command, and returns the names and values of its answer, of that of one limit, as words.
+// ask sends a command, and returns the names and values of its answer for one limit, as words.
 func (d *door) ask(command string) map[string]string {
 	d.t.Helper()
 	got := map[string]string{}

@@ -116,7 +116,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// tables are those of the document that the table of keys makes, each behind the name of its section.
+// tables are the tables of the document that are made from the table of keys, each behind the name of its section.
 var tables = regexp.MustCompile(`(?m)^<!-- keys of (\w+) -->\n\n((?:\|.*\n)*)`)
 
 // The reference has the tables that the program makes of its keys, all of them.

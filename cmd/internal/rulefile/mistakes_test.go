@@ -37,7 +37,7 @@ func TestEveryKindOfMistake(t *testing.T) {
 	}
 }
 
-// The place is that of what the message quotes.
+// The place is the place of the text that the message quotes.
 func TestThePlaceIsThatOfTheWord(t *testing.T) {
 	quoted := regexp.MustCompile(`^(?:unknown \w+|trusted_proxies:|path:|host:|name:|key) "([^"\\]+)"`)
 	checked := 0

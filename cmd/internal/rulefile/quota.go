@@ -282,7 +282,7 @@ func (q *Quota) refusesOthers(key Key) bool {
 	return q != nil && q.Unknown == UnknownRefuse && key.Equal(Key{q.By})
 }
 
-// lines are those of the summary.
+// lines are lines of the summary.
 func (q *Quota) lines() (lines []string) {
 	if q == nil {
 		return nil

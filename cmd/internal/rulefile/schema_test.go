@@ -177,7 +177,8 @@ func TestFilesWithMistakesDoNotFitTheSchema(t *testing.T) {
 	t.Logf("%d of %d files with mistakes do not fit", refused, len(files))
 }
 
-// The schema has the keys that the decoder has, for each mapping: those of the messages about unknown ones.
+// For each mapping, the schema has the keys that the decoder accepts, which are the keys in the messages about unknown
+// keys.
 func TestTheSchemaHasEveryKey(t *testing.T) {
 	out, err := Schema()
 	require.NoError(t, err)

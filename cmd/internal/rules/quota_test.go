@@ -40,8 +40,8 @@ func get(fields ...string) *http.Request {
 	return r
 }
 
-// The limit of a request is that of its key in the file, of all kinds of keys, and of that kind only which the rule
-// reads.
+// The limit of a request is the limit of its key in the file. A file may have all kinds of keys, and a rule reads one
+// kind.
 func TestTheLimitOfAKey(t *testing.T) {
 	const addresses = "192.0.2.1,6/s\n2001:db8::9,7/s\n"
 	const plans = "anna,5/s\nA.Example:80,8/s\nBearer V,9/s\na b,unlimited\nemil,0\n" + addresses

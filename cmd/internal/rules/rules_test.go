@@ -80,7 +80,7 @@ rules:
 	}
 }
 
-// The parts of a key are those that the key is made of.
+// The parts of a key are the values from which the key is made.
 func TestKeyTexts(t *testing.T) {
 	all := compile(t, `
 rules:

@@ -149,8 +149,8 @@ func TestClampOfSeveral(t *testing.T) {
 	assert.Regexp(t, `^\{"max_tokens":4[0-9][0-9]\}$`, m.seen[len(m.seen)-1])
 }
 
-// TestPrices: a budget in dollars has the weights of the model, and a request that names none, another one or several
-// those of the rule. A request whose cost is less than a token of the limit costs one token.
+// TestPrices: a budget in dollars has the weights of the model. For a request that names no model, another one or
+// several, it has the weights of the rule. A request whose cost is less than a token of the limit costs one token.
 func TestPrices(t *testing.T) {
 	m := startModel(t, `{name: dollars, key: global, rate: 1000000/month, algorithm: fixed-window, zone: Europe/Berlin, tokens: {scale: 1000, `+
 		`count: {input: 300, output: 1500, models: {"tiny*": {input: 0.5, output: 1}, tiny-max: {input: 20, output: 100}}}}}`,

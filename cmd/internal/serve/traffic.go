@@ -18,7 +18,8 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0 for a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// requests counts all requests, including decisions for other proxies; allowed counts those that no rule refused.
+	// requests counts all requests, including decisions for other proxies; allowed counts the requests that no rule
+	// refused.
 	requests, allowed atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer

@@ -89,7 +89,7 @@ func TestCandidatesRefuseWhatTheEngineDoes(t *testing.T) {
 	assert.Greater(t, tried-leftOut, tried/10)
 }
 
-// A key is left out only where no request of it can be refused: its peaks are those of a bucket without a limit.
+// A key is left out only if no request of it can be refused: its peaks are the peaks of a bucket without a limit.
 func TestPeaks(t *testing.T) {
 	var requests []trace.Request
 	for i := range 40 { // two a second, for 20 seconds

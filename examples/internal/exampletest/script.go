@@ -66,7 +66,8 @@ func Script(t *testing.T, example, weir string) (url string) {
 	return "http://127.0.0.1" + free[":8000"]
 }
 
-// listened returns the ports to wait for: that for clients, and that of the server behind weir, if the example has one.
+// listened returns the ports to wait for: the port for clients and, if the example has one, the port of the server
+// behind weir.
 func listened(t *testing.T, example string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(example, "*"))

@@ -1,4 +1,4 @@
-// Package defaults has the numbers by which limiters work: those that an option may change, and those that are fixed.
+// Package defaults has the numbers by which limiters work. Options may change some of them, and the others are fixed.
 // Package redislimit uses them and package sim simulates them.
 package defaults
 

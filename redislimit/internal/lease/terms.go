@@ -24,7 +24,7 @@ type Terms struct {
 	Overdraft uint64        // the other part of D, which is a lease's; at most MaxDebt
 	Ahead     time.Duration // τ: a renewal is for twice this, and made when half of that is left
 	Life      time.Duration // L: how long tokens are kept, and a refusal is trusted at most
-	// Random returns numbers in [0, 1), from any goroutine; nil means that of math/rand/v2.
+	// Random returns numbers in [0, 1), from any goroutine. If it is nil, math/rand/v2 is used.
 	Random func() float64
 }
 

@@ -35,7 +35,7 @@ type Ask struct {
 	// forgets it after a window.
 	Debt uint64
 	// Window is the Window of the Answer that Returned tokens came from, or [AnyWindow]. Tokens of a fixed window are
-	// given back only within that window, and those of a sliding window only in the current and the previous one. A
+	// given back only within that window, and tokens of a sliding window only in the current and the previous one. A
 	// sliding log gives back only tokens that were taken then. A token bucket gives back at most what was owed then and
 	// has not come back since. With AnyWindow, the latest entries of a log are removed first, and a bucket gives back
 	// all tokens. A bucket has a Window in its Answer only if the Ask has one.

@@ -33,7 +33,7 @@ type served struct {
 	done chan struct{}
 }
 
-// begin begins a request of a key: after those of it whose clients have left are charged.
+// begin begins a request of a key, after the requests of the key whose clients have left are charged.
 func (g *gateway) begin(key string, r *http.Request) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

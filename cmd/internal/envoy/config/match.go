@@ -77,10 +77,10 @@ func fits(name []byte, parts [][]byte) bool {
 	return true
 }
 
-// AppendKey appends the key of a counter: that of a descriptor that matched the rule, or, if rule is nil, of a
-// descriptor with an override. Descriptors have the same key if they have the same domain and entries. At a level with
-// share_threshold, the pattern is used instead of the value. Every text comes after its length, so that different lists
-// of entries have different keys.
+// AppendKey appends the key of the counter for a descriptor that matched the rule. If rule is nil, the descriptor has
+// an override. Descriptors have the same key if they have the same domain and entries. At a level with share_threshold,
+// the pattern is used instead of the value. Every text comes after its length, so that different lists of entries have
+// different keys.
 func AppendKey(to []byte, rule *Rule, domain string, descriptor *commonv3.RateLimitDescriptor) []byte {
 	to = appendText(to, domain)
 	for i, entry := range descriptor.GetEntries() {

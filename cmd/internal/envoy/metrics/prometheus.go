@@ -18,7 +18,7 @@ type collector struct {
 	lost    *prometheus.Desc
 }
 
-// Collector returns a collector of the service's counters, and of those of calls unless calls is nil.
+// Collector returns a collector of the service's counters and, unless calls is nil, of the counters of calls.
 func Collector(service *envoy.Service, mapping *Mapping, calls *Calls) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"table"}, nil)
