@@ -118,8 +118,8 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 //
 //   - A window that becomes shorter ends when it would have ended, or when as many tokens have come back at the new
 //     rate as were taken, if that is sooner: no sooner than a window that begins at the latest time. If it ended with a
-//     new window, a key would get more in the same time by limits of which one has the tokens and another the short
-//     windows: 1000 an hour, 20 a minute, and again.
+//     new window, a key would get more in the same time if one limit has the tokens and another the short windows: 1000
+//     an hour, 20 a minute, and again.
 //   - A window that becomes longer ends later by as much, but no later than a window that begins at the latest time. If
 //     it ended when it would have ended, so would what is taken in it by a raised limit.
 //

@@ -254,8 +254,8 @@ func TestTheVersionGoesUpByOne(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestPeriods: how many periods must end until at most a number of tokens are in flight. Those of this period leave
-// after the next one.
+// TestPeriods: how many periods must end until at most a number of tokens are in flight. The tokens of this period
+// leave after the next one.
 func TestPeriods(t *testing.T) {
 	for _, c := range []struct{ previous, current, most, want uint64 }{
 		{0, 0, 0, 0}, {1, 0, 0, 1}, {0, 1, 0, 2}, {1, 1, 0, 2}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {2, 0, 1, 1},

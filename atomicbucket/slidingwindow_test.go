@@ -45,8 +45,8 @@ func TestSlidingWindowAgainstTheModel(t *testing.T) {
 	assert.Greater(t, tried, 12)
 }
 
-// The estimate is floor(previous * share of the previous window still inside) + current, with the numbers of the
-// documents: 80 in the last minute and 30 in this one, of which a quarter is over.
+// The estimate is floor(previous * share of the previous window still inside) + current. The documents have these
+// numbers: 80 in the last minute, 30 in this one, and a quarter of this one is over.
 func TestSlidingWindowByHeart(t *testing.T) {
 	algorithm, err := atomicbucket.NewSlidingWindow(100, 100, time.Minute)
 	require.NoError(t, err)

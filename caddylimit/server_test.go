@@ -229,9 +229,9 @@ func TestCostsThatAServerSays(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a weir behind Caddy, which trusts it, would have the client say its own limit. That
-// of a trusted proxy passes, in the one spelling in which it is read here, and other fields pass of everybody. So it is
-// where a matcher or an error leads elsewhere.
+// TestALimitOfAClientDoesNotPass: a weir behind Caddy, which trusts it, would have the client say its own limit. The
+// limit of a trusted proxy passes, in the one spelling in which it is read here, and other fields of any client pass.
+// So it is where a matcher or an error leads elsewhere.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

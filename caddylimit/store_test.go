@@ -73,8 +73,8 @@ func TestLimitsInAStore(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, compat.Do(put).Code)
 }
 
-// TestAStoreWithAPassword: it stands in the address, which may be a placeholder. One that the store does not accept is
-// an error, which does not repeat it.
+// TestAStoreWithAPassword: it stands in the address, which may be a placeholder. A password that the store does not
+// accept is an error, which does not repeat it.
 func TestAStoreWithAPassword(t *testing.T) {
 	address, _ := startRedis(t, "--requirepass", "sesame")
 	t.Setenv("WEIR_TEST_PASSWORD", "sesame")

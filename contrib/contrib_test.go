@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// frameworks serve until the test ends, and return where. Of the paths /ok answers 200, /no 401, /error by an error,
-// a 403, and /panic panics. Each of them calls during.
+// frameworks serve until the test ends, and return where. The path /ok answers 200, /no answers 401, /error answers 403
+// by an error, and /panic panics. Each of them calls during.
 var frameworks = map[string]func(t *testing.T, limits *httplimit.Middleware, during func()) (url string){
 	"gin": func(t *testing.T, limits *httplimit.Middleware, during func()) string {
 		gin.SetMode(gin.ReleaseMode)

@@ -86,8 +86,8 @@ func TestAlignedWindowEndsOnTheMinute(t *testing.T) {
 	assert.Equal(t, Decision{Allowed: true, Limit: 100, Remaining: 99, ResetAfter: time.Minute}, l.Take("k", 1))
 }
 
-// The estimate is floor(previous x weight) + current. With 80 in the last minute and 30 in this one, of which a quarter
-// is over, it is 60 + 30.
+// The estimate is floor(previous x weight) + current. With 80 in the last minute, 30 in this one, and a quarter of this
+// one over, it is 60 + 30.
 func TestSlidingWindowEstimate(t *testing.T) {
 	l, h := newLimiter(t, SlidingWindow(100, time.Minute))
 	require.True(t, l.Take("k", 80).Allowed)
@@ -597,9 +597,9 @@ func TestChangesOfPolicyDoNotAddUp(t *testing.T) {
 	}
 }
 
-// A window of another length: taken tokens still count. A fixed window that becomes longer ends later by as much. One
-// that becomes shorter ends when it would have ended, or when a window that begins now would end, if no more than the
-// limit was taken.
+// A window of another length: taken tokens still count. A fixed window that becomes longer ends later by as much. A
+// window that becomes shorter ends when it would have ended, or when a window that begins now would end, if no more
+// than the limit was taken.
 func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	l, h := newLimiter(t, FixedWindow(100, time.Minute))
 	require.True(t, l.Take("k", 5).Allowed)

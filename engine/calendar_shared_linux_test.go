@@ -128,8 +128,9 @@ func TestCopiesOfCalendars(t *testing.T) {
 	require.Error(t, RestoreShared(path+".copy", path+".week"))
 }
 
-// TestRulesOfZones: a process that knows other rules of the zone would begin periods at other times, and is refused. So
-// is one that looks at a file whose zone it does not know, and a name that is no line of a file.
+// TestRulesOfZones: a process that knows other rules of the zone would begin periods at other times, and is refused. A
+// process is also refused if it reads a file whose zone it does not know. A zone's name that is not a line of a file is
+// refused, too.
 func TestRulesOfZones(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	attach, path := calendars(t, &now)

@@ -138,7 +138,7 @@ func ExampleKey_With() {
 	// by the limiter's own policy: false
 }
 
-// A ban is a quota like any other, and so is no limit.
+// A ban is a quota like any other, and so is an unlimited key.
 func ExampleBlocked() {
 	limiter, _ := engine.New(engine.TokenBucket(engine.PerSecond(1), 1))
 	defer limiter.Close()

@@ -16,8 +16,8 @@ import (
 // left returns how many tokens a key has.
 func left(l *Limiter, key string) uint64 { return l.Peek(l.Key(key), 0).Remaining }
 
-// TestAHoldCostsWhatItIsSettledFor (I2): a hold is settled with less than the estimate, the same, or more; it is
-// dropped, which costs the estimate; and it is settled twice, of which the first counts.
+// TestAHoldCostsWhatItIsSettledFor (I2): a hold is settled with less than the estimate, the same, or more. A hold that
+// is dropped costs the estimate. If a hold is settled twice, the first settlement counts.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, _ *hand) {
 		d, less := l.Hold(l.Key("k"), 30)

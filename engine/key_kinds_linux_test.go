@@ -14,7 +14,8 @@ import (
 )
 
 // TestKindsOfKeys: a text is the same key as its bytes, and an address and a number are other keys than those bytes,
-// whichever way keys are hashed. Each way has other keys, and a seed is one. Who has the same file has the same keys.
+// whichever way keys are hashed. Each way has other keys, and a seed is one. Processes with the same file have the same
+// keys.
 func TestKindsOfKeys(t *testing.T) {
 	seeded, _ := newLimiter(t, TokenBucket(PerSecond(1), 5))
 	stable, _ := newLimiter(t, TokenBucket(PerSecond(1), 5), HashStable())

@@ -124,8 +124,8 @@ func wellMade(t *testing.T, line []*Turn, took map[*reservation]uint64) {
 }
 
 // TestALineHasNoGaps: if all reserve in the line, callers wait for the tokens of those in front of them and no others,
-// whichever callers leave and come. Those behind are informed if and only if their wait is shorter. Tokens with lengths
-// that are not whole nanoseconds, and batches of tokens, are no exceptions.
+// whichever callers leave and come. The callers behind them are informed if and only if their wait is shorter. Tokens
+// with lengths that are not whole nanoseconds, and batches of tokens, are no exceptions.
 func TestALineHasNoGaps(t *testing.T) {
 	for seed := range uint64(32) {
 		random := rand.New(rand.NewPCG(seed, 2))

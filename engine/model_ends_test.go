@@ -143,8 +143,9 @@ func (m *model) refunds() {
 	m.look(k)
 }
 
-// forgetEmpty forgets a counter of which all was given back. If windows have become shorter, it may be that of a window
-// of the clock that is yet to come. Whether the next request counts in that one depends on whether a sweep came before.
+// forgetEmpty forgets a counter whose tokens were all given back. If windows have become shorter, it may be that of a
+// window of the clock that is yet to come. Whether the next request counts in that one depends on whether a sweep came
+// before.
 func (m *model) forgetEmpty(k *modelKey) {
 	if m.kind.policy.algorithm == AlgorithmSlidingWindow && m.stretched && k.idle(m.seen) {
 		m.forgetIdle(k)

@@ -218,7 +218,7 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 }
 
 // stays returns how many tokens of what a key owes, in a limiter of one rate, stay time until those go who wait: those
-// above the highest limit that there was. The key may have taken under a quota last, of which it is not known which.
+// above the highest limit that there was. The key may have taken under a quota last, and it is not known under which.
 func (m *model) stays(c *change, k *modelKey, owed uint64) uint64 {
 	was, changed := c.was[m.grants[0]]
 	if m.kind.hasPrices() || !changed || k.last == nil || !m.isTier(k.last) {
@@ -261,9 +261,9 @@ func (q *grants) longest() time.Duration {
 	return 2 * q.policy.window
 }
 
-// leaves returns how many tokens a window leaves at least and at most after a change, of which that many were left. An
-// estimate is rounded up where the length changes. A log has fewer requests in a shorter window, and becomes longer
-// only where nothing comes back: see setsPace.
+// leaves returns how many tokens of a window are left after a change, at least and at most, if that many were left
+// before. An estimate is rounded up where the length changes. A log has fewer requests in a shorter window, and becomes
+// longer only where nothing comes back: see setsPace.
 func (q *grants) leaves(c *change, left uint64) (least, most uint64) {
 	switch {
 	case c.one && q.policy.algorithm == AlgorithmSlidingWindow:

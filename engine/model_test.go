@@ -111,7 +111,7 @@ func (m *model) byte() byte {
 
 func pick[T any](m *model, list []T) T { return list[int(m.byte())%len(list)] }
 
-// modelCalls are the calls of a program. Those that it makes more often are listed more often.
+// modelCalls are the calls of a program. Calls that it makes more often are listed more often.
 var modelCalls = []struct {
 	name string
 	call func(m *model)

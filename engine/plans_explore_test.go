@@ -49,7 +49,7 @@ func TestAQuotaIsRememberedByItsOwnPlanAtEveryStep(t *testing.T) {
 }
 
 // TestOwedIsOfOnePlanAtEveryStep: before any operation of the call the policy changes, once or to and fro. A key owes
-// four tokens all the time, and says so, and is charged further as before.
+// four tokens all the time, Owed reports them, and charges continue as before.
 func TestOwedIsOfOnePlanAtEveryStep(t *testing.T) {
 	for first := range 2 {
 		for changes := 1; changes <= 2; changes++ {

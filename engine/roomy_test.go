@@ -15,7 +15,7 @@ import (
 const aPrime = 97
 
 // TestWhatThereIsRoomForIsKept (I1): the largest debt for which a record of rounded ticks has room is converted to such
-// ticks without a loss, at any time. So such a debt is no error, and a larger one is.
+// ticks without a loss, at any time. So such a debt is accepted, and a larger one is an error.
 func TestWhatThereIsRoomForIsKept(t *testing.T) {
 	from, err := atomicbucket.NewTicks(26 * 24 * time.Hour)
 	require.NoError(t, err)

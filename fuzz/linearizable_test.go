@@ -25,7 +25,7 @@ const (
 	callCharge
 )
 
-// A call is what a goroutine asked, and of which key.
+// A call is what a goroutine asked, and for which key.
 type call struct {
 	what  int
 	key   uint64
@@ -94,8 +94,8 @@ func bucketModel(burst uint64) porcupine.Model {
 			case shard.Refused:
 				return debt+in.cost > burst && out.debt == debt, full
 			case shard.NoRoom:
-				// It has taken nothing. But it has seen that the key has no record, and
-				// that is no news of a bucket that is not full.
+				// It has taken nothing. But it has seen that the key has no record, which would be wrong for a bucket
+				// that is not full.
 				return debt == 0, full
 			}
 			return false, full

@@ -49,8 +49,8 @@ func xxRoundInverse(r uint64) uint64 {
 	return bits.RotateLeft64(r*inverse(prime1), -31) * inverse(prime2)
 }
 
-// inverse returns the inverse of an odd number modulo 2^64. Each of Newton's steps
-// doubles the number of right bits, of which n itself has three.
+// inverse returns the inverse of an odd number modulo 2^64. Each of Newton's steps doubles the number of correct bits.
+// n itself has three.
 func inverse(n uint64) uint64 {
 	x := n
 	for range 5 {
@@ -59,8 +59,8 @@ func inverse(n uint64) uint64 {
 	return x
 }
 
-// twinLanes returns two different lanes of which xxHash64's rounds differ in the one bit:
-// eight bytes of printable UTF-8 each, such as letters, with and without accents.
+// twinLanes returns two different lanes whose rounds in xxHash64 differ only in the given bit. Each is eight bytes of
+// printable UTF-8, such as letters, with and without accents.
 func twinLanes(random *rand.Rand, bit int) (lane, twin string) {
 	for { // some thousand times
 		var a, b [8]byte

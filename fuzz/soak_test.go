@@ -359,8 +359,7 @@ type soakAudit struct {
 // certainly decided within it: from X or later to Y or sooner. It must not exceed the
 // burst. (Only these intervals matter: any other can be shortened.)
 //
-// Of a later segment the part that may reach back into an earlier one is left out of the
-// intervals that begin there.
+// The part of a later segment that may reach back into an earlier one is left out of the intervals that begin there.
 func (a *soakAudit) excess(list []soakAdmission) int64 {
 	const none = math.MinInt64 / 2
 	if len(list) == 0 {

@@ -240,7 +240,7 @@ func TestABrokenStreamGetsNothingBack(t *testing.T) {
 	}
 }
 
-// garbage is a codec that writes what is no message.
+// garbage is a codec that writes bytes that are not a message.
 type garbage struct{ size int }
 
 func (garbage) Name() string { return "proto" }

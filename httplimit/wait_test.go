@@ -84,7 +84,7 @@ func TestAWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// Those behind a client that goes away move up, and a line from which all go away is none.
+// If a client goes away, the clients behind it move up. A line from which all go away is gone.
 func TestALineMovesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := newMiddleware(t, []httplimit.Limit{
@@ -131,7 +131,7 @@ func TestALineMovesUp(t *testing.T) {
 	})
 }
 
-// Those behind a client that goes away move up by its tokens, also if they wait for other numbers.
+// If a client goes away, the clients behind it move up by its tokens, even if they wait for other numbers.
 func TestALineOfSeveralCosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, bucket func(uint64) *engine.Limiter) {
 		m := one(t, httplimit.Limit{Limiter: bucket(3), MaxWait: time.Minute, Cost: func(r *http.Request) uint64 {

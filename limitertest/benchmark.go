@@ -24,8 +24,8 @@ import (
 // the clock, and changes or loads one word of a table; in hot it changes one word. The limiter and the floor run in
 // turns in one loop, so that a busy machine slows both down. The metrics are ns/op of the limiter, floor-ns/op, and
 // their ratio x-floor, which can be compared between machines. allocs/op is the limiter's. Decisions are counted: a row
-// fails if a request gets another decision than the traffic means. Of the Config only New is used; a row is skipped
-// where it returns nil. With -short the large rows have 1,000 keys.
+// fails if a request gets another decision than the traffic means. Only New of the Config is used; a row is skipped if
+// it returns nil. With -short the large rows have 1,000 keys.
 //
 //	func BenchmarkLimiter(b *testing.B) { limitertest.Benchmark(b, config) }
 func Benchmark(b *testing.B, c Config) {

@@ -178,7 +178,8 @@ func TestARefundThatLosesAUsage(t *testing.T) {
 	assert.ErrorContains(t, reported, "250 tokens")
 }
 
-// TestWhatIsNotCharged is returned, also of a usage that comes later and of one that is no usage at all.
+// TestWhatIsNotCharged: Settle returns the part of a cost that is not charged, also for a later usage and for a number
+// that cannot be a usage.
 func TestWhatIsNotCharged(t *testing.T) {
 	l := budget(t, engine.MaxDebt(2))
 	set, err := limits.New([]limits.Limit[int]{l}, limits.Options[int]{})

@@ -123,7 +123,7 @@ func other() *http.Request {
 	return r
 }
 
-// tables returns of which limits there is a table.
+// tables returns the limits for which there is a table.
 func tables(s collected.Series) map[string]float64 {
 	found := map[string]float64{}
 	for name := range s.Of("weir.table.slot.limit weir.limit.name=") {

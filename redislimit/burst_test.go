@@ -15,8 +15,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A burst of questions is no failure of a store that answers: ten thousand at once from one node, ten thousand new keys
-// from each of four nodes at the same time, and 512 callers again and again are all decided by the store.
+// A burst of questions does not count as a failure of a store that answers. The store decides all of them: ten thousand
+// at once from one node, ten thousand new keys from each of four nodes at the same time, and 512 callers again and
+// again.
 func TestBurstsAreNoFailures(t *testing.T) {
 	server := redistest.Start(t)
 	node := func(policy engine.Policy, options ...redislimit.Option) *redislimit.Limiter {

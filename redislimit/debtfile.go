@@ -27,8 +27,8 @@ const takeOverEvery = 5 * time.Second
 //
 // What a share admits is in the file before the answer, so a killed process loses none of it. The overdraft of a lease
 // that was made since the store was lost is written every 100 ms, so a killed process may lose the last 100 ms of it:
-// at most the [Overdraft] of each key. Of the first requests of a key, for which the store was not asked, it may lose a
-// quarter of the Overdraft. The system writes the file to the disk in its own time, so a loss of power may lose more.
+// at most the [Overdraft] of each key. It may lose a quarter of the Overdraft: the first requests of a key, for which
+// the store was not asked. The system writes the file to the disk in its own time, so a loss of power may lose more.
 // Tokens that have come back since the last write to the file, by the machine's clock, are subtracted from the debt. A
 // failed write is logged and tried again every 100 ms.
 //

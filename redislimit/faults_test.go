@@ -31,7 +31,7 @@ const (
 	faultNode = 4 // nodes that share the limit, as far as limiters know
 )
 
-// slow is a policy of which nothing comes back during a test.
+// slow is a policy whose tokens do not come back during a test.
 func slow() engine.Policy { return engine.TokenBucket(engine.Per(1, time.Hour), burst) }
 
 // algorithms has each of them with a limit of burst, slow enough that nothing comes back during a test.
@@ -484,7 +484,7 @@ func TestLostAnswerTakesNoMoreThanWasWanted(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	l := limiter(t, open(t, proxy.URL()), slow(), redislimit.OnLoss(redislimit.FailClosed))
-	// The script is known, and all connections are there, of which a call takes any: up to four.
+	// The script is known, and all connections are open. A call takes any of these, up to four.
 	inARow := 0
 	require.Eventually(t, func() bool {
 		if inARow++; errOf(l.Take(t.Context(), "warm", 1)) != nil {

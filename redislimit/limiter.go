@@ -132,7 +132,7 @@ func (d *design) sharedNumbers() string {
 // Follow tells l that keys of the limiter before move to it, because the numbers of their limit have changed. Both must
 // have the same client and [SharedName]. From then on both have one share of each key while the store is lost, and so
 // have all limiters that they have followed or that follow them. Call Follow before requests for these keys come. It
-// visits each key of which tokens are missing in a share.
+// visits each key whose share is missing tokens.
 func (l *Limiter) Follow(before *Limiter) { l.client.limiters.kin.unite(l, before) }
 
 // now is the clock of limiters and of the breakers that they share. It is monotonic and starts with the program.

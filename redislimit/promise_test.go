@@ -25,9 +25,9 @@ func promise(unit time.Duration, skip map[string]string) conformance.PromiseFunc
 	}
 }
 
-// TestLeasesKeepThePromise: many goroutines that ask a limit of which tokens are leased, for two nodes that both ask,
-// get no more than the limit, what nodes may admit before the store has charged it, and what they had in hand. The
-// other subtests want a limit that gives nothing back meanwhile, which no lease suits.
+// TestLeasesKeepThePromise: many goroutines on two nodes call one leased limit. They get no more than the limit, the
+// tokens that nodes may admit before the store has charged them, and the tokens that the nodes had in hand. The other
+// subtests want a limit that gives nothing back meanwhile, which no lease suits.
 func TestLeasesKeepThePromise(t *testing.T) {
 	const overdraft, nodes = 8, 2
 	front := rpcfront.Direct("gRPC", func(env *conformance.Env, c conformance.Config, l conformance.Limit) (limits.Source, error) {

@@ -19,14 +19,14 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// anyLimit is one of which a call carries as many keys as it can.
+// anyLimit is a limit for which a call carries as many keys as it can.
 func anyLimit(t *testing.T) *script.Limit {
 	limit, err := script.NewLimit(engine.TokenBucket(engine.PerSecond(1), 1), script.Terms{})
 	require.NoError(t, err)
 	return limit
 }
 
-// testQueue returns a queue of which one call is under way, as large as may be: no second one begins.
+// testQueue returns a queue with one call under way, which is as large as possible, so that no second one begins.
 func testQueue(t *testing.T, now func() int64) *queue {
 	q := &queue{
 		breaker: new(breaker.Breaker), limit: anyLimit(t), now: now,
@@ -110,7 +110,7 @@ func TestABurstIsAsked(t *testing.T) {
 }
 
 // However many questions come at once, none is refused for that: each waits for its turn, and for as long as its caller
-// does. Those that are given up take no room.
+// does. Questions that are given up take no room.
 func TestAQueueIsNeverFull(t *testing.T) {
 	const callers = 10 * defaults.Waiting
 	q := testQueue(t, func() int64 { return 0 })
@@ -127,7 +127,7 @@ func TestAQueueIsNeverFull(t *testing.T) {
 	assert.LessOrEqual(t, len(q.waiting), 3*callers)
 }
 
-// A question of a lease that is too late is decided as any that the store did not answer, and is no refusal: the limit
+// A question of a lease that is too late is decided like any question without an answer. It is not refused: the limit
 // has plenty.
 func TestALeasedRequestThatIsTooLateIsNotRefused(t *testing.T) {
 	l := newTimed(t, engine.TokenBucket(engine.PerSecond(1_000_000), 1_000_000), InMode(Leased), Overdraft(0))
@@ -158,7 +158,7 @@ func (s slowRedis) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
 }
 
 // A process that gets no processor does not mistake its own delay for the store's: if a timer is late, its time does
-// not count, up to twice the timeout. One that runs gives a call up at the timeout.
+// not count, up to twice the timeout. A process that runs gives a call up at the timeout.
 func TestAStarvedProcessWaits(t *testing.T) {
 	const limit = 80 * time.Millisecond
 	server := miniredis.RunT(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// An errand is a request of the tests: which key it has of each limit. A limit of which it has none is not for it.
+// An errand is a request of the tests: which key it has of each limit. A limit for which it has no key does not apply
+// to it.
 type errand map[string]string
 
 // together makes a set of limits in a store, strict ones, by their names.

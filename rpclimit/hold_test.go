@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// budget is a limit of that many tokens of all clients, of which a call is estimated to take some.
+// budget is a limit of that many tokens for all clients. The estimate of a call is some of them.
 func budget(t testing.TB, name string, tokens, estimate uint64) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Key: rpclimit.Everyone, Hold: true, Cost: func(rpclimit.Call) uint64 { return estimate },
 		Limiter: testclock.New().Limiter(t, engine.FixedWindow(tokens, time.Hour))}

@@ -29,7 +29,7 @@ func (p process) Dead(claimant uint64) bool {
 }
 
 // numbersOf returns the numbers of a bucket of one token a second. Both are the burst, so a mixture of the numbers of
-// two plans is no plan.
+// two plans cannot be a plan.
 func numbersOf(burst uint64) []uint64 { return []uint64{burst, burst} }
 
 // processes returns a table of one line as two processes see it: one token a second, burst 5, and one token taken. dies

@@ -432,18 +432,18 @@
 // Lock-free (I5). No call waits for CLAIM: searches pass it. Any call can settle TENT. If any other compare-and-swap
 // fails, another call has succeeded: with a take, a commit, a claim, an extended or cleared bound, or an abort. Aborts
 // come from a sweep, or in favor of a record that stays or of another key's record that has just taken the slot. A
-// goroutine that stops forever inside a claim costs one slot. One that stops inside a sweep keeps probe bounds from
-// being lowered. If its process is dead, both last only until the next sweep (R17, R18). A replacement of the plan is
-// completed by the next call that meets it (R22), except for its first three steps: a process that stops there keeps
+// goroutine that stops forever inside a claim costs one slot. A goroutine that stops inside a sweep keeps probe bounds
+// from being lowered. If its process is dead, both last only until the next sweep (R17, R18). A replacement of the plan
+// is completed by the next call that meets it (R22), except for its first three steps: a process that stops there keeps
 // others from replacing the plan, and blocks nothing else.
 //
 // # Time and memory
 //
-// A hit usually costs one cache line, and 1.34 lines on average in a table of which 0.6 is live records. An insert
-// searches twice more, as far as the probe bound of its home. That is one or two lines, if a sweep has run since the
-// table was fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap.
-// No call waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are
-// older than the circle allows.
+// A hit usually costs one cache line, and 1.34 lines on average if 0.6 of the table is live records. An insert searches
+// twice more, as far as the probe bound of its home. That is one or two lines, if a sweep has run since the table was
+// fuller. Nothing is allocated after New, slots hold no pointers, and large tables lie outside the Go heap. No call
+// waits for the sweeper (Sweep). It counts records, lowers probe bounds, and frees idle records before they are older
+// than the circle allows.
 //
 // # Stability
 //

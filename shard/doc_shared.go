@@ -19,7 +19,7 @@
 // bounds would never be lowered again. A sweep of all slots, and the clearing of bounds, may be restarted at any point:
 // bounds are cleared by compare-and-swap, and the word is written last.
 //
-// R19. Calls of a dead process may have counted forced ends as under way (R15). Those stay counted, and make valid
+// R19. Calls of a dead process may have counted forced ends as under way (R15). These ends stay counted, and make valid
 // receipts void: less is given back, never more. A process that attaches removes them. It reads the word, finds that no
 // other process is attached, and then writes the word by a compare-and-swap. So all ends that the word counted as under
 // way belonged to dead processes. If a call counts there in the meantime, the compare-and-swap fails. Other processes

@@ -398,7 +398,8 @@ func (w *inFlightWorld) observe() {
 	}
 }
 
-// isTaken reports whether the only slot of a probe window is claimed, or another key's of which something is in flight.
+// isTaken reports whether the only slot of a probe window is claimed, or belongs to another key that has requests in
+// flight.
 func (w *inFlightWorld) isTaken(key uint64) bool {
 	s := atomicbucket.State(w.words[0].Peek())
 	return w.scenario.window == 1 && (s.Tag() == atomicbucket.Claimed || s.Tag() == atomicbucket.Tentative ||

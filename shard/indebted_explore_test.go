@@ -120,7 +120,7 @@ func TestAnEvictionTakesTheRecordThatOwesTheLeast(t *testing.T) {
 	}
 }
 
-// TestTwoInsertsOfTheFingerprint0 (I3): an unused key word is no record of that key, and its record is not an unused
+// TestTwoInsertsOfTheFingerprint0 (I3): an unused key word is not a record of that key, and its record is not an unused
 // slot.
 func TestTwoInsertsOfTheFingerprint0(t *testing.T) {
 	injected(t, func() (call, other func(), check func(string)) {

@@ -85,9 +85,9 @@ func (t *Table) claimsFirst(sl *slot) {
 // Dense returns a channel that delivers a value whenever [Table.Collapse] has something to do.
 func (t *Table) Dense() <-chan struct{} { return t.dense }
 
-// Collapse moves the table to huge pages, except for parts of which less than half is in use, if the system has huge
-// pages and the table lies outside the Go heap. Until then the table is in small pages, so that a few keys in a large
-// table take little memory.
+// Collapse moves the table to huge pages, except for parts that are less than half in use, if the system has huge pages
+// and the table lies outside the Go heap. Until then the table is in small pages, so that a few keys in a large table
+// take little memory.
 //
 // A huge page is made by a copy of 512 small ones. Calls that access these wait in the meantime, for a few hundred
 // microseconds. After each huge page Collapse calls rest, if not nil, and stops if that returns false.

@@ -64,7 +64,7 @@ func (p *Plan) granted(q Quota) quota {
 	return blockedQuota
 }
 
-// A quota that admits nothing has 0 tokens. One that admits everything also has 0 tokens, so that Hit leaves it to
+// A quota that admits nothing has 0 tokens. A quota that admits everything also has 0 tokens, so that Hit leaves it to
 // insert. Its limit distinguishes it.
 var (
 	blockedQuota   = quota{Token: 1}

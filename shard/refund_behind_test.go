@@ -34,7 +34,7 @@ func TestARefundByAClockIsOneAtItsTime(t *testing.T) {
 			require.Equal(t, 3*time.Second, table.Reserve(other, start, 3, 0, time.Minute).Overdrawn(0))
 			return o.Receipt(20, 0, Ends{}), start + second
 		}, 3 * second},
-		// The tokens that the bucket owed before the take of three have been given back since. Of the three one has
+		// The tokens that the bucket owed before the take of three have been given back since. One of the three has
 		// come back.
 		"others gave back": {func(t *testing.T, table *Table) (Receipt, int64) {
 			p := table.Find(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/word"
 )
 
-// A shared table holds its plan as numbers, of which each process builds its own Plan (R21). Any process may replace
+// A shared table holds its plan as numbers. Each process builds its own Plan from these (R21). Any process may replace
 // the plan ([Table.Replace]). A call that meets an incomplete replacement completes it (R22).
 
 const (

@@ -106,7 +106,7 @@ type Table struct {
 	advancing word.Word       // calls that may be about to move the watermark
 }
 
-// common has the words that belong to neither a slot nor a home. Those of a shared table are in the shared memory.
+// common has the words that belong to neither a slot nor a home. In a shared table, they are in the shared memory.
 type common struct {
 	watermark word.Word
 	planned   word.Word            // the number of the current plan of a shared table; 0 in other tables: R21

@@ -104,8 +104,8 @@ func (t *Table) TakeAt(p Place, now, clock int64, n uint64, q Quota, status *ato
 	return Outcome{State: s, Plan: plan, At: now, Verdict: v}
 }
 
-// hitLines is how many lines of a probe window Hit searches. In a table of which 0.6 is live records, 98 of 100 records
-// are there.
+// hitLines is how many lines of a probe window Hit searches. If 0.6 of the table is live records, 98 of 100 records are
+// there.
 const hitLines = 2
 
 // Hit is the common case of Take in a table of token buckets. In other tables it is always undecided. After an

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The adapters of the benchmark ask for one token. Those here ask for several, for the wait, and for what can be given
-// up, where a library has that. A cost below 0 is asked of none: no documentation has one.
+// The adapters of the benchmark ask for one token. The adapters here ask for several tokens, for the wait, and for
+// reservations that can be given up, if a library has these. A cost below 0 is asked of none: no documentation has one.
 
 // made is what makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
@@ -164,7 +164,7 @@ func (c *tick) Now() time.Time {
 
 func (c *tick) Sleep(d time.Duration) { time.Sleep(d) }
 
-// buckets is a bucket of juju's for each key, of which all or nothing is taken.
+// buckets has a bucket of juju's for each key. A request takes all of its tokens or none.
 func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	var all sync.Map
 	return taking(func(key string, n int64) limitertest.Decision {
@@ -178,8 +178,8 @@ func buckets(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	})
 }
 
-// permits is a bursty RateLimiter of failsafe-go's for each key, of which all or nothing is taken. Periods begin when
-// one is made, so all are made at once.
+// permits has a bursty RateLimiter of failsafe-go's for each key. A request takes all of its permits or none. Periods
+// begin when one is made, so all are made at once.
 func permits(_ testing.TB, l limitertest.Limit) limitertest.Limiter {
 	made := make([]ratelimiter.RateLimiter[any], 5000)
 	for i := range made {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/limitertest"
 )
 
-// The programs of docs/audit.md. One that no longer shows its finding has a table to change.
+// The programs of docs/audit.md. If a program no longer shows its finding, a table must change.
 
 // TestALateCallerRefills: x/time/rate sets its clock back to the time of a caller that comes late, and the time since
 // then is counted again.

@@ -47,7 +47,7 @@ func closing(limiters ...*engine.Limiter) func() {
 	}
 }
 
-// openTiers asks for every third client in another tier, of which two are above the policy.
+// openTiers distributes the clients over three tiers. Two of the tiers are above the policy.
 func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	paying, partner := r.Limit(), r.Limit()
 	if r.Draw != workload.Logged { // there the rate is the highest already

@@ -35,7 +35,7 @@ type served struct {
 	pool    sync.Pool        // of *exchange
 }
 
-// An exchange is a request, and the response to it, of which only the status is kept.
+// An exchange is a request and its response, and stores only the status of the response.
 type exchange struct {
 	http.Request
 	header http.Header

@@ -110,7 +110,7 @@ func (r Round) check(mode server.Mode) error {
 	case mode != server.Refuse:
 		return nil
 	}
-	// The first request of every client is admitted. Those under way at the end are not counted.
+	// The first request of every client is admitted. Requests under way at the end are not counted.
 	const least, most = server.Once*clients - wrkConnections, server.Once * clients
 	if admitted := r.Requests - r.Refused; admitted < least || admitted > most {
 		return fmt.Errorf("%d of %d requests were admitted: want %d to %d", admitted, r.Requests, least, most)

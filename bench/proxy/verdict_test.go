@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/bench/proxy/server"
 )
 
-// withRatios has rows of which one has 1000 requests/s, and the other that many times as many.
+// withRatios has two rows. One has 1000 requests/s, and the other that many times as many.
 func withRatios(t target, ratios ...float64) *Run {
 	a, b := Row{Server: &server.Server{Name: t.a.server}, Mode: t.a.mode}, Row{Server: &server.Server{Name: t.b.server}, Mode: t.b.mode}
 	for _, ratio := range ratios {

@@ -55,7 +55,7 @@ func parseWrk(text string) (Load, error) {
 	return r, nil
 }
 
-// addUp adds up the numbers of a line, of which the first element is the line itself.
+// addUp adds up the numbers of a line, whose first element is the line itself.
 func addUp(line []string) (total int64, err error) {
 	for i, text := range line {
 		if i == 0 {

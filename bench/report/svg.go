@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/chart"
 )
 
-// The files that WriteCharts writes. Those of further rows have the row's name, and its cores.
+// The files that WriteCharts writes. The pictures of further rows have the row's name, and its cores.
 const (
 	SpeedChart  = "bench-speed.svg"
 	MemoryChart = "bench-memory.svg"

@@ -64,7 +64,8 @@ func TestJitterIsAPartOfTheWait(t *testing.T) {
 	assert.Greater(t, most-least, 100, "of 200 draws from 0 to 500")
 }
 
-// TestNoEventsRefuseAll, without a Retry-After, since there is no time to wait for.
+// TestNoEventsRefuseAll: a zone without events refuses all requests, without a Retry-After, because there is no time to
+// wait for.
 func TestNoEventsRefuseAll(t *testing.T) {
 	c := start(t, zones(`"none":{"key":"k","window":"1m","max_events":0}`))
 	w := c.Do(testcaddy.From("192.0.2.1:1"))

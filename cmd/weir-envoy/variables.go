@@ -37,7 +37,7 @@ var noEffect = map[string]string{
 	"RUNTIME_WATCH_ROOT":                            "links and files are both watched",
 }
 
-// accepted are variables of the reference of which only some values have a meaning here. Other values are refused.
+// accepted are variables of the reference for which only some values have a meaning here. Other values are refused.
 var accepted = map[string]struct {
 	values []string
 	why    string

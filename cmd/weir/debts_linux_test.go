@@ -145,7 +145,8 @@ func TestStoppingChargesTheStore(t *testing.T) {
 	assert.Equal(t, 20, o.ask(25))
 }
 
-// TestFilesOfWhatIsOwed are made at the start. Those of no rule are named, and a missing folder is an error.
+// TestFilesOfWhatIsOwed are made at the start. Files that belong to no rule are named, and a missing folder is an
+// error.
 func TestFilesOfWhatIsOwed(t *testing.T) {
 	o := newOutage(t, "")
 	require.Len(t, o.files(), 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parts writes a log as rotated files, of which the oldest is packed, and returns their pattern.
+// parts writes a log as rotated files, the oldest of them packed, and returns their pattern.
 func parts(t *testing.T, log []byte, n int) (pattern string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// usageLog is one of four teams, of which nothing is real.
+// usageLog is an invented log of four teams.
 const usageLog = "../internal/usagelog/testdata/usage.jsonl"
 
 // The program replays usage logs as text, JSON and a page, and suggests a limit, which it tries if none is given.
@@ -43,7 +43,7 @@ func TestProgramReplaysUsage(t *testing.T) {
 	assert.Regexp(t, `^standard input .*\n(.*\n)*keys +1  by who.team\n`, got.stdout)
 }
 
-// Flags that mean nothing together are mistakes, and so are logs of which nothing can be suggested.
+// Flags that mean nothing together are mistakes, and so are logs from which nothing can be suggested.
 func TestProgramRefusesUsageFlags(t *testing.T) {
 	program := build(t)
 	for _, c := range []struct {

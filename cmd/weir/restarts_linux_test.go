@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fleet is weirs with one rule file, of which clients ask the newest.
+// A fleet is several weirs with one rule file. Clients ask the newest of them.
 type fleet struct {
 	t       *testing.T
 	path    string

@@ -78,7 +78,7 @@ func limitTable(out io.Writer) error {
 	return nil
 }
 
-// highest returns the largest number, up to 2^33, of which ok is true: it is of all below.
+// highest returns the largest number, up to 2^33, for which ok is true. ok is true for all numbers below it.
 func highest(ok func(uint64) bool) uint64 {
 	low, high := uint64(0), uint64(1)<<33
 	for low < high {

@@ -382,7 +382,7 @@ var scenarios = []scenario{
 	{name: "probe bound: takers behind two records of an order", probeBound: true, probeWindow: 4, before: []call{takes(far-1, 1), takes(far-2, 1), sweeps()}, threads: [][]call{{takes(far, 1)}, {resets(far - 1), takes(far, 1)}}},
 	{name: "probe bound: two homes in a word", probeBound: true, probeWindow: 2, slots: 12, before: []call{idle3, takes(far-1, 1)}, threads: together(one, takes(far, 1))},
 
-	// Processes of a shared table, of which the first may die at any step, and others that have attached.
+	// Processes of a shared table. The first may die at any step, and others have attached.
 	{name: "mortal: a taker dies beside a taker", mortal: true, probeWindow: 2, threads: together(one, one)},
 	{name: "mortal: a taker dies beside a taker and a sweep", mortal: true, probeWindow: 2, threads: [][]call{{one}, {sweeps(), one}}},
 	{name: "mortal: a taker dies, one slot", mortal: true, probeWindow: 1, threads: [][]call{{one}, {takes(key2, 1), sweeps(), takes(key2, 1)}}},
@@ -414,7 +414,7 @@ var scenarios = []scenario{
 	{name: "mortal: a claim whose clock is ahead", mortal: true, probeWindow: 1, burst: 4, overflow: shard.Refuse, before: []call{takes(other3, 4)}, threads: [][]call{{one.by(past)}, {takes(other3, 1)}}},
 	{name: "mortal: the first taker of a page dies", mortal: true, pages: true, probeWindow: 1, threads: [][]call{{one}, {sweeps()}}},
 
-	// Pages that are not marked at first. The first table has two pages, of which the second is not marked.
+	// Pages that are not marked at first. The first table has two pages, and the second page is not marked.
 	{name: "pages: a sweep beside an insert", pages: true, probeBound: true, probeWindow: 8, slots: 256, before: []call{takes(far-1, 1), takes(far-2, 1), takes(far-3, 1), takes(far-4, 1)}, threads: together(takes(far, 1), sweeps()), large: true},
 	{name: "pages: an insert beside a change of plan", pages: true, burst: 2, probeWindow: 1, plans: [2]uint64{3, 2}, threads: [][]call{{one}, {adopts(1), adopts(2), peeks(key1)}}},
 	{name: "pages: a take after a leap of a circle", pages: true, rate: 4e8, probeWindow: 1, threads: [][]call{{one, one.at(1 << 53)}}},

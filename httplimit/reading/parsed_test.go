@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/hostile"
 )
 
-// once returns a request of which is kept what is read.
+// once returns a request that stores the values that were read from it.
 func once(r *http.Request) (*http.Request, *Parsed) {
 	p := new(Parsed)
 	return r.WithContext(context.WithValue(r.Context(), ParsedKey{}, p)), p
@@ -98,7 +98,7 @@ func TestWhatIsReadOnceIsTheSame(t *testing.T) {
 	}
 }
 
-// FuzzWhatIsReadOnce looks for a request of which an index, or what was read before, says something else.
+// FuzzWhatIsReadOnce looks for a request for which an index or a stored value differs from a new reading.
 func FuzzWhatIsReadOnce(f *testing.F) {
 	x := NewIndex(manyMatches(f)...)
 	f.Add("/x/%2e%2e/login;v=1", "k=V+&K=W", "sid=V, a=b; SID=%56")

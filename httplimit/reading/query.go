@@ -175,7 +175,7 @@ func isElement(got, name string) bool {
 	return is && spelling.SameName(list, name)
 }
 
-// listOf returns the name of the list of which a parameter is an element.
+// listOf returns the name of the list to which a parameter belongs as an element.
 func listOf(got string) (list string, is bool) {
 	if !strings.HasSuffix(got, "]") {
 		return "", false

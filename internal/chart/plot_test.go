@@ -47,7 +47,7 @@ func TestLinesAndMarks(t *testing.T) {
 		got.texts())
 }
 
-// Whatever the numbers, a chart has no place that is no number.
+// Whatever the numbers, every place in a chart is a number.
 func TestAxesOfFewNumbers(t *testing.T) {
 	for _, axis := range []Axis{
 		FromZero(0, 0, Short), FromZero(0, 1, Short), LogAround(nil, nil, Short), LogAround([]float64{5}, nil, Short),

@@ -97,8 +97,8 @@ func (w *world) clock() int64 {
 	return w.now
 }
 
-// passes reports whether an operation is no step: one on a constant, or on a hint, whose value is recorded in what the
-// thread knows.
+// passes reports whether an operation is not a step: an operation on a constant, or on a hint, whose value is recorded
+// in the thread's knowledge.
 func (w *world) passes(a word.Access) bool {
 	if a.Word == &w.bucket.at {
 		return !w.scenario.rests

@@ -180,7 +180,7 @@ func TestStressNothingIsLost(t *testing.T) {
 	assert.EqualValues(t, balance.Load(), v.owed/v.terms.Quota.Token)
 }
 
-// S9: a bucket that was not used is full, however long this has lasted. One that was used a moment ago is not.
+// S9: a bucket that was not used is full, however long this has lasted. A bucket that was used a moment ago is not.
 func TestAnIdleBucketStaysFull(t *testing.T) {
 	now := newTold()
 	b := New(terms(t, 1000, 10, 2), now.nanos.Load)

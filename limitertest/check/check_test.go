@@ -272,7 +272,7 @@ func TestACounterexampleIsShortest(t *testing.T) {
 	}
 }
 
-// TestShrinkEnds: a large log of which most items are needed is not tried n squared times.
+// TestShrinkEnds: if most items of a large log are needed, shrinking does not try it n squared times.
 func TestShrinkEnds(t *testing.T) {
 	calls := 0
 	part := Shrink(make([]int, 30_000), 100, func(part []int) bool {

@@ -22,7 +22,7 @@ func bucket(rate float64, burst uint64) lawful {
 	return lawful{engine.TokenBucket(engine.PerSecond(rate), burst), rate, float64(burst)}
 }
 
-// windowed returns a limit of windows, of which two may begin and end in a moment.
+// windowed returns a limit of windows. Two of them may begin and end in a moment.
 func windowed(of func(uint64, time.Duration) engine.Policy, n uint64, seconds int) lawful {
 	return lawful{of(n, time.Duration(seconds)*time.Second), float64(n) / float64(seconds), 2 * float64(n)}
 }

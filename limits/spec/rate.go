@@ -84,7 +84,7 @@ func (r Rate) policy() engine.Policy {
 	return engine.Blocked()
 }
 
-// whole returns what to write for a rate that is no whole number of tokens in its period, "" if it is one.
+// whole returns a better form of a rate that is not a whole number of tokens in its period, and "" if it is one.
 func whole(r engine.Rate) (remedy string) {
 	if r.Tokens == math.Trunc(r.Tokens) && r.Tokens < 1<<64 {
 		return ""

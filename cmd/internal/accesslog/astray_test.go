@@ -48,8 +48,8 @@ func outcomes(t *testing.T, log *Log) (all []int) {
 	}
 }
 
-// A date that is years too late is skipped, wherever it stands, and not one that all that follows agrees with. One that
-// is years too early is skipped, too.
+// A date that is years too late is skipped, wherever it stands, and not one that all that follows agrees with. A line
+// that is years too early is skipped, too.
 func TestADateThatLeaps(t *testing.T) {
 	for name, c := range map[string]struct{ years, wrong []int }{
 		"none":                     {[]int{2015, 2015, 2015}, nil},
@@ -147,7 +147,7 @@ func TestADateFarFromThoseAroundIt(t *testing.T) {
 	}
 }
 
-// Of several files, one that has such a date first is not put behind all others.
+// If one of several files begins with such a date, it is not put behind all others.
 func TestADateThatLeapsInOneOfSeveralFiles(t *testing.T) {
 	var names []string
 	for name, years := range map[string][]int{"a.log": {2261, 2015, 2015}, "b.log": {2016, 2016, 2016}} {

@@ -46,8 +46,8 @@ func (all Servers) Outlast(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// Drain waits for the requests in progress of all servers, and reports whether they have ended. Those that have not
-// ended when ctx ends are cut off.
+// Drain waits for the requests in progress of all servers, and reports whether they have ended. Connections that have
+// not ended when ctx ends are cut off.
 func (all Servers) Drain(ctx context.Context) bool {
 	var ending sync.WaitGroup
 	var late atomic.Bool

@@ -283,7 +283,7 @@ func (q *Request) decompress(text []byte, encoding string, most int) (plain []by
 	return plain[:min(len(plain), most)], len(plain) <= most, nil
 }
 
-// A readBody is a body of which a part was read.
+// A readBody is a body from which a part was read.
 type readBody struct {
 	io.Reader
 	closer io.Closer

@@ -21,7 +21,7 @@ type Forwarding struct {
 }
 
 // set writes X-Forwarded-For, -Host and -Proto and X-Real-IP. The X-Forwarded fields of a trusted proxy are kept, and
-// its address is appended to X-Forwarded-For. Those of other peers are dropped. [httputil.ReverseProxy] has already
+// its address is appended to X-Forwarded-For. Fields of other peers are dropped. [httputil.ReverseProxy] has already
 // dropped X-Forwarded-For, and also Forwarded, in which this proxy would be missing.
 //
 // It writes what [httputil.ProxyRequest.SetXForwarded] does, with one allocation for three values.

@@ -11,7 +11,8 @@ import (
 
 // A pool has the servers of an upstream. Each request goes to the server with the fewest requests in progress, of those
 // that are up. A server is down after failed checks (healthcheck.go), and after a failed connection (member.go). If all
-// are down, all are tried, because a check may be wrong, and no answer is no better than a bad one.
+// are down, all are tried, because a check may be wrong, and an error without a try would not be better than a bad
+// answer.
 //
 // A pool exists as long as a configuration has an upstream with the same servers and settings, so that a reload forgets
 // nothing about them.

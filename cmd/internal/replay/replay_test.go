@@ -117,7 +117,7 @@ func TestWhatSortingChanges(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "access.log")
 		require.NoError(t, os.WriteFile(path, []byte(log.String()+late.String()), 0o600))
-		// Of those that are late, one is let through when its time has come, and none before that.
+		// Only one of the late requests is let through when its time has come, and none before that.
 		open := func() *accesslog.Log {
 			l, err := accesslog.Open([]string{path}, "")
 			require.NoError(t, err)

@@ -29,8 +29,8 @@ func tokensOf(t *testing.T, policy engine.Policy, estimates []Estimate, lines ..
 	return r
 }
 
-// What each estimate refuses and allows is what a bucket of 100, of which nothing comes back, does by hand: the second
-// request comes before the first is over, the third after both.
+// For each estimate, the replay refuses and allows what a bucket of 100 without refill does by hand: the second request
+// comes before the first is over, the third after both.
 func TestEstimatesOfALog(t *testing.T) {
 	lines := []string{
 		`{"time":1795165200,"duration_ms":10000,"team":"a","model":"m","usage":{"input_tokens":10,"output_tokens":20}}`,
@@ -78,7 +78,7 @@ func TestLearnedFromALog(t *testing.T) {
 		lines = append(lines, `{"time":`+time.Unix(1795165200+int64(i), 0).UTC().Format(`"2006-01-02T15:04:05Z"`)+`,"duration_ms":100,"usage":{"input_tokens":90,"output_tokens":10}}`)
 	}
 	r := tokensOf(t, engine.FixedWindow(1_000_000, time.Hour), []Estimate{{Learned: true}}, lines...)
-	// Buckets of costs are a quarter of a power of two: 100 is in that to 111, of which 1.2 times is 133.
+	// Buckets of costs are a quarter of a power of two: 100 is in the bucket up to 111, and 1.2 times 111 is 133.
 	assert.EqualValues(t, 10*(133-100), r.Estimates[0].Unused)
 	assert.Zero(t, r.Estimates[0].Beyond)
 	assert.Equal(t, "everybody", r.Names[0])

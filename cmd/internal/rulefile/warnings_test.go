@@ -72,7 +72,7 @@ func TestWarningsOfPrices(t *testing.T) {
 		"give the rule's own weights the highest numbers"}, f.Warnings())
 }
 
-// A rule that goes by what the server does not see is no limit.
+// A rule does not limit a client if it depends on a part of the request that the server does not see.
 func TestWarningsOfRulesByHost(t *testing.T) {
 	const upstream = "upstream: http://127.0.0.1:1\n"
 	for rule, want := range map[string]string{

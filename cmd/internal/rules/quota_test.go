@@ -62,7 +62,7 @@ func TestTheLimitOfAKey(t *testing.T) {
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "a b"), "unlimited"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "emil"), "none: every request is refused"},
 		{"key: header:X-Key, quota: {file: plans.csv}", get(), rate(6)},
-		// An address in the file is no header: a client could write it there.
+		// An address in the file is not matched by a header, because a client could write it there.
 		{"key: header:X-Key, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(1)},
 		{"key: header:X-Key or none, quota: {file: plans.csv}", get("X-Key", "192.0.2.1"), rate(6)},
 		{"key: header:Authorization, quota: {file: plans.csv}", get("Authorization", "bearer  V"), rate(9)},

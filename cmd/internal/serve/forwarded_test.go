@@ -70,8 +70,8 @@ func TestNoFieldPassesForTheProxys(t *testing.T) {
 	}
 }
 
-// TestALimitOfAClientDoesNotPass: a weir behind this one, which trusts it, would let the client say its own limit. That
-// of a trusted proxy passes.
+// TestALimitOfAClientDoesNotPass: a weir behind this one, which trusts it, would let the client say its own limit. The
+// limit of a trusted proxy passes.
 func TestALimitOfAClientDoesNotPass(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {

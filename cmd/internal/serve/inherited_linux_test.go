@@ -26,8 +26,8 @@ func copied(t *testing.T, socket syscall.Conn) *os.File {
 	return os.NewFile(uintptr(fd), "weir.socket")
 }
 
-// TestASocketWhoseFileIsGone: the next weir makes the socket again, because no client can connect to it any longer.
-// That of systemd is an error.
+// TestASocketWhoseFileIsGone: the next weir makes the socket again, because no client can connect to it any longer. A
+// socket of systemd whose file is gone is an error.
 func TestASocketWhoseFileIsGone(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	first := start(t, "listen: unix:"+path+"\n"+one)

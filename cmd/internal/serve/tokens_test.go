@@ -30,7 +30,7 @@ type model struct {
 	seen  []string // bodies of requests
 }
 
-// tokenRule is a rule of 10,000 tokens an hour, of which no test gets any back.
+// tokenRule is a rule of 10,000 tokens an hour. No test gets any of them back.
 func tokenRule(more string) string {
 	return "{name: tokens, key: global, rate: 10000/h, tokens: {" + more + "}}"
 }

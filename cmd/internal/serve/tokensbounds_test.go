@@ -57,8 +57,7 @@ func startExact(t *testing.T, rules string, served *atomic.Int64, then func(*htt
 	return m
 }
 
-// ignored are members of a body that look like bounds of 1 token, or of 2 in all, of which servers of OpenAI's API heed
-// none.
+// ignored are members of a body that look like bounds of 1 token, or of 2 in all. Servers of OpenAI's API ignore them.
 var ignored = []string{
 	`"MAX_TOKENS":1`, `"num_predict":1`, `"max_new_tokens":1`, `"options":{"num_predict":1}`, `"max_output_tokens":1`,
 	`"generationConfig":{"maxOutputTokens":1}`, `"parameters":{"max_new_tokens":1}`, `"inferenceConfig":{"maxTokens":1}`,

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clamped is a model behind a rule of 10,000 tokens with a clamp, of which that many are used.
+// clamped is a model behind a rule of 10,000 tokens with a clamp. That many of them are used.
 func clamped(t *testing.T, used int, more string) *model {
 	m := startModel(t, tokenRule("clamp: true")+more, answers(200, jsonType, usageOf(used)))
 	m.post(chat, "{}")

@@ -113,8 +113,8 @@ func TestAskedForNobody(t *testing.T) {
 	assert.Equal(t, someText+endEvent, got)
 }
 
-// TestShadowsAreNoRatio: a rule in shadow mode that would have refused has held nothing, so its cost is no multiple of
-// anything, and nothing is charged.
+// TestShadowsAreNoRatio: if a rule in shadow mode would have refused, it holds nothing. So the ratio of cost and hold
+// is not learned, and nothing is charged.
 func TestShadowsAreNoRatio(t *testing.T) {
 	m := startModel(t, tokenRule("estimate: 6000")+"]\nadmin: {address: \"127.0.0.1:0\"}\n#", answers(200, jsonType, usageOf(6000)))
 	m.act(200, "shadow", `"rule":"tokens","confirm":true`)

@@ -25,8 +25,8 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// A halvesConn is a connection in memory of which either end can be closed for writing alone. Written bytes wait until
-// they are read.
+// A halvesConn is a connection in memory whose ends can each be closed for writing only. Written bytes wait until they
+// are read.
 type halvesConn struct {
 	net.Conn // in which it reads
 	out      net.Conn
@@ -65,7 +65,7 @@ const (
 	tunnelStall   = time.Minute
 )
 
-// halves is a connection of which each half can be closed.
+// halves is a connection whose halves can each be closed.
 type halves interface {
 	net.Conn
 	CloseWrite() error
@@ -79,8 +79,8 @@ type tunnelled struct {
 	cut              context.CancelFunc // as the server does at its end
 }
 
-// inTunnels runs a test with a WebSocket to an upstream without TLS, and one to an upstream with it. Of a request that
-// has ended nothing may be left.
+// inTunnels runs a test with a WebSocket to an upstream without TLS, and one to an upstream with it. A request that has
+// ended may leave nothing behind.
 func inTunnels(t *testing.T, test func(t *testing.T, s *tunnelled)) {
 	inHandshakes(t, func(t *testing.T, s *tunnelled) {
 		answer, err := http.ReadResponse(bufio.NewReader(s.client), nil)

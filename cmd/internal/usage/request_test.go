@@ -26,7 +26,7 @@ var (
 	ofBatch    = &Bounds{Batch: true}
 )
 
-// TestBounds (pitfalls 6, 7, 9, 40): the largest bound counts, times the answers. One that the server may not heed
+// TestBounds (pitfalls 6, 7, 9, 40): the largest bound counts, times the answers. A bound that the server may ignore
 // lowers nothing.
 func TestBounds(t *testing.T) {
 	const standard = 1024

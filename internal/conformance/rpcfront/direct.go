@@ -66,7 +66,7 @@ func (s *direct) Send(ctx context.Context, q conformance.Request) conformance.An
 	return a
 }
 
-// serve calls the handler. One that panics does not end the server.
+// serve calls the handler. A handler that panics does not end the server.
 func (s *direct) serve(ctx context.Context, res *rpclimit.Result, q conformance.Request, held []conformance.Limit) (code rpclimit.Code) {
 	code = rpclimit.Internal // of a panic
 	defer func() {

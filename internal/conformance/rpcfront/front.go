@@ -75,7 +75,7 @@ func Serve(ctx context.Context, env *conformance.Env, id string, held []conforma
 	return rpclimit.OK
 }
 
-// Runs says which cases a front with a framework runs: all without a store. Those with one run through [Direct].
+// Runs says which cases a front with a framework runs: all without a store. Cases with a store run through [Direct].
 func Runs(k *conformance.Case) bool { return !k.Stored }
 
 // InBubble says which cases run in simulated time: all that need no other process.

@@ -77,7 +77,7 @@ func TestALossBeginsWhenItOpens(t *testing.T) {
 	assert.Equal(t, 9800*ms, since)
 }
 
-// A store whose answers come too late is there, and so counts as lost later. One that gives none does not.
+// A store whose answers come too late is there, and so counts as lost later. A store without answers is not.
 func TestLateAnswersKeepABreakerClosedForAWhile(t *testing.T) {
 	var b Breaker
 	const after = 200 * time.Millisecond

@@ -28,7 +28,7 @@ const (
 // lease.
 const KeepEvery = 100 * time.Millisecond
 
-// Of a queue of questions to the store.
+// Numbers of a queue of requests to the store.
 const (
 	PerCall   = script.MaxKeys // questions in one call
 	UnderWay  = 8              // calls at the same time, full or not

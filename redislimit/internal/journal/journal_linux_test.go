@@ -125,7 +125,7 @@ func TestOfWhomFilesAre(t *testing.T) {
 }
 
 // TestAnEndThatIsMissing: a process may be killed during a write, and the system may crash before all data is on the
-// disk. The records before the missing part are read. A missing end is no error, but an invalid record is.
+// disk. The records before the missing part are read. A missing end is not an error, but an invalid record is.
 func TestAnEndThatIsMissing(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "a")
 	first := begin(t, stem)
@@ -216,8 +216,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "everybody can remove files from the folder")
 }
 
-// TestProcessesThatAreKilled: each process makes a file and notes forever, and is killed at any instruction. Those that
-// come later find for each what it noted last, or the one before that, and no file is left.
+// TestProcessesThatAreKilled: each process makes a file and notes forever, and is killed at any instruction. For each
+// entry, later processes find the last note or the note before it, and no file is left.
 func TestProcessesThatAreKilled(t *testing.T) {
 	const key = "JOURNAL_TEST_STEM"
 	if stem := os.Getenv(key); stem != "" {

@@ -204,8 +204,8 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// Random questions under random quotas are answered by a real server as by the model, of policies of which nothing
-// comes back during the test.
+// A real server and the model give the same answers to random questions under random quotas, with policies whose tokens
+// do not come back during the test.
 func TestQuotasOnAServer(t *testing.T) {
 	c := start(t)
 	for name, quotas := range map[string][]engine.Policy{
