@@ -12,12 +12,12 @@
 // tag says what the slot is and which goroutine may change it (see [Tag]). It is the only field that decides who owns
 // the slot.
 //
-// version is a counter modulo 128. Each new tenure of the slot increments it ([Word.Claim]), and so do each conversion
-// and those refunds that could otherwise be mistaken for another change ([Word.Convert]). So a compare-and-swap that
-// was prepared in an earlier tenure fails, even if tag and payload look the same. (There is one gap. A goroutine would
-// have to be suspended between its load and its compare-and-swap for exactly 128, 256, ... claims of that slot, and
-// then find the same payload to the bit. For a tentative record, whose payload is zero, the number of claims is
-// enough.)
+// version is a counter modulo 128. Each new tenure of the slot increments it ([Word.Claim]), and so does each
+// conversion, and each refund that could otherwise be mistaken for another change ([Word.Convert]). So a
+// compare-and-swap that was prepared in an earlier tenure fails, even if tag and payload look the same. (There is one
+// gap. A goroutine would have to be suspended between its load and its compare-and-swap for exactly 128, 256, ...
+// claims of that slot, and then find the same payload to the bit. For a tentative record, whose payload is zero, the
+// number of claims is enough.)
 //
 // payload is the bucket while the slot is live, and zero otherwise.
 //

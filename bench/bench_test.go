@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// BenchmarkRow is every row with weir, its floors and the peers, under names such as
-// Row/allowed-1k/clock=tsc/of=weir. Every row counts its decisions and fails if they are not
-// what it is for. Rows of ten million keys take seconds to set up, and are left out with -short.
+// BenchmarkRow is every row with weir, its floors and the peers, under names such as Row/allowed-1k/clock=tsc/of=weir.
+// Every row counts its decisions and fails if they are not as its name says. Rows of ten million keys take seconds to
+// set up, and are left out with -short.
 func BenchmarkRow(b *testing.B) {
 	for _, row := range workload.Rows() {
 		b.Run(row.Name, func(b *testing.B) {

@@ -38,9 +38,9 @@ type Handler struct {
 	LogKey bool `json:"log_key,omitempty"`
 	// State is a folder of this machine, as a full path. Limits that are not in a store have files there. All processes
 	// of the machine count together in these files, and the files outlive the processes. A sliding-log cannot be kept
-	// there. Limits in a store have files there with what this machine owes the store, such as what it admitted while
-	// the store was lost. The next process or configuration pays it. The folder must belong to the user of Caddy, or to
-	// root.
+	// there. Limits in a store have files there with this machine's debts to the store, such as tokens that it admitted
+	// while the store was lost. The next process or configuration pays it. The folder must belong to the user of Caddy,
+	// or to root.
 	State string `json:"state,omitempty"`
 
 	sharing.Sharing

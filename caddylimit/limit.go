@@ -88,7 +88,7 @@ type Tiers struct {
 	Values map[string]Numbers `json:"values,omitempty"`
 }
 
-// Numbers are the numbers of a tier: a rate in the same notation as that of a limit, and a burst. The algorithm and the
+// Numbers are the numbers of a tier: a rate in the same notation as the limit's, and a burst. The algorithm and the
 // period of windows are those of the limit.
 type Numbers struct {
 	Rate  string `json:"rate,omitempty"`

@@ -26,9 +26,9 @@ type Answer struct {
 // and answers must have room for them. TakeAll does not allocate. Package limits does the same for requests of a
 // server, in memory and in stores.
 //
-// TakeAll takes from one limiter after the other, in the order of the requests. When one refuses, what was taken from
-// the others is given back: each record becomes what it would be without that take ([Receipt.Refund]). No call waits
-// for another, so no order of limiters can deadlock.
+// TakeAll takes from one limiter after the other, in the order of the requests. When one refuses, the tokens taken from
+// the others are given back: each record becomes the same as without that take ([Receipt.Refund]). No call waits for
+// another, so no order of limiters can deadlock.
 //
 // TakeAll is not atomic. Each of its takes is atomic, and so is each refund, and all other calls of [Limiter.Take] and
 // TakeAll see them at once. So other calls count tokens that a call has taken, even if another limiter then refuses

@@ -57,7 +57,7 @@ type model struct {
 	*full     // nil, if there is room for all
 }
 
-// A modelKey is a key, what it owes, and what it has been given.
+// A modelKey is a key, its debt, and the tokens that it was given.
 type modelKey struct {
 	key Key
 	account

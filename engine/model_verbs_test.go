@@ -46,8 +46,8 @@ func (m *model) edge() int64 {
 	return m.seen/length*length + length
 }
 
-// late makes the clock read a time before the latest. The record of a log is not compared, because a refund may forget
-// what has left by the latest time: TestSlidingLogAgainstItsModel is about that.
+// late makes the clock read a time before the latest, except for a log, because a refund may forget what has left by
+// the latest time: TestSlidingLogAgainstItsModel is about that.
 func (m *model) late() {
 	late := int64(m.byte()) * int64(time.Second) / 8
 	if m.kind.policy.algorithm != AlgorithmSlidingLog {

@@ -413,7 +413,7 @@ func TestAChangeWithoutRoomForQuotas(t *testing.T) {
 }
 
 // TestAReceiptOfAVersionThatHasComeRound (R27): after 128 changes of the price, a receipt seems to be for the record's
-// current version. It gives back at most what it is for, once.
+// current version. It gives back at most the tokens of its take, once.
 func TestAReceiptOfAVersionThatHasComeRound(t *testing.T) {
 	for changes := 120; changes <= 136; changes += 2 {
 		l, now, under := priced(t)

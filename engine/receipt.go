@@ -13,8 +13,8 @@ import (
 // A Receipt is for the tokens that one call took and that may be given back: a take ([Limiter.TakeReceipt]), an
 // estimate ([Limiter.Hold]), a reservation ([Limiter.Reserve]), tokens in flight ([Concurrency]), or a take from a
 // [Spread]. [Receipt.Refund] gives a part back, and [Receipt.Release] gives the rest back. [Receipt.Settle] replaces
-// what was taken by what the request cost. The zero Receipt and the receipt of a refused request are void: ending them
-// does nothing.
+// the tokens taken by the cost of the request. The zero Receipt and the receipt of a refused request are void: ending
+// them does nothing.
 //
 // Release and Settle may be called from any goroutine, and concurrently: the first call ends the receipt, and all
 // others do nothing. Refund is not safe for concurrent use. A Receipt is a value, so that a take does not allocate. It

@@ -100,7 +100,7 @@ func openShared(path string) (*sharedTable, error) {
 	return &t, nil
 }
 
-// anyOf returns policies whose table has the same length as that of a file with the fields.
+// anyOf returns policies whose table has the same length as a file with the fields.
 func anyOf(fields []sharedfile.Field) policies {
 	any, tiers := BatchRefill(1, time.Second, 1), []Policy(nil) // records without prices, like those of most policies
 	for _, f := range fields {

@@ -141,7 +141,7 @@ func TestTwinsCollideUnderEverySeedOfXXHash(t *testing.T) {
 
 // TestTwinsShareNoBucket (I2): an attacker who knows a victim's key and its twin can neither drain nor spare the
 // victim's bucket, because the default hash is another one, with a seed. With HashStable, for which the keys must be
-// trusted, they do share it, which is what its documentation warns of.
+// trusted, they do share it, as its documentation warns.
 //
 // Two keys share a bucket by accident once in 2^64.
 func TestTwinsShareNoBucket(t *testing.T) {

@@ -364,7 +364,7 @@ func (m *tableMachine) advance(t *rapid.T) {
 	m.clock = after(m.clock, drawWait(t, m.numbers))
 }
 
-// drawCost draws what a take costs: little, or what a bucket may have, or all.
+// drawCost draws the cost of a take: little, or as much as a bucket may have, or everything.
 func drawCost(t *rapid.T, burst uint64) uint64 {
 	switch rapid.IntRange(0, 3).Draw(t, "cost kind") {
 	case 0:

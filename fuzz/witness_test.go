@@ -37,10 +37,9 @@ const noon = 1_700_000_000_000_000_000
 //
 // A call whose time is the latest so far is decided at that time, and everything in the
 // answer is certain. A late one is decided at a time that the limiter chooses: from its
-// own, or what the limiter has certainly reached (the latest sweep), to the latest
-// time that it has acted on. So what is let through must be there at the latest time
-// (I8), what is refused must be missing at the earliest, and the time that was
-// chosen is read off the answer.
+// own, or what the limiter has certainly reached (the latest sweep), to the latest time that it has acted on. So
+// admitted tokens must be there at the latest time (I8), refused ones must be missing at the earliest, and the chosen
+// time is read from the answer.
 type witness struct {
 	numbers     numbers
 	limiter     *engine.Limiter

@@ -219,7 +219,7 @@ func (b *bucket) faultyBurst(key string, n int64, now time.Time) (d Decision, do
 	return d, false
 }
 
-// inTwoSteps looks and takes with others in between: it takes from what it saw, or from what there is.
+// inTwoSteps checks and takes with others in between: it takes from the number that it saw, or from the current number.
 func (b *bucket) inTwoSteps(key string, n int64, lost bool) Decision {
 	b.mu.Lock()
 	state, units := b.key(key, time.Now()), b.units(max(n, 0))

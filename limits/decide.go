@@ -332,7 +332,7 @@ func (res *Result[R]) giveBackAll(ctx context.Context, waits bool) {
 	res.refund(ctx, asks)
 }
 
-// abandon cleans up a decision that ended in a panic: it gives back what was taken in memory, what is held in a store,
+// abandon cleans up a decision that ended in a panic: it gives back tokens that were taken in memory, holds in a store,
 // and the place in the line. Other tokens that a store has taken stay taken.
 func (res *Result[R]) abandon() {
 	for i := range res.n {

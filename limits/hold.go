@@ -10,8 +10,9 @@ import (
 // A Held stands for the tokens that a source or a limiter has taken for a request: an [engine.Receipt], or the receipt
 // of a [Holder]. Its methods may be called from any goroutine and concurrently, and do not wait for a store.
 type Held interface {
-	// Settle reports the cost of the request: the difference from what was taken is given back or charged. lost is how
-	// many tokens were not charged, as far as that is known at once. After the first Settle or Release it does nothing.
+	// Settle reports the cost of the request: the difference from the tokens taken is given back or charged. lost is
+	// how many tokens were not charged, as far as that is known at once. After the first Settle or Release it does
+	// nothing.
 	Settle(actual uint64) (lost uint64)
 	// Release gives back everything that was taken, and reports whether this call settled the request.
 	Release() bool

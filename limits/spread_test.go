@@ -199,8 +199,8 @@ func TestALimitThatIsSpread(t *testing.T) {
 }
 
 // TestChangesUnderLoad: while the clock stands still and a limit becomes spread and no longer is again and again,
-// requests get the burst, and not one token more or less. No request is decided by a replaced configuration, because
-// that may also take the tokens of the next one.
+// requests get the burst, and not one token more or less. No request is decided by a configuration that was replaced,
+// because the request could take tokens that the next one also hands out.
 func TestChangesUnderLoad(t *testing.T) {
 	const burst, changes = 20_000, 200
 	c := testclock.New()

@@ -59,8 +59,8 @@ func TestAServerThatDoesNotWriteStaysLost(t *testing.T) {
 	}
 }
 
-// A store whose policy drops keys that owe something is warned of, by whatever command the user may ask it. A store is
-// not lost if it drops no keys, or only the keys that were not used for longest.
+// The log warns about a store whose policy drops keys that owe something, no matter by which command the user may ask
+// for the policy. There is no warning if the policy drops no keys, or only the keys that were not used for longest.
 func TestEvictionIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {

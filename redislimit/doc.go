@@ -38,7 +38,7 @@
 // # Two modes
 //
 // Strict mode asks the store about every request, except for a key that the store refused a moment ago
-// ([TrustRefusals]). One script call decides for up to 64 keys. Their requests came while the previous calls were in
+// ([TrustRefusals]). One script call decides for up to 64 keys, whose requests came while the previous calls were in
 // progress. Every algorithm except batch refill has this mode. While the store answers, the limit is exact. A refused
 // request takes nothing. The clock is the server's.
 //

@@ -50,8 +50,8 @@ func TestExpiredCertificatesAreReported(t *testing.T) {
 	assert.ErrorContains(t, err, "certificate has expired")
 }
 
-// When a connection is made, the files have the certificates, including the authority's, and the password. A file that
-// is half written changes nothing.
+// A connection uses the certificates, including the authority's, and the password that are in the files when it is
+// made. A file that is half written changes nothing.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }

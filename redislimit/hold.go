@@ -108,9 +108,9 @@ func (q *Quota) held(key string, n uint64, d engine.Decision, r receipt) *Hold {
 }
 
 // Settle reports what the request has cost. If that is less than was taken, Settle gives back the difference. By the
-// store's clock, this is never more than what is still owed because of this hold: a window that has ended gets nothing,
-// and a bucket only gets what has not come back by time. If the cost is more than was taken, Settle charges the
-// difference, whether it is available or not, up to [MaxDebt].
+// store's clock, this is never more than the key still owes because of this hold: a window that has ended gets nothing,
+// and a bucket only gets tokens that have not come back with time. If the cost is more than was taken, Settle charges
+// the difference, whether it is available or not, up to [MaxDebt].
 //
 // Settle does not wait for the store. A give-back is sent once. If that fails, or the store is lost, the tokens stay
 // taken until they come back by time. A charge is sent until the store has answered, so it is charged at least once,

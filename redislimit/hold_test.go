@@ -50,8 +50,8 @@ func hold(t *testing.T, l *redislimit.Limiter, key string, estimate uint64) *red
 	return h
 }
 
-// A hold costs what it is settled for, whichever node has it: less, more, nothing, the estimate if its node dies. It is
-// settled once. A refused one is of nothing, and an estimate above the limit counts as the limit.
+// A hold costs the amount with which any node settles it: less, more or nothing. If its node dies, it costs the
+// estimate. It is settled once. A refused one is of nothing, and an estimate above the limit counts as the limit.
 func TestAHoldCostsWhatItIsSettledFor(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {

@@ -31,8 +31,8 @@ func (h *Hold) Append(to []byte) []byte {
 // text has another length.
 //
 // A hold of another key or limit gives nothing back. Neither does a hold of tokens that another process had in hand by
-// its lease, or admitted by its share. In these cases [Hold.Taken] still returns what was taken, and what the request
-// costs beyond that is charged to key.
+// its lease, or admitted by its share. In these cases [Hold.Taken] still returns the tokens taken, and the cost of the
+// request beyond them is charged to key.
 func (l *Limiter) ParseHold(key string, text []byte) (*Hold, error) {
 	return l.own.ParseHold(key, text)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/redistest"
 )
 
-// A hold of what there is takes that, from least on, and is settled as any other.
+// HoldUpTo takes the available tokens if there are no fewer than least, and is settled as any other hold.
 func TestHoldUpTo(t *testing.T) {
 	server := redistest.Start(t)
 	for name, policy := range slowly(100) {
@@ -94,7 +94,7 @@ func TestHoldUpToAtOnce(t *testing.T) {
 	assert.EqualValues(t, 1000, sum, "40 of 60 are more than there is, and the last one gets what is left: 1000 = 16 * 60 + 40")
 }
 
-// A leased limiter pays with what it has in hand and with what the store has, and a hold of nothing leaves both.
+// A leased limiter pays with the tokens in hand and the tokens of the store, and a hold of nothing takes neither.
 func TestHoldUpToOfALease(t *testing.T) {
 	server := redistest.Start(t)
 	policy := engine.FixedWindow(40_000, time.Minute)

@@ -13,9 +13,10 @@ import (
 // Peek returns what a key has left and whether n tokens could be taken now, and takes nothing. It asks the store in
 // both modes, and waits as [Limiter.Take] of a strict limiter does. Use it to look at a key, not to decide.
 //
-// For a leased limiter, Remaining is what the store has, plus what this node has in hand, minus what this node has
-// admitted and the store has not charged yet. Tokens that other nodes have in hand, or that are on their way to this
-// node, count as taken. So Remaining is exact for an idle key, and otherwise slightly too low.
+// For a leased limiter, Remaining is the number of tokens in the store, plus the tokens that this node has in hand,
+// minus the tokens that this node has admitted and the store has not charged yet. Tokens that other nodes have in hand,
+// or that are on their way to this node, count as taken. So Remaining is exact for an idle key, and otherwise slightly
+// too low.
 //
 // The error is [ErrStore] with its cause if the store fails or is lost, whatever the policy, or the context's.
 func (l *Limiter) Peek(ctx context.Context, key string, n uint64) (engine.Decision, error) {

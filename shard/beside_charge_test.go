@@ -13,8 +13,8 @@ import (
 )
 
 // TestChargesBesideATakeAtEveryStep (I2): before any operation of a call that may charge more than there is, another
-// call takes a token of the same key. At the end the key has taken what the first call reports as charged and what the
-// other was admitted. If the first call started over, it is counted as a retry.
+// call takes a token of the same key. At the end the key has taken the tokens that the first call reports as charged
+// and those that the other was admitted. If the first call started over, it is counted as a retry.
 func TestChargesBesideATakeAtEveryStep(t *testing.T) {
 	const now = start
 	quota := func(tb *Table, tokens uint64) Quota {

@@ -208,8 +208,8 @@ func (t *Table) slotOf(number uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(t.first), number*slotBytes))
 }
 
-// Reap frees what dead processes have in flight, and what has been in flight for longer than the plan remembers. A
-// sweep does the same. Only shared tables of limits in flight have something to reap.
+// Reap frees the requests that dead processes have in flight, and requests that have been in flight for longer than the
+// plan remembers. A sweep does the same. Only shared tables of limits in flight have something to reap.
 func (t *Table) Reap(now int64) {
 	defer runtime.KeepAlive(t)
 	t.reap(now, nil)

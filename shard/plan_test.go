@@ -302,8 +302,8 @@ func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// TestWhatMoreThanTheLimitCosts: a refused request for more than the limit is charged what it asked for, as far as the
-// key may owe it, or what is left.
+// TestWhatMoreThanTheLimitCosts: a refused request for more than the limit is charged the tokens that it asked for, as
+// far as the key may owe them, or the tokens that are left.
 func TestWhatMoreThanTheLimitCosts(t *testing.T) {
 	for refusals, want := range map[RefusalCharge]uint64{Nothing: 0, TheRest: 5, Penalty: 7} {
 		plan := planOf(t, perSecond(t, 1, 5))

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Decisions are counted, and what is not what the row is for fails.
+// Decisions are counted. A row fails if they are not as its name says.
 func TestWrong(t *testing.T) {
 	admit, refuse := workload.Row{}, workload.Row{Refused: true}
 	for _, c := range []struct {

@@ -97,7 +97,7 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// checkFound counts. It measures no time, so what it finds does not depend on what else the machine does.
+// checkFound counts. It measures no time, so the other work of the machine does not affect its findings.
 func (b Bound) checkFound() error {
 	if b.Found == 0 {
 		return nil

@@ -170,7 +170,8 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// fewer are the subjects of rows that take long to set up: two that grow, one that is swept, and one that is bounded.
+// fewer has the peers for rows that take long to set up: two whose memory grows, one that is swept, and one that is
+// bounded.
 var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 // peersOf returns the peers to measure on a row.

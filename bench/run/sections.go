@@ -112,7 +112,7 @@ func (p *Schedule) partStep(i int, name string) step {
 	}}
 }
 
-// tableRounds is how many rounds a table has. It is fewer than those of a row, because these figures only explain
+// tableRounds is how many rounds a table has. There are fewer rounds than for a row, because these figures only explain
 // others.
 const tableRounds = 3
 

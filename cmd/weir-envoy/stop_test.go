@@ -32,8 +32,9 @@ descriptors:
   - {key: day, rate_limit: {unit: year, requests_per_unit: 10}}
 `
 
-// TestStopping: a program that gets SIGTERM says in its health checks that it stops while it answers what is in
-// progress, and charges its store with what it has admitted without it, although the store comes back only then.
+// TestStopping: a program that gets SIGTERM reports in its health checks that it stops, and still answers requests in
+// progress. It charges its store with the tokens that it has admitted without the store, even if the store only comes
+// back then.
 func TestStopping(t *testing.T) {
 	ports := freePorts(t, "port", "debug-port", "grpc-port", "lost", "slow")
 	lost, slow := ports["lost"], ports["slow"]

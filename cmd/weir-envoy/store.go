@@ -234,8 +234,8 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 	return net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "6379")), nil
 }
 
-// debts is what the paths of the files begin with in which it stands what the stores are owed; "" for none. Other
-// stores are owed nothing of that.
+// debts is the prefix of the paths of the files that record debts to the stores; "" for none. Other stores are owed
+// nothing of that.
 func (f *storeFlags) debts() string {
 	if f.State == "" {
 		return ""

@@ -94,7 +94,7 @@ descriptors:
 			require.NoError(t, err)
 		}
 	}
-	// A counter in the store is looked at and reset by what is typed and by what is listed.
+	// A counter in the store is peeked at and reset by a typed value and by the list.
 	const slow = `{"rule":"d.slow","parts":["a b"]}`
 	_, typed := r.post("/key/peek", slow)
 	assert.Contains(t, typed, `"recorded":true,"limit":10,"remaining":0,`)

@@ -256,8 +256,8 @@ func (w *machineWorld) ask(ctx context.Context, client *http.Client, url, id, us
 	return status
 }
 
-// cost returns what a request was settled with: its usage, or what it held if its client gave up, since the model had
-// said nothing. Of one that broke off with its machine it is not known which, and the smaller counts.
+// cost returns the cost with which a request was settled: its usage, or its hold if its client gave up before the model
+// had reported a usage. Of one that broke off with its machine it is not known which, and the smaller counts.
 func (a *asking) cost() uint64 {
 	switch a.outcome {
 	case "answered":

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/document"
 )
 
-// TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients ask one of them. Then
-// `weir table` prints what the document shows, but for what is another at every look.
+// TestTableOfTheDocument: two servers have the rule of docs/shared.md, and 230 clients ask one of them. Then `weir
+// table` prints the same as the document, except for values that change with every reading.
 func TestTableOfTheDocument(t *testing.T) {
 	texts, err := document.Read("../..")
 	require.NoError(t, err)
@@ -48,8 +48,8 @@ func TestTableOfTheDocument(t *testing.T) {
 	assert.Equal(t, masked(want), masked(strings.TrimRight(string(out), "\n")), "weir table prints:\n%s", out)
 }
 
-// masked leaves out of what `weir table` prints what is another at every look: times, processes, and the numbers of
-// keys that have come or gone.
+// masked removes the values that change with every reading from the output of `weir table`: times, processes, and the
+// numbers of keys that have come or gone.
 func masked(text string) string {
 	for _, varies := range []struct{ pattern, mask string }{
 		{`, made .* UTC`, ""}, // not every file system tells

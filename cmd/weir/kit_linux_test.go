@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestPrometheusAlerts: each alert fires for what it is about, and none while all is well.
+// TestPrometheusAlerts: each alert fires for its own fault, and none fires while there is no fault.
 func TestPrometheusAlerts(t *testing.T) {
 	promtool := installed(t, "promtool")
 	folder := inTree("packaging", "prometheus")

@@ -80,7 +80,7 @@ them: it is made of a request's body, which no usage log has.
 // defaultTop is how many refused keys are shown where nothing is said.
 const defaultTop = 10
 
-// replayed is what there is to print about a log.
+// replayed has the results to print about a log.
 type replayed struct {
 	limit       string // with which it was compared
 	log         *replay.Log

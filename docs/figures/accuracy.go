@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A tally is what the sliding window counter decided, and what the exact log would have decided.
+// A tally has the decisions of the sliding window counter, and the decisions of an exact log.
 type tally struct {
 	requests, clients int
 	admitted          int // by the counter

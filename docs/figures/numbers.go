@@ -10,8 +10,7 @@ import (
 
 const day = 24 * time.Hour
 
-// printNumbers prints what the engine says of itself: memory, the highest limits, and what
-// it answers.
+// printNumbers prints numbers that the engine returns: memory, the highest limits, and its answers.
 func printNumbers(out io.Writer) error {
 	if err := memoryTable(out); err != nil {
 		return err

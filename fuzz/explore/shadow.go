@@ -11,8 +11,8 @@ import (
 
 // A shadow is the sequential model. It holds for every key the tick at which its bucket is full, as if its record were
 // never forgotten. Every change of a slot is entered here as it happens. A record must always agree with the shadow.
-// This implies that a key is charged what was admitted, once (I2), that it never gets more than its burst and what
-// comes back with time (I1), and that it cannot be observed that an idle key was forgotten (I7).
+// This implies that a key is charged the admitted tokens once (I2), that it never gets more than its burst and the
+// tokens that come back with time (I1), and that no caller can notice that an idle key was forgotten (I7).
 type shadow struct {
 	algorithm *atomicbucket.TokenBucket // of the plan with the shortest ticks, in which the shadow counts
 	table     *shard.Table
@@ -223,8 +223,8 @@ func (s *shadow) fits(c call, tick uint64) uint64 {
 	return min(c.n, (bound-min(s.owes(c.key, tick), bound))/s.price(c, 1))
 }
 
-// pays reports whether a write of a call charges what fits instead of what the call asked for. That is so for a charge,
-// and for a refused call if refusals are charged.
+// pays reports whether a write of a call charges the part that fits instead of the tokens that the call asked for. That
+// is so for a charge, and for a refused call if refusals are charged.
 func (s *shadow) pays(c call, tick uint64) bool {
 	if c.verb != take || s.refusals == shard.Nothing {
 		return c.verb == charge || c.verb == upTo

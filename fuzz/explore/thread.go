@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A thread makes its calls one after the other. Its history is what its calls returned and what the operations of the
-// current call have read.
+// A thread makes its calls one after the other. Its history has the results of its calls, and the values that the
+// operations of the current call have read.
 type thread struct {
 	*interleave.Thread
 	name    int

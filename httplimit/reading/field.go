@@ -141,8 +141,8 @@ func anyLine(r *http.Request, field *Field, is func(fieldLine) bool) bool {
 	return slices.ContainsFunc(r.Header[field.Name], func(line string) bool { return is(lineOf(field.Name, line)) })
 }
 
-// IsOverridden reports whether a header field names a method other than that of the request. Some frameworks use it
-// instead of the method: X-HTTP-Method-Override and similar fields.
+// IsOverridden reports whether a header field names a method other than the request's. Some frameworks use it instead
+// of the method: X-HTTP-Method-Override and similar fields.
 func IsOverridden(r *http.Request) bool {
 	return slices.ContainsFunc(fieldMethods(r), func(method string) bool { return !strings.EqualFold(method, r.Method) })
 }

@@ -98,7 +98,7 @@ func TestWriteFollowsLinks(t *testing.T) {
 	assert.NotZero(t, info.Mode()&os.ModeSymlink, "the link is still one")
 }
 
-// A device stays what it is.
+// A device is not replaced.
 func TestWriteToADevice(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("devices are named as on Unix")

@@ -40,8 +40,8 @@ func isInPart(t *testing.T) bool {
 // Endless reports whether a test should also explore what takes hours. A mutant there is found sooner.
 func Endless() bool { return *endless }
 
-// Test explores a scenario as a test with a name. It prints a line about what was explored, or what is broken and by
-// which schedule. It explores a large scenario only with -large.
+// Test explores a scenario as a test with a name. It prints a line about the explored scenario, or about the broken
+// rule and its schedule. It explores a large scenario only with -large.
 func Test(t *testing.T, name string, isLarge bool, explore func() (Report, error)) {
 	if isLarge && !*large || !isInPart(t) {
 		return

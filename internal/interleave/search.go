@@ -16,7 +16,7 @@ const stepBound = 600
 // shortBound is how many schedules of a world are tried with -short.
 const shortBound = 5000
 
-// A World is what is explored: a few threads, everything that they share, and what must hold.
+// A World is explored: it has a few threads, everything that they share, and the conditions that must hold.
 type World interface {
 	// Restart starts an execution: every thread is before its first operation.
 	Restart()

@@ -89,8 +89,8 @@ func (th *Thread) Rewind() {
 	*th = Thread{resume: th.resume, yield: th.yield}
 }
 
-// Step lets the thread make its pending operation and run to the next one. It returns what the word held before and
-// after, and adds to the history what the thread has read.
+// Step lets the thread make its pending operation and run to the next one. It returns the values of the word before and
+// after, and adds the value that the thread has read to the history.
 func (th *Thread) Step() (from, to uint64) {
 	a := th.Pending
 	if a.Word == nil {

@@ -20,7 +20,8 @@
 // U1. Over any time t the bucket admits at most burst + rate * (t + τ). Tokens that were given back do not count, and
 // charges do.
 //
-// U2. A request is charged once, and no token is lost: the bucket owes exactly what was admitted and what is held.
+// U2. A request is charged once, and no token is lost: the bucket owes exactly the admitted tokens and the tokens in
+// cells.
 //
 // U3. A refusal is right at some moment of the call, compared with an exact bucket of the same burst and rate that has
 // admitted the same requests. So up to any time at least as many requests for one token are admitted as by an exact
@@ -99,8 +100,8 @@
 // would then be made twice. A call that needs tokens makes the returns that it finds, so it waits for no other call.
 //
 // S5. A cell draws at most its share, and only if it holds nothing. The shares of all cells together are at most what
-// comes back in τ. A draw takes at most what the bucket has divided by the number of cells, since other cells would
-// have to take back what exceeds that. Larger shares break U1.
+// comes back in τ. A draw takes at most the tokens of the bucket divided by the number of cells, since other cells
+// would have to take back the excess. Larger shares break U1.
 //
 // S6. A refusal, or a peek, reads the shared word, then all cells, then the shared word again. It stands if the shared
 // word is unchanged. Cells get tokens only by exchanges, and every exchange changes the shared word. So at the second

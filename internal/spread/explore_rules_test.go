@@ -119,7 +119,7 @@ func (w *world) drawn(before measure) int {
 }
 
 // account finds what a step has charged, and enters it for the exact bucket. Unless time passes, the bucket's debt
-// less what cells hold is what was admitted.
+// minus the tokens in cells equals the admitted tokens.
 func (w *world) account(th *thread, c call, p *progress, before, after measure) error {
 	cost := int64(after.cost)
 	spent := int64(before.held) - int64(after.held)

@@ -78,7 +78,7 @@ func (c *counted) handed(k engine.Key, n uint64) (h handed) {
 	return h
 }
 
-// move charges what the key k owes and was not charged before. charge returns what there was no room for.
+// move charges what the key k owes and was not charged before. charge returns the tokens for which there was no room.
 func (c *counted) move(k engine.Key, charge func(n uint64) (lost uint64)) {
 	n, _, _ := c.owed(k)
 	if n == 0 {

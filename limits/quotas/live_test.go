@@ -44,7 +44,7 @@ func TestFollow(t *testing.T) {
 			defer mu.Unlock()
 			tables, errs = append(tables, t), append(errs, err)
 		})
-		// until has time pass, and returns what the table has for anna, and what was reported meanwhile.
+		// until lets time pass, and returns anna's limit in the table, and the errors reported meanwhile.
 		until := func(d time.Duration) (p engine.Policy, told int, last error) {
 			mu.Lock()
 			tables, errs = nil, nil

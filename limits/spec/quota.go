@@ -90,8 +90,8 @@ func (l *Limit) checkQuotas(es *Errors, own, base engine.Policy, tiers []engine.
 	}
 }
 
-// Quotas checks numbers that come from outside the configuration for one limit, such as those of a file of customers.
-// [Limit.Quotas] makes it. It is safe for concurrent use.
+// Quotas checks numbers that come from outside the configuration for one limit, such as the numbers in a file of
+// customers. [Limit.Quotas] makes it. It is safe for concurrent use.
 type Quotas struct {
 	limit   Limit
 	probe   *engine.Limiter

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tables have a row for each scenario, what was measured next to its bound, and what the simulator says.
+// The tables have a row for each scenario, with the measured number, its bound, and the simulator's number.
 func TestTables(t *testing.T) {
 	plain := Scenario{Name: "plain", Rate: 1000, Burst: 200, Offered: 2000, Shares: Even(4), Time: time.Second}
 	costly, differ, stalled, cut, other := plain, plain, plain, plain, plain

@@ -55,11 +55,11 @@ type Result struct {
 	// which is compared with what leases may admit. With shares, Bound also has one burst for each loss of the store,
 	// and what comes back from then until all nodes have noticed its return.
 	Bound float64 `json:"bound"`
-	// Worst is the largest excess of any key over any interval: what was admitted, minus rate*T and what was in hand
-	// when the interval began. For windows, the interval is the whole run until the end of any window, so windows that
-	// are kept exactly have no excess. WorstBound is burst + N*D. With shares, it adds what they have when the store is
-	// lost, a burst or a token for each node, and what comes back until all nodes have noticed its return, at most a
-	// burst. Holds reports whether Worst is within WorstBound, and what was admitted of each key within Bound.
+	// Worst is the largest excess of any key over any interval: the admitted tokens, minus rate*T and the tokens in
+	// hand when the interval began. For windows, the interval is the whole run until the end of any window, so windows
+	// that are kept exactly have no excess. WorstBound is burst + N*D. With shares, it adds what they have when the
+	// store is lost, a burst or a token for each node, and what comes back until all nodes have noticed its return, at
+	// most a burst. Holds reports whether Worst is within WorstBound, and what was admitted of each key within Bound.
 	Worst      float64 `json:"worst"`
 	WorstBound float64 `json:"worst_bound"`
 	Holds      bool    `json:"holds"`

@@ -164,8 +164,8 @@ func TestQuestionsTravelTogether(t *testing.T) {
 	assert.Less(t, full.Calls, r.Offered/10)
 }
 
-// With shares a store that was away costs what they have, and what comes back until the last node has noticed that it
-// is back.
+// With shares, a store that was away costs the tokens of the shares, and the tokens that come back until the last node
+// has noticed that the store is back.
 func TestAStoreThatIsAway(t *testing.T) {
 	with := func(onLoss redislimit.FailurePolicy, from, to time.Duration) []Result {
 		return run(t, func(s *Scenario) {

@@ -21,9 +21,9 @@ type world struct {
 
 // An account is what the simulator counts for a key.
 //
-// The excess over an interval is what was admitted, minus rate*T and what the nodes had in hand at its start. It is the
-// difference of two sums: one up to the end of the interval, and one up to its start plus what was in hand. So the
-// lowest start sum so far gives the largest excess so far.
+// The excess over an interval is the number of admitted tokens, minus rate*T and the tokens that the nodes had in hand
+// at its start. It is the difference of two sums: one up to the end of the interval, and one up to its start plus what
+// was in hand. So the lowest start sum so far gives the largest excess so far.
 type account struct {
 	admitted uint64  // tokens
 	held     int64   // tokens that the store has charged and no request has spent: in hand or on the way

@@ -2,8 +2,8 @@
 // else the machine does: `make bench-instructions`. It runs itself as another process and steps through some calls of
 // every kind, one instruction at a time.
 //
-// It counts what the call and all its callees execute, minus what a call of an empty function executes. Loads and
-// stores include those on the stack. It needs Linux on amd64.
+// It counts the instructions of a call and all its callees, minus the instructions of a call of an empty function.
+// Loads and stores include those on the stack. It needs Linux on amd64.
 package main
 
 import (

@@ -34,8 +34,8 @@ func run() error {
 	})
 }
 
-// step runs this program as another process, which makes the calls, and steps through it. It calls found with what each
-// call executes, minus what an empty one executes.
+// step runs this program as another process, which makes the calls, and steps through it. It calls found with the
+// instructions of each call, minus the instructions of an empty one.
 func step(s subject, found func(name string, c count)) error {
 	command := exec.Command("/proc/self/exe")
 	// Neither the scheduler nor the collector interrupts the thread.

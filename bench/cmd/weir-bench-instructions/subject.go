@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 )
 
-// A call is what is counted: call i of many, after what is made before each and not counted.
+// A call is a function that is counted: call i of many, after a preparation for each that is not counted.
 type call struct {
 	name   string
 	make   func(i int)

@@ -34,7 +34,7 @@ type Server struct {
 	Says    string `json:"says"` // what is to be known about its configuration
 }
 
-// A Site is where a server listens, what is behind it and what it limits.
+// A Site has the address of a server, the server behind it, and the limit.
 type Site struct {
 	Listen, Upstream string // host:port
 	Dir              string // for its files

@@ -17,7 +17,7 @@ import (
 // aDay is how long it takes until what a test takes is back.
 const aDay = 24 * time.Hour
 
-// inFile returns a spec with a file in a folder of the test, which is as that of another process.
+// inFile returns a spec with a file in a folder of the test, as another process would have it.
 func inFile(t *testing.T, policy engine.Policy) Spec {
 	if runtime.GOOS != "linux" {
 		t.Skip("shared tables are for Linux")

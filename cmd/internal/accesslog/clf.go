@@ -78,9 +78,9 @@ var (
 	dateEnd   = []byte(`] "`)
 )
 
-// cutDate returns what is before the date, the date, and what follows from the opening quote of the request on. It
-// looks for the end of the date first, as `] "`. A user name may contain spaces and brackets, and even a whole forged
-// date, but no bare quote, because servers escape quotes.
+// cutDate returns the part before the date, the date, and the part from the opening quote of the request on. It looks
+// for the end of the date first, as `] "`. A user name may contain spaces and brackets, and even a whole forged date,
+// but no bare quote, because servers escape quotes.
 func cutDate(line []byte) (who, date, rest []byte, err error) {
 	end := bytes.Index(line, dateEnd)
 	if end < 0 {

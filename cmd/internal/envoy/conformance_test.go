@@ -228,8 +228,8 @@ func (f *filter) refund(q conformance.Request, request *rlsv3.RateLimitRequest, 
 	return back
 }
 
-// Send does what a gateway of Kuadrant does with a request whose cost is in its answer: it reserves an estimate, asks
-// other limits, and commits what the request has cost, which is nothing if another limit refuses.
+// Send does the same as a gateway of Kuadrant with a request whose cost is in its answer: it reserves an estimate, asks
+// other limits, and commits the cost of the request, which is nothing if another limit refuses.
 func (f *filter) Send(ctx context.Context, q conformance.Request) (a conformance.Answer) {
 	request, names, err := f.ask(q, true)
 	if err != nil || len(names) == 0 {

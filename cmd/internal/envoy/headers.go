@@ -28,7 +28,8 @@ func (h Headers) of(s *rlsv3.RateLimitResponse_DescriptorStatus) []*corev3.Heade
 const mostListed = 64
 
 // allHeaders returns two headers of draft-ietf-httpapi-ratelimit-headers, versions 8 to 10. They have one item for each
-// limit that applies and is not in shadow mode, in the order of the request: what it admits, and what is left.
+// limit that applies and is not in shadow mode, in the order of the request: the number that it admits, and the number
+// left.
 func allHeaders(asks []ask) []*corev3.HeaderValue {
 	var policies, rest []string
 	for i := range asks {

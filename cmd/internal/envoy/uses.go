@@ -4,7 +4,7 @@ import "sync"
 
 // uses counts the requests in progress under a configuration. When no requests are left, the tables that the next
 // configuration does not need are closed. They must not be closed earlier: a closed table in a store would not charge
-// what it has admitted, and one in memory forgets what it has admitted. No request waits here.
+// the tokens that it has admitted, and a closed table in memory forgets them. No request waits here.
 type uses struct {
 	requests sync.RWMutex // read-held by each
 	over     bool         // set under the lock

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// contestant is a policy with what it promises and what is known of it beforehand.
+// contestant is a policy with its promise and the numbers that are known beforehand.
 type contestant struct {
 	policy  engine.Policy
 	promise check.Promise

@@ -58,8 +58,8 @@ type Key struct {
 	Requests, Refused uint64
 }
 
-// EvictionNote says what evictions mean for the figures and what to do about them. It is empty if there were none, and
-// the figures are exact.
+// EvictionNote explains the effect of evictions on the figures, and what to do about them. It is empty if there were
+// none, and the figures are exact.
 func (o *Outcome) EvictionNote() string {
 	if o.Evictions == 0 {
 		return ""

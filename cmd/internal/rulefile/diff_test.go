@@ -95,7 +95,7 @@ func TestAnAdjustedLimiterKeepsItsBuckets(t *testing.T) {
 	require.NoError(t, limiter.SetPolicy(after.Rules[0].Policy))
 	assert.EqualValues(t, 10, limiter.Peek(limiter.Key("k"), 1).Remaining, "ten are taken")
 
-	// A change of a rule's own burst is none of its tiers.
+	// A change of a rule's own burst does not change its tiers.
 	tiered := func(burst int) *File {
 		return ruleOf(t, fmt.Sprintf("rate: 1/h, burst: %d, tiers: {header: X-Plan, values: {paid: {rate: 100/h, burst: 100}}}", burst))
 	}

@@ -99,7 +99,7 @@ func trusted(f *rulefile.File, client Client) (func(*http.Request) bool, error) 
 }
 
 // PeerIP returns a finder that uses the address of the connection. It is for requests whose client is known, such as
-// those of a log.
+// the requests of a log.
 func PeerIP(f *rulefile.File) (*httplimit.ClientIP, error) {
 	return httplimit.NewClientIP(prefixes(f)...)
 }

@@ -32,8 +32,8 @@ type Client interface {
 	Addr(*http.Request) netip.Addr
 }
 
-// Told is a Client for requests that are trusted completely, such as those of a log. Headers that only trusted proxies
-// may send count for them.
+// Told is a Client for requests that are trusted completely, such as the requests of a log. Headers that only trusted
+// proxies may send count for them.
 type Told struct{ Client }
 
 // Compile compiles the rules of a file, in their order, and reads the files of their quotas. It returns an error if one

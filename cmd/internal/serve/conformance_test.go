@@ -53,8 +53,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// completing asks a model for an answer that is as long as the request's cost at most, which is what a rule with tokens
-// holds for it.
+// completing asks a model for an answer whose length is at most the request's cost. A rule with tokens holds that cost.
 type completing struct{ *http.Transport }
 
 func (c completing) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -188,7 +188,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 		"nginx")
 }
 
-// Exempt requests have no limit, and each rule leaves out what it is not for.
+// Exempt requests have no limit, and each rule leaves out the requests that it does not match.
 func TestExemptions(t *testing.T) {
 	s := start(t, `exempt: {path: /health}
 rules:

@@ -165,8 +165,8 @@ func (w *world) serve(th *thread, way int) error {
 	return nil
 }
 
-// check checks what must hold in every state, and what the thread has just been told. plain is
-// what was in the fields that are no words before the step.
+// check checks the conditions for every state, and the answer that the thread has just got. plain has the fields that
+// are not words, as they were before the step.
 func (w *world) check(th *thread, plain []fields) error {
 	if th.said != nil {
 		if err := w.checkTake(th); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A store is what the server does, at one moment: no time passes there but before the threads begin, so nothing comes
-// back but what is given back.
+// A store does what the server does, at one moment: time passes there only before the threads begin, so only tokens
+// that are given back come back.
 type store struct {
 	left int64 // of the limit; below 0 by what was charged as debt beyond it
 	net  int64 // charged to this node, less what it gave back

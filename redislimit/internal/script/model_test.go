@@ -319,7 +319,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A client has no say in what time it is: what is sent has no number near the time.
+// A client cannot affect the time: no number that it sends is near the time.
 func TestNoTimeIsSent(t *testing.T) {
 	w := newWorld(t)
 	w.set(1_000_000_000) // 1970, while the client is in its own time

@@ -21,7 +21,7 @@ type Item struct {
 func (a Answer) Fits() bool { return !a.Foreign && a.RetryAfter == 0 }
 
 // RunTogether asks about groups of keys in one call, and writes the answers to answers, group after group. If all keys
-// of a group fit, each takes what it needs, and what was Returned is given back. Otherwise none takes anything, except
+// of a group fit, each takes what it needs, and Returned tokens are given back. Otherwise none takes anything, except
 // that a key which refuses is charged for the refusal if its limit says so. Foreign keys do not count. There are 1 to
 // [MaxKeys] keys in all, each at most once in a group. In a cluster they must have the same slot.
 //

@@ -222,8 +222,8 @@ func newFitter(requests []Request, resolution time.Duration) *fitter {
 	return f
 }
 
-// waiting finds out whether admitted requests wait their turn: their answers take much longer than those of refused
-// ones. It also finds the interval at which they leave.
+// waiting finds out whether admitted requests wait their turn: their answers then take much longer than the answers to
+// refused requests. It also finds the interval at which they leave.
 func (f *fitter) waiting(requests []Request, resolution time.Duration, excess []time.Duration) {
 	if resolution > 0 || len(excess) == 0 {
 		return
