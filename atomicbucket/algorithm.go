@@ -96,7 +96,7 @@ type seen struct {
 	known   bool  // there was a take
 }
 
-// A Return is what a refund gives back, and what the caller knows in addition to the record.
+// A Return has the cost that a refund gives back, and what the caller knows in addition to the record.
 type Return struct {
 	Now    uint64  // the tick of the refund
 	Latest uint64  // a tick not before any take of the record or the time of its last reservation; at least Now

@@ -6,8 +6,8 @@ import (
 )
 
 // If the limits of a table have several rates (see [TokenBucket.Priced]), each record has two more words: its prices. A
-// price is what a token cost, in ticks, under the limit by which the record was last charged. A payload is a time, and
-// only the price converts it to tokens. A version of the record uses the word with the same parity:
+// price is the cost of a token, in ticks, under the limit by which the record was last charged. A payload is a time,
+// and only the price converts it to tokens. A version of the record uses the word with the same parity:
 //
 //	 63              13   12   11        0
 //	+------------------+-----+-----------+

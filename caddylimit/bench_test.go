@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/caddylimit/internal/testcaddy"
 )
 
-// BenchmarkHandler is what a request that is admitted costs in a handler, compared with one that passes it on. The
+// BenchmarkHandler measures an admitted request in a handler, compared with a handler that only passes it on. The
 // request has been prepared by Caddy's server.
 func BenchmarkHandler(b *testing.B) {
 	const many = "1000000000/s"

@@ -71,7 +71,7 @@ func (s *conforming) Close() {
 	s.current.Load().Stop(s.env.T)
 }
 
-// ServeHTTP does what Caddy's server does. The client's address is what a trusted proxy says.
+// ServeHTTP does what Caddy's server does. The client's address is the one that a trusted proxy reports.
 func (s *conforming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.RemoteAddr = net.JoinHostPort(overhttp.Request(r).Client, "1")
 	behind := overhttp.Backend(s.env)
@@ -167,7 +167,7 @@ func numbers(made *caddylimit.Limit, l conformance.Limit) {
 	}
 }
 
-// rateOf is what numbers of a limit are in the directive.
+// rateOf returns the numbers of a limit as the directive writes them.
 func rateOf(l conformance.Limit, n conformance.Numbers) caddylimit.Numbers {
 	switch n.Constant {
 	case conformance.Blocked:

@@ -199,7 +199,7 @@ func (m *model) requotes(q *grants) {
 	q.key, q.made = func(k Key) Key { return k.With(quota) }, q.made+1
 }
 
-// highest returns the highest limit of all tiers and quotas that there was, in tokens.
+// highest returns the highest limit so far of all tiers and quotas, in tokens.
 func (m *model) highest() (tokens uint64) {
 	for _, q := range m.grants {
 		tokens = max(tokens, q.ever)

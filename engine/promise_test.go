@@ -36,7 +36,7 @@ func TestAPartOfWhatWaits(t *testing.T) {
 	assert.EqualValues(t, 5, l.Peek(l.Key("k"), 0).Remaining)
 }
 
-// TestAHoldWithoutALimit: a hold that is made while there is no limit is settled under the limit that there is at the
+// TestAHoldWithoutALimit: a hold from a time without a limit is settled under the limit that is active at the
 // settlement.
 func TestAHoldWithoutALimit(t *testing.T) {
 	l, _ := newLimiter(t, TokenBucket(PerSecond(1), 50))

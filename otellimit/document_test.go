@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// everything registers all that there is, and returns its metrics.
+// everything registers all kinds of limiters and fronts, and returns their metrics.
 func everything(t *testing.T) []metricdata.Metrics {
 	t.Helper()
 	reader := sdk.NewManualReader()

@@ -43,7 +43,7 @@ func TestAHandlerSettles(t *testing.T) {
 	assert.EqualValues(t, 70, left(dropped.Limiter))
 }
 
-// TestNoHoldNoContext: where no limit holds, the context is the one that there was.
+// TestNoHoldNoContext: if no limit holds, Context returns the original context.
 func TestNoHoldNoContext(t *testing.T) {
 	res := one(t, rpclimit.Limit{Limiter: testclock.New().Burst(t, 1)}).Decide(from(""))
 	ctx := context.Background()

@@ -21,13 +21,13 @@ import (
 // variable holds the order of a child.
 const variable = "WEIR_BENCH_CHILD"
 
-// An order is what a child is to do.
+// An order tells a child what to do.
 type order struct {
 	Work string          `json:"work"`
 	With json.RawMessage `json:"with"`
 }
 
-// An answer is what it says.
+// An answer is the child's reply.
 type answer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`

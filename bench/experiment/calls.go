@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// An Allocated is what one kind of call allocates.
+// An Allocated has the allocations of one kind of call.
 type Allocated struct {
 	Name   string  `json:"name"`
 	Allocs float64 `json:"allocs"` // objects a call

@@ -20,7 +20,7 @@ const (
 	Flood = "a flood of new keys"
 )
 
-// LatencyOf is what to measure.
+// LatencyOf says what to measure.
 type LatencyOf struct {
 	Beside string        `json:"beside"`
 	Empty  bool          `json:"empty"` // a call that does nothing, which is the noise of the machine

@@ -23,7 +23,7 @@ import (
 // The adapters of the benchmark ask for one token. The adapters here ask for several tokens, for the wait, and for
 // reservations that can be given up, if a library has these. A cost below 0 is asked of none: no documentation has one.
 
-// made is what makes a limiter for a limit.
+// made is a function that makes a limiter for a limit.
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
 // with replaces the adapter of an entry by one that asks for costs.

@@ -204,7 +204,7 @@ func TestLeague(t *testing.T) {
 
 var result = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): TestLeague/(\S+)`)
 
-// summary is what the kit said: the subtests by their results, and the text of the failures.
+// summary has the output of the kit: the subtests by their results, and the text of the failures.
 func summary(out string) string {
 	by := map[string][]string{}
 	for _, m := range result.FindAllStringSubmatch(out, -1) {

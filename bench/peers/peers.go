@@ -21,7 +21,7 @@ func (l Limit) rate() float64 { return float64(l.Tokens) / l.Per.Seconds() }
 // every returns the time between two tokens.
 func (l Limit) every() time.Duration { return l.Per / time.Duration(l.Tokens) }
 
-// An Ability is what a row requires of a limiter besides admitting requests.
+// An Ability is an ability that a row requires of a limiter besides admitting requests.
 type Ability string
 
 const (

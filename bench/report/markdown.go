@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// docsCommand is what the documents say that their figures are from.
+// docsCommand is the command by which the documents say that their figures were made.
 const docsCommand = "weir bench"
 
 // Document writes the figures of a run into a Markdown document, between the two lines that mark their place. It leaves

@@ -70,7 +70,7 @@ func memory(r *result.Run) table {
 	return t
 }
 
-// touched is what a program pays that has a limiter for a million keys and a few of them.
+// touched shows the memory of a program that has a limiter for a million keys and uses a few of them.
 func touched(r *result.Run) table {
 	t := table{
 		Title: "Memory that is touched: a limiter for a million keys that few have asked",

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/bench/workload"
 )
 
-// Sections are what can be measured besides rows.
+// Sections are the other measurements besides rows.
 const (
 	Parts   = "parts"
 	Tables  = "tables"
@@ -51,7 +51,7 @@ var efforts = [...]struct {
 	Full:    {20, 10, 150 * time.Millisecond, 15 * time.Second, 3},
 }
 
-// A cell is what one process measures.
+// A cell is the work of one process.
 type cell struct {
 	row      workload.Row
 	cores    int

@@ -114,7 +114,7 @@ func (s *Server) open(ctx context.Context, subject Subject, n int, rate Rate) (t
 	return takes, end, nil
 }
 
-// cost is what decisions cost that are admitted: 16 goroutines of one node, by turns over a hundred keys.
+// cost measures admitted decisions: 16 goroutines of one node take turns over a hundred keys.
 func (s *Server) cost(ctx context.Context, plan Plan, subject Subject, r *Result) error {
 	takes, end, err := s.open(ctx, subject, 1, Rate{PerSecond: 1_000_000, Burst: 1_000_000})
 	if err != nil {

@@ -62,7 +62,7 @@ func (s *Server) Close() {
 	_ = os.RemoveAll(s.folder)
 }
 
-// A use is what a server has done so far.
+// A use has the resources that a server has used so far.
 type use struct {
 	scripts   int
 	processor time.Duration

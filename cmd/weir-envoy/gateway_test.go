@@ -24,8 +24,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// gatewayEnvironment is what Envoy Gateway sets for its rate limit deployment, by its test data of August 2026
-// (deployments/default.yaml and enable-tracing-custom.yaml).
+// gatewayEnvironment has the variables that Envoy Gateway sets for its rate limit deployment, by its test data of
+// August 2026 (deployments/default.yaml and enable-tracing-custom.yaml).
 var gatewayEnvironment = map[string]string{
 	"RUNTIME_ROOT": "/data", "RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_IGNOREDOTFILES": "true",
 	"RUNTIME_WATCH_ROOT": "false", "LOG_LEVEL": "info", "USE_STATSD": "false", "CONFIG_TYPE": "GRPC_XDS_SOTW",
@@ -172,7 +172,7 @@ func launch(t *testing.T, environment []string, args ...string) *launched {
 	return l
 }
 
-// log is what it has logged so far.
+// log returns the log so far.
 func (l *launched) log() string {
 	text, err := os.ReadFile(l.Stderr.(*os.File).Name())
 	require.NoError(l.t, err)

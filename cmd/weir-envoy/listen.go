@@ -121,7 +121,7 @@ func (p *program) grpcServer(traced grpc.ServerOption) (*grpc.Server, func(), er
 	return server, closeFiles, nil
 }
 
-// A handler is what is served at an address.
+// A handler is an http.Handler and the address at which it is served.
 type handler struct {
 	address string
 	handler http.Handler

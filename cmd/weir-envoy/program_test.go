@@ -168,7 +168,7 @@ func (r *running) get(port, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// log is what the program has written.
+// log returns the output of the program.
 func (r *running) log() string {
 	r.t.Helper()
 	text, err := os.ReadFile(r.stderr)

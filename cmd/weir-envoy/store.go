@@ -163,7 +163,7 @@ type redisServer struct {
 	timeout                                     time.Duration
 }
 
-// address is what the variables say, as redislimit.Open takes it.
+// address returns the address in the variables, in the form for redislimit.Open.
 func (s redisServer) address() (_ string, err error) {
 	if s.socket == "unix" || strings.HasPrefix(s.url, "/") {
 		return "", fmt.Errorf("%s_URL=%s with %s_SOCKET_TYPE=%s: want host:port and tcp", s.name, s.url, s.name, s.socket)
@@ -252,7 +252,7 @@ func (f *storeFlags) debts() string {
 	return filepath.Join(f.State, fmt.Sprintf("envoy-%016x", said.Sum64()))
 }
 
-// prefix is what the names of keys in the stores begin with.
+// prefix is the beginning of the names of keys in the stores.
 func (f *storeFlags) prefix() string { return cmp.Or(f.CacheKeyPrefix, "envoy") }
 
 // userPassword splits what the reference's variables have: a password, or user:password.

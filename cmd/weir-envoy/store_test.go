@@ -278,7 +278,7 @@ func TestDebtsOfAStore(t *testing.T) {
 	assert.NotEqual(t, of("m,a:1,a:2"), of("m,a:1,a:3"))
 }
 
-// lines is what a log has written.
+// lines has the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

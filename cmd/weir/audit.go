@@ -120,7 +120,7 @@ func (c *auditCommand) Run() error {
 	return nil
 }
 
-// An auditReport is what an audit has found.
+// An auditReport has the findings of an audit.
 type auditReport interface {
 	WriteText(io.Writer) error
 	WriteJSON(io.Writer) error

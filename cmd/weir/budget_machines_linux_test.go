@@ -31,7 +31,7 @@ const (
 	overdraft = 8
 )
 
-// A machineCase is what happens to four machines with one limit while 64 clients ask for all that they get.
+// A machineCase is an event for four machines with one limit, while 64 clients ask for everything that they can get.
 type machineCase struct {
 	name  string
 	store string // what happens to the store, if anything

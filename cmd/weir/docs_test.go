@@ -77,7 +77,7 @@ func TestRequestsOfTheREADME(t *testing.T) {
 	assert.Equal(t, 1, made)
 }
 
-// TestDocumentedTablesOfTheSimulator: the tables of distributed.md are what `weir sim` finds at each load, and with the
+// TestDocumentedTablesOfTheSimulator: `weir sim` prints the same tables as distributed.md at each load, and with the
 // flags of each row.
 func TestDocumentedTablesOfTheSimulator(t *testing.T) {
 	texts, err := document.Read("../..")

@@ -158,8 +158,8 @@ func (c *crowd) exhaust() {
 	require.Eventually(c.t, func() bool { return c.admitted.Load()+c.refused.Load() >= until }, time.Minute, time.Millisecond)
 }
 
-// check ends the crowd and the fleet, and compares what all weirs have admitted together with the limit. If no request
-// is without an answer, they have admitted all that there was.
+// check ends the crowd and the fleet, and compares what all weirs have admitted together with the limit. If every
+// request has an answer, they have admitted all available tokens.
 func (c *crowd) check() {
 	c.exhaust()
 	c.done()

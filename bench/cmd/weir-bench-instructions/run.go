@@ -78,7 +78,7 @@ func step(s subject, found func(name string, c count)) error {
 	return nil
 }
 
-// A count is what was executed.
+// A count has the numbers of executed instructions.
 type count struct{ instructions, loads, stores int }
 
 // median returns the count with the median number of instructions.

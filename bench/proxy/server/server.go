@@ -4,7 +4,7 @@ package server
 
 import "fmt"
 
-// A Mode is what a limiter must do.
+// A Mode says what a limiter must do.
 type Mode string
 
 const (

@@ -15,7 +15,7 @@ import (
 
 func init() { caddy.RegisterModule((*App)(nil)) }
 
-// appID is what Caddy calls the App. Nothing is configured under it.
+// appID is the App's name in Caddy. Nothing is configured under it.
 const appID = "weir"
 
 // An App has the zones of one configuration. Caddy makes it when the first handler asks for it, starts it with the

@@ -30,7 +30,7 @@ func connect(ctx context.Context) opener {
 	}
 }
 
-// A host is what a configuration gives its zones.
+// A host has the things that a configuration gives its zones.
 type host struct {
 	open opener
 	log  *slog.Logger

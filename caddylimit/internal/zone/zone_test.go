@@ -27,7 +27,7 @@ var names atomic.Int64
 // newID returns the id of a zone that no other test has.
 func newID() id { return id{"test", strconv.FormatInt(names.Add(1), 10)} }
 
-// alone is what a configuration without a store gives its zones.
+// alone is the host of a configuration without a store.
 var alone = host{
 	open: func(string, ...redislimit.ClientOption) (*redislimit.Client, error) {
 		return nil, errors.New("no store here")

@@ -28,7 +28,7 @@ func dated(years ...int) string {
 	return text.String()
 }
 
-// outcomes are what becomes of each line, in order: its number, or the complement of it for one that is skipped.
+// outcomes has the result for each line, in order: its number, or the complement of its number if the line is skipped.
 func outcomes(t *testing.T, log *Log) (all []int) {
 	t.Helper()
 	for line := 1; ; line++ {

@@ -61,7 +61,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodingJSON is what encoding/json takes for the same lines, into as few fields as parseCaddy wants.
+// BenchmarkEncodingJSON measures encoding/json for the same lines, with the same few fields as parseCaddy.
 func BenchmarkEncodingJSON(b *testing.B) {
 	f, err := formatNamed("caddy")
 	require.NoError(b, err)

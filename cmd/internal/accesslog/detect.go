@@ -12,7 +12,7 @@ import (
 // sampleLines is how many of the first lines of a log are looked at, as far as they are in the first MaxLine bytes.
 const sampleLines = 1000
 
-// A sample is what was learned from the first lines of a log.
+// A sample has the facts that were learned from the first lines of a log.
 type sample struct {
 	format *format // nil if all lines are blank
 	fields Fields

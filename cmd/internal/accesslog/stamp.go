@@ -181,7 +181,7 @@ func (s *stamp) zone() {
 	}
 }
 
-// time returns the instant, in UTC. form is what the text should have been.
+// time returns the instant, in UTC. form is the expected form of the text.
 func (s *stamp) time(form string) (time.Time, error) {
 	if !s.ok || len(s.rest) > 0 {
 		return time.Time{}, badForm(s.text, form)

@@ -48,7 +48,7 @@ func (v version) is(other version) bool {
 	return os.SameFile(v.info, other.info) && v.size == other.size && v.at.Equal(other.at)
 }
 
-// A content is what a file has.
+// A content is the content of a file.
 type content struct {
 	Format  int      `json:"format"`
 	Secret  string   `json:"secret"` // of the ids of keys, in hexadecimal digits

@@ -81,7 +81,7 @@ type Rule struct {
 	Text  func(*http.Request) (text string, ok bool) // of the key; false for a request that the rule does not count
 }
 
-// A Verdict is what the actions mean for a request. The zero Verdict changes nothing.
+// A Verdict is the effect of the actions on a request. The zero Verdict changes nothing.
 type Verdict struct {
 	Banned *Active // refuses the request; nil for none
 	Exempt *Active // exempts it from all rules; nil for none

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/admin/browsertest"
 )
 
-// A stop is what has the focus after a press of Tab.
+// A stop is the element that has the focus after a press of Tab.
 type stop struct {
 	Name  string // as it is read out
 	Seen  bool   // it is drawn otherwise than without the focus

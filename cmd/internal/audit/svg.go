@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/limitertest/check"
 )
 
-// A drawing is what WriteSVG draws of one key.
+// A drawing has the requests of one key for WriteSVG.
 type drawing struct {
 	end               time.Duration
 	full              uint64

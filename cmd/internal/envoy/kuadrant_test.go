@@ -79,7 +79,7 @@ func (g *gateway) commit(text, id string, actual uint64) (released bool) {
 	return released
 }
 
-// remains is what the one descriptor of a text has left, of limits above that.
+// remains returns the tokens left for the one descriptor of a text, under limits above that.
 func remains(t *testing.T, s *Service, text string) uint32 {
 	t.Helper()
 	response, err := s.ShouldRateLimit(context.Background(), asking(t, text+" +0"))

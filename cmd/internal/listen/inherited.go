@@ -27,7 +27,7 @@ type inheritedSocket struct {
 	name string // by systemd
 }
 
-// Serving is what the predecessor gets if all goes well. Any other text is an error.
+// Serving is the answer to the predecessor if all goes well. Any other text is an error.
 const Serving = "serving\n"
 
 // HandedOver reports whether the sockets come from a previous weir process.

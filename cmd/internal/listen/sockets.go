@@ -46,7 +46,7 @@ type change struct {
 	certificate *tls.Certificate
 }
 
-// Changes are what new endpoints change. [Sockets.Prepare] has done everything that can fail.
+// Changes are the changes that new endpoints make. [Sockets.Prepare] has done everything that can fail.
 type Changes struct {
 	sockets  *Sockets
 	wanted   []change

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// logged is what a log has for each of its requests. Anything else would be a guess.
+// logged has the properties that a log has for each of its requests. Anything else would be a guess.
 type logged struct {
 	fields accesslog.Fields // fields of the log in addition to client, method and path
 	host   string           // the host of all requests; "" if it is not known

@@ -17,7 +17,7 @@ type client struct {
 	charges  []charge // one for each trial; trials in the order of the log come last
 }
 
-// charge is what one limiter did to a client.
+// charge is the effect of one limiter on a client.
 type charge struct {
 	key     engine.Key
 	refused uint64

@@ -83,7 +83,7 @@ func TestEveryDecisionOnARealLog(t *testing.T) {
 	}
 }
 
-// known is what is seen of one policy.
+// known has the figures of one policy that are known.
 type known struct {
 	checker *check.Checker
 	times   map[string][]int64 // let through

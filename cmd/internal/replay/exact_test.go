@@ -15,9 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// exactReport is what a limit does to a log by exact rational arithmetic: its own
-// reading of the lines and a map of the reference's buckets, so that it can be
-// trusted by looking at it.
+// exactReport applies a limit to a log with exact rational arithmetic. It has its own reading of the lines and a map of
+// the reference's buckets, so that a reader can trust it.
 func exactReport(t *testing.T, log string, tokens float64, period time.Duration, burst uint64) *Report {
 	t.Helper()
 	type client struct {

@@ -7,7 +7,7 @@ const (
 	maxCommand = 64 << 10
 	// maxArguments is how many arguments a command may have, including its name.
 	maxArguments = 1024
-	// smallBuffer is what a connection holds while it waits for a command.
+	// smallBuffer is the buffer of a connection while it waits for a command.
 	smallBuffer = 4 << 10
 	// queueBytes and queueCommands bound a transaction before EXEC: the bytes of arguments, including 1 to 3 bytes for
 	// the length of each, and the number of commands.

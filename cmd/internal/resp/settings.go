@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/limits/live"
 )
 
-// Settings are what a reload may change. They must not be changed while they are in use: make new ones.
+// Settings are the settings that a reload may change. They must not be changed while they are in use: make new ones.
 type Settings struct {
 	// Limiter decides. Its policy is from [engine.TokenBuckets].
 	Limiter *engine.Limiter

@@ -56,7 +56,7 @@ func httpSettings(s *rulefile.Server) listen.HTTP {
 	}
 }
 
-// fullRedis is what Redis says.
+// fullRedis is Redis's own answer to a connection above the bound.
 var fullRedis = listen.Full{Answer: "-ERR max number of clients reached\r\n", Outcome: "refused"}
 
 // newConnLimits returns the bounds of the connections of all roles.

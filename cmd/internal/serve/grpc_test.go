@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A healthServer is a gRPC server whose Check is what the test says.
+// A healthServer is a gRPC server whose Check returns what the test sets.
 type healthServer struct {
 	health.UnimplementedHealthServer
 	check func(context.Context) error

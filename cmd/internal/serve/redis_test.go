@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// redisFile is a file with a listener for clients of Redis alone; more is what else is said of it.
+// redisFile is a file with only a listener for clients of Redis; more has its other settings.
 func redisFile(more string) string {
 	return "redis: {address: \"127.0.0.1:0\", max_keys: 100" + more + "}\n"
 }
@@ -475,7 +475,7 @@ func TestHoldsOutliveAReload(t *testing.T) {
 	require.Contains(t, flatReply(t, r, "WEIR.PEEK a LIMIT 100/d"), " remaining :60 ")
 }
 
-// flatReply is what an inline command is answered with, on one line.
+// flatReply returns the answer to an inline command, on one line.
 func flatReply(t *testing.T, r *running, command string) string {
 	t.Helper()
 	address, err := url.Parse(r.urlOf(redisClients))

@@ -104,7 +104,7 @@ func benchmarkScanning(b *testing.B, paced bool) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// processorTime is what the process has used.
+// processorTime returns the processor time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

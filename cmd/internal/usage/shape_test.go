@@ -17,7 +17,8 @@ func says(s *Scanner) string {
 	return fmt.Sprint(u, known, final, s.Text(), s.Bad(), s.Ended())
 }
 
-// saysSoFar is what a scanner has found but the text, which is counted when a line ends or when it is asked for.
+// saysSoFar returns what a scanner has found, except for the text, which is counted when a line ends or when a caller
+// asks for it.
 func saysSoFar(s *Scanner) string {
 	u, known, final := s.Usage()
 	return fmt.Sprint(u, known, final, s.Bad(), s.Ended())

@@ -41,7 +41,7 @@ type Result struct {
 	// Fault says what is wrong, and Skipped why the check was not made. Both are "" if nothing is wrong.
 	Fault   string `json:"fault,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
-	// Found is what was measured.
+	// Found has the measured results.
 	Found string `json:"found,omitempty"`
 }
 

@@ -93,7 +93,7 @@ func boundsOf(path string) *usage.Bounds {
 	return &usage.Bounds{Fields: [][]string{{"max_tokens"}, {"max_completion_tokens"}}}
 }
 
-// estimate is what is held for a request.
+// estimate returns the tokens that are held for a request.
 func (g *gateway) estimate(r *http.Request, body []byte) int {
 	var bound int
 	var raw map[string]json.RawMessage
@@ -243,7 +243,7 @@ func (g *gateway) brokenOff(held int, said []byte) int {
 	return held
 }
 
-// cost is what an answer costs.
+// cost returns the cost of an answer.
 func (g *gateway) cost(u usage.Usage, said []byte) int {
 	switch {
 	case g.is("hostile numbers are taken"):

@@ -239,7 +239,7 @@ func (a *auditor) held(ctx context.Context, of, unit, tokens int, ask func(k *ke
 	return held, err
 }
 
-// A fault is what is wrong with a gateway.
+// A fault is a fault of a gateway.
 type fault string
 
 func (f fault) Error() string { return string(f) }

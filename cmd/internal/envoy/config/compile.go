@@ -67,7 +67,7 @@ type level struct {
 	class         bool   // the value is selected by a cidr or a regex
 }
 
-// An Entry is what a rule requires of an entry of a descriptor: the key, and the value. A value may be "" for any, or a
+// An Entry is a rule's condition on an entry of a descriptor: the key, and the value. A value may be "" for any, or a
 // pattern with '*'. A key with '*' is a pattern for key_value.
 type Entry struct{ Key, Value string }
 

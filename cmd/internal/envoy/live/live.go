@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
 )
 
-// Options are what a Page is made with.
+// Options are the settings of a Page.
 type Options struct {
 	Version    string
 	Keys       admin.Keys

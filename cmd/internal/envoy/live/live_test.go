@@ -70,7 +70,7 @@ func newShop(t *testing.T, o Options) *shop {
 	return s
 }
 
-// load is what the program does with files.
+// load does the same as the program with files.
 func (s *shop) load(file string) {
 	document, err := config.Parse("a.yaml", []byte(file))
 	var compiled *config.Config
@@ -112,7 +112,7 @@ func (s *shop) send(method, path, body string) (status int, text string) {
 	return w.Code, w.Body.String()
 }
 
-// A state is what of /state.json these tests look at.
+// A state is the part of /state.json that these tests check.
 type state struct {
 	Program  string
 	Reload   admin.Reload

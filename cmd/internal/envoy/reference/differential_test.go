@@ -21,7 +21,7 @@ import (
 // requests is how many are asked in each mode.
 const requests = 4000
 
-// modes are what both services are started with. The reference counts in a Redis in all of them.
+// modes are the settings with which both services are started. The reference counts in a Redis in all of them.
 var modes = []struct {
 	name, what  string
 	environment []string

@@ -69,7 +69,7 @@ func (x *XDS) Watch(ctx context.Context, sink Sink) {
 	}
 }
 
-// received is what a stream brings.
+// received is a message of a stream.
 type received struct {
 	response *discoveryv3.DiscoveryResponse
 	err      error

@@ -50,7 +50,7 @@ func (w *world) note(note func()) {
 	note()
 }
 
-// now is what has been told so far.
+// now returns the reports so far.
 func (w *world) now() told {
 	w.guard.Lock()
 	defer w.guard.Unlock()
