@@ -136,7 +136,7 @@ type Demand struct {
 	Token       uint64 // the cost of a token
 }
 
-// A Status is what a client may want to know about its bucket.
+// A Status has what a client may want to know about its bucket.
 type Status struct {
 	Remaining  uint64        // whole tokens that are left
 	RetryAfter time.Duration // until the demand would be admitted, 0 if it would be now

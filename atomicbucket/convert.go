@@ -14,7 +14,7 @@ func following[T Algorithm](to T, before Algorithm) (Algorithm, error) {
 	return to, nil
 }
 
-// A Change is what a conversion knows about the key of a record.
+// A Change has the numbers that a conversion knows about the key of a record.
 type Change struct {
 	Before, After uint64 // the price of a token before and after, each in units of its algorithm; 0: not known
 	Highest       uint64 // the highest limit that the key had, in units of the previous algorithm

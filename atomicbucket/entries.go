@@ -7,8 +7,8 @@ import (
 
 // Entries is the algorithm of a limit in flight in a table of several processes. Each take that was not given back has
 // an entry outside its record, which names its process (rule R26 of shard/doc.go). The payload is packed {number of
-// changes of the record, number of an entry, whether that entry leaves, tokens in flight}. It holds no time: the entry
-// is what forgets tokens that are never given back.
+// changes of the record, number of an entry, whether that entry leaves, tokens in flight}. It holds no time: tokens
+// that are never given back are forgotten by their entry.
 //
 //	 53     43 42        17   16   15      0
 //	+---------+------------+------+---------+

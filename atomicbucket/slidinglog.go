@@ -122,7 +122,7 @@ func (l *SlidingLog) unpack(g *log, r Record, now uint64) {
 	}
 }
 
-// pack returns a payload. last is what requested or kept returns.
+// pack returns a payload. last is the result of requested or kept.
 func (l *SlidingLog) pack(newest, head, last uint64) (payload uint64) {
 	return newest<<(2*l.bits+1) | head<<(l.bits+1) | last
 }

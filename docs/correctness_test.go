@@ -41,7 +41,7 @@ func TestTheTableOfInvariantsIsTrue(t *testing.T) {
 	assert.Len(t, shown, 9, "every invariant has a test")
 }
 
-// A claim is what a test says of itself.
+// A claim is a claim of a test's comment.
 type claim struct {
 	folder, test string
 	invariants   []string

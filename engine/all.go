@@ -21,10 +21,10 @@ type Answer struct {
 
 // TakeAll takes from several limits at once, all or nothing: per second and per hour, per user and for all users
 // together. The requests are allowed if every limiter allows its request. Otherwise nothing is taken, and each answer
-// is what that limiter would say if it were asked alone. The answers that are not Allowed show which limiters refuse.
-// The same requests cannot pass before the longest RetryAfter is over. The answers are in the order of the requests,
-// and answers must have room for them. TakeAll does not allocate. Package limits does the same for requests of a
-// server, in memory and in stores.
+// is the one that its limiter would give alone. The answers that are not Allowed show which limiters refuse. The same
+// requests cannot pass before the longest RetryAfter is over. The answers are in the order of the requests, and answers
+// must have room for them. TakeAll does not allocate. Package limits does the same for requests of a server, in memory
+// and in stores.
 //
 // TakeAll takes from one limiter after the other, in the order of the requests. When one refuses, the tokens taken from
 // the others are given back: each record becomes the same as without that take ([Receipt.Refund]). No call waits for

@@ -48,7 +48,7 @@ type paper struct {
 	mark  reference.Mark
 }
 
-// nearby is what a limiter knows about the keys near the key of a call.
+// nearby has what a limiter knows about the keys near the key of a call.
 type nearby struct {
 	latest int64 // the latest time at which a request was granted, or goes that waits, or that of the call
 }
@@ -103,7 +103,7 @@ type bucket struct {
 	price int64 // what a token of what is owed cost; of a limiter that has prices
 }
 
-// prices are what a limiter of several rates knows about all keys. The price of a token is the ticks that it takes to
+// prices has what a limiter of several rates knows about all keys. The price of a token is the ticks that it takes to
 // come back.
 type prices struct {
 	fastest   int64        // the least price at which somebody's debt was converted; 0: none

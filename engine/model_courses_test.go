@@ -75,7 +75,7 @@ func others(grant byte) []courseStep {
 	}
 }
 
-// courseSteps are what happens between changes, under two grants.
+// courseSteps are the calls between changes, under two grants.
 func courseSteps(one, two byte, more ...courseStep) []courseStep {
 	return append([]courseStep{
 		takesAll(one), takesAll(two), takesOne(one), takesOne(two),

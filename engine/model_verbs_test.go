@@ -198,7 +198,7 @@ func (m *model) enters() {
 	m.opens(k, q, e, &taken{entry: &entry})
 }
 
-// estimate is what a hold takes.
+// estimate returns the tokens that a hold takes.
 func (q *grants) estimate(n uint64) uint64 {
 	if q.tokens > 0 {
 		return min(n, q.tokens)

@@ -26,9 +26,9 @@ const (
 	alignedShift = 16
 )
 
-// numbers returns the policies as numbers, base first. The last number of base is what keys may owe under quotas. If
-// base has windows, two numbers that it does not use have another meaning: the period is ps.longest, and the refill is
-// ps.rounded. A tier that is unlimited or blocked has its latest numbers.
+// numbers returns the policies as numbers, base first. The last number of base is the number of tokens that keys may
+// owe under quotas. If base has windows, two numbers that it does not use have another meaning: the period is
+// ps.longest, and the refill is ps.rounded. A tier that is unlimited or blocked has its latest numbers.
 func (ps policies) numbers() (numbers []uint64) {
 	numbers = ps.base.numbers(ps.base.grant, max(ps.quotas, ps.base.limit))
 	if ps.base.hasWindows() {

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/examples/internal/exampletest"
 )
 
-// A manifest is what a file of packaging/kubernetes describes.
+// A manifest is an object that a file of packaging/kubernetes describes.
 type manifest struct {
 	configs  []*corev1.ConfigMap
 	workload map[string]*appsv1.Deployment

@@ -479,7 +479,7 @@ func (c *clerk) run(t *rapid.T) {
 // callRefund is one more call of a history: see callTake.
 const callRefund = callPeek + 1
 
-// A windowScene is what the goroutines of a history do, with an algorithm that is not a token bucket.
+// A windowScene has the calls of the goroutines of a history, with an algorithm that is not a token bucket.
 type windowScene struct {
 	scene
 	algorithm func() (atomicbucket.Algorithm, error)

@@ -61,7 +61,7 @@ func (c *clerk) charge(t *rapid.T, key string) {
 	}
 }
 
-// penalize is what a refused request costs.
+// penalize charges the cost of a refused request.
 func (c *clerk) penalize(m reference.Limit, n uint64) {
 	switch c.refusal {
 	case engine.ChargeTheRest:

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/reference"
 )
 
-// A holder is what a model of a key can do here.
+// A holder has the calls that a model of a key can do here.
 type holder interface {
 	Take(nanos int64, n uint64) bool
 	Charge(nanos int64, n, bound uint64) (charged uint64)
@@ -64,7 +64,7 @@ func newCashier(t *testing.T, which int, clock *hand) *cashier {
 	return c
 }
 
-// A deal is what a model knows of a hold.
+// A deal has what a model knows about a hold.
 type deal struct {
 	hold  *engine.Receipt
 	with  *cashier
@@ -73,7 +73,7 @@ type deal struct {
 	mark  reference.Mark
 }
 
-// take is what a model says of an estimate.
+// take is the model's answer to an estimate.
 func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	d = deal{with: c, key: key, taken: min(estimate, heldLimit)}
 	if d.taken > 0 {
@@ -84,7 +84,7 @@ func (c *cashier) take(key int, estimate uint64) (d deal, ok bool) {
 	return d, true
 }
 
-// settle is what a model says of a settlement.
+// settle is the model's answer to a settlement.
 func (d deal) settle(actual uint64) (lost uint64) {
 	m, now := d.with.models[d.key], d.with.now()
 	if actual < d.taken {

@@ -32,7 +32,7 @@ type holding struct {
 	all        uint64 // a bit for each hold that was settled, at the end
 }
 
-// A told is what the call returned.
+// A told is the result of the call.
 type told struct {
 	allowed   bool
 	remaining uint64

@@ -25,7 +25,7 @@ const (
 	callCharge
 )
 
-// A call is what a goroutine asked, and for which key.
+// A call is a goroutine's call for a key.
 type call struct {
 	what  int
 	key   uint64
@@ -34,7 +34,7 @@ type call struct {
 	limit uint64 // of a take under a quota, in ticks; 0 for that of the table
 }
 
-// An answer is what the call returned.
+// An answer is the result of the call.
 type answer struct {
 	unknown   bool          // what is left is not returned
 	verdict   shard.Verdict // of a take or a charge
@@ -146,7 +146,7 @@ func (r *recorder) make(c call, client int) porcupine.Operation {
 	return op
 }
 
-// A scene is what the goroutines of a history do.
+// A scene has the calls of the goroutines of a history.
 type scene struct {
 	keys, slots uint64
 	probeWindow int

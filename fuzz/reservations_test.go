@@ -40,7 +40,7 @@ type booking struct {
 	of granted
 }
 
-// A booked is what the call returned.
+// A booked is the result of the call.
 type booked struct {
 	answer
 	version uint64 // of the record

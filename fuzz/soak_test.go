@@ -88,7 +88,7 @@ func settle(bytes uint64, goroutines int) (uint64, int) {
 	}
 }
 
-// soakTotals are what a soak did.
+// soakTotals are the sums of a soak.
 type soakTotals struct {
 	admitted, refused, opened, rounds uint64
 	inexact                           int // roomy limiters that had to forget or to guess
@@ -219,7 +219,7 @@ func soakLimiter(t *testing.T, n uint64, long time.Duration, gauge gauge, total 
 	total.opened += s.opened.Load()
 }
 
-// A soakResult is what one goroutine did in a segment.
+// A soakResult has the results of one goroutine in a segment.
 type soakResult struct {
 	admissions [][]soakAdmission // by key
 	refused    uint64
@@ -354,10 +354,9 @@ type soakAudit struct {
 
 // excess takes the admissions of a segment, in any order, and returns by how much what
 // was admitted within an interval exceeds the length of the interval, at most: over
-// every interval [X, Y] of this and the earlier segments where X is the first time of an
-// admission and Y the last time of one of this segment. Admitted within it is what was
-// certainly decided within it: from X or later to Y or sooner. It must not exceed the
-// burst. (Only these intervals matter: any other can be shortened.)
+// every interval [X, Y] of this and the earlier segments where X is the first time of an admission and Y the last time
+// of one of this segment. The requests admitted within it are those that were certainly decided within it: from X or
+// later to Y or sooner. It must not exceed the burst. (Only these intervals matter: any other can be shortened.)
 //
 // The part of a later segment that may reach back into an earlier one is left out of the intervals that begin there.
 func (a *soakAudit) excess(list []soakAdmission) int64 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// tape is what a fuzzer wrote, read from the front; after its end come zeros.
+// tape is a fuzzer's input, read from the front; after its end come zeros.
 type tape []byte
 
 func (b *tape) take(n int) []byte {

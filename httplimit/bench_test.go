@@ -118,7 +118,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkKey is what it takes to find the client's address and hash it, compared with a decision of the
+// BenchmarkKey measures how long it takes to find the client's address and hash it, compared with a decision of the
 // engine alone.
 func BenchmarkKey(b *testing.B) {
 	l := plenty(b, "a", nil).Limiter

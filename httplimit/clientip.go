@@ -117,7 +117,7 @@ func IPv4Prefix(bits int) IPOption {
 	}
 }
 
-// remoteIP is what a [Limit] without a Key uses.
+// remoteIP is the key of a [Limit] without a Key.
 var remoteIP = &ClientIP{header: "X-Forwarded-For", bits4: 32, bits6: 64}
 
 // RemoteIP is the [KeyFunc] of the socket's address, IPv6 cut to /64. Without a proxy in between, this is the client.

@@ -29,7 +29,7 @@ type KeyFunc = limits.KeyFunc[*http.Request]
 // A Hasher makes the keys of one limit: see [limits.Hasher].
 type Hasher = limits.Hasher
 
-// A Check is what one limit did to a request: see [limits.Check].
+// A Check has the effect of one limit on a request: see [limits.Check].
 type Check = limits.Check[*http.Request]
 
 // texts are the parts of headers that describe a limit, formatted once.

@@ -252,8 +252,8 @@ func (m *Middleware) Waiting() int64 { return m.set.Waiting() }
 // Failures returns how many times so far the store of a limit has failed or a limit could not be applied.
 func (m *Middleware) Failures() uint64 { return m.set.Failures() }
 
-// Handler returns a handler that passes allowed requests to next and refuses the others. The method value is what
-// routers take as a middleware.
+// Handler returns a handler that passes allowed requests to next and refuses the others. Routers accept the method
+// value as a middleware.
 //
 // A request is in flight until next returns or panics. So a connection that next has hijacked counts until next
 // returns. If a limit has Hold, next finds the hold with [limits.HoldFrom] in the context of its request.

@@ -91,7 +91,7 @@ func (s *suite) nearEdge(l Limit) bool {
 	return !s.timed && s.now()%l.Per > l.Per-time.Minute
 }
 
-// A request is what a goroutine of linear asks.
+// A request is a request of a goroutine of linear.
 type request struct{ n uint64 }
 
 // linear checks that the answers to concurrent goroutines at a frozen clock are possible for some sequential order of

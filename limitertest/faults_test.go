@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A seeded is what a faulty limiter keeps in addition to its buckets.
+// A seeded has the state of a faulty limiter other than its buckets.
 type seeded struct {
 	last   map[string]time.Time
 	window map[string]int64

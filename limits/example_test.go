@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/limits"
 )
 
-// A Job is what a queue accepts.
+// A Job is a job for a queue.
 type Job struct {
 	Tenant uint64
 	Bytes  uint64

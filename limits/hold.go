@@ -104,7 +104,7 @@ func (h *Hold) Taken() uint64 {
 	return h.of.Taken()
 }
 
-// holds are what the limits with Hold have taken for a request.
+// holds are the tokens that the limits with Hold have taken for a request.
 type holds struct {
 	names []string
 	of    []*Hold

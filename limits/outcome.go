@@ -8,7 +8,7 @@ type Metrics interface {
 	Observe(limit string, outcome Outcome)
 }
 
-// An Outcome is what a limit did to a request.
+// An Outcome is the effect of a limit on a request.
 type Outcome uint8
 
 const (

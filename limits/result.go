@@ -64,7 +64,7 @@ const (
 	Ended
 )
 
-// A Check is what one limit did to a request.
+// A Check has the effect of one limit on a request.
 type Check[R any] struct {
 	N    uint64 // tokens asked for
 	Tier int    // of the request
@@ -238,7 +238,7 @@ func (c *Check[R]) Unlimited() bool {
 	return c.Decision.Limit == unlimited.Limit && c.answered && c.Decision == unlimited // most differ in the first
 }
 
-// unlimited is what a limiter says of a request that has no limit.
+// unlimited is a limiter's answer to a request without a limit.
 var unlimited = engine.Decision{Allowed: true, Limit: engine.Unlimited().Limit(), Remaining: engine.Unlimited().Limit()}
 
 // Policy returns the policy that applies to the request: its quota, the policy of its tier, or the policy of the

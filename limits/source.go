@@ -54,7 +54,7 @@ type Store interface {
 	RefundAll(ctx context.Context, asks []Ask) error
 }
 
-// An Ask is what a request asks of one source.
+// An Ask is a request to one source.
 type Ask struct {
 	Source   Source
 	Key      string // the text of the key

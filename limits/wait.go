@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// waiting is what a request waits for.
+// waiting has what a request waits for.
 type waiting struct {
 	waited time.Duration // so far
 	on     number        // the check with the longest wait, of those that the request may wait for

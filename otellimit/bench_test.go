@@ -39,7 +39,7 @@ func BenchmarkAllow(b *testing.B) {
 	b.Run("after", allow)
 }
 
-// BenchmarkObserve is what a front adds for each limit that a request meets.
+// BenchmarkObserve measures the time that a front adds for each limit that a request meets.
 func BenchmarkObserve(b *testing.B) {
 	p, _ := provider(b)
 	front, err := otellimit.RegisterHTTP(p, []httplimit.Limit{{Name: "clients"}, {Name: "logins"}})

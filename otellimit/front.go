@@ -32,7 +32,7 @@ var (
 	_ metric.Registration = (*Front)(nil)
 )
 
-// A limit is what a front knows of a limit.
+// A limit has what a front knows about a limit.
 type limit struct {
 	name    string
 	limiter *engine.Limiter // nil if only a backend decides

@@ -63,7 +63,7 @@ func overflows(policy engine.OverflowPolicy, count func(engine.Stats) uint64) in
 	}
 }
 
-// table is what a limiter's statistics say.
+// table has the statistics of a limiter.
 var table = []instrument.Reading[engine.Stats]{
 	{
 		Kind: instrument.UpDownCounter, Name: "weir.table.key.count", Unit: "{key}",

@@ -20,7 +20,7 @@ const takeOverEvery = 5 * time.Second
 // process, however the process ends. The next limiter charges it to the store, or another limiter on this machine does
 // so within five seconds.
 //
-// stem is what the paths of the files begin with. It is a full path whose folder exists and belongs to this user or
+// stem is the beginning of the paths of the files. It is a full path whose folder exists and belongs to this user or
 // root. Each limiter has a file of its own, whose name ends with .debts. The file contains the keys in clear text, and
 // only its user may read it (0600). [Limiter.Close] removes it if nothing is owed. All limiters of the machine with the
 // same stem must have the same name and store. It needs Linux; elsewhere [New] returns an error.

@@ -21,7 +21,7 @@ const (
 // errEvicts is an ErrStore of a store that answers and drops keys.
 var errEvicts = fmt.Errorf("redislimit: %w: it drops keys, because its memory is full", ErrStore)
 
-// An eviction is what a client knows about how its store drops keys when its memory is full. A dropped key no longer
+// An eviction has what a client knows about how its store drops keys when its memory is full. A dropped key no longer
 // owes anything, so a store that drops keys cannot keep a limit. It counts as lost, except for limiters with
 // [FailOpen].
 type eviction struct {

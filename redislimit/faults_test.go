@@ -68,7 +68,7 @@ func timed(t *testing.T, l *redislimit.Limiter, key string) (engine.Decision, er
 	return d, err
 }
 
-// A fault is what happens to a store, and how it ends.
+// A fault is a fault of a store, and how it ends.
 type fault struct {
 	begin, end func(*redistest.Server, *redistest.Proxy)
 	forgets    bool // the store has lost its data

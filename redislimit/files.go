@@ -43,7 +43,7 @@ func FromFiles(f Files) ClientOption {
 
 func (f Files) isTLS() bool { return f.CA != "" || f.Certificate != "" || f.AnyName }
 
-// material is what is in files.
+// material has the contents of files.
 type material struct {
 	authorities  *x509.CertPool
 	certificates []tls.Certificate

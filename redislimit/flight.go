@@ -33,7 +33,7 @@ func PlaceLife(d time.Duration) Option {
 	}
 }
 
-// flight is what a limiter of [engine.Concurrency] has in flight.
+// flight has the requests that a limiter of [engine.Concurrency] has in flight.
 type flight struct {
 	entries *xsync.Map[*Entry, struct{}]
 	places  *places

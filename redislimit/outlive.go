@@ -92,7 +92,7 @@ func (l *Limiter) rests() bool {
 	return !l.life.outlives
 }
 
-// limiters is what the limiters of a client have in common.
+// limiters has what the limiters of a client have in common.
 type limiters struct {
 	flights flights
 	kin     kin
@@ -100,7 +100,7 @@ type limiters struct {
 
 func newLimiters() limiters { return limiters{flights: flights{places: newPlaces()}, kin: newKin()} }
 
-// flights is what the limiters of a client, including closed ones, have in flight.
+// flights has the requests that the limiters of a client, including closed ones, have in flight.
 type flights struct {
 	places *places
 	users

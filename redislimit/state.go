@@ -25,7 +25,7 @@ func Logger(log *slog.Logger) ClientOption {
 	}
 }
 
-// A condition is what is known about a store, apart from its breakers.
+// A condition has what is known about a store, apart from its breakers.
 type condition struct {
 	lost outage
 	slow atomic.Int64 // when timeouts were last logged; 0 for never

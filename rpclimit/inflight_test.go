@@ -22,7 +22,7 @@ func inFlight(t testing.TB, limit uint64) rpclimit.Limit {
 		Limiter: testclock.New().Limiter(t, engine.Concurrency(limit, time.Hour))}
 }
 
-// left is what Everyone has left in a limiter.
+// left returns the tokens that Everyone has left in a limiter.
 func left(l *engine.Limiter) uint64 { return l.Peek(l.KeyUint64(0), 0).Remaining }
 
 // TestACallIsInFlightUntilItEnds: however it ends, and once.

@@ -17,7 +17,7 @@ type Hasher = limits.Hasher
 // message.
 type KeyFunc = limits.KeyFunc[Call]
 
-// peerIP is what [Peer] uses.
+// peerIP finds the address for [Peer].
 var peerIP, _ = httplimit.NewClientIP() // without options it never fails
 
 // Peer is the [KeyFunc] of the address of the connection, IPv6 cut to /64. Without a proxy in between, this is the

@@ -28,7 +28,7 @@ type Limits struct {
 // that a client cannot cause.
 type Limit = limits.Limit[Call]
 
-// A Check is what one limit did to a call or message: see [limits.Check].
+// A Check has the effect of one limit on a call or message: see [limits.Check].
 type Check = limits.Check[Call]
 
 // An Option changes one thing about limits at [New].

@@ -40,7 +40,7 @@ type earlierCall struct {
 	inFlightCall
 }
 
-// An inFlightScenario is what is explored: processes whose calls are interleaved in every way. The first one may die at
+// An inFlightScenario is explored: it has processes whose calls are interleaved in every way. The first one may die at
 // any step, or hang forever.
 type inFlightScenario struct {
 	name    string

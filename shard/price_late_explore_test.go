@@ -16,7 +16,7 @@ import (
 // The prices of TestALateOffer have no common divisor.
 const usualPrice, leftPrice, latePrice = 7, 11, 13
 
-// A lateOffer is what a record becomes if an offer comes late.
+// A lateOffer is the result for a record if an offer comes late.
 type lateOffer struct {
 	same            bool   // the offer that was left behind looks like one for the state in which another call met it
 	admitted        uint64 // tokens

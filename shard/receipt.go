@@ -40,7 +40,7 @@ func (t *Table) end(p Place, transition func() bool) bool {
 	return done
 }
 
-// Ends is what [Table.Ends] returns.
+// Ends is the result of [Table.Ends].
 type Ends struct{ word uint64 }
 
 // begun returns how many forced ends have begun.

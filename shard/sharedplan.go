@@ -36,7 +36,7 @@ const (
 	changeShift = 1
 )
 
-// sharedPlans is what a process needs to build the plans of a shared table.
+// sharedPlans has what a process needs to build the plans of a shared table.
 type sharedPlans struct {
 	areas *areas
 	build func(numbers []uint64) (*Plan, error)

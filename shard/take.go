@@ -46,7 +46,7 @@ type Outcome struct {
 	ended uint32 // how many forced ends near p the call began before its take (R15); or the use of its entry (R26)
 }
 
-// A request is what a take asks for, and its times.
+// A request has the demand of a take, and its times.
 type request struct {
 	now     int64
 	clock   int64 // the time of the limiter's clock. The watermark may move there, unless now is earlier: see follow

@@ -26,7 +26,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// A moduleFile is what the go command says of a go.mod or a go.work.
+// A moduleFile is the go command's description of a go.mod or a go.work.
 type moduleFile struct {
 	Go      string
 	Use     []struct{ DiskPath string }
@@ -134,7 +134,7 @@ func unit(t *testing.T, text string) map[string][]string {
 	return values
 }
 
-// TestSystemdUnit: it is what systemd takes, and as closed as its comments say.
+// TestSystemdUnit: systemd accepts the unit, and the unit is as closed as its comments say.
 func TestSystemdUnit(t *testing.T) {
 	values := unit(t, read(t, "packaging/weir.service"))
 	assert.Equal(t, []string{"/usr/bin/weir serve /etc/weir/weir.yaml"}, values["Service.ExecStart"])

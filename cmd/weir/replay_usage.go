@@ -25,7 +25,7 @@ type usageFlags struct {
 	Count    string   `enum:"total,input,output" default:"total" placeholder:"WHAT" help:"With --usage, which tokens count: total, input or output (default: ${default})."`
 }
 
-// counts are what the words of --count count.
+// counts has the tokens that the words of --count stand for.
 var counts = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
 // flags are the flags that are accepted only with --usage, and whether they were given.

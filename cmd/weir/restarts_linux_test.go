@@ -97,7 +97,7 @@ type crowd struct {
 	done              func()
 }
 
-// crowded starts a fleet and its crowd. more is what the rule file has in addition to the limit and its state.
+// crowded starts a fleet and its crowd. more has the settings of the rule file other than the limit and its state.
 func crowded(t *testing.T, f *fleet, method, more string) *crowd {
 	t.Helper()
 	adoptOrphans(t)

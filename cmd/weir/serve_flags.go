@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 )
 
-// serveFlags are what a rule file says in the simple case.
+// serveFlags are the settings of a simple rule file as flags.
 type serveFlags struct {
 	Listen         string   `placeholder:"ADDRESS" help:"Where to listen, HOST:PORT or unix:/path; port 0 takes a free one (default: 127.0.0.1:8080)."`
 	Admin          string   `placeholder:"ADDRESS" help:"Where to serve metrics and the live page, on a loopback address or unix:/path; none to turn them off (default: 127.0.0.1:8081)."`

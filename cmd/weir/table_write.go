@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A seenTable is what was seen of a shared table at once.
+// A seenTable is one reading of a shared table.
 type seenTable struct {
 	file string
 	engine.SharedTable

@@ -95,7 +95,7 @@ func percent(part, all int) string {
 		return "0"
 	}
 	value := 100 * float64(part) / float64(all)
-	// Three digits are what the samples are good for.
+	// The samples are accurate to three digits.
 	return strconv.FormatFloat(value, 'f', max(0, min(3, 2-int(math.Floor(math.Log10(value))))), 64) + " %"
 }
 

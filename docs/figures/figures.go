@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// A figure is what one picture shows.
+// A figure has the contents of one picture.
 type figure struct {
 	file    string
 	title   string

@@ -44,7 +44,7 @@ const (
 	debtEnd    = 30 * time.Second
 )
 
-// A debt is what happens to a bucket that is charged for more than it has.
+// A debt shows a bucket that is charged more than it has.
 type debt struct {
 	tokens            []chart.Point
 	admitted, refused []float64 // requests, in seconds

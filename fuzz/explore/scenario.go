@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A scenario is what the explorer explores: a table, calls that are made on it one by one at first, and threads whose
-// calls are then interleaved in every way.
+// A scenario is explored: it has a table, calls that are made on it one by one at first, and threads whose calls are
+// then interleaved in every way.
 //
 // Unless rate is set, a token is a nanosecond and a tick, so clocks can be read in tokens.
 type scenario struct {
@@ -42,7 +42,7 @@ const logWindow = 1000
 // start is the time at which the tables are made.
 const start = 1000
 
-// A verb is what a call does.
+// A verb is the kind of a call.
 type verb uint8
 
 const (
@@ -213,7 +213,7 @@ const maxDebt = 2
 // patience is how long a reservation waits, in nanoseconds.
 const patience = 3
 
-// An outcome is what a call returned.
+// An outcome is the result of a call.
 type outcome struct {
 	verdict shard.Verdict
 	state   atomicbucket.State

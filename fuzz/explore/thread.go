@@ -36,8 +36,8 @@ type thread struct {
 	taken     uint64  // slots of its probe window that were owned at some moment
 }
 
-// A sight is what a call could have seen: the debt of its key at a time, which is that of its clock, or the watermark
-// if that is later.
+// A sight is a debt that a call could have seen: the debt of its key at the time of its clock, or at the watermark if
+// that is later.
 type sight struct {
 	at   int64
 	owed uint64

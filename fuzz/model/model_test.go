@@ -152,7 +152,7 @@ func sound(t *testing.T, c configuration, optimize string) {
 	assert.Empty(t, r.truncated, "not all states were searched")
 }
 
-// A result is what a run of the checker said.
+// A result has the output of a run of the checker.
 type result struct {
 	progress            bool
 	states, transitions int

@@ -232,7 +232,7 @@ func (f *finder) add(what string, from, to token.Pos, text string) {
 
 func (f *finder) replace(what string, n ast.Node, text string) { f.add(what, n.Pos(), n.End(), text) }
 
-// operators are what an operator becomes.
+// operators are the replacements of an operator.
 var operators = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.EQL: "!=", token.NEQ: "==",
 	token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*", token.REM: "/", token.SHL: ">>", token.SHR: "<<",

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// style is the style sheet of a chart, and page is what a page needs in addition.
+// style is the style sheet of a chart, and page has the additional styles of a page.
 var (
 	//go:embed style.css
 	style string

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parsed is what the tests look at of an SVG element.
+// parsed has the parts of an SVG element that the tests check.
 type parsed struct {
 	Label string `xml:"aria-label,attr"`
 	Texts []struct {

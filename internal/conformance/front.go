@@ -40,7 +40,7 @@ type Server interface {
 	Close()
 }
 
-// An Env is what a Server runs in.
+// An Env is the environment of a Server.
 type Env struct {
 	T     *testing.T
 	Case  *Case

@@ -74,7 +74,7 @@ type Tier struct {
 	Numbers
 }
 
-// A Loss is what happens to requests while the store is unreachable.
+// A Loss decides requests while the store is unreachable.
 type Loss string
 
 const (

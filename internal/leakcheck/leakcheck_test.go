@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting is what the leaked goroutine of TestAwait does.
+// waiting runs in the leaked goroutine of TestAwait.
 func waiting(started, stop chan struct{}) {
 	close(started)
 	<-stop

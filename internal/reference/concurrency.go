@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Concurrency is what one key has in flight. Tokens that enter in a period of the clock are forgotten when the next
-// period is over, unless they leave before. It is a plain value, so equal states compare equal.
+// A Concurrency has the tokens that one key has in flight. Tokens that enter in a period of the clock are forgotten
+// when the next period is over, unless they leave before. It is a plain value, so equal states compare equal.
 type Concurrency struct {
 	limit  uint64
 	length int64

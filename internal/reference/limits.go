@@ -4,7 +4,7 @@ import (
 	"math/big"
 )
 
-// Limits is what a change of windows knows about a key.
+// Limits has what a change of windows knows about a key.
 type Limits struct {
 	Latest int64  // nothing was taken at a later time
 	Lowest uint64 // limit that the key may have after the change; 0: not known

@@ -1,5 +1,5 @@
 // Package reference has the algorithms in their simplest form: exact, slow and obviously correct. They use rational
-// numbers, share no code with the engine, and are what the engine is compared with.
+// numbers and share no code with the engine. Tests compare the engine with them.
 package reference
 
 import (

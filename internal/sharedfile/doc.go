@@ -39,7 +39,7 @@ package sharedfile
 // A Field is a setting that must be the same in all processes of a file.
 type Field struct{ Name, Value string }
 
-// A Spec is what a process requires of a file.
+// A Spec has a process's requirements for a file.
 type Spec struct {
 	Fields []Field
 	Bytes  uint64 // of the table

@@ -69,7 +69,7 @@ func (o *Outcome) Retry(n uint64) time.Duration {
 	return o.Terms.Bucket.Wait(o.Nanos, need-min(need, q.Tokens*q.Token))
 }
 
-// A view is what a call knows about the shared word. It has four fields, because the compiler keeps no more in
+// A view has what a call knows about the shared word. It has four fields, because the compiler keeps no more in
 // registers.
 type view struct {
 	state state

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/interleave"
 )
 
-// rules is what an exact bucket would know, to which the same requests were admitted.
+// rules is the state of an exact bucket that has admitted the same requests.
 type rules struct {
 	full int64     // when it is full, in nanoseconds
 	most uint64    // the most that cells may hold in all
@@ -28,7 +28,7 @@ func (r *rules) hash() uint64 {
 	return h
 }
 
-// progress is what is known of the call of a thread.
+// progress has what is known about the call of a thread.
 type progress struct {
 	clock int64 // that it read last
 	paid  int   // times that it was charged
@@ -45,7 +45,7 @@ func (p *progress) look(full, cost, limit int64) {
 	}
 }
 
-// A measure is what the words say.
+// A measure has the numbers in the words.
 type measure struct {
 	owed int64  // by the bucket, in ticks of the present terms
 	held uint64 // tokens in cells

@@ -32,7 +32,7 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %d", [...]string{"take", "refund", "settle", "reset", "peek", "replace", "wait"}[c.verb], c.n)
 }
 
-// A scenario is what is explored: the calls that are made one by one before, and the threads whose calls are then
+// A scenario is explored: it has the calls that are made one by one before, and the threads whose calls are then
 // interleaved in every way.
 type scenario struct {
 	name    string

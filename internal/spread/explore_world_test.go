@@ -89,7 +89,7 @@ func newWorld(t *testing.T, s scenario) *world {
 	return w
 }
 
-// clock is what the bucket reads.
+// clock is the bucket's clock.
 func (w *world) clock() int64 {
 	if th := w.running; th != nil {
 		th.clock, th.looked = w.now, true

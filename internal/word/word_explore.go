@@ -16,8 +16,8 @@ const (
 	Add
 )
 
-// An Access is an operation that is about to happen. Old is what CompareAndSwap
-// expects, New what Store, Swap and CompareAndSwap write, or what Add adds.
+// An Access is an operation that is about to happen. Old is the value that CompareAndSwap expects. New is the value
+// that Store, Swap and CompareAndSwap write, or that Add adds.
 type Access struct {
 	Word     *Word
 	Op       Op

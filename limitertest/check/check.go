@@ -106,7 +106,7 @@ type Checker struct {
 	}
 }
 
-// A key is what a Checker knows about one key.
+// A key has what a Checker knows about one key.
 type key struct {
 	model
 	name string

@@ -35,7 +35,7 @@ const (
 	IPv6Prefix = 64
 )
 
-// Numbers are what a limit and each of its tiers have.
+// Numbers are the numbers of a limit or of one of its tiers.
 type Numbers struct {
 	Rate Rate
 	// Burst is the number of tokens that a full bucket holds, 1 to [MaxBurst]. nil means the tokens that the rate gives

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/redislimit"
 )
 
-// A Task is what one node does. The node reads it as a line of JSON from its standard input.
+// A Task is the task of one node. The node reads it as a line of JSON from its standard input.
 type Task struct {
 	Scenario Scenario `json:"scenario"`
 	Way      string   `json:"way"` // one of Ways
@@ -26,7 +26,7 @@ type Task struct {
 	Node     int      `json:"node"` // from 0
 }
 
-// A NodeResult is what one node saw.
+// A NodeResult has the results of one node.
 type NodeResult struct {
 	Offered  int64         `json:"offered"`  // tokens
 	Admitted int64         `json:"admitted"` // tokens

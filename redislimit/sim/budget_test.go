@@ -27,7 +27,7 @@ const (
 	budgetSilence = 200 * time.Millisecond
 )
 
-// A budgetCase is what happens within a minute.
+// A budgetCase has the events of a minute.
 type budgetCase struct {
 	name   string
 	lost   float64     // of the answers
@@ -304,7 +304,7 @@ func (w *budgetWorld) check(t *testing.T) {
 	}
 }
 
-// givenBack is what requests that were in flight at a time have given back until another one.
+// givenBack returns the tokens that requests in flight at a time have given back until another time.
 func (w *budgetWorld) givenBack(from, to int64) (sum uint64) {
 	for _, q := range w.admitted {
 		if q.at >= from {

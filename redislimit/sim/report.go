@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/breaker"
 )
 
-// A Report is what happened in a [Scenario].
+// A Report has the results of a [Scenario].
 type Report struct {
 	Nodes   int      `json:"nodes"`
 	Keys    int      `json:"keys"`
@@ -27,7 +27,7 @@ type Report struct {
 	Results []Result `json:"results"`        // in the order of the strategies
 }
 
-// A Result is what one strategy did.
+// A Result has the results of one strategy.
 type Result struct {
 	Strategy string `json:"strategy"`
 	Title    string `json:"title"`          // its name for people

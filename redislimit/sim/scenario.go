@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/shares"
 )
 
-// A Scenario is what is simulated. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery, CutOff,
-// OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] has a value for each, which is the default of
-// package redislimit where there is one.
+// A Scenario says what to simulate. All fields must be set except Traffic, Costs, Jitter, Loss, Away, AwayEvery,
+// CutOff, OnLoss, Partitions, AwayPartitions, Skew and Overdraft. [Default] has a value for each, which is the default
+// of package redislimit where there is one.
 type Scenario struct {
 	Nodes int           // machines that share the limit, 1 to 10,000
 	Keys  int           // 1 to 10,000,000; each has its own limit

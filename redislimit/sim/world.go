@@ -19,7 +19,7 @@ type world struct {
 	window    int64  // µs; of a strategy with windows, which grants the tokens of a window at its start. Otherwise 0
 }
 
-// An account is what the simulator counts for a key.
+// An account has the simulator's counts for a key.
 //
 // The excess over an interval is the number of admitted tokens, minus rate*T and the tokens that the nodes had in hand
 // at its start. It is the difference of two sums: one up to the end of the interval, and one up to its start plus what

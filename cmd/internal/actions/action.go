@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what an action does.
+// Kind is the effect of an action.
 type Kind string
 
 // The kinds.
@@ -51,7 +51,7 @@ func (id *KeyID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Target is what an action applies to: a network, a rule, or a key of a rule.
+// A Target is the network, the rule, or the key of a rule to which an action applies.
 type Target struct {
 	Network netip.Prefix `json:"network,omitzero"`
 	Rule    string       `json:"rule,omitempty"`

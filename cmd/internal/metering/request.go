@@ -40,7 +40,7 @@ func (ms *Meters) Of(rule string) *Meter {
 	return nil
 }
 
-// A Request is what meters know about a request.
+// A Request has what meters know about a request.
 type Request struct {
 	context.Context
 	API    rulefile.API

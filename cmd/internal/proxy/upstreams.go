@@ -25,7 +25,7 @@ type Config struct {
 	Transport func(Target, http.RoundTripper) http.RoundTripper
 }
 
-// Upstreams are what the proxies of all configurations share.
+// Upstreams are the connections and servers that the proxies of all configurations share.
 type Upstreams struct {
 	config   Config
 	conns    connCount

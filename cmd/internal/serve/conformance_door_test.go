@@ -168,7 +168,7 @@ func isBucket(l *conformance.Limit) bool {
 // nameOf is a name that begins with a letter.
 func nameOf(l *conformance.Limit) string { return "limit-" + strings.ReplaceAll(l.Name, " ", "_") }
 
-// A question is what a program asks about one limit of a request.
+// A question is a program's request about one limit of a request.
 type question struct {
 	conformance.Limit
 	key  string

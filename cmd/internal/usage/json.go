@@ -35,7 +35,7 @@ func (n *node) at(path ...string) *node {
 	return n
 }
 
-// A kind is what a JSON value is.
+// A kind is the kind of a JSON value.
 type kind uint8
 
 const (
@@ -62,7 +62,7 @@ const (
 	maxDepth = 1024 // levels of a document
 )
 
-// A step is what must come next in a document.
+// A step says what must come next in a document.
 type step uint8
 
 const (

@@ -283,7 +283,7 @@ func TestProcessesThatAreKilled(t *testing.T) {
 	assert.Empty(t, files(t, stem))
 }
 
-// BenchmarkNote is what a share that admits costs more with a file.
+// BenchmarkNote measures the time that a file adds when a share admits.
 func BenchmarkNote(b *testing.B) {
 	j, err := Open(filepath.Join(b.TempDir(), "a"), "a limit", func(err error) { b.Error(err) })
 	require.NoError(b, err)

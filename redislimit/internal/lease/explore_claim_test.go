@@ -41,7 +41,7 @@ type claimWorld struct {
 	trace func(string)
 }
 
-// claimed is what has happened.
+// claimed has the events so far.
 type claimed struct {
 	firsts, renewing int // calls that settled, renewals that are under way
 	sent             int // settlements

@@ -4,8 +4,8 @@ package lease
 
 import "cmp"
 
-// A scenario is what is explored: the calls that are made one by one before, and the threads whose calls are
-// then interleaved in every way. The key has a lease at the beginning.
+// A scenario is explored: it has the calls that are made one by one before, and the threads whose calls are then
+// interleaved in every way. The key has a lease at the beginning.
 type scenario struct {
 	name      string
 	limit     uint64 // of the store; 0 means 16: a lease has 8 at most, and asks for 4

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/redislimit/internal/script"
 )
 
-// A verb is what a call does.
+// A verb is the kind of a call.
 type verb uint8
 
 const (
@@ -93,7 +93,7 @@ type thread struct {
 	charged uint64        // of the debt, as the answer says
 }
 
-// said is what Take returned.
+// said is the result of Take.
 type said struct {
 	verdict Verdict
 	renew   bool
@@ -142,7 +142,7 @@ func (th *thread) hash() uint64 {
 	return h
 }
 
-// take is what Limiter.local does, and Limiter.carry. A request that is sent to the store alone, without a lease, is
+// take does the same as Limiter.local and Limiter.carry. A request that is sent to the store alone, without a lease, is
 // left out: it does not involve the lease.
 func (w *world) take(th *thread, c call) {
 	for {
@@ -166,7 +166,7 @@ func (w *world) take(th *thread, c call) {
 	}
 }
 
-// look is what Limiter.keep does of a key.
+// look does the same for a key as Limiter.keep.
 func (w *world) look(th *thread, c call) {
 	if th.lease = int(w.table.Load()); th.lease == 0 {
 		return
@@ -184,7 +184,7 @@ func (w *world) look(th *thread, c call) {
 	}
 }
 
-// refund is what Limiter.Refund does.
+// refund does the same as Limiter.Refund.
 func (w *world) refund(th *thread, c call) {
 	if th.lease = int(w.table.Load()); th.lease > 0 {
 		l := w.lease(th)

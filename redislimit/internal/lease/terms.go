@@ -15,7 +15,7 @@ const (
 	life  = defaults.KeepEvery    // L: each lease is checked at the end of its life
 )
 
-// Terms are what all leases of a limit have in common.
+// Terms are the numbers that all leases of a limit have in common.
 type Terms struct {
 	Limit     uint64        // the burst, or the tokens of a window
 	PerSecond float64       // the rate of the whole limit, tokens a second

@@ -20,7 +20,7 @@ const MaxKeys = 64
 // ErrReply is returned for a reply that did not come from the scripts.
 var ErrReply = errors.New("redislimit: not a reply of this limiter's script")
 
-// An Ask is what is asked about one key.
+// An Ask is a request for one key.
 type Ask struct {
 	// At least Need and at most Want tokens are wanted, or none if Need are not available. Need is at most Want. If
 	// they are equal, exactly that many are taken; if both are 0, none. A Want of 0 with a Need takes none and asks

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// An Item is what a group asks about one key of a limit. Its ask has a Need, which equals Want unless the ask is for
-// All, or Returned tokens, which go back to all windows that still count. It may have a Quota.
+// An Item is a group's request for one key of a limit. Its ask has a Need, which equals Want unless the ask is for All,
+// or Returned tokens, which go back to all windows that still count. It may have a Quota.
 type Item struct {
 	Limit *Limit
 	Key   string

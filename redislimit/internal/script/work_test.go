@@ -23,7 +23,7 @@ type meter struct {
 	instructions, commands, bytes int
 }
 
-// Done is what the interpreter calls before each instruction.
+// Done is called by the interpreter before each instruction.
 func (m *meter) Done() <-chan struct{} {
 	m.instructions++
 	return nil

@@ -36,7 +36,7 @@ var lengths = [...]time.Duration{
 // Units is the number of units.
 const Units = len(lengths) - 1
 
-// A Limit is what a rule or a request allows. It is a value: equal values are the same limit.
+// A Limit is the limit of a rule or a request. It is a value: equal values are the same limit.
 type Limit struct {
 	Algorithm  engine.Algorithm // AlgorithmFixedWindow unless the rule has another
 	Requests   uint32           // in a window; 0 refuses
