@@ -328,7 +328,8 @@ descriptors:
 	}
 }
 
-// TestRequestsLeaveRoomForTheUnits: requests with limits of any window leave room for a table of each unit.
+// TestRequestsLeaveRoomForTheUnits: even if requests bring limits with many different windows, there is room for a
+// table of each unit.
 func TestRequestsLeaveRoomForTheUnits(t *testing.T) {
 	s, _ := newService(t, rules, Options{})
 	refused := false

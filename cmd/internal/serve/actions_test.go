@@ -187,7 +187,7 @@ func TestBadActionRequests(t *testing.T) {
 	assert.Contains(t, s.act(403, "ban", `"network":"192.0.2.7"`), "set admin.token_file")
 }
 
-// TestWhoActs: the log names the token, or else the name in the request.
+// TestWhoActs: an action has the name of its token, or else the name in the request.
 func TestWhoActs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("alice:a-token-of-alice-alone\na-token-of-nobody"), 0o600))
