@@ -566,7 +566,7 @@ var mutants = []mutant{
 	{"R15", "a refund reads what was ended before the record", "receipt: a reset, then another takes", "I2", []edit{
 		{refundGo, "record, plan, sl := t.record(p)", "ended = t.Ends(p)\n\t\trecord, plan, sl := t.record(p)"},
 		{receiptGo, "t.Ends(p).begun() != r.ends", "ended.begun() != r.ends"},
-		{receiptGo, "// Ends is what", "var ended Ends\n\n// Ends is what"},
+		{receiptGo, "// Ends is the result", "var ended Ends\n\n// Ends is the result"},
 	}},
 	{"R15", "a refund does not look at the plan of its take", "receipt: the limit shrinks", "I2", []edit{
 		{receiptGo, "(t.rings == nil || t.buckets) && r.number != plan.number", "false"},
