@@ -619,7 +619,7 @@ var mutants = []mutant{
 		{bucketGo, "return at.Convert(s, s.Tag(), now+owed-min", "return at.Move(s, now+owed-min"},
 	}},
 	{"receipts", "a log forgets the oldest request instead", "log: take and give back the older of two", "I2", []edit{
-		{logGo, "g.exchange(g.kept, hand, of.tick, at)", "_ = hand"},
+		{logGo, "g.exchange(g.kept, swap[0], swap[1], at)", "_ = swap"},
 	}},
 	{"receipts", "a log forgets the newest request instead", "log: take and give back the older of two", "I2", []edit{
 		{ringGo, "int64(was-tick) > 0 || ", ""},
