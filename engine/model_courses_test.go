@@ -231,7 +231,7 @@ func (c courseKind) walks(t *testing.T, course []byte, more []Option) uint64 {
 // state returns everything on which later answers and their checks depend.
 func (m *model) state() string {
 	var s strings.Builder
-	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.limiter.table.Watermark())
+	fmt.Fprint(&s, m.now, m.seen, m.leading, m.promised, m.prices.fastest, m.longest, m.limiter.table.Watermark())
 	for _, q := range m.grants {
 		fmt.Fprint(&s, q.tokens, q.token, q.ever, q.ticks, q.policy.window)
 	}

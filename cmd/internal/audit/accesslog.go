@@ -75,15 +75,15 @@ func noRefusal(clients []*logged, statuses []int) error {
 		}
 	}
 	found := slices.SortedFunc(maps.Keys(counts), func(a, b int) int { return cmp.Or(counts[b]-counts[a], a-b) })
-	var b strings.Builder
-	fmt.Fprintf(&b, "no request of %d was refused with %s", all, strings.Trim(fmt.Sprint(statuses), "[]"))
-	for i, status := range found[:min(len(found), 3)] {
-		fmt.Fprintf(&b, "%s %d x %d", map[bool]string{true: ":", false: ","}[i == 0], counts[status], status)
+	says := fmt.Sprintf("no request of %d was refused with %s", all, strings.Trim(fmt.Sprint(statuses), "[]"))
+	if len(found) == 0 {
+		return errors.New(says)
 	}
-	if len(found) > 0 {
-		fmt.Fprintf(&b, "; if %d is a refusal: --refused %d", found[0], found[0])
+	var others []string
+	for _, status := range found[:min(len(found), 3)] {
+		others = append(others, fmt.Sprintf("%d x %d", counts[status], status))
 	}
-	return errors.New(b.String())
+	return fmt.Errorf("%s: %s; if %d is a refusal: --refused %d", says, strings.Join(others, ", "), found[0], found[0])
 }
 
 // readLog returns the requests of all clients, and the resolution of the times. Clients with the most refusals come

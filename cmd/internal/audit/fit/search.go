@@ -144,6 +144,7 @@ func (of *finder) bounds() (shortest, longest time.Duration) {
 }
 
 // numbers returns the fewest and the most tokens of a full key that explain as much as the best, with its period.
+// It tries a hundred fewer and a hundred more.
 func (of *finder) numbers() (fewest, most uint64) {
 	best := *of.best
 	explains := func(n uint64) bool {
@@ -157,10 +158,10 @@ func (of *finder) numbers() (fewest, most uint64) {
 	}
 	fewest = best.limit.Capacity(best.limit.Kind)
 	most = fewest
-	for explains(fewest - 1) {
+	for most-fewest < 100 && explains(fewest-1) {
 		fewest--
 	}
-	for most-fewest < 100 && explains(most+1) {
+	for found := most; most-found < 100 && explains(most+1); {
 		most++
 	}
 	return fewest, most
