@@ -127,8 +127,7 @@ func (w *FixedWindow) Following(before Algorithm) (Algorithm, error) { return fo
 // than the windows of its last limit: if it began at b, e >= b + W. Windows that begin with a request do not overlap.
 // So over any time t a key gets at most two limits, of the windows at the edges, and what that limit grants in t.
 //
-// An aligned window ends with a window of the clock. It becomes shorter by whole windows. A window of the clock may
-// have begun before, so its edges may give a key one limit more for each change.
+// An aligned window ends with a window of the clock: see endsWithClock.
 func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) uint64 {
 	from := before.(*FixedWindow)
 	left, taken := from.read(s, from.Ticks(nanos))
@@ -139,9 +138,8 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	latest, stays := max(nanos, c.Latest), after(nanos, uint64(from.Wait(nanos, left)))
 	end := w.Ticks(stays-1) + 1
 	switch {
-	case w.clock != from.clock && w.length == 1 || w.calendar != from.calendar:
-		// As many whole windows as the longest one may meet.
-		end = min(end, w.Ticks(latest)+c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1))
+	case w.Aligned() && !w.SameGrid(from):
+		end = w.endsWithClock(from.begin(from.Ticks(stays-1)), stays, latest, taken, c)
 	case w.window > from.window:
 		longer := min(after(stays, uint64(w.window-from.window)), after(latest, uint64(w.window)))
 		end = max(end, w.Ticks(longer-1)+1)
@@ -151,6 +149,20 @@ func (w *FixedWindow) Convert(before Algorithm, s State, nanos int64, c Change) 
 	}
 	end = min(end, now+w.narrow) // an end further ahead would be read as past
 	return w.pack(end, min(taken, 1<<w.bits-1))
+}
+
+// endsWithClock returns the tick with which a window ends after a change of the windows of the clock. before is when
+// the last of its windows of the clock began, stays when it would have ended, and latest the latest time at which a
+// token may have been taken. No earlier window of the key ended after before or latest.
+//
+// The window ends when it would have ended, but not before a whole window of the clock has passed since the earlier of
+// before and latest: a raised limit may fill it. Or it ends when as many whole windows have passed as grant the tokens,
+// if that is sooner. So it is as long as the fastest of its limits needs for its tokens, counted from the end of the
+// previous one. Over any time t a key gets two limits, of the windows at the edges, and what that limit grants in t.
+func (w *FixedWindow) endsWithClock(before, stays, latest int64, taken uint64, c Change) uint64 {
+	whole := w.up(min(before, latest))                                  // the first whole window begins
+	most := c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1) // as many as the longest one may meet
+	return min(max(w.up(stays), whole+1), max(w.Ticks(latest), whole)+most)
 }
 
 // Following returns the algorithm itself, which can take over the records of any other sliding window counter.

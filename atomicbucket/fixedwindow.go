@@ -72,6 +72,9 @@ func NewRoomyWindow(limit, most uint64, window, room time.Duration, aligned bool
 	if room > window {
 		w.narrow = max(w.narrow, ceilDiv(uint64(room), period)+1+skew)
 	}
+	if aligned {
+		w.narrow++ // a window may end with the window of the clock after its own: see Later
+	}
 	return w, nil
 }
 
@@ -176,6 +179,41 @@ func (w *FixedWindow) Take(r Record, now uint64, d Demand) (payload uint64, ok b
 		left = w.length
 	}
 	return w.pack(now+left, taken+d.Cost), taken+d.Cost <= d.Limit
+}
+
+// Aligned reports whether windows begin with windows of the clock.
+func (w *FixedWindow) Aligned() bool { return w.length == 1 }
+
+// SameGrid reports whether both algorithms have the same windows of the clock.
+func (w *FixedWindow) SameGrid(of *FixedWindow) bool {
+	return w.clock == of.clock && w.calendar == of.calendar
+}
+
+// Later returns the payload of an aligned window that begins at the tick now, and was the payload that Take returned.
+// Windows of the clock have their current length since an instant. A window that begins before the first whole one ends
+// with that one.
+func (w *FixedWindow) Later(payload, now uint64, since int64) uint64 {
+	if first := w.up(since); now < first {
+		payload += w.pack(first-now, 0)
+	}
+	return payload
+}
+
+// up returns the first tick that begins at an instant or later.
+func (w *FixedWindow) up(nanos int64) uint64 {
+	tick := w.Ticks(nanos)
+	if w.begin(tick) < nanos {
+		tick++
+	}
+	return tick
+}
+
+// begin returns when a window of the clock begins.
+func (w *FixedWindow) begin(tick uint64) int64 {
+	if w.calendar != nil {
+		return w.calendar.Begin(tick)
+	}
+	return int64(tick * uint64(w.window))
 }
 
 // Flush has nothing to do: a record is one word.

@@ -123,7 +123,7 @@ func TestWhatAnAlgorithmIsMadeOf(t *testing.T) {
 	assert.Equal(t, FixedWindow{newDivider(1 << 18), time.Minute, 228_883, 1 << 32, 33, 228_883 + 1<<17, 1 << 35, nil}, fixed)
 	fixed, err = NewFixedWindow(100, 100, time.Minute, true)
 	require.NoError(t, err)
-	assert.Equal(t, FixedWindow{newDivider(60e9), time.Minute, 1, 100, 7, 1 + 1<<43, 1 << 59, nil}, fixed)
+	assert.Equal(t, FixedWindow{newDivider(60e9), time.Minute, 1, 100, 7, 2 + 1<<43, 1 << 59, nil}, fixed)
 	sliding, err := NewSlidingWindow(100, 128, time.Minute)
 	require.NoError(t, err)
 	assert.Equal(t, SlidingWindow{newDivider(60e9), 60e9, 100, 8, 1 << 34, 1 << 59}, sliding)

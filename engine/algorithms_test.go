@@ -610,13 +610,13 @@ func TestSetPolicyOfAnotherWindow(t *testing.T) {
 	require.NoError(t, l.SetPolicy(FixedWindow(10, 20*time.Second)))
 	assert.Equal(t, 20*time.Second, l.Take("k", 6).RetryAfter)
 
-	// An aligned window ends with the clock's, even if a request ahead of the clock was in the next one by the old
-	// length.
+	// An aligned window ends with the first whole window of the clock since it began. It began ahead of the clock, and
+	// windows of 7s begin 2s before that and 5s after.
 	l, h = newLimiter(t, FixedWindow(5, 10*time.Second).Aligned())
 	h.advance(10*time.Second - 1)
 	require.True(t, l.TakeAt(l.Key("k"), 5, time.Unix(1_700_000_010, 0)).Allowed)
 	require.NoError(t, l.SetPolicy(FixedWindow(5, 7*time.Second).Aligned()))
-	assert.Equal(t, 5*time.Second+1, l.Take("k", 1).RetryAfter)
+	assert.Equal(t, 5*time.Second+7*time.Second+1, l.Take("k", 1).RetryAfter)
 
 	l, h = newLimiter(t, SlidingWindow(100, time.Minute))
 	require.True(t, l.Take("k", 50).Allowed)

@@ -63,10 +63,9 @@ func (m *model) requireFitsIn(k *modelKey, first, last *event, i int) {
 
 // requireFitsWindow is property (b) for windows, from one event to another, the i-th. A log or a counter grants no more
 // than the highest limit and what the fastest of the key's limits grants in that time. A fixed window may grant one
-// limit more, and an aligned one another limit for each change of its length. (A counter rounds down, so it may grant
-// one token more. Charges are not granted tokens.)
+// limit more. (A counter rounds down, so it may grant one token more. Charges are not granted tokens.)
 func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
-	sum, limit, came, changes, from, to := uint64(0), uint64(0), uint64(0), uint64(0), i, i
+	sum, limit, came, from, to := uint64(0), uint64(0), uint64(0), i, i
 	for j, e := range k.story {
 		if e.at >= first.at && e.at <= last.at && e.q.tokens > 0 {
 			from, to = min(from, j), max(to, j)
@@ -74,7 +73,6 @@ func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 	}
 	for _, e := range k.story[from : to+1] {
 		if e.q.tokens == 0 {
-			changes++
 			continue
 		}
 		if limit = max(limit, e.q.tokens); e.at >= first.at && e.at <= last.at && !e.charged {
@@ -87,8 +85,6 @@ func (m *model) requireFitsWindow(k *modelKey, first, last *event, i int) {
 		came = max(came, e.q.tokens*uint64(last.at-first.at)/length)
 	}
 	switch p := m.kind.policy; {
-	case p.algorithm == AlgorithmFixedWindow && p.aligned:
-		limit *= 2 + changes
 	case p.algorithm == AlgorithmFixedWindow:
 		limit *= 2
 	case p.algorithm == AlgorithmSlidingWindow:
@@ -186,6 +182,9 @@ func (m *model) requireChanged(c *change, k *modelKey, q *grants, owed uint64, a
 		least, most = q.leaves(c, left)
 		for i := range is {
 			wait := max(q.longest()+time.Duration(ahead+m.at(m.seen)-m.seen), was[i].RetryAfter)
+			if c.one && q.policy.aligned { // with the first whole window of the clock
+				wait += q.policy.window
+			}
 			before := was[1].RetryAfter                              // for all tokens: it is the rest of a window
 			if was := c.was[q]; c.one && owed > m.limits(0).Lowest { // what is above a limit ends as before
 				wait = max(wait, q.until(m.seen, max(was.longest()+time.Duration(ahead), before)))

@@ -11,7 +11,9 @@ import (
 const (
 	convertGo   = "atomicbucket/convert.go"
 	setPolicyGo = "engine/setpolicy.go"
+	alignGo     = "shard/align.go"
 	courses     = "TestEveryCourseOfChanges$/^"
+	aligned     = "TestAlignedWindowsWhoseLengthChanges"
 
 	// A debt as a change of the rate leaves it, and as much time.
 	converted = "b.converted(before.(*TokenBucket), s, nanos, c)"
@@ -39,7 +41,31 @@ var mutants = []interleave.Mutant{
 		{convertGo, "after(latest, c.windows(taken, uint64(w.window), c.Longest))", "after(latest, uint64(w.window))"},
 	}},
 	{"(b)", "a window of the clock ends with the current one, whatever was taken in it", "TestWindowsOfTheClockToAndFro", "(b)", []interleave.Edit{
-		{convertGo, "w.Ticks(latest)+c.windows(taken, 1, ceilDiv(c.Longest, uint64(w.window))+1)", "w.Ticks(latest)+1"},
+		{convertGo, "max(w.Ticks(latest), whole)+most", "max(w.Ticks(latest), whole)+1"},
+	}},
+	{"(b)", "a shorter window of the clock may begin before the window that it replaces", aligned, "(b)", []interleave.Edit{
+		{convertGo, "max(w.Ticks(latest), whole)+most", "w.Ticks(latest)+most"},
+	}},
+	{"(b)", "a longer window of the clock ends with the current one, though a raised limit fills it", aligned, "(b)", []interleave.Edit{
+		{convertGo, "max(w.up(stays), whole+1)", "max(w.up(stays), whole)"},
+	}},
+	{"(b)", "the first window after a change ends with the current one of the clock", aligned, "(b)", []interleave.Edit{
+		{"atomicbucket/fixedwindow.go", "now < first {", "false {"},
+	}},
+	{"(b)", "windows that begin while records are converted are as before the change", "TestAChangeOfAlignedWindowsAtEveryStep", "(b)", []interleave.Edit{
+		{alignGo, "if plan.realigns && t.converting(plan) {", "if false {"},
+	}},
+	{"(b)", "a shared table is never converting", "TestAChangeOfAlignedWindowsAtEveryStep", "(b)", []interleave.Edit{
+		{alignGo, "return t.change.Load() != plan.planned<<changeShift", "return false"},
+	}},
+	{"(b)", "a shared table forgets when its windows changed", "TestAlignedWindowsOfAFileWhoseLengthChanges", "(b)", []interleave.Edit{
+		{"shard/sharedplan.go", "t.realign(since)", "_ = since"},
+	}},
+	{"(b)", "a copy does not know when the windows changed", "TestAlignedWindowsOfAFileWhoseLengthChanges", "(b)", []interleave.Edit{
+		{"engine/sharedcopy.go", "	table.AlignAs(d.table)\n", ""},
+	}},
+	{"(c)", "a change of the limit makes windows of the clock longer", courses + "aligned_window$", "RetryAfter", []interleave.Edit{
+		{"shard/label.go", "p.realigns = !windows.SameGrid(before.algorithm.(*atomicbucket.FixedWindow))", "p.realigns = windows.Aligned()"},
 	}},
 	{"(b)", "a window that becomes longer ends when it would have", "TestARaisedLimitLastsItsWindow", "(b)", []interleave.Edit{
 		{convertGo, "case w.window > from.window:", "case false:"},

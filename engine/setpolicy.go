@@ -28,7 +28,8 @@ import (
 //     ends later than before, or than a new window if that is later. A key may have another tier or quota after the
 //     change. So in a limiter with tiers the lowest limit of all tiers counts, and in a limiter that has made a quota a
 //     limit of 1: a raised rate may then be active only when the window has ended. An aligned window ends with a window
-//     of the clock, so each change of the length may give a key one limit more.
+//     of the clock. When the length changes, the window of the clock in progress and the next one count as one window
+//     of each key that begins a window then: what the key took before the change may be forgotten.
 //   - If the window of a sliding window counter becomes longer or shorter, its estimate, rounded up, counts as taken
 //     in one window. It is gone when it would have been, or when it comes back at the new rate, if that is sooner.
 //   - The requests in a sliding log are kept. A longer window counts the requests that are still in the log. While it

@@ -295,7 +295,7 @@ func TestSharedFilesThatAreRefused(t *testing.T) {
 			require.NoError(t, os.Chmod(path, 0o640))
 		}, nil, "want 0600"},
 		"no permission":    {func(t *testing.T, path string) { unreadable(t, table(path), path) }, nil, "must be readable and writable"},
-		"another layout":   {changed(16, 99), nil, "layout: the file has version 99, this program has version 7"},
+		"another layout":   {changed(16, 99), nil, "layout: the file has version 99, this program has version 8"},
 		"other byte order": {changed(8, swapped...), nil, "byte order"},
 		"no byte order":    {changed(8, 0), nil, "byte order"},
 		"a damaged header": {changed(200, 'x'), nil, "checksum"},

@@ -247,6 +247,7 @@ func (d *debts) giveBy(plan *shard.Plan, table *shard.Table, terms terms, clock 
 	if err := retried(func() bool { return table.Remember(from.quotas, clock) }); err != nil {
 		return 0, false, err
 	}
+	table.AlignAs(d.table)
 	done = d.table.Debts(d.now(), in, func(label, debt, token uint64) {
 		switch table.Owe(label, clock(), debt, token, plan).Verdict {
 		case shard.NoRoom, shard.Unrecorded:

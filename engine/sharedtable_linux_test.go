@@ -59,7 +59,7 @@ func TestSharedTableKnowsEveryPolicy(t *testing.T) {
 			defer l.Close()
 			h := look(t, path).header()
 			assert.Equal(t, c.policies, h.Policies)
-			assert.Equal(t, 7, h.Version)
+			assert.Equal(t, 8, h.Version)
 			info, err := os.Stat(path)
 			require.NoError(t, err)
 			assert.EqualValues(t, info.Size(), h.Bytes)

@@ -21,6 +21,9 @@ func (t *Table) Adopt(plan *Plan, clock func() int64) {
 	plan.follow(before, clock)
 	t.plan.Store(plan)
 	t.adoptAll()
+	if plan.realigns {
+		t.realign(t.Watermark())
+	}
 	t.pace.Store(plan.skew)
 }
 

@@ -63,7 +63,7 @@ func tentativeIn(t *testing.T, tb *Table, key, index uint64) (commit func() bool
 	tentative := sl.state.Publish(claimed)
 	tb.cover(p, index)
 	return func() bool {
-		_, ok := sl.state.Commit(tentative, plan.live, plan.first(start, plan.Quota(0).Demand(1)))
+		_, ok := sl.state.Commit(tentative, plan.live, tb.firstTake(plan, start, plan.Quota(0).Demand(1)))
 		return ok
 	}
 }

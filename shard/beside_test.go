@@ -269,7 +269,7 @@ func TestARecordIsCommittedBesideAnotherAtEveryStep(t *testing.T) {
 				first := sl.state.Publish(claimed)
 				tb.cover(p, 1-mine)
 				own, _ := p.at(mine).state.Claim(0, 0)
-				payload := tb.Plan().first(start, tb.Plan().Quota(0).Demand(2))
+				payload := tb.firstTake(tb.Plan(), start, tb.Plan().Quota(0).Demand(2))
 				charged := uint64(0)
 				return func() {
 						if o := tb.publish(p, p.at(mine), own, &request{now: start, clock: start, n: 1}); o.Verdict == Admitted {

@@ -244,7 +244,7 @@ func (t *Table) moveBy(
 		}
 		return 0, Undecided
 	}
-	payload, _ := plan.take(seen.Record, r.now, d)
+	payload, _ := t.take(plan, seen.Record, r.now, d)
 	if !plan.flush(seen.Record, r.now, &sl.state) { // R10
 		return 0, Undecided
 	}

@@ -2,8 +2,8 @@
 // decides when a key gets a slot and when it loses it. It knows fingerprints and state words. It does not know the text
 // of keys, and it has no clock of its own.
 //
-// This comment is the protocol. The code refers to its rules by number. doc_shared.go has the rules R17 to R23, R26 and
-// R28, which are about tables of several processes and about quotas. doc_examples.go has an example of each long rule.
+// This comment is the protocol. The code refers to its rules by number. doc_shared.go has R17 to R23, R26, R28 and R29,
+// about tables of several processes, quotas and windows of the clock. doc_examples.go has an example of each long rule.
 //
 // # Glossary
 //

@@ -180,4 +180,19 @@
 // The first quota of windows enters a number, too: keys may have any limit from then on. A conversion reads after the
 // state whether there is a number. If a quota could be made while a replacement that does not know it converts records,
 // some windows would end as if there were no quota.
+//
+// R29. After a change of the windows of the clock, the first aligned window of a key ends with the first whole window
+// of the clock since the change, or later. The key may have had a window that was over before the change, and a record
+// of it may be forgotten. If 41 in an hour became 1000 in a day a minute before midnight, the key would otherwise get
+// 1000 at once and 1000 a minute later, and again with each change to and fro.
+//
+// When a replacement has converted all records, it enters the watermark (realigned). An old window that was forgotten
+// was over at the watermark (R7), and a record of one that was not over is converted (R24), so it ends with a window of
+// the clock. While records are being converted, a call that begins a window reads the watermark itself. It reads after
+// the plan whether they are (converting), and the replacement enters the watermark before it ends that state. So a call
+// by the new plan reads one of the two. If the replacement read the watermark before it converts the records, an old
+// window could be over, and be forgotten, after that time.
+//
+// In a shared table every process that completes the replacement (R22) reads the watermark after the records, and
+// enters it only if the replacement is not complete by then. A later watermark is safe: it makes first windows longer.
 package shard

@@ -180,13 +180,13 @@ search:
 	demand, charged := r.first(plan, quota)
 	t.lead(r.now, r.clock)
 	t.relabel(p, mine, r.quota)
-	payload, ok := plan.first(now, demand), true
+	payload, ok := t.firstTake(plan, now, demand), true
 	if t.entries != nil {
 		payload, ok = t.enter(r, mine, tentative, payload, demand.Cost)
 	}
 	if !ok {
 		mine.state.Abort(tentative)
-		first := atomicbucket.NewState(plan.live, 0, plan.first(now, demand))
+		first := atomicbucket.NewState(plan.live, 0, t.firstTake(plan, now, demand))
 		plan.tell(first, now, r)
 		return t.noEntry(p, first, plan, now)
 	}

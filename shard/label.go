@@ -42,6 +42,9 @@ func (t *Table) relabel(p Place, sl *slot, q Quota) {
 // under which the key took the tokens that it owes.
 func (p *Plan) follow(before *Plan, clock func() int64) {
 	p.from, p.clock, p.replaced = before.algorithm, clock, new(atomic.Uint64)
+	if windows, ok := p.algorithm.(*atomicbucket.FixedWindow); ok && windows.Aligned() {
+		p.realigns = !windows.SameGrid(before.algorithm.(*atomicbucket.FixedWindow))
+	}
 	highest, longest := uint64(0), p.changes[0].Longest
 	for tier := range before.numbers[:noTier] {
 		highest = max(highest, before.numbers[tier].limit)

@@ -204,6 +204,9 @@ var mutants = []interleave.Mutant{
 	{"R28", "a quota is remembered beside a replacement that is not complete", "TestAQuotaBehindADeathAtEveryStepOfAReplacement", "R28", []interleave.Edit{
 		{"shard/sharedplan.go", "\tt.settled(clock)\n\tt.largest.Store(", "\tt.largest.Store("},
 	}},
+	{"R29", "new windows count from before the conversion", "TestNewWindowsOfTheClockCountFromTheLastForgottenOneAtEveryStep", "(b)", []interleave.Edit{
+		{"shard/adopt.go", "\tt.plan.Store(plan)\n\tt.adoptAll()\n", "\tt.plan.Store(plan)\n\tdefer t.adoptAll()\n"},
+	}},
 }
 
 const entriesGo = "shard/entries.go"

@@ -9,7 +9,7 @@ func (t *Table) overflowed(p Place, r *request, least victim) Outcome {
 	if t.overflow == Admit {
 		t.shard(p).unrecorded.Add(1)
 		demand, _ := r.first(plan, plan.granted(r.quota))
-		state := atomicbucket.NewState(plan.live, 0, plan.first(r.now, demand))
+		state := atomicbucket.NewState(plan.live, 0, t.firstTake(plan, r.now, demand))
 		plan.tell(state, r.now, r)
 		return Outcome{State: state, Plan: plan, At: r.now, Verdict: Unrecorded}
 	}

@@ -16,13 +16,9 @@ const MaxTiers = 16
 type Plan struct {
 	bucket    atomicbucket.TokenBucket // the algorithm, if it is a token bucket
 	isBucket  bool
-	number    uint32                 // position among the table's plans, from 1 on
-	planned   uint64                 // the same number for all processes of a shared table; else 0
-	from      atomicbucket.Algorithm // the algorithm of the previous plan, or nil
-	numbers   [MaxTiers]quota        // of the tiers, for conversions: the latest prices and the highest limits
-	changes   [MaxTiers]atomicbucket.Change
-	clock     func() int64     // the clock of the requests; nil: not known
-	replaced  *atomic.Uint64   // a time that clock returned while this plan was current; 0: not read yet
+	number    uint32           // position among the table's plans, from 1 on
+	planned   uint64           // the same number for all processes of a shared table; else 0
+	numbers   [MaxTiers]quota  // of the tiers, for conversions: the latest prices and the highest limits
 	source    any              // what SetSource set
 	live      atomicbucket.Tag // the tag of the records that follow this plan
 	skew      uint64           // how far a call may be ahead of the watermark, in nanoseconds
@@ -37,6 +33,16 @@ type Plan struct {
 	algorithm atomicbucket.Algorithm
 	inFlight  *atomicbucket.Concurrency // the algorithm, if it is a limit in flight of one process
 	entries   *atomicbucket.Entries     // or of several
+	conversion
+}
+
+// A conversion is what a plan knows about the plan before it, whose records it takes over (R24).
+type conversion struct {
+	from     atomicbucket.Algorithm // the algorithm of the previous plan, or nil
+	changes  [MaxTiers]atomicbucket.Change
+	clock    func() int64   // the clock of the requests; nil: not known
+	replaced *atomic.Uint64 // a time that clock returned while this plan was current; 0: not read yet
+	realigns bool           // the plan's windows of the clock are not those of the previous plan
 }
 
 // NewPlan returns the plan of an algorithm. Tier 0 has the algorithm's quota; further tiers follow. If [Plan.SetTier]
@@ -101,21 +107,6 @@ func (p *Plan) Live() atomicbucket.Tag { return p.live }
 func (p *Plan) Quota(tier uint8) atomicbucket.Quota {
 	q := &p.quotas[tier%MaxTiers]
 	return atomicbucket.Quota{Token: q.Token, Tokens: q.Tokens}
-}
-
-// take is the algorithm's Take, without an indirect call for the algorithms listed.
-func (p *Plan) take(r atomicbucket.Record, now int64, d atomicbucket.Demand) (payload uint64, ok bool) {
-	switch algorithm := p.algorithm.(type) {
-	case *atomicbucket.FixedWindow:
-		return algorithm.Take(r, algorithm.Ticks(now), d)
-	case *atomicbucket.SlidingWindow:
-		return algorithm.Take(r, algorithm.Ticks(now), d)
-	case *atomicbucket.SlidingLog:
-		return algorithm.Take(r, algorithm.Ticks(now), d)
-	case *atomicbucket.Concurrency:
-		return algorithm.Take(r, algorithm.Ticks(now), d)
-	}
-	return p.algorithm.Take(r, p.algorithm.Ticks(now), d)
 }
 
 // flush is the algorithm's Flush, without an indirect call if records have no ring.
@@ -223,15 +214,4 @@ func (p *Plan) idleSince(s atomicbucket.State, nanos int64) int64 {
 // full returns a record of a key that has taken nothing.
 func (p *Plan) full(nanos int64) atomicbucket.Record {
 	return atomicbucket.NewState(p.live, 0, p.algorithm.Full(p.algorithm.Ticks(nanos))).Record()
-}
-
-// first returns the payload after the first take of a key.
-func (p *Plan) first(nanos int64, d atomicbucket.Demand) (payload uint64) {
-	if p.isBucket {
-		now := p.bucket.Ticks(nanos)
-		payload, _ = p.bucket.Take(atomicbucket.State(p.bucket.Full(now)).Record(), now, d) // reads the payload only
-		return payload
-	}
-	payload, _ = p.algorithm.Take(p.full(nanos), p.algorithm.Ticks(nanos), d)
-	return payload
 }

@@ -116,7 +116,8 @@ type common struct {
 	changes                        // how the plan of a shared table is replaced
 	fastest   word.Word            // 2^63-1 minus the least price at which a record was converted; 0 if none was (R27)
 	largest   word.Word            // the largest quota that was made (R28)
-	_         [lineBytes - 48]byte
+	realigned word.Word            // since when the windows of the clock have their length; 0: always (R29)
+	_         [lineBytes - 56]byte
 	sweeps
 	_ [2*lineBytes - unsafe.Sizeof(sweeps{})]byte
 }

@@ -220,7 +220,7 @@ func (t *Table) hit(p Place, r *request) Outcome {
 			return undecided
 		}
 		demand, seen := quota.Demand(r.n), t.view(p, record, plan, quota.Token, r.now, r.clock)
-		if payload, ok := plan.take(seen.Record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
+		if payload, ok := t.take(plan, seen.Record, r.now, demand); !ok && plan.refusals != Nothing && r.mode == taking {
 			if o := t.penalize(p, seen, plan, sl, r, quota); o.Verdict != Undecided {
 				return o
 			}

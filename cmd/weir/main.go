@@ -9,7 +9,7 @@
 //	weir sim --nodes 4 --limit 1000/s
 //	weir bench --quick
 //	weir health
-//	weir table /dev/shm/weir/api-d41bba485df2b642.v7.weir
+//	weir table /dev/shm/weir/api-d41bba485df2b642.v8.weir
 //	weir completion bash
 //	weir version
 //

@@ -39,7 +39,7 @@ restores or converts belongs to that user again.
 
 Try it:
 
-    weir table --watch /dev/shm/weir/api-d41bba485df2b642.v7.weir
+    weir table --watch /dev/shm/weir/api-d41bba485df2b642.v8.weir
 
 --copy, --restore and --convert carry over what the keys owe. Never copy another file over one in use (cp): that ends
 every process which has it. To give a rule of weir serve other max_keys or another overflow without full buckets, look

@@ -47,7 +47,7 @@ func TestProgramShowsATable(t *testing.T) {
 	server, path := stateOf(t, 5)
 	text := run(t, build(t), "", "table", path)
 	assert.Equal(t, 0, text.status, text.stderr)
-	assert.True(t, strings.HasPrefix(text.stdout, path+": token bucket 1/h burst 2\n\nlayout version 7, "), text.stdout)
+	assert.True(t, strings.HasPrefix(text.stdout, path+": token bucket 1/h burst 2\n\nlayout version 8, "), text.stdout)
 	for _, line := range []string{`MaxKeys 100, Shards 1, Overflow evict, .*`, `keys indebted +5 .*`, `  live +5 .*`, `    by the dead +0 .*`,
 		`attached +1`, fmt.Sprintf(`  seat 0: process %d for .*s`, server.Process.Pid)} {
 		assert.Regexp(t, "(?m)^"+line+"$", text.stdout)

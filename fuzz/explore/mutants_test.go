@@ -69,7 +69,7 @@ var mutants = []mutant{
 	}},
 	{"R4", "the search comes before TENT", "two takers, two slots", "I1", []edit{
 		{insertGo, "\treturn t.settle(p, sl, tentative, r)\n}",
-			"\tplan := t.current()\n\ts, ok := sl.state.Commit(tentative, plan.live, plan.first(max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
+			"\tplan := t.current()\n\ts, ok := sl.state.Commit(tentative, plan.live, t.firstTake(plan, max(r.now, t.Watermark()), plan.Quota(0).Demand(r.n)))\n\tif !ok {\n\t\treturn undecided\n\t}\n\treturn Outcome{State: s, Plan: plan, At: r.now, Verdict: Admitted}\n}"},
 		{insertGo, "\ttentative := sl.state.Publish(claimed)",
 			"\tfor i := range t.probeWindow {\n\t\tif o := p.at(i); o != sl && o.key.Load()&^tierMask == p.fingerprint && o.state.Load().Tag() >= atomicbucket.Tentative {\n\t\t\tsl.state.Abort(claimed)\n\t\t\treturn undecided\n\t\t}\n\t}\n\ttentative := sl.state.Publish(claimed)"},
 	}},

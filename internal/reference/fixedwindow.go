@@ -15,6 +15,7 @@ type FixedWindow struct {
 	periods Periods // of the calendar, or nil
 	end     int64   // of the window that began last
 	taken   uint64
+	since   int64 // the latest change of the length
 }
 
 // NewFixedWindow returns a window that has not begun.
@@ -37,10 +38,18 @@ func (w *FixedWindow) at(nanos int64) (end int64, taken uint64) {
 		return w.end, w.taken
 	case w.periods != nil:
 		return w.periods.End(nanos), 0
-	case w.aligned:
-		return nanos - nanos%w.length + w.length, 0
+	case w.aligned: // the first whole window since the length changed, or a later one
+		return max(nanos-nanos%w.length, w.up(w.since)) + w.length, 0
 	}
 	return nanos + w.length, 0
+}
+
+// up returns the first begin of a window of the clock that is not before an instant.
+func (w *FixedWindow) up(nanos int64) int64 {
+	if part := nanos % w.length; part > 0 {
+		return nanos - part + w.length
+	}
+	return nanos
 }
 
 // Take takes n tokens if the window has them.
@@ -100,32 +109,38 @@ func (w *FixedWindow) Idle(nanos int64) bool { return nanos >= w.end }
 // would have ended. A window that becomes shorter ends when it would have ended, or when the tokens have come back at
 // the new rate, whichever is sooner: no sooner than one that begins when the last of them may have been taken. A window
 // that becomes longer ends that much later, but no later than one that begins then. An aligned window ends with a
-// window of the clock.
+// window of the clock: see changeAligned.
 func (w *FixedWindow) Change(nanos int64, limit uint64, length time.Duration, known Limits) *FixedWindow {
 	to := NewFixedWindow(limit, length, w.aligned)
+	if to.since = w.since; to.length != w.length {
+		to.since = nanos
+	}
 	if w.Idle(nanos) {
 		return to
 	}
 	to.taken, to.end = w.taken, w.end
 	latest := max(nanos, known.Latest)
-	if to.length == w.length {
+	switch longer := to.length - w.length; {
+	case longer == 0:
 		return to
-	}
-	if w.aligned {
-		latest -= latest % to.length
-		to.end = (w.end-1)/to.length*to.length + to.length
-	} else if longer := to.length - w.length; longer > 0 {
+	case w.aligned:
+		to.end = w.changeAligned(to, latest, known)
+		return to
+	case longer > 0:
 		to.end = max(w.end, min(w.end+longer, latest+to.length))
 	}
-	longest := big.NewInt(known.Longest)
-	if w.aligned { // as many whole windows as the longest one may meet
-		longest = big.NewInt((known.Longest+to.length-1)/to.length*to.length + to.length)
-	}
-	all := known.lasts(w.taken, to.length, longest)
-	if w.aligned { // whole windows
-		all = quotientUp(all, big.NewInt(to.length))
-		all.Mul(all, big.NewInt(to.length))
-	}
-	to.end = min(to.end, after(latest, all))
+	to.end = min(to.end, after(latest, known.lasts(w.taken, to.length, big.NewInt(known.Longest))))
 	return to
+}
+
+// changeAligned returns when an aligned window ends after a change to windows of another length. Its last window of the
+// clock began a length before its end. It ends when it would have ended, but not before a whole new window has passed
+// since that last window began, or since the latest time. Or it ends when as many whole windows have passed as grant
+// what was taken, if that is sooner.
+func (w *FixedWindow) changeAligned(to *FixedWindow, latest int64, known Limits) int64 {
+	whole := to.up(min(w.end-w.length, latest))
+	longest := big.NewInt((known.Longest+to.length-1)/to.length*to.length + to.length) // what the longest one may meet
+	all := quotientUp(known.lasts(w.taken, to.length, longest), big.NewInt(to.length))
+	all.Mul(all, big.NewInt(to.length))
+	return min(max(to.up(w.end), whole+to.length), after(max(latest-latest%to.length, whole), all))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	layoutVersion = 7
+	layoutVersion = 8
 	magic         = "weirtabl"
 	orderMark     = 0x0102_0304_0506_0708
 	pageBytes     = 4096

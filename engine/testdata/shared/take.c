@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
 	unsigned char *file = mmap(0, info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (file == MAP_FAILED) die("map");
 	// Page 0: what the file is. (Its checksum is not looked at here.)
-	if (memcmp(file, "weirtabl", 8) || get(file + 8, 8) != 0x0102030405060708 || get(file + 16, 8) != 7 ||
+	if (memcmp(file, "weirtabl", 8) || get(file + 8, 8) != 0x0102030405060708 || get(file + 16, 8) != 8 ||
 		get(file + 24, 8) != (u64)info.st_size) die("another kind of file");
 	char text[PAGE] = {0};
 	memcpy(text, file + 128, get(file + 32, 8));

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAlignedWindowsWhoseLengthChanges (I1): over any time t a key gets at most two limits and what the fastest of its
+// limits grants in t, however often the length of the windows of the clock changes. The key takes at random times, or
+// all that it has left just before and after each change.
+func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
+	type grant struct {
+		at    time.Duration
+		n     uint64
+		under int // which policy
+	}
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 51))
+		lengths := [][]time.Duration{{60, 61}, {60, 10}, {60, 59, 61}, {7, 30, 12, 5}}[random.IntN(4)]
+		draw := func() Policy { // of one rate, or of any
+			length, limit := lengths[random.IntN(len(lengths))], 1+random.Uint64N(9)
+			if seed%2 == 0 {
+				limit = uint64(length+9) / 10
+			}
+			return FixedWindow(limit, length*time.Second).Aligned()
+		}
+		p := draw()
+		l, h := newLimiter(t, p)
+		k, began, policies := l.Key("k"), h.now(), []Policy{p}
+		var grants []grant
+		story := fmt.Sprint(p)
+		takes := func() {
+			n := l.Peek(k, 0).Remaining
+			if n > 0 && random.IntN(4) == 0 {
+				n = 1 + random.Uint64N(n)
+			}
+			if n > 0 && l.TakeKey(k, n).Allowed {
+				grants = append(grants, grant{h.now().Sub(began), n, len(policies) - 1})
+				story += fmt.Sprintf("\n%v: takes %d, window ends in %v", h.now().Sub(began), n, l.Peek(k, 0).ResetAfter)
+			}
+		}
+		for range 60 {
+			switch random.IntN(5) {
+			case 0:
+				if random.IntN(2) == 0 {
+					takes()
+				}
+				p = draw()
+				require.NoError(t, l.SetPolicy(p))
+				policies = append(policies, p)
+				story += fmt.Sprintf("\n%v: %v", h.now().Sub(began), p)
+			case 1:
+				takes()
+			case 2: // to the next window, or to the end of the key's window
+				rest := p.window - time.Duration(h.now().UnixNano()%int64(p.window))
+				if ends := l.Peek(k, 0).ResetAfter; ends > 0 && random.IntN(2) == 0 {
+					rest = ends
+				}
+				h.advance(rest - time.Duration(random.IntN(2)))
+			case 3:
+				h.advance(time.Duration(random.IntN(30)) * time.Second)
+			case 4:
+				l.Sweep()
+			}
+		}
+		for i, first := range grants {
+			sum := uint64(0)
+			for _, last := range grants[i:] {
+				sum += last.n
+				limit, rate := uint64(0), 0.0
+				for _, p := range policies[first.under : last.under+1] {
+					limit, rate = max(limit, p.limit), max(rate, float64(p.limit)/p.window.Seconds())
+				}
+				most := float64(2*limit) + rate*(last.at-first.at).Seconds() + 1e-6
+				require.LessOrEqual(t, float64(sum), most, "broken: (b): seed %d: from %v to %v\n%s", seed, first.at, last.at, story)
+			}
+		}
+	}
+}
+
+// A changing key takes all that it can beside a change of aligned windows from 60s to 61s. The windows of 60s end a
+// second after the start, and those of 61s two seconds after it.
+type changingKey struct {
+	t       *testing.T
+	sets    *Limiter // the process that changes the policy
+	takes   *Limiter // and the one in which the key takes
+	path    string   // of the file that they share, if they do
+	options []Option
+	clock   *hand
+	began   time.Time
+	grants  []time.Duration // the times of tokens
+}
+
+const changingLimit = 10
+
+func newChangingKey(t *testing.T, shared bool) *changingKey {
+	const start = 464481*60*61 + 59
+	k := &changingKey{t: t, clock: &hand{}}
+	k.clock.advance(time.Unix(start, 0).Sub(k.clock.now()))
+	k.began = k.clock.now()
+	k.options = []Option{ClockFunc(k.clock.now), MaxKeys(10), Shards(1), SweepInterval(24 * time.Hour)}
+	if !shared {
+		k.sets = k.made(60*time.Second, k.options...)
+		k.takes = k.sets
+		return k
+	}
+	k.path = filepath.Join(t.TempDir(), "table")
+	options := append(k.options[:len(k.options):len(k.options)], Shared(k.path))
+	k.sets, k.takes = k.made(60*time.Second, options...), k.made(60*time.Second, options...)
+	return k
+}
+
+// made makes a limiter with windows of a length.
+func (k *changingKey) made(window time.Duration, options ...Option) *Limiter {
+	l, err := New(FixedWindow(changingLimit, window).Aligned(), options...)
+	require.NoError(k.t, err)
+	k.t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func (k *changingKey) changes() {
+	require.NoError(k.t, k.sets.SetPolicy(FixedWindow(changingLimit, 61*time.Second).Aligned()))
+}
+
+// passes lets time pass, up to a time since the start.
+func (k *changingKey) passes(second int) {
+	k.clock.advance(max(0, time.Duration(second)*time.Second-k.clock.now().Sub(k.began)))
+}
+
+// takesAt takes one token after the other at a time since the start.
+func (k *changingKey) takesAt(second int) {
+	k.passes(second)
+	for k.takes.AllowKey(k.takes.KeyUint64(1)) {
+		k.grants = append(k.grants, k.clock.now().Sub(k.began))
+	}
+}
+
+// requireFits requires that any two limits, and what the faster rate grants, were granted in any time.
+func (k *changingKey) requireFits(what string) {
+	for i, first := range k.grants {
+		for j, last := range k.grants[i:] {
+			require.LessOrEqual(k.t, float64(j+1), 2*changingLimit+changingLimit*(last-first).Seconds()/60,
+				"broken: (b): %s: from %v to %v: %v", what, first, last, k.grants)
+		}
+	}
+}
